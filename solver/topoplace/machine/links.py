@@ -1,0 +1,89 @@
+"""Which links a job uses: those of a prism, and those of a scattered set of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.machine.prism import Prism, uses_whole_ring
+from topoplace.machine.torus import Torus
+
+
+def prism_links(torus: Torus, prism: Prism) -> NDArray[np.int64]:
+    """Return the link numbers a job on a prism may use, ascending (DESIGN 4).
+
+    In each dimension these are the links of the rows through the prism: the links inside the
+    prism's own interval where shortest routes stay in it, else those of the whole ring. The set
+    equals the union of the routes between all pairs of routers of the prism, ties both ways.
+    """
+    chosen = []
+    for d, (o, e, n, s) in enumerate(
+        zip(prism.origin, prism.extents, torus.shape, torus.strides, strict=True)
+    ):
+        if e == 1:
+            continue
+        length = n if uses_whole_ring(torus, d, e) else e - 1
+        start = Prism(
+            tuple(0 if k == d else c for k, c in enumerate(prism.origin)),
+            tuple(1 if k == d else c for k, c in enumerate(prism.extents)),
+        ).routers(torus)
+        along = (np.arange(o, o + length, dtype=np.int64) % n) * s
+        chosen.append((start[:, None] + along).ravel() + d * torus.num_routers)
+    return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
+
+
+def scattered_links(torus: Torus, routers: Iterable[int]) -> NDArray[np.int64]:
+    """Return the links on the routes between all pairs of the given routers, ascending.
+
+    Both directions of every pair count, and a tie at half a ring counts as using both ways
+    round (DESIGN 2). Works per dimension d on rows: a route corrects d on the row whose earlier
+    coordinates are the target's and whose later ones are the source's, so the arcs on that row
+    are those from the sources' d-coordinates (given the later ones) to the targets' (given the
+    earlier ones).
+    """
+    coords = torus.coordinates[np.unique(np.fromiter(routers, dtype=np.int64))]
+    used = np.zeros((torus.num_dims, *torus.shape), dtype=bool)
+    if len(coords) < 2:
+        return np.zeros(0, dtype=np.int64)
+    for d, n in enumerate(torus.shape):
+        if n == 1:
+            continue
+        targets = _masks_by(coords[:, :d], coords[:, d])
+        sources = _masks_by(coords[:, d + 1 :], coords[:, d])
+        for earlier, to_mask in targets.items():
+            for later, from_mask in sources.items():
+                arcs = _arc_union(n, torus.wrap[d], from_mask, to_mask)
+                used[(d, *earlier, slice(None), *later)] |= arcs
+    return np.flatnonzero(used)
+
+
+def _masks_by(
+    keys: NDArray[np.int64], positions: NDArray[np.int64]
+) -> dict[tuple[int, ...], int]:
+    """Group positions by key, each group as a bit mask."""
+    groups: dict[tuple[int, ...], int] = {}
+    for key, position in zip(map(tuple, keys.tolist()), positions.tolist(), strict=True):
+        groups[key] = groups.get(key, 0) | 1 << position
+    return groups
+
+
+@lru_cache(maxsize=1 << 16)
+def _arc_union(n: int, wraps: bool, from_mask: int, to_mask: int) -> NDArray[np.bool_]:
+    """Return which links of one row of `n` lie on a shortest way between the two sets."""
+    used = np.zeros(n, dtype=bool)
+    starts = [i for i in range(n) if from_mask >> i & 1]
+    ends = [i for i in range(n) if to_mask >> i & 1]
+    for a in starts:
+        for b in ends:
+            if not wraps:
+                used[min(a, b) : max(a, b)] = True
+                continue
+            forward = (b - a) % n
+            if 2 * forward <= n:
+                used[(a + np.arange(forward)) % n] = True
+            if 2 * forward >= n and forward:
+                used[(b + np.arange(n - forward)) % n] = True
+    return used

@@ -1,0 +1,55 @@
+"""Sets of node numbers written as ranges, such as ``"0-47,60,62-63"``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.errors import InputError
+
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+
+
+def parse_node_set(text: str, num_nodes: int, field: str = "nodes") -> NDArray[np.int64]:
+    """Return the node numbers of a range list, ascending.
+
+    Raises
+    ------
+    InputError
+        If the text is malformed, names a node twice or a node outside ``0..num_nodes-1``.
+    """
+    spans: list[tuple[int, int]] = []
+    for part in text.split(",") if text.strip() else []:
+        match = _RANGE.fullmatch(part.strip())
+        if match is None:
+            raise InputError('ranges such as "0-47,60"', field=field, value=part)
+        low = int(match[1])
+        high = int(match[2]) if match[2] else low
+        if high < low:
+            raise InputError("ranges that ascend", field=field, value=part)
+        if high >= num_nodes:
+            raise InputError(f"node numbers from 0 to {num_nodes - 1}", field=field, value=part)
+        spans.append((low, high))
+    spans.sort()
+    for (_, end), (start, _) in zip(spans, spans[1:], strict=False):
+        if start <= end:
+            raise InputError("each node once", field=field, value=f"node {start} twice")
+    if not spans:
+        return np.zeros(0, dtype=np.int64)
+    return np.concatenate([np.arange(a, b + 1, dtype=np.int64) for a, b in spans])
+
+
+def format_node_set(nodes: Iterable[int]) -> str:
+    """Return node numbers as a range list, ascending and without repetition."""
+    parts: list[str] = []
+    ordered = sorted(set(int(n) for n in nodes))
+    start = 0
+    for i in range(1, len(ordered) + 1):
+        if i == len(ordered) or ordered[i] != ordered[i - 1] + 1:
+            low, high = ordered[start], ordered[i - 1]
+            parts.append(str(low) if low == high else f"{low}-{high}")
+            start = i
+    return ",".join(parts)

@@ -1,0 +1,168 @@
+"""Torus and mesh machines of any number of dimensions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.errors import InputError
+
+IntArray = NDArray[np.int64]
+
+MAX_ROUTERS = 1 << 21
+"""Largest machine accepted; above it tables of one integer per router stop being cheap."""
+
+
+@dataclass(frozen=True)
+class Torus:
+    """Routers on an n-dimensional grid, each dimension a ring (wrap) or a line (mesh).
+
+    Routers are numbered in row-major order of their coordinates (the last dimension varies
+    fastest); node `k` of router `r` has the number ``r * nodes_per_router + k``. The *d-link* of
+    a router leads from it to its neighbour in the positive direction of dimension ``d`` and has
+    the number ``d * num_routers + router``.
+
+    Parameters
+    ----------
+    shape
+        Routers per dimension, each at least 1.
+    wrap
+        Per dimension, whether it closes to a ring. Defaults to all true.
+    bandwidth
+        Per dimension, the bandwidth of a link in any common integer unit. Defaults to all 1.
+    nodes_per_router
+        Nodes attached to every router (2 on a Gemini).
+
+    Raises
+    ------
+    InputError
+        If a size is out of range or the tuples differ in length.
+    """
+
+    shape: tuple[int, ...]
+    wrap: tuple[bool, ...] = ()
+    bandwidth: tuple[int, ...] = ()
+    nodes_per_router: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.wrap:
+            object.__setattr__(self, "wrap", (True,) * len(self.shape))
+        if not self.bandwidth:
+            object.__setattr__(self, "bandwidth", (1,) * len(self.shape))
+        if not self.shape:
+            raise InputError("at least one dimension", field="shape", value=self.shape)
+        if any(n < 1 for n in self.shape):
+            raise InputError("positive sizes", field="shape", value=self.shape)
+        if math.prod(self.shape) > MAX_ROUTERS:
+            raise InputError(f"at most {MAX_ROUTERS} routers", field="shape", value=self.shape)
+        for name in ("wrap", "bandwidth"):
+            if len(getattr(self, name)) != len(self.shape):
+                raise InputError(
+                    f"one entry for each of the {len(self.shape)} dimensions",
+                    field=name,
+                    value=getattr(self, name),
+                )
+        if any(b < 1 for b in self.bandwidth):
+            raise InputError("positive integers", field="bandwidth", value=self.bandwidth)
+        if self.nodes_per_router < 1:
+            raise InputError(
+                "a positive integer", field="nodes_per_router", value=self.nodes_per_router
+            )
+
+    @property
+    def num_dims(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @cached_property
+    def num_routers(self) -> int:
+        """Number of routers, service and down ones included."""
+        return math.prod(self.shape)
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes, service and down ones included."""
+        return self.num_routers * self.nodes_per_router
+
+    @property
+    def num_links(self) -> int:
+        """Size of the link numbering (a mesh leaves the numbers of its missing links unused)."""
+        return self.num_dims * self.num_routers
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """Router-number step of one hop in each dimension."""
+        return tuple(math.prod(self.shape[d + 1 :]) for d in range(self.num_dims))
+
+    @cached_property
+    def coordinates(self) -> IntArray:
+        """Coordinates of every router, shape ``(num_routers, num_dims)``."""
+        grid = np.indices(self.shape, dtype=np.int64)
+        return np.ascontiguousarray(grid.reshape(self.num_dims, -1).T)
+
+    def router(self, coords: Sequence[int]) -> int:
+        """Return the router at the given coordinates.
+
+        Raises
+        ------
+        InputError
+            If a coordinate lies outside the machine.
+        """
+        if len(coords) != self.num_dims or any(
+            not 0 <= c < n for c, n in zip(coords, self.shape, strict=True)
+        ):
+            raise InputError(
+                f"coordinates inside {self.text}", field="coordinates", value=tuple(coords)
+            )
+        return sum(c * s for c, s in zip(coords, self.strides, strict=True))
+
+    def coords(self, router: int) -> tuple[int, ...]:
+        """Return the coordinates of a router."""
+        return tuple(router // s % n for s, n in zip(self.strides, self.shape, strict=True))
+
+    def link_exists(self, dim: int, router: int) -> bool:
+        """Tell whether a router has a link in the positive direction of a dimension."""
+        n = self.shape[dim]
+        at = router // self.strides[dim] % n
+        return n > 1 and (self.wrap[dim] or at < n - 1)
+
+    @cached_property
+    def link_mask(self) -> NDArray[np.bool_]:
+        """Which link numbers are real links, shape ``(num_dims, *shape)``."""
+        mask = np.ones((self.num_dims, *self.shape), dtype=bool)
+        for d, n in enumerate(self.shape):
+            if n == 1:
+                mask[d] = False
+            elif not self.wrap[d]:
+                last = [slice(None)] * self.num_dims
+                last[d] = slice(n - 1, n)
+                mask[(d, *last)] = False
+        return mask
+
+    def distance(self, a: int, b: int) -> int:
+        """Return the hop distance of two routers: links on a shortest route."""
+        total = 0
+        for ca, cb, n, wraps in zip(
+            self.coords(a), self.coords(b), self.shape, self.wrap, strict=True
+        ):
+            step = abs(ca - cb)
+            total += min(step, n - step) if wraps else step
+        return total
+
+    def distances_from(self, router: int) -> IntArray:
+        """Return the hop distance from one router to every router, shape ``(num_routers,)``."""
+        step = np.abs(self.coordinates - np.asarray(self.coords(router)))
+        sizes = np.asarray(self.shape)
+        folded = np.where(np.asarray(self.wrap), np.minimum(step, sizes - step), step)
+        return folded.sum(axis=1)
+
+    @property
+    def text(self) -> str:
+        """Short form such as ``torus 24x24x24``."""
+        kind = "torus" if all(self.wrap) else "mesh" if not any(self.wrap) else "mixed torus"
+        return f"{kind} {'x'.join(map(str, self.shape))}"

@@ -1,0 +1,105 @@
+"""Read and write JSON documents: bounded, strict, atomic."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from topoplace.errors import InputError
+
+MAX_DOCUMENT_BYTES = 64 << 20
+"""Documents above this size are refused unread."""
+
+Document = TypeVar("Document", bound=BaseModel)
+
+
+def read_document(path: str | Path, model: type[Document], schema: str) -> Document:
+    """Read a JSON document of the given schema.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the field, the value and what was expected.
+    """
+    text = read_bytes(path)
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        detail = error.msg if isinstance(error, json.JSONDecodeError) else "not text or too deep"
+        line = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise InputError(f"a JSON document ({detail}{line})", file=str(path)) from None
+    if not isinstance(raw, dict):
+        raise InputError("a JSON object", file=str(path), value=raw)
+    if raw.get("schema") != schema:
+        raise InputError(f'"{schema}"', file=str(path), field="schema", value=raw.get("schema"))
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        raise _first_problem(error, str(path)) from None
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return a file's content, refusing what cannot be read or is too large to be a document."""
+    try:
+        if Path(path).is_dir():
+            raise InputError("a file, not a folder", file=str(path))
+        with Path(path).open("rb") as stream:
+            text = stream.read(MAX_DOCUMENT_BYTES + 1)
+    except FileNotFoundError:
+        raise InputError("a file that exists", file=str(path)) from None
+    except OSError as error:
+        raise InputError(f"a readable file ({error.strerror})", file=str(path)) from None
+    if len(text) > MAX_DOCUMENT_BYTES:
+        raise InputError(f"at most {MAX_DOCUMENT_BYTES >> 20} MiB", file=str(path))
+    return text
+
+
+def write_document(path: str | Path, document: BaseModel) -> None:
+    """Write a document so that a reader sees the old file or the whole new one, never a part."""
+    write_text(path, document.model_dump_json(by_alias=True, exclude_none=False) + "\n")
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write text atomically (see `write_document`).
+
+    Raises
+    ------
+    InputError
+        If the folder does not exist or cannot be written.
+    """
+    target = Path(path)
+    try:
+        if target.exists() and not target.is_file():  # a pipe or a device: nothing to replace
+            target.write_text(text)
+            return
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise InputError(f"a folder that can be written ({error.strerror})", file=str(path)) from None
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _first_problem(error: ValidationError, file: str) -> InputError:
+    problem = error.errors(include_url=False)[0]
+    field = ""
+    for part in problem["loc"]:
+        field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else str(part)
+    expected = problem["msg"][:1].lower() + problem["msg"][1:]
+    return InputError(expected, file=file, field=field, value=problem.get("input"))

@@ -1,0 +1,139 @@
+"""The snapshot file: a machine, what runs on it, and what waits (``topoplace.snapshot/1``).
+
+Strict: unknown fields, wrong types and out-of-range numbers are errors. What needs the machine
+to be judged (node numbers, geometries, overlaps) is checked by `Snapshot.validated`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SNAPSHOT_SCHEMA = "topoplace.snapshot/1"
+MAX_PRIORITY = 1_000_000
+MAX_WEIGHT = 1_000
+
+Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s,;]+$")]
+NodeSet = Annotated[str, Field(max_length=4_000_000, pattern=r"^[0-9,\- ]*$")]
+Size = Annotated[int, Field(ge=1, le=1 << 21)]
+Coordinate = Annotated[int, Field(ge=0, le=1 << 21)]
+
+
+class Model(BaseModel):
+    """Base of all documents: strict, closed and immutable."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
+
+
+class Communication(StrEnum):
+    """How a job shares links: `strict` never, `tolerant` with tolerant jobs, `none` uses none."""
+
+    STRICT = "strict"
+    TOLERANT = "tolerant"
+    NONE = "none"
+
+
+CommunicationField = Annotated[Communication, Field(strict=False)]
+
+
+class TorusModel(Model):
+    """A torus or mesh machine.
+
+    Every node is of `default_class` unless `classes` or `service` names it; service nodes run
+    no job, but their routers route.
+    """
+
+    kind: Literal["torus"] = "torus"
+    name: Name
+    shape: Annotated[list[Size], Field(min_length=1, max_length=8)]
+    wrap: list[bool] | None = Field(default=None, description="per dimension; default all true")
+    bandwidth: list[Size] | None = Field(default=None, description="per dimension; default all 1")
+    nodes_per_router: Annotated[int, Field(ge=1, le=1024)] = 1
+    default_class: Name = "compute"
+    classes: dict[Name, NodeSet] = Field(
+        default_factory=dict, description="nodes of every class but the default one"
+    )
+    service: NodeSet = Field(default="", description="service nodes")
+    source: str | None = Field(default=None, description="where the figures come from")
+
+
+class PrismModel(Model):
+    """A prism: origin and extents in routers."""
+
+    origin: Annotated[list[Coordinate], Field(min_length=1, max_length=8)]
+    extents: Annotated[list[Size], Field(min_length=1, max_length=8)]
+
+
+class RunningJob(Model):
+    """A job that runs and stays.
+
+    With `prism`, the job holds all routers of the prism and uses the links of its rows; without,
+    it holds the routers of its nodes and uses the links of all routes between them.
+    """
+
+    id: Name
+    nodes: NodeSet
+    prism: PrismModel | None = None
+    communication: CommunicationField = Communication.STRICT
+    application: str | None = None
+
+
+class Request(Model):
+    """A job that waits.
+
+    `shapes` is a geometry string (default: any prism); `region` names a region the whole prism
+    must lie in; `priority` multiplies the value of each node started.
+    """
+
+    id: Name
+    nodes: Annotated[int, Field(ge=1, le=1 << 31)]
+    node_class: Annotated[Name | None, Field(alias="class")] = None
+    priority: Annotated[int, Field(ge=1, le=MAX_PRIORITY)] = 1
+    shapes: Annotated[str, Field(max_length=100_000)] | None = None
+    region: Name | None = None
+    communication: CommunicationField = Communication.STRICT
+    application: str | None = None
+    walltime: Annotated[int, Field(ge=0, le=1 << 40)] | None = Field(
+        default=None, description="requested seconds"
+    )
+    submitted: Annotated[int, Field(ge=0, le=1 << 40)] | None = Field(
+        default=None, description="seconds since the log's start"
+    )
+
+
+Weight = Annotated[int, Field(ge=0, le=MAX_WEIGHT)]
+
+
+class ShapeWeights(Model):
+    """Site weights of the shape score (Fiedler 2014, "T-A Scheduler's Criteria").
+
+    The score of a prism is ``bisection * b - volume * v - hops * h - idle * i - wrap * w`` with
+    b the bisection bandwidth per node (`machine.bisection_per_node`) in thousandths of the
+    slowest link's bandwidth, rounded down; v the prism's routers, h its largest hop count, i the idle usable nodes of the
+    job's class left inside, w the number of dimensions in which traffic leaves the prism.
+    """
+
+    bisection: Weight = 4
+    volume: Weight = 1
+    hops: Weight = 4
+    idle: Weight = 1
+    wrap: Weight = 100
+
+
+class Snapshot(Model):
+    """A machine at one moment: node states, running jobs, the queue, and the site's weights."""
+
+    schema_version: Annotated[Literal["topoplace.snapshot/1"], Field(alias="schema")]
+    name: Name
+    machine: TorusModel | Name = Field(description="a machine, or the name of a shipped one")
+    down: NodeSet = Field(default="", description="nodes that are down or draining")
+    running: list[RunningJob] = Field(default_factory=list)
+    regions: dict[Name, list[PrismModel]] = Field(
+        default_factory=dict, description="named router sets, each a union of prisms"
+    )
+    queue: list[Request] = Field(default_factory=list)
+    weights: ShapeWeights = Field(default_factory=ShapeWeights)
+    seed: int | None = Field(default=None, description="seed of the generator that wrote it")
+    source: str | None = Field(default=None, description="where the snapshot comes from")
