@@ -53,9 +53,7 @@ class InputError(TopoplaceError):
 
     def located(self, file: str) -> InputError:
         """Return the same error, naming the file it was found in."""
-        return InputError(
-            self.expected, file=self.file or file, field=self.field, value=self.value
-        )
+        return InputError(self.expected, file=self.file or file, field=self.field, value=self.value)
 
     def __str__(self) -> str:
         where = ": ".join(part for part in (self.file, self.field) if part)

@@ -60,9 +60,7 @@ def scattered_links(torus: Torus, routers: Iterable[int]) -> NDArray[np.int64]:
     return np.flatnonzero(used)
 
 
-def _masks_by(
-    keys: NDArray[np.int64], positions: NDArray[np.int64]
-) -> dict[tuple[int, ...], int]:
+def _masks_by(keys: NDArray[np.int64], positions: NDArray[np.int64]) -> dict[tuple[int, ...], int]:
     """Group positions by key, each group as a bit mask."""
     groups: dict[tuple[int, ...], int] = {}
     for key, position in zip(map(tuple, keys.tolist()), positions.tolist(), strict=True):

@@ -45,13 +45,15 @@ class Prism:
             if not 0 <= o < n:
                 raise InputError(f"an origin inside {torus.text}", field=field, value=self.text)
             if not 1 <= e <= n:
-                raise InputError(f"extents from 1 to the machine's, {torus.text}",
-                                 field=field, value=self.text)
+                raise InputError(
+                    f"extents from 1 to the machine's, {torus.text}", field=field, value=self.text
+                )
             if not wraps and o + e > n:
                 raise InputError("a prism that ends inside the mesh", field=field, value=self.text)
             if wraps and e == n and o != 0:
-                raise InputError("origin 0 where the prism spans the ring",
-                                 field=field, value=self.text)
+                raise InputError(
+                    "origin 0 where the prism spans the ring", field=field, value=self.text
+                )
 
     def routers(self, torus: Torus) -> NDArray[np.int64]:
         """Return the routers inside, in row-major order from the origin."""
@@ -76,8 +78,7 @@ class Prism:
     def num_wrapping_dims(self, torus: Torus) -> int:
         """Count the dimensions where traffic leaves the prism (see `uses_whole_ring`)."""
         return sum(
-            e < torus.shape[d] and uses_whole_ring(torus, d, e)
-            for d, e in enumerate(self.extents)
+            e < torus.shape[d] and uses_whole_ring(torus, d, e) for d, e in enumerate(self.extents)
         )
 
 

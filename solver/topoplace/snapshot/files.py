@@ -80,7 +80,9 @@ def write_text(path: str | Path, text: str) -> None:
             return
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
-        raise InputError(f"a folder that can be written ({error.strerror})", file=str(path)) from None
+        raise InputError(
+            f"a folder that can be written ({error.strerror})", file=str(path)
+        ) from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(text)

@@ -51,9 +51,7 @@ def parse_geometry(text: str, torus: Torus, nodes: int, field: str) -> tuple[Geo
     for part in text.split("/"):
         match = _SHAPE.fullmatch(part.strip())
         if match is None:
-            raise InputError(
-                'shapes such as "12x2x12/10x5x10:maxz=12"', field=field, value=part
-            )
+            raise InputError('shapes such as "12x2x12/10x5x10:maxz=12"', field=field, value=part)
         extents = tuple(map(int, match[1].split("x")))
         max_depth = int(match[2]) if match[2] else None
         if len(extents) != torus.num_dims:

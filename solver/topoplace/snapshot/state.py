@@ -119,8 +119,7 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
     occupied = holder >= 0
     usable = up & (node_class >= 0) & ~np.repeat(occupied, torus.nodes_per_router)
     regions = {
-        name: _region(torus, prisms, f"regions.{name}")
-        for name, prisms in snapshot.regions.items()
+        name: _region(torus, prisms, f"regions.{name}") for name, prisms in snapshot.regions.items()
     }
     return SnapshotState(
         snapshot,
@@ -168,9 +167,7 @@ def _running_jobs(
             raise InputError("at least one node", field=f"{field}.nodes", value=job.nodes)
         service = nodes[node_class[nodes] < 0]
         if len(service):
-            raise InputError(
-                "no service node", field=f"{field}.nodes", value=f"node {service[0]}"
-            )
+            raise InputError("no service node", field=f"{field}.nodes", value=f"node {service[0]}")
         twice = nodes[node_holder[nodes] >= 0]
         if len(twice):
             raise InputError(
@@ -185,18 +182,25 @@ def _running_jobs(
             prism = prism_of(torus, job.prism, f"{field}.prism")
             inside = prism.routers(torus)
             if not np.isin(routers, inside).all():
-                raise InputError("a prism that holds the job's nodes", field=f"{field}.prism",
-                                 value=prism.text)
+                raise InputError(
+                    "a prism that holds the job's nodes", field=f"{field}.prism", value=prism.text
+                )
             routers = np.sort(inside)
             foreign = routers[holder[routers] >= 0]
             if len(foreign):
-                raise InputError("routers no other job holds", field=f"{field}.prism",
-                                 value=f"router {foreign[0]}, held by {jobs[holder[foreign[0]]].id}")
+                raise InputError(
+                    "routers no other job holds",
+                    field=f"{field}.prism",
+                    value=f"router {foreign[0]}, held by {jobs[holder[foreign[0]]].id}",
+                )
         else:
             in_prism = [r for r in routers if holder[r] >= 0 and jobs[holder[r]].prism is not None]
             if in_prism:
-                raise InputError("routers outside other jobs' prisms", field=f"{field}.nodes",
-                                 value=f"router {in_prism[0]}, held by {jobs[holder[in_prism[0]]].id}")
+                raise InputError(
+                    "routers outside other jobs' prisms",
+                    field=f"{field}.nodes",
+                    value=f"router {in_prism[0]}, held by {jobs[holder[in_prism[0]]].id}",
+                )
         holder[routers] = idx
         jobs.append(RunningState(job.id, nodes, routers, prism, job.communication))
     return tuple(jobs), holder

@@ -1,0 +1,191 @@
+"""The placement problem as solvers see it: a snapshot's arrays plus the interference rule."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.machine import Prism, Torus, bisection_per_node, prism_links, scattered_links
+from topoplace.result import Interference
+from topoplace.snapshot import Communication, Geometry, QueuedState, RunningState, SnapshotState
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may set for a solve."""
+
+    time_limit: float | None = None
+    interference: Interference = Interference.STRICT
+    seed: int = 0
+
+
+@dataclass(frozen=True, order=True)
+class Candidate:
+    """A request (by queue position) on a prism."""
+
+    request_idx: int
+    prism: Prism
+
+
+@dataclass(frozen=True)
+class PlacementProblem:
+    """A snapshot under an interference rule (docs/proofs.md, "The problem")."""
+
+    state: SnapshotState
+    interference: Interference = Interference.STRICT
+    _memo: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def torus(self) -> Torus:
+        """The machine."""
+        return self.state.torus
+
+    @property
+    def requests(self) -> tuple[QueuedState, ...]:
+        """The queue."""
+        return self.state.queue
+
+    def uses_links(self, communication: Communication) -> bool:
+        """Tell whether a job's links matter under the rule."""
+        return self.interference is not Interference.OFF and communication is not Communication.NONE
+
+    def is_tolerant(self, communication: Communication) -> bool:
+        """Tell whether a job may share links with its like under the rule."""
+        return (
+            self.interference is Interference.TOLERANT and communication is Communication.TOLERANT
+        )
+
+    @cached_property
+    def _links_of_running(self) -> dict[bool, NDArray[np.bool_]]:
+        """Links used by running jobs, by whether the job may share them."""
+        used = {kind: np.zeros(self.torus.num_links, dtype=bool) for kind in (False, True)}
+        for job in self.state.running:
+            if self.uses_links(job.communication):
+                used[self.is_tolerant(job.communication)][job_links(self.torus, job)] = True
+        return used
+
+    def closed_links(self, communication: Communication) -> NDArray[np.bool_]:
+        """Return the links running jobs close to such a request, shape ``(num_links,)``."""
+        if not self.uses_links(communication):
+            return np.zeros(self.torus.num_links, dtype=bool)
+        used = self._links_of_running
+        if self.is_tolerant(communication):
+            return used[False]
+        return used[False] | used[True]
+
+    @cached_property
+    def free_routers(self) -> NDArray[np.bool_]:
+        """Routers with a usable node of any class, shape ``(num_routers,)``."""
+        return self.state.usable_per_router.sum(axis=0) > 0
+
+    def allowed_routers(self, request: QueuedState) -> NDArray[np.bool_]:
+        """Routers a prism of the request may contain, shape ``(num_routers,)``."""
+        allowed = ~self.state.occupied
+        return allowed if request.region is None else allowed & self.state.regions[request.region]
+
+    def whole_routers(self, class_idx: int) -> NDArray[np.bool_]:
+        """Routers all of whose nodes are usable by a class, shape ``(num_routers,)``."""
+        whole = self.state.usable_per_router[class_idx] == self.torus.nodes_per_router
+        return np.asarray(whole)
+
+    def shape_part(self, extents: tuple[int, ...]) -> int:
+        """Return the shape score of a prism without its idle-nodes term."""
+        memo = self._memo.get(extents)
+        if memo is None:
+            memo = self._memo[extents] = self._shape_part(extents)
+        assert isinstance(memo, int)
+        return memo
+
+    def _shape_part(self, extents: tuple[int, ...]) -> int:
+        weights = self.state.snapshot.weights
+        prism = Prism((0,) * len(extents), extents)
+        per_node = 1000 * bisection_per_node(self.torus, extents) / min(self.torus.bandwidth)
+        return (
+            weights.bisection * math.floor(per_node)
+            - weights.volume * prism.volume
+            - weights.hops * prism.max_hops(self.torus)
+            - weights.wrap * prism.num_wrapping_dims(self.torus)
+        )
+
+    def usable_inside(self, candidate: Candidate) -> int:
+        """Count the usable nodes of the request's class inside the prism."""
+        class_idx = self.requests[candidate.request_idx].class_idx
+        inside = candidate.prism.routers(self.torus)
+        return int(self.state.usable_per_router[class_idx][inside].sum())
+
+    def shape_score(self, candidate: Candidate) -> int:
+        """Return the level-2 value of a candidate (docs/proofs.md, "The objective")."""
+        idle = self.usable_inside(candidate) - self.requests[candidate.request_idx].nodes
+        weight = self.state.snapshot.weights.idle
+        return self.shape_part(candidate.prism.extents) - weight * idle
+
+    def boundary(self, prism: Prism) -> int:
+        """Count the links from a prism to free routers outside it (level 3)."""
+        total = 0
+        for d, (o, e, n) in enumerate(
+            zip(prism.origin, prism.extents, self.torus.shape, strict=True)
+        ):
+            if e == n:
+                continue
+            for at in (o - 1, o + e):
+                if not self.torus.wrap[d] and not 0 <= at < n:
+                    continue
+                face = Prism(
+                    tuple(at % n if k == d else c for k, c in enumerate(prism.origin)),
+                    tuple(1 if k == d else c for k, c in enumerate(prism.extents)),
+                )
+                total += int(self.free_routers[face.routers(self.torus)].sum())
+        return total
+
+    def values(self, candidate: Candidate) -> tuple[int, int, int]:
+        """Return the values of a candidate on the three levels, all to be maximised."""
+        return (
+            self.requests[candidate.request_idx].value,
+            self.shape_score(candidate),
+            -self.boundary(candidate.prism),
+        )
+
+    def choose_nodes(self, candidate: Candidate) -> NDArray[np.int64]:
+        """Return the nodes a started job takes: the lowest usable ones its geometry admits."""
+        request = self.requests[candidate.request_idx]
+        routers = candidate.prism.routers(self.torus)
+        geometry = self.matching_geometry(candidate)
+        if geometry is not None and geometry.max_depth is not None:
+            pencils = routers.reshape(-1, candidate.prism.extents[-1])
+            whole = self.whole_routers(request.class_idx)[pencils]
+            first = whole & (whole.cumsum(axis=1) <= geometry.extents[-1])
+            routers = pencils[first]
+        per = self.torus.nodes_per_router
+        nodes = (np.sort(routers)[:, None] * per + np.arange(per)).ravel()
+        fits = self.state.usable[nodes] & (self.state.node_class[nodes] == request.class_idx)
+        chosen: NDArray[np.int64] = nodes[fits][: request.nodes]
+        assert len(chosen) == request.nodes, "a candidate holds the nodes of its request"
+        return chosen
+
+    def matching_geometry(self, candidate: Candidate) -> Geometry | None:
+        """Return the first alternative of the request's geometry that the prism fits."""
+        request = self.requests[candidate.request_idx]
+        extents = candidate.prism.extents
+        for geometry in request.geometries:
+            if extents[:-1] != geometry.extents[:-1] or extents[-1] not in geometry.depths:
+                continue
+            if geometry.max_depth is None:
+                if self.usable_inside(candidate) >= request.nodes:
+                    return geometry
+                continue
+            pencils = candidate.prism.routers(self.torus).reshape(-1, extents[-1])
+            whole = self.whole_routers(request.class_idx)[pencils].sum(axis=1)
+            if whole.min() >= geometry.extents[-1]:
+                return geometry
+        return None
+
+
+def job_links(torus: Torus, job: RunningState) -> NDArray[np.int64]:
+    """Return the links a running job uses: its prism's, or those of all its routes."""
+    if job.prism is not None:
+        return prism_links(torus, job.prism)
+    return scattered_links(torus, job.routers)
