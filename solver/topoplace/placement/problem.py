@@ -149,6 +149,12 @@ class PlacementProblem:
             -self.boundary(candidate.prism),
         )
 
+    def links_of(self, candidate: Candidate) -> NDArray[np.int64]:
+        """Return the links a started candidate uses under the rule."""
+        if not self.uses_links(self.requests[candidate.request_idx].communication):
+            return np.zeros(0, dtype=np.int64)
+        return prism_links(self.torus, candidate.prism)
+
     def choose_nodes(self, candidate: Candidate) -> NDArray[np.int64]:
         """Return the nodes a started job takes: the lowest usable ones its geometry admits."""
         request = self.requests[candidate.request_idx]

@@ -1,0 +1,1 @@
+"""Exact placement by column generation, with integer prices as the certificate."""

@@ -1,0 +1,205 @@
+"""Branch and price: a tree whose leaves carry the prices that bound them."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from topoplace.placement.exact.generation import Bounded, generate_columns
+from topoplace.placement.exact.master import LpSolution, Master
+from topoplace.placement.exact.relaxation import PlaceLimit, Relaxation, Subproblem
+from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.result import PlaceBranch, StartBranch
+from topoplace.result.schema import CertificateNode
+
+
+@dataclass
+class Node:
+    """A subproblem, its bound, and the branch that split it (None: a leaf).
+
+    `branch` holds the two children and a function that writes the branch.
+    """
+
+    sub: Subproblem
+    bounded: Bounded
+    children: tuple[Node, Node] | None = None
+    write: Callable[[CertificateNode, CertificateNode], CertificateNode] | None = None
+
+    @property
+    def bound(self) -> int | None:
+        """Certified bound: the larger of the children's where there are any."""
+        if self.children is None:
+            return self.bounded.value.certified
+        bounds = [b for b in (c.bound for c in self.children) if b is not None]
+        return max(bounds, default=None)
+
+    def certificate(self, relaxation: Relaxation) -> CertificateNode:
+        """Return the certificate of this node."""
+        if self.children is None or self.write is None:
+            return relaxation.leaf(self.bounded.value)
+        low, high = self.children
+        return self.write(low.certificate(relaxation), high.certificate(relaxation))
+
+
+@dataclass
+class Tree:
+    """A best-first search that can be stopped at any time with a valid bound."""
+
+    relaxation: Relaxation
+    master: Master
+    root: Node
+    on_solution: Callable[[list[Candidate]], int]
+    _open: list[tuple[int, int, Node]] = field(default_factory=list)
+    _ticket: itertools.count[int] = field(default_factory=itertools.count)
+
+    def run(self, lower: int, deadline: float, max_nodes: int) -> int:
+        """Search until no open node's bound exceeds the incumbent; return nodes expanded."""
+        self._push(self.root, lower)
+        expanded = 0
+        while self._open and expanded < max_nodes and time.perf_counter() < deadline:
+            _, _, node = heapq.heappop(self._open)
+            bound = node.bounded.value.certified
+            if bound is None or bound <= lower:
+                continue
+            lp = node.bounded.lp or self.master.solve_lp(node.sub)
+            if lp is None or len(lp.amounts) > len(self.master.columns):
+                continue
+            parts = self._split(node, lp)
+            if parts is None:
+                continue
+            expanded += 1
+            subs, write = parts
+            children = []
+            for sub in subs:
+                child, lower = self._bounded(sub, node, lower, deadline)
+                children.append(child)
+            node.children, node.write = (children[0], children[1]), write
+            for child in children:
+                self._push(child, lower)
+        return expanded
+
+    def _push(self, node: Node, lower: int) -> None:
+        bound = node.bounded.value.certified
+        if bound is not None and bound > lower:
+            heapq.heappush(self._open, (-bound, next(self._ticket), node))
+
+    def _bounded(
+        self, sub: Subproblem, parent: Node, lower: int, deadline: float
+    ) -> tuple[Node, int]:
+        point = parent.bounded.point
+        start = Bounded(self.relaxation.evaluate(sub, point), point)
+        bounded = generate_columns(
+            self.relaxation, self.master, sub, start, lower, deadline=deadline
+        )
+        lp = bounded.lp
+        if lp is not None:
+            ones = [c for c, a in zip(self.master.columns, lp.amounts, strict=False) if a > 0.5]
+            if np.all((lp.amounts < 1e-6) | (lp.amounts > 1 - 1e-6)):
+                lower = max(lower, self.on_solution([c.candidate for c in ones]))
+        return Node(sub, bounded), lower
+
+    def _split(
+        self, node: Node, lp: LpSolution
+    ) -> (
+        tuple[
+            tuple[Subproblem, Subproblem],
+            Callable[[CertificateNode, CertificateNode], CertificateNode],
+        ]
+        | None
+    ):
+        problem = self.relaxation.problem
+        sub = node.sub
+        starts = np.zeros(len(problem.requests))
+        known = self.master.columns[: len(lp.amounts)]
+        for column, amount in zip(known, lp.amounts, strict=True):
+            starts[column.candidate.request_idx] += amount
+        undecided = [
+            i for i in range(len(starts)) if i not in sub.forced and i not in sub.excluded
+        ]
+        fractional = [i for i in undecided if 1e-6 < starts[i] < 1 - 1e-6]
+        if fractional:
+            chosen = max(
+                fractional,
+                key=lambda i: (min(starts[i], 1 - starts[i]) * problem.requests[i].value, -i),
+            )
+            return _start_branch(problem, sub, chosen)
+        spread = _most_spread(self.master, lp)
+        if spread is None or not self.relaxation.pricer.handles_limits:
+            return None
+        if spread not in sub.forced:
+            return _start_branch(problem, sub, spread)
+        mine = [
+            (c.candidate, float(a))
+            for c, a in zip(known, lp.amounts, strict=True)
+            if a > 1e-6 and c.candidate.request_idx == spread
+        ]
+        return _place_branch(problem, sub, spread, mine)
+
+
+def _start_branch(
+    problem: PlacementProblem, sub: Subproblem, idx: int
+) -> tuple[
+    tuple[Subproblem, Subproblem], Callable[[CertificateNode, CertificateNode], CertificateNode]
+]:
+    out = replace(sub, excluded=sub.excluded | {idx})
+    into = replace(sub, forced=sub.forced | {idx})
+    name = problem.requests[idx].id
+
+    def write(low: CertificateNode, high: CertificateNode) -> CertificateNode:
+        return StartBranch(request=name, out=low, into=high)
+
+    return (out, into), write
+
+
+def _most_spread(master: Master, lp: LpSolution) -> int | None:
+    """Return the request whose columns are split most, None if the solution is integral."""
+    parts: dict[int, float] = {}
+    for column, amount in zip(master.columns, lp.amounts, strict=False):
+        if 1e-6 < amount < 1 - 1e-6:
+            idx = column.candidate.request_idx
+            parts[idx] = parts.get(idx, 0.0) + amount * (1 - amount)
+    return max(parts, key=lambda i: (parts[i], -i)) if parts else None
+
+
+def _place_branch(
+    problem: PlacementProblem, sub: Subproblem, idx: int, mine: list[tuple[Candidate, float]]
+) -> (
+    tuple[
+        tuple[Subproblem, Subproblem], Callable[[CertificateNode, CertificateNode], CertificateNode]
+    ]
+    | None
+):
+    """Split where the amounts on both sides are most even."""
+    best: tuple[float, str, int, int] | None = None
+    for what in ("origin", "extents"):
+        for dim in range(problem.torus.num_dims):
+            weight: dict[int, float] = {}
+            for candidate, amount in mine:
+                at = getattr(candidate.prism, what)[dim]
+                weight[at] = weight.get(at, 0.0) + amount
+            below = 0.0
+            ordered = sorted(weight)
+            for at in ordered[:-1]:
+                below += weight[at]
+                balance = min(below, sum(weight.values()) - below)
+                if best is None or balance > best[0] + 1e-9:
+                    best = (balance, what, dim, at)
+    if best is None:
+        return None
+    _, what, dim, at = best
+    kind = "origin" if what == "origin" else "extents"
+    low = PlaceLimit(idx, kind, dim, 0, at)  # type: ignore[arg-type]
+    high = PlaceLimit(idx, kind, dim, at + 1, problem.torus.shape[dim])  # type: ignore[arg-type]
+    name = problem.requests[idx].id
+
+    def write(first: CertificateNode, second: CertificateNode) -> CertificateNode:
+        return PlaceBranch(
+            request=name, what=kind, dim=dim, at=at, low=first, high=second  # type: ignore[arg-type]
+        )
+
+    return (replace(sub, limits=(*sub.limits, low)), replace(sub, limits=(*sub.limits, high))), write

@@ -1,0 +1,127 @@
+"""Column generation: prices from the restricted master, smoothed, until the bound is tight."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from topoplace.placement.exact.master import LpSolution, Master
+from topoplace.placement.exact.relaxation import DualPoint, DualValue, Relaxation, Subproblem
+from topoplace.placement.problem import Candidate
+
+MAX_COLUMNS = 1600
+"""Columns kept in the master; beyond it those with the worst reduced cost go."""
+
+_SMOOTHING = 0.6  # weight of the best dual point so far (Wentges smoothing)
+
+
+@dataclass
+class Bounded:
+    """A subproblem with its best dual point.
+
+    Attributes
+    ----------
+    value
+        The best dual value; its `certified` is the bound (None: proven empty).
+    point
+        The dual point behind it.
+    lp
+        The last restricted master, None if it had no solution or was never solved.
+    converged
+        Whether no column can improve the restricted master.
+    """
+
+    value: DualValue
+    point: DualPoint
+    lp: LpSolution | None = None
+    converged: bool = False
+
+
+def mix(first: DualPoint, second: DualPoint, weight: float) -> DualPoint:
+    """Return ``weight * first + (1 - weight) * second``."""
+    return DualPoint(
+        weight * first.row_prices + (1 - weight) * second.row_prices,
+        tuple(
+            weight * a + (1 - weight) * b
+            for a, b in zip(first.multipliers, second.multipliers, strict=True)
+        ),
+    )
+
+
+def generate_columns(
+    relaxation: Relaxation,
+    master: Master,
+    sub: Subproblem,
+    start: Bounded,
+    lower: int,
+    *,
+    deadline: float,
+    max_rounds: int = 1000,
+    per_round: int = 6,
+) -> Bounded:
+    """Lower a subproblem's bound by column generation.
+
+    Stops when the bound meets `lower` (the incumbent), when the master's optimum shows that the
+    bound cannot, when no column is left, at the deadline or after `max_rounds`.
+    """
+    best = start
+    weight = _SMOOTHING
+    for _ in range(max_rounds):
+        if _met(best, lower) or time.perf_counter() >= deadline:
+            break
+        lp = master.solve_lp(sub)
+        if lp is None:
+            break
+        best = Bounded(best.value, best.point, lp)
+        if best.value.bound - lp.objective < 1e-4 * max(1.0, abs(lp.objective)) * weight:
+            weight = 0.0
+        trial = mix(best.point, lp.duals, weight)
+        value = relaxation.evaluate(sub, trial)
+        added = master.add(_entering(value, sub, relaxation.scale, per_round))
+        if better(value, best.value):
+            best = Bounded(value, trial, lp)
+        if value.certified is None:
+            break
+        # once the bound rounds to what the master can reach, more prices change nothing
+        floor = relaxation.round_down(sub, int(np.floor(lp.objective + 1e-6)))
+        tight = floor is not None and best.value.certified == floor
+        if tight or (weight == 0.0 and not added):
+            best.converged = True
+            break
+        weight = _SMOOTHING if added > 3 else weight * 0.5 if weight > 0.05 else 0.0
+        _trim(master, lp, best.value.bound, lower)
+    return best
+
+
+def better(one: DualValue, other: DualValue) -> bool:
+    """Tell whether a dual value proves a smaller bound than another."""
+    return one.bound < other.bound
+
+
+def _met(best: Bounded, lower: int) -> bool:
+    return best.value.certified is None or best.value.certified <= lower
+
+
+def _entering(
+    value: DualValue, sub: Subproblem, scale: int, per_round: int
+) -> list[Candidate]:
+    """Return the columns that may improve the master; a forced request's best always may."""
+    entering = []
+    for idx, columns in enumerate(value.priced.columns):
+        if idx in sub.forced:
+            entering += [c for _, c in columns[:per_round]]
+        elif idx not in sub.excluded:
+            entering += [c for gain, c in columns[:per_round] if gain > 1e-6 * scale]
+    return entering
+
+
+def _trim(master: Master, lp: LpSolution, bound: float, lower: int) -> None:
+    num_known = len(lp.amounts)
+    if len(master.columns) <= MAX_COLUMNS:
+        return
+    kept = np.ones(len(master.columns), dtype=bool)
+    limit = np.sort(lp.reduced)[::-1][min(num_known - 1, MAX_COLUMNS // 2)]
+    kept[:num_known] = (lp.amounts > 1e-9) | (lp.reduced >= min(limit, lower - bound))
+    master.keep(kept)

@@ -1,0 +1,76 @@
+"""The integer phase: the best placement among the columns found, by CP-SAT."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from ortools.sat.python import cp_model
+
+from topoplace.placement.exact.master import Master
+from topoplace.placement.exact.relaxation import Subproblem
+from topoplace.placement.problem import Candidate
+
+
+def best_among_columns(
+    master: Master,
+    sub: Subproblem,
+    incumbent: list[Candidate],
+    kept: NDArray[np.bool_],
+    *,
+    seconds: float,
+    seed: int,
+    work: float = 5.0,
+) -> list[Candidate] | None:
+    """Return the best placement found among columns, None if none meets the subproblem.
+
+    Parameters
+    ----------
+    incumbent
+        A placement to start from; its columns are always among those used.
+    kept
+        Which columns to use.
+    seconds, work
+        Limits in wall-clock and in CP-SAT's deterministic time.
+    """
+    kept = kept.copy()
+    kept[master.positions(incumbent)] = True
+    positions = np.flatnonzero(kept)
+    model = cp_model.CpModel()
+    amounts = [model.new_bool_var("") for _ in positions]
+    packing, _ = master.packing(all_rows=True)
+    used = packing[:, positions].tocsr()
+    for row in range(used.shape[0]):
+        members = used.indices[used.indptr[row] : used.indptr[row + 1]]
+        if len(members) > 1:
+            model.add_at_most_one([amounts[k] for k in members])
+    owner = master.owners()[positions]
+    values = master.values()[positions]
+    for request in np.unique(owner).tolist():
+        mine = [amounts[k] for k in np.flatnonzero(owner == request)]
+        if request in sub.forced:
+            model.add_exactly_one(mine)
+        elif request in sub.excluded:
+            for amount in mine:
+                model.add(amount == 0)
+        else:
+            model.add_at_most_one(mine)
+    for level, reached in enumerate(sub.reached):
+        model.add(cp_model.LinearExpr.weighted_sum(amounts, values[:, level].tolist()) >= reached)
+    model.maximize(cp_model.LinearExpr.weighted_sum(amounts, values[:, sub.level].tolist()))
+    chosen = set(master.positions(incumbent))
+    for amount, position in zip(amounts, positions.tolist(), strict=True):
+        model.add_hint(amount, position in chosen)
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = max(0.01, seconds)
+    solver.parameters.max_deterministic_time = work
+    solver.parameters.random_seed = seed
+    solver.parameters.num_workers = 2
+    solver.parameters.interleave_search = True  # the same answer whatever the machine's load
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    return [
+        master.columns[position].candidate
+        for amount, position in zip(amounts, positions.tolist(), strict=True)
+        if solver.boolean_value(amount)
+    ]

@@ -1,0 +1,225 @@
+"""The restricted master: a set-packing program over the columns found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from ortools.linear_solver.python import model_builder_helper as mbh
+
+from topoplace.placement.exact.relaxation import DualPoint, Subproblem
+from topoplace.placement.exact.rows import PackingRows
+from topoplace.placement.problem import Candidate
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_MAX_DOMINANCE_ROWS = 8000
+
+
+@dataclass
+class Column:
+    """A candidate with its level values and the packing rows it occupies."""
+
+    candidate: Candidate
+    values: tuple[int, int, int]
+    rows: IntArray
+
+
+@dataclass(frozen=True)
+class LpSolution:
+    """An optimum of the restricted master's relaxation.
+
+    Attributes
+    ----------
+    objective
+        LP optimum of the level solved.
+    amounts
+        Value of every column.
+    duals
+        The dual optimum, spread over the rows no column tells apart.
+    reduced
+        Reduced cost of every column, at most 0 for the columns of requests that may stay out.
+    """
+
+    objective: float
+    amounts: FloatArray
+    duals: DualPoint
+    reduced: FloatArray
+
+
+class Master:
+    """Columns, and linear programs over them.
+
+    Rows occupied by the same columns are one row of the program, and rows whose columns are among
+    another row's are left out: prisms are boxes, so far fewer rows than routers remain. Link rows
+    enter once a solution violates them.
+    """
+
+    def __init__(self, rows: PackingRows) -> None:
+        self.rows = rows
+        self.columns: list[Column] = []
+        self._index: dict[Candidate, int] = {}
+        self._active = np.zeros(rows.num_rows, dtype=bool)
+        self._active[: rows.num_routers] = True
+        self._share = np.full(rows.num_rows, 1e-3)
+        usable = rows.problem.state.usable_per_router.sum(axis=0)
+        self._share[: rows.num_routers] += usable
+
+    def __contains__(self, candidate: Candidate) -> bool:
+        return candidate in self._index
+
+    def add(self, candidates: Iterable[Candidate]) -> int:
+        """Add candidates not known yet; return how many were new."""
+        before = len(self.columns)
+        for candidate in candidates:
+            if candidate not in self._index:
+                self._index[candidate] = len(self.columns)
+                values = self.rows.problem.values(candidate)
+                self.columns.append(Column(candidate, values, self.rows.of(candidate)))
+        return len(self.columns) - before
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Forget all columns but those marked."""
+        self.columns = [c for c, k in zip(self.columns, kept, strict=True) if k]
+        self._index = {c.candidate: i for i, c in enumerate(self.columns)}
+
+    def positions(self, candidates: Iterable[Candidate]) -> list[int]:
+        """Return the positions of known candidates."""
+        return [self._index[c] for c in candidates]
+
+    def owners(self) -> IntArray:
+        """Return the request of every column."""
+        return np.array([c.candidate.request_idx for c in self.columns], dtype=np.int64)
+
+    def values(self) -> IntArray:
+        """Return the level values of every column, shape ``(num_columns, 3)``."""
+        return np.array([c.values for c in self.columns], dtype=np.int64).reshape(-1, 3)
+
+    def packing(self, *, all_rows: bool = False) -> tuple[sp.csr_matrix, list[IntArray]]:
+        """Return merged, undominated packing rows by columns, and the rows each stands for.
+
+        With `all_rows` every link row counts, as integer programs need.
+        """
+        lengths = [len(c.rows) for c in self.columns]
+        flat = np.concatenate([c.rows for c in self.columns])
+        of = np.repeat(np.arange(len(lengths)), lengths)
+        if not all_rows:
+            wanted = self._active[flat]
+            flat, of = flat[wanted], of[wanted]
+        keys = np.random.default_rng(len(lengths)).integers(1, 1 << 62, len(lengths), np.int64)
+        hashes = np.zeros(self.rows.num_rows, dtype=np.int64)
+        np.add.at(hashes, flat, keys[of])  # wraps around: any injective-enough mix will do
+        used = np.flatnonzero(np.bincount(flat, minlength=self.rows.num_rows))
+        _, first, merged = np.unique(hashes[used], return_index=True, return_inverse=True)
+        row_of = np.full(self.rows.num_rows, -1, dtype=np.int64)
+        row_of[used[first]] = np.arange(len(first))
+        chosen = row_of[flat] >= 0
+        matrix = sp.csr_matrix(
+            (np.ones(int(chosen.sum()), dtype=np.float32), (row_of[flat[chosen]], of[chosen])),
+            shape=(len(first), len(lengths)),
+        )
+        kept = _undominated(matrix)
+        order = np.argsort(merged, kind="stable")
+        members = np.split(used[order], np.cumsum(np.bincount(merged))[:-1])
+        return matrix[kept].astype(float), [members[k] for k in kept.tolist()]
+
+    def solve_lp(self, sub: Subproblem) -> LpSolution | None:
+        """Solve the relaxation of a subproblem, adding link rows until none is violated.
+
+        Returns None if the solver fails.
+        """
+        while True:
+            solution = self._solve_lp(sub)
+            if solution is None:
+                return None
+            load = np.zeros(self.rows.num_rows)
+            for k in np.flatnonzero(solution.amounts > 1e-9):
+                load[self.columns[k].rows] += solution.amounts[k]
+            violated = (load > 1 + 1e-6) & ~self._active
+            if not violated.any():
+                return solution
+            self._active |= violated
+
+    def _solve_lp(self, sub: Subproblem) -> LpSolution | None:
+        packing, members = self.packing()
+        owner, values = self.owners(), self.values().astype(float)
+        num_requests, num_packing = len(self.rows.problem.requests), packing.shape[0]
+        choice = sp.csr_matrix(
+            (np.ones(len(owner)), (owner, np.arange(len(owner)))),
+            shape=(num_requests, len(owner)),
+        )
+        # the level rows are scaled to 1 so that the simplex sees numbers of one size
+        sizes = [max(1.0, abs(float(v))) for v in sub.reached]
+        level_rows = [sp.csr_matrix(values[:, j] / size) for j, size in enumerate(sizes)]
+        lower = np.full(num_packing + num_requests + len(sizes), -np.inf)
+        upper = np.ones(len(lower))
+        lower[num_packing + np.array(sorted(sub.forced), dtype=np.int64)] = 1.0
+        for j, (value, size) in enumerate(zip(sub.reached, sizes, strict=True)):
+            lower[num_packing + num_requests + j] = value / size
+            upper[num_packing + num_requests + j] = np.inf
+        admitted = np.array([sub.admits(c.candidate) for c in self.columns], dtype=bool)
+        matrix = sp.vstack([packing, choice, *level_rows], format="csr")
+        cost = values[:, sub.level]
+        # what must be reached may be missed at a price above any gain: never without a solution
+        needed = np.flatnonzero(lower > -np.inf)
+        slack = sp.csr_matrix(
+            (np.ones(len(needed)), (needed, np.arange(len(needed)))),
+            shape=(matrix.shape[0], len(needed)),
+        )
+        worth = np.concatenate([np.ones(num_packing + num_requests), sizes])[needed]
+        miss = (1.0 + 2.0 * self._largest_gain(cost, owner)) * worth
+        helper = mbh.ModelBuilderHelper()
+        helper.fill_model_from_sparse_data(
+            np.zeros(len(owner) + len(needed)),
+            np.concatenate([np.where(admitted, np.inf, 0.0), np.full(len(needed), np.inf)]),
+            np.concatenate([-cost, miss]),
+            lower,
+            upper,
+            sp.hstack([matrix, slack], format="csr"),
+        )
+        program = mbh.ModelSolverHelper("glop")
+        program.set_solver_specific_parameters("use_dual_simplex: true")
+        program.solve(helper)
+        if program.status() != mbh.SolveStatus.OPTIMAL:
+            return None
+        duals = -np.array(program.dual_values())
+        reduced = cost - matrix.T @ duals
+        row_prices = np.zeros(self.rows.num_rows)
+        for price, group in zip(duals[:num_packing], members, strict=True):
+            if price > 1e-12:
+                share = self._share[group]
+                row_prices[group] = price * share / share.sum()
+        multipliers = np.maximum(0.0, -duals[num_packing + num_requests :])
+        return LpSolution(
+            objective=-program.objective_value(),
+            amounts=np.array(program.variable_values())[: len(owner)],
+            duals=DualPoint(
+                row_prices,
+                tuple(float(m) / s for m, s in zip(multipliers, sizes, strict=True)),
+            ),
+            reduced=reduced,
+        )
+
+    def _largest_gain(self, cost: FloatArray, owner: IntArray) -> float:
+        """Return the sum over requests of the largest absolute value of a column."""
+        largest = np.zeros(len(self.rows.problem.requests))
+        np.maximum.at(largest, owner, np.abs(cost))
+        return float(largest.sum())
+
+
+def _undominated(matrix: sp.csr_matrix) -> IntArray:
+    """Return the rows whose columns are not all among those of another row."""
+    num = matrix.shape[0]
+    if num > _MAX_DOMINANCE_ROWS or num == 0:
+        return np.arange(num)
+    size = np.asarray(matrix.sum(axis=1)).ravel()
+    overlap = (matrix @ matrix.T).tocoo()
+    inside = (overlap.row != overlap.col) & (overlap.data == size[overlap.row])
+    inside &= (size[overlap.col] > size[overlap.row]) | (overlap.col < overlap.row)
+    kept = np.ones(num, dtype=bool)
+    kept[overlap.row[inside]] = False
+    return np.flatnonzero(kept)

@@ -1,0 +1,187 @@
+"""The dual function of a subproblem: any prices give a bound (docs/proofs.md, "A leaf")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.placement.exact.pricing import NO_VALUE, Priced, Prices, Weights
+from topoplace.placement.exact.rows import PackingRows
+from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.result import Leaf, LinkPrices
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MAX_SUM = 1 << 24
+"""Largest sum of request values for which bounds are rounded to reachable sums."""
+
+
+@dataclass(frozen=True)
+class PlaceLimit:
+    """Bounds on one coordinate of a request's origin or extents, both inclusive."""
+
+    request_idx: int
+    what: Literal["origin", "extents"]
+    dim: int
+    low: int
+    high: int
+
+    def admits(self, candidate: Candidate) -> bool:
+        """Tell whether a candidate obeys the limit."""
+        if candidate.request_idx != self.request_idx:
+            return True
+        return self.low <= getattr(candidate.prism, self.what)[self.dim] <= self.high
+
+
+@dataclass(frozen=True)
+class Subproblem:
+    """A level of the objective, with what earlier levels must reach and what branching fixed."""
+
+    level: int = 0
+    reached: tuple[int, ...] = ()
+    forced: frozenset[int] = frozenset()
+    excluded: frozenset[int] = frozenset()
+    limits: tuple[PlaceLimit, ...] = ()
+
+    def admits(self, candidate: Candidate) -> bool:
+        """Tell whether a candidate may be part of a solution."""
+        return candidate.request_idx not in self.excluded and all(
+            limit.admits(candidate) for limit in self.limits
+        )
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """Prices per packing row and multipliers of the earlier levels, in true units."""
+
+    row_prices: FloatArray
+    multipliers: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class DualValue:
+    """A dual point made integer and evaluated.
+
+    Attributes
+    ----------
+    bound
+        The exact bound it proves, as a float for steering.
+    certified
+        The leaf's bound, rounded down as docs/proofs.md says; None if the leaf is empty.
+    priced
+        The pricing pass behind it, in `scale`-fold units.
+    """
+
+    bound: float
+    certified: int | None
+    leaf_parts: tuple[int, IntArray, tuple[int, ...]]
+    priced: Priced
+
+
+class Pricer(Protocol):
+    """Finds the best candidates of every request at given prices."""
+
+    handles_limits: bool
+    """Whether `PlaceLimit`s are obeyed; otherwise none may be given."""
+
+    def price(
+        self,
+        prices: Prices,
+        weights: Weights,
+        per_request: int,
+        limits: tuple[PlaceLimit, ...],
+        *,
+        only_gains: bool,
+    ) -> Priced:
+        """Price every request (see `ScanPricer.price`)."""
+
+
+class Relaxation:
+    """Evaluates dual points of the subproblems of one placement problem."""
+
+    def __init__(self, problem: PlacementProblem, rows: PackingRows, pricer: Pricer) -> None:
+        self.problem = problem
+        self.rows = rows
+        self.pricer = pricer
+
+    @cached_property
+    def scale(self) -> int:
+        """Integer scale of prices: as fine as int64 sums over all rows and requests allow."""
+        largest = 1 + sum(r.value for r in self.problem.requests)
+        return max(1, min(10**6, (1 << 52) // largest))
+
+    def evaluate(
+        self, sub: Subproblem, point: DualPoint, per_request: int = 24
+    ) -> DualValue:
+        """Round a dual point to integers and compute the bound it proves."""
+        scale = self.scale
+        row_prices = np.rint(np.maximum(point.row_prices, 0) * scale).astype(np.int64)
+        multipliers = tuple(max(0, round(m * scale)) for m in point.multipliers)
+        weights = Weights(*[*multipliers, scale, 0, 0][:3])
+        prices = self.rows.prices(row_prices)
+        priced = self.pricer.price(
+            prices, weights, per_request, sub.limits, only_gains=not sub.level and not sub.forced
+        )
+        total = int(row_prices.sum())
+        total -= sum(m * v for m, v in zip(multipliers, sub.reached, strict=True))
+        empty = False
+        for idx in range(len(self.problem.requests)):
+            best = int(priced.best[idx])
+            if idx in sub.forced:
+                empty |= best == NO_VALUE
+                total += best if best != NO_VALUE else 0
+            elif idx not in sub.excluded:
+                total += max(0, best)
+        certified = None if empty else self.round_down(sub, total // scale)
+        bound = -np.inf if empty else total / scale
+        return DualValue(bound, certified, (scale, row_prices, multipliers), priced)
+
+    def round_down(self, sub: Subproblem, bound: int) -> int | None:
+        """Round a first-level bound down to a sum of request values; None if there is none."""
+        requests = self.problem.requests
+        if sub.level or sum(r.value for r in requests) > MAX_SUM:
+            return bound
+        base = sum(requests[i].value for i in sub.forced)
+        sums = 1 << base
+        for idx, request in enumerate(requests):
+            if idx not in sub.forced and idx not in sub.excluded:
+                sums |= sums << request.value
+        if bound < 0:
+            return None
+        sums &= (1 << (bound + 1)) - 1
+        return sums.bit_length() - 1 if sums else None
+
+    def leaf(self, value: DualValue) -> Leaf:
+        """Return the evaluated point as a certificate leaf."""
+        scale, row_prices, multipliers = value.leaf_parts
+        prices = self.rows.prices(row_prices)
+        links = []
+        for family, row in prices.links.items():
+            used = np.flatnonzero(row)
+            name = None if family is None else self.problem.requests[family].id
+            links.append(
+                LinkPrices(request=name, links=used.tolist(), prices=row[used].tolist())
+            )
+        return Leaf(
+            scale=scale,
+            router_prices=run_lengths(prices.routers),
+            link_prices=links,
+            multipliers=list(multipliers),
+        )
+
+
+def run_lengths(values: IntArray) -> str:
+    """Write integers as ``value`` or ``value*count`` items, spaces between."""
+    if not len(values):
+        return ""
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    counts = np.diff(np.concatenate([starts, [len(values)]]))
+    return " ".join(
+        str(v) if c == 1 else f"{v}*{c}"
+        for v, c in zip(values[starts].tolist(), counts.tolist(), strict=True)
+    )

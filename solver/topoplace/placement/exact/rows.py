@@ -1,0 +1,54 @@
+"""Packing rows: what at most one job may hold - routers, and links by family."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.placement.exact.pricing import Prices
+from topoplace.placement.problem import Candidate, PlacementProblem
+
+IntArray = NDArray[np.int64]
+
+
+class PackingRows:
+    """Numbering of packing rows: routers first, then the links of each family.
+
+    The families are None (all strict jobs on a link) and, under the tolerant rule, the queue
+    position of every tolerant request (it and all strict jobs); see docs/proofs.md.
+    """
+
+    def __init__(self, problem: PlacementProblem) -> None:
+        self.problem = problem
+        self.families: list[int | None] = [None]
+        self.families += [
+            i for i, r in enumerate(problem.requests) if problem.is_tolerant(r.communication)
+        ]
+        self.num_routers = problem.torus.num_routers
+        self.num_rows = self.num_routers + len(self.families) * problem.torus.num_links
+
+    def of(self, candidate: Candidate) -> IntArray:
+        """Return the packing rows a candidate occupies, routers first."""
+        problem, torus = self.problem, self.problem.torus
+        request = problem.requests[candidate.request_idx]
+        routers = candidate.prism.routers(torus)
+        links = problem.links_of(candidate)
+        if not len(links):
+            return routers
+        tolerant = problem.is_tolerant(request.communication)
+        parts = [routers]
+        for k, family in enumerate(self.families):
+            if not tolerant or family == candidate.request_idx:
+                parts.append(links + self.num_routers + k * torus.num_links)
+        return np.concatenate(parts)
+
+    def prices(self, row_prices: IntArray) -> Prices:
+        """Return integer row prices as prices of routers and links."""
+        num_links = self.problem.torus.num_links
+        links = {}
+        for k, family in enumerate(self.families):
+            start = self.num_routers + k * num_links
+            part = row_prices[start : start + num_links]
+            if part.any():
+                links[family] = part
+        return Prices(row_prices[: self.num_routers], links)

@@ -1,0 +1,224 @@
+"""The exact method: bound, integer phase and branching, level by level (DESIGN 4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from topoplace.placement.exact.branching import Node, Tree
+from topoplace.placement.exact.generation import Bounded, generate_columns
+from topoplace.placement.exact.improve import RuinAndRecreate
+from topoplace.placement.exact.integer import best_among_columns
+from topoplace.placement.exact.listing import MAX_PRISMS, ListPricer, num_prisms
+from topoplace.placement.exact.master import Master
+from topoplace.placement.exact.pricing import ScanPricer
+from topoplace.placement.exact.relaxation import (
+    DualPoint,
+    DualValue,
+    Pricer,
+    Relaxation,
+    Subproblem,
+)
+from topoplace.placement.exact.rows import PackingRows
+from topoplace.placement.exact.volume import volume_descent
+from topoplace.placement.heuristics.best_fit import best_fit
+from topoplace.placement.heuristics.first_fit import first_fit
+from topoplace.placement.outcome import LevelBound, Outcome
+from topoplace.placement.problem import Candidate, Options, PlacementProblem
+
+DEFAULT_TIME_LIMIT = 120.0
+"""Seconds when the user sets none."""
+
+_VOLUME_STEPS = 60
+_MAX_NODES = 100_000
+
+
+class ExactSearch:
+    """One run of the exact method."""
+
+    def __init__(self, problem: PlacementProblem, options: Options) -> None:
+        self.problem = problem
+        limit = DEFAULT_TIME_LIMIT if options.time_limit is None else options.time_limit
+        self.start = time.perf_counter()
+        self.deadline = self.start + limit
+        self.seed = options.seed
+        self.incumbent: list[Candidate] = _heuristic_start(problem)
+        self.rows = PackingRows(problem)
+        pricer: Pricer
+        if num_prisms(problem) <= MAX_PRISMS:
+            pricer = ListPricer(problem, self.rows)
+        else:
+            pricer = ScanPricer(problem)
+        self.relaxation = Relaxation(problem, self.rows, pricer)
+        self.master = Master(self.rows)
+        self.first_level_prices: DualPoint | None = None
+
+    def run(self) -> Outcome:
+        """Solve the levels one after the other."""
+        bounds: list[LevelBound | None] = []
+        reached: list[int] = []
+        for level in range(3):
+            sub = Subproblem(level, tuple(reached))
+            root = self._solve_level(sub)
+            bound = root.bound
+            objective = self._objective(level)
+            assert bound is None or bound >= objective, "a bound never falls below a placement"
+            proven = None
+            if bound is not None:
+                proven = LevelBound(bound, root.certificate(self.relaxation))
+            bounds.append(proven)
+            reached.append(objective)
+        hit = time.perf_counter() >= self.deadline
+        return Outcome(self.incumbent, bounds, time_limit_hit=hit)
+
+    def _objective(self, level: int) -> int:
+        return sum(self.problem.values(c)[level] for c in self.incumbent)
+
+    def _offer(self, sub: Subproblem, started: Sequence[Candidate]) -> int:
+        """Take a placement if it is the best of its level; return the level's best objective."""
+        totals = np.array([self.problem.values(c) for c in started]).reshape(-1, 3).sum(axis=0)
+        if all(totals[k] >= v for k, v in enumerate(sub.reached)) and totals[
+            sub.level
+        ] > self._objective(sub.level):
+            self.incumbent = sorted(started)
+        return self._objective(sub.level)
+
+    def _solve_level(self, sub: Subproblem) -> Node:
+        self.master.add(self.incumbent)
+        bounded = self._first_bound(sub)
+        level_deadline = self._level_deadline(sub)
+        bounded = generate_columns(
+            self.relaxation,
+            self.master,
+            sub,
+            bounded,
+            self._objective(sub.level),
+            deadline=level_deadline,
+        )
+        if sub.level == 0:
+            self.first_level_prices = bounded.point
+        root = Node(sub, bounded)
+        self._integer_phase(sub, bounded)
+        if not self._closed(sub, bounded) and bounded.converged:
+            tree = Tree(
+                self.relaxation, self.master, root, lambda found: self._offer(sub, found)
+            )
+            tree.run(self._objective(sub.level), self._tree_deadline(sub), _MAX_NODES)
+        return root
+
+    def _first_bound(self, sub: Subproblem) -> Bounded:
+        """Return a first dual point: volume descent on level 1, level 1's prices after it."""
+        if sub.level == 0:
+            return self._first_level_bound(sub)
+        assert self.first_level_prices is not None
+        best: Bounded | None = None
+        zeros = (0.0,) * (sub.level - 1)
+        for factor in (0.0, 0.3, 1.0, 3.0, 10.0):
+            point = DualPoint(self.first_level_prices.row_prices * factor, (factor, *zeros))
+            value = self.relaxation.evaluate(sub, point)
+            self._remember(value, sub, 2)
+            if best is None or value.bound < best.value.bound:
+                best = Bounded(value, point)
+        assert best is not None
+        return best
+
+    def _first_level_bound(self, sub: Subproblem) -> Bounded:
+        start = np.zeros(self.rows.num_rows)
+        usable = self.problem.state.usable_per_router.sum(axis=0)
+        highest = max((r.priority for r in self.problem.requests), default=1)
+        start[: self.rows.num_routers] = usable * highest
+        values: list[DualValue] = []
+        objective = self._objective(0)
+        run = volume_descent(
+            self.relaxation,
+            sub,
+            DualPoint(start),
+            objective,
+            max_steps=_VOLUME_STEPS,
+            deadline=self.start + 0.3 * (self.deadline - self.start),
+            seen=lambda value, _step: values.append(value),
+        )
+        for value in values[-25:]:
+            self._remember(value, sub, 3, slack=0.005 * max(1.0, run.value.bound))
+        return Bounded(run.value, run.point)
+
+    def _remember(
+        self, value: DualValue, sub: Subproblem, per_request: int, slack: float = 0.0
+    ) -> None:
+        least = -slack * self.relaxation.scale
+        for idx, columns in enumerate(value.priced.columns):
+            if idx not in sub.excluded:
+                self.master.add(c for gain, c in columns[:per_request] if gain >= least)
+
+    def _closed(self, sub: Subproblem, bounded: Bounded) -> bool:
+        bound = bounded.value.certified
+        return bound is None or bound <= self._objective(sub.level)
+
+    def _integer_phase(self, sub: Subproblem, bounded: Bounded) -> None:
+        """Look for better placements until the bound is met or the level's time is up."""
+        deadline = self._level_deadline(sub, share=0.9)
+        recreate = RuinAndRecreate(self.problem, self.seed)
+        seconds = 0.25
+        for attempt in range(1000):
+            if self._closed(sub, bounded):
+                return
+            left = deadline - time.perf_counter()
+            if left <= 0 and attempt:
+                return
+            self._among_columns(sub, bounded, max(0.05, min(left, 4 * seconds)), attempt)
+            if self._closed(sub, bounded) or sub.level or bounded.converged:
+                return
+            found = recreate.run(
+                self.incumbent, min(deadline, time.perf_counter() + seconds)
+            )
+            self.master.add(found.seen)
+            self._offer(sub, found.best)
+            seconds = min(20.0, 2 * seconds)
+
+    def _among_columns(
+        self, sub: Subproblem, bounded: Bounded, seconds: float, attempt: int
+    ) -> None:
+        lp = self.master.solve_lp(sub) if bounded.lp is not None else None
+        gap = bounded.value.bound - self._objective(sub.level)
+        kept = np.ones(len(self.master.columns), dtype=bool)
+        if lp is not None:
+            kept = lp.reduced >= -gap - 1e-6
+        found = best_among_columns(
+            self.master,
+            sub,
+            self.incumbent,
+            kept,
+            seconds=seconds,
+            seed=self.seed + attempt,
+        )
+        if found is not None:
+            self._offer(sub, found)
+
+    def _level_deadline(self, sub: Subproblem, share: float = 0.6) -> float:
+        """Return when a phase of a level ends: the first level has most of the time."""
+        now = time.perf_counter()
+        if sub.level == 0:
+            return self.start + share * (self.deadline - self.start)
+        return now + max(0.5, share * (self.deadline - now) / (3 - sub.level))
+
+    def _tree_deadline(self, sub: Subproblem) -> float:
+        now = time.perf_counter()
+        if sub.level == 0:
+            return self.start + 0.9 * (self.deadline - self.start)
+        return now + (self.deadline - now) / (3 - sub.level)
+
+
+def _heuristic_start(problem: PlacementProblem) -> list[Candidate]:
+    """Return the best of the prism heuristics, in queue order and largest value first."""
+    largest = sorted(range(len(problem.requests)), key=lambda i: -problem.requests[i].value)
+    starts = [
+        method(problem, order) for order in (None, largest) for method in (best_fit, first_fit)
+    ]
+
+    def totals(started: Sequence[Candidate]) -> tuple[int, ...]:
+        values = np.array([problem.values(c) for c in started]).reshape(-1, 3)
+        return tuple(values.sum(axis=0).tolist())
+
+    return sorted(max(starts, key=totals))
