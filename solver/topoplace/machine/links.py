@@ -56,7 +56,8 @@ def scattered_links(torus: Torus, routers: Iterable[int]) -> NDArray[np.int64]:
         for earlier, to_mask in targets.items():
             for later, from_mask in sources.items():
                 arcs = _arc_union(n, torus.wrap[d], from_mask, to_mask)
-                used[(d, *earlier, slice(None), *later)] |= arcs
+                row: tuple[int | slice, ...] = (d, *earlier, slice(None), *later)
+                used[row] |= arcs
     return np.flatnonzero(used)
 
 
@@ -70,18 +71,30 @@ def _masks_by(keys: NDArray[np.int64], positions: NDArray[np.int64]) -> dict[tup
 
 @lru_cache(maxsize=1 << 16)
 def _arc_union(n: int, wraps: bool, from_mask: int, to_mask: int) -> NDArray[np.bool_]:
-    """Return which links of one row of `n` lie on a shortest way between the two sets."""
+    """Return which links of one row of `n` lie on a shortest way between the two sets.
+
+    Of the arcs from one start in one direction the longest holds the others, so only the
+    farthest target within half the ring matters each way round.
+    """
     used = np.zeros(n, dtype=bool)
-    starts = [i for i in range(n) if from_mask >> i & 1]
-    ends = [i for i in range(n) if to_mask >> i & 1]
-    for a in starts:
-        for b in ends:
-            if not wraps:
-                used[min(a, b) : max(a, b)] = True
-                continue
-            forward = (b - a) % n
-            if 2 * forward <= n:
-                used[(a + np.arange(forward)) % n] = True
-            if 2 * forward >= n and forward:
-                used[(b + np.arange(n - forward)) % n] = True
+    if not wraps:
+        both = from_mask | to_mask
+        used[(both & -both).bit_length() - 1 : both.bit_length() - 1] = True
+        return used
+    half = n // 2
+    near = (1 << half + 1) - 1
+    everywhere = (1 << n) - 1
+    links = 0
+    for a in range(n):
+        if not from_mask >> a & 1:
+            continue
+        ahead = (to_mask >> a | to_mask << n - a) & everywhere  # bit f: a target f steps ahead
+        forward = max(0, (ahead & near).bit_length() - 1)
+        behind = ahead >> n - half if half else 0
+        backward = half - (behind & -behind).bit_length() + 1 if behind else 0
+        arc = (1 << forward + backward) - 1
+        at = (a - backward) % n
+        links |= arc << at | arc << at >> n
+    for z in range(n):
+        used[z] = links >> z & 1
     return used

@@ -180,10 +180,10 @@ def shared_links(
         count[links] += 1
         strict[links] |= not problem.is_tolerant(communication)
         new[links] |= is_new
-    shared = np.flatnonzero((count > 1) & strict & new)
-    jobs: dict[int, list[str]] = {int(link): [] for link in shared}
+    shared = (count > 1) & strict & new
+    jobs: dict[int, list[str]] = {int(link): [] for link in np.flatnonzero(shared)}
     for name, _, links, _ in users:
-        for link in np.intersect1d(links, shared).tolist():
+        for link in links[shared[links]].tolist():
             jobs[link].append(name)
     return [SharedLink(link=link, jobs=names) for link, names in jobs.items()]
 

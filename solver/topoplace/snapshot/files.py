@@ -66,7 +66,12 @@ def write_document(path: str | Path, document: BaseModel) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write text atomically (see `write_document`).
+    """Write text atomically (see `write_bytes`)."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write a file atomically (see `write_document`).
 
     Raises
     ------
@@ -76,7 +81,7 @@ def write_text(path: str | Path, text: str) -> None:
     target = Path(path)
     try:
         if target.exists() and not target.is_file():  # a pipe or a device: nothing to replace
-            target.write_text(text)
+            target.write_bytes(content)
             return
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
@@ -84,8 +89,8 @@ def write_text(path: str | Path, text: str) -> None:
             f"a folder that can be written ({error.strerror})", file=str(path)
         ) from None
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         umask = os.umask(0)

@@ -139,6 +139,11 @@ def scan(
             base = bases[line]
             slot = slots[line]
             slice_sums(count_sat, base, box[f], signs, count)
+            there = 0
+            for z in range(n):
+                there += count[z]
+            if bucket_of_count[min(there, max_count)] < 0:
+                continue
             slice_sums(price_sat, base, box[f], signs, price)
             ring = 0
             if use_links:
@@ -203,3 +208,23 @@ def scan(
                                 ) * n + depth - 1
                     if nodes >= stop_count or paid + on_links > give_up:
                         break
+
+
+@numba.njit(cache=True, nogil=True)
+def maximal_sets(words):
+    """Mark the bit sets that are in no earlier set; sets come in order of falling size."""
+    num, width = words.shape
+    kept = np.ones(num, np.bool_)
+    for i in range(num):
+        for j in range(i):
+            if not kept[j]:
+                continue
+            inside = True
+            for w in range(width):
+                if words[i, w] & ~words[j, w]:
+                    inside = False
+                    break
+            if inside:
+                kept[i] = False
+                break
+    return kept

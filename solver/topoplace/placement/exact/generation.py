@@ -59,7 +59,7 @@ def generate_columns(
     *,
     deadline: float,
     max_rounds: int = 1000,
-    per_round: int = 6,
+    per_round: int = 2,
 ) -> Bounded:
     """Lower a subproblem's bound by column generation.
 
@@ -71,7 +71,7 @@ def generate_columns(
     for _ in range(max_rounds):
         if _met(best, lower) or time.perf_counter() >= deadline:
             break
-        lp = master.solve_lp(sub)
+        lp = master.solve_lp_once(sub)
         if lp is None:
             break
         best = Bounded(best.value, best.point, lp)
@@ -87,10 +87,10 @@ def generate_columns(
         # once the bound rounds to what the master can reach, more prices change nothing
         floor = relaxation.round_down(sub, int(np.floor(lp.objective + 1e-6)))
         tight = floor is not None and best.value.certified == floor
-        if tight or (weight == 0.0 and not added):
+        if lp.complete and (tight or (weight == 0.0 and not added)):
             best.converged = True
             break
-        weight = _SMOOTHING if added > 3 else weight * 0.5 if weight > 0.05 else 0.0
+        weight = _SMOOTHING if added > 3 or not lp.complete else weight * 0.5 if weight > 0.05 else 0.0
         _trim(master, lp, best.value.bound, lower)
     return best
 

@@ -11,6 +11,9 @@ from topoplace.placement.exact.relaxation import Subproblem
 from topoplace.placement.problem import Candidate
 
 
+NW = 1
+
+
 def best_among_columns(
     master: Master,
     sub: Subproblem,
@@ -19,7 +22,7 @@ def best_among_columns(
     *,
     seconds: float,
     seed: int,
-    work: float = 5.0,
+    work: float,
 ) -> list[Candidate] | None:
     """Return the best placement found among columns, None if none meets the subproblem.
 
@@ -64,8 +67,8 @@ def best_among_columns(
     solver.parameters.max_time_in_seconds = max(0.01, seconds)
     solver.parameters.max_deterministic_time = work
     solver.parameters.random_seed = seed
-    solver.parameters.num_workers = 2
-    solver.parameters.interleave_search = True  # the same answer whatever the machine's load
+    solver.parameters.num_workers = NW
+    solver.parameters.linearization_level = 2  # the relaxation is tight: let it guide the search
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from ortools.linear_solver.python import model_builder_helper as mbh
 
+from topoplace.placement.exact import _kernels
 from topoplace.placement.exact.relaxation import DualPoint, Subproblem
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.problem import Candidate
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-_MAX_DOMINANCE_ROWS = 8000
 
 
 @dataclass
@@ -43,12 +42,15 @@ class LpSolution:
         The dual optimum, spread over the rows no column tells apart.
     reduced
         Reduced cost of every column, at most 0 for the columns of requests that may stay out.
+    complete
+        Whether the amounts respect every link row, those not in the program included.
     """
 
     objective: float
     amounts: FloatArray
     duals: DualPoint
     reduced: FloatArray
+    complete: bool = True
 
 
 class Master:
@@ -105,6 +107,8 @@ class Master:
         With `all_rows` every link row counts, as integer programs need.
         """
         lengths = [len(c.rows) for c in self.columns]
+        if not lengths:
+            return sp.csr_matrix((0, 0)), []
         flat = np.concatenate([c.rows for c in self.columns])
         of = np.repeat(np.arange(len(lengths)), lengths)
         if not all_rows:
@@ -133,16 +137,21 @@ class Master:
         Returns None if the solver fails.
         """
         while True:
-            solution = self._solve_lp(sub)
-            if solution is None:
-                return None
-            load = np.zeros(self.rows.num_rows)
-            for k in np.flatnonzero(solution.amounts > 1e-9):
-                load[self.columns[k].rows] += solution.amounts[k]
-            violated = (load > 1 + 1e-6) & ~self._active
-            if not violated.any():
+            solution = self.solve_lp_once(sub)
+            if solution is None or solution.complete:
                 return solution
-            self._active |= violated
+
+    def solve_lp_once(self, sub: Subproblem) -> LpSolution | None:
+        """Solve the relaxation with the link rows active so far, then activate violated ones."""
+        solution = self._solve_lp(sub)
+        if solution is None:
+            return None
+        load = np.zeros(self.rows.num_rows)
+        for k in np.flatnonzero(solution.amounts > 1e-9):
+            load[self.columns[k].rows] += solution.amounts[k]
+        violated = (load > 1 + 1e-6) & ~self._active
+        self._active |= violated
+        return replace(solution, complete=not violated.any())
 
     def _solve_lp(self, sub: Subproblem) -> LpSolution | None:
         packing, members = self.packing()
@@ -213,13 +222,12 @@ class Master:
 
 def _undominated(matrix: sp.csr_matrix) -> IntArray:
     """Return the rows whose columns are not all among those of another row."""
-    num = matrix.shape[0]
-    if num > _MAX_DOMINANCE_ROWS or num == 0:
-        return np.arange(num)
-    size = np.asarray(matrix.sum(axis=1)).ravel()
-    overlap = (matrix @ matrix.T).tocoo()
-    inside = (overlap.row != overlap.col) & (overlap.data == size[overlap.row])
-    inside &= (size[overlap.col] > size[overlap.row]) | (overlap.col < overlap.row)
-    kept = np.ones(num, dtype=bool)
-    kept[overlap.row[inside]] = False
-    return np.flatnonzero(kept)
+    num_rows, num_columns = matrix.shape
+    words = np.zeros((num_rows, num_columns // 63 + 1), dtype=np.int64)
+    row = np.repeat(np.arange(num_rows), np.diff(matrix.indptr))
+    bit = np.left_shift(np.int64(1), matrix.indices % 63)
+    np.bitwise_or.at(words, (row, matrix.indices // 63), bit)
+    size = np.diff(matrix.indptr).astype(np.int64)
+    order = np.argsort(-size, kind="stable")  # a row can only be among a larger one's columns
+    kept = _kernels.maximal_sets(np.ascontiguousarray(words[order]))
+    return np.sort(order[kept])

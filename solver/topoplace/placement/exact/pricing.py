@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from topoplace.machine import Torus
 from topoplace.placement.exact import _kernels
 from topoplace.placement.exact.lines import LineView
+from topoplace.placement.heuristics.shape_parts import shape_parts
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.snapshot import Geometry
 
@@ -321,13 +322,10 @@ def _stack(tables: list[IntArray], view: LineView) -> IntArray:
 
 
 def _shape_parts(problem: PlacementProblem, view: LineView) -> IntArray:
-    return np.array(
-        [
-            [problem.shape_part((*footprint, depth)) for depth in range(1, view.depth + 1)]
-            for footprint in view.footprints
-        ],
-        dtype=np.int64,
-    )
+    """Return the shape parts of every footprint and depth."""
+    every = shape_parts(problem.torus, problem.state.snapshot.weights)
+    at = tuple(view.extents.T - 1)
+    return np.ascontiguousarray(every[at].reshape(len(view.footprints), view.depth))
 
 
 def _depth_of_whole_routers(torus: Torus, whole: NDArray[np.bool_], needed: int) -> IntArray:

@@ -31,8 +31,10 @@ from topoplace.placement.problem import Candidate, Options, PlacementProblem
 DEFAULT_TIME_LIMIT = 120.0
 """Seconds when the user sets none."""
 
-_VOLUME_STEPS = 60
+_VOLUME_STEPS = 12
 _MAX_NODES = 100_000
+_QUICK_ROUNDS = 6  # of column generation on levels 2 and 3, unless the user gave a time limit
+_FIRST_WORK = 8.0  # CP-SAT's deterministic time for the first integer phase of a level
 
 
 class ExactSearch:
@@ -44,11 +46,13 @@ class ExactSearch:
         self.start = time.perf_counter()
         self.deadline = self.start + limit
         self.seed = options.seed
+        self.thorough = options.time_limit is not None
         self.incumbent: list[Candidate] = _heuristic_start(problem)
         self.rows = PackingRows(problem)
         pricer: Pricer
         if num_prisms(problem) <= MAX_PRISMS:
             pricer = ListPricer(problem, self.rows)
+            self.thorough = True
         else:
             pricer = ScanPricer(problem)
         self.relaxation = Relaxation(problem, self.rows, pricer)
@@ -96,12 +100,14 @@ class ExactSearch:
             bounded,
             self._objective(sub.level),
             deadline=level_deadline,
+            max_rounds=1000 if self.thorough or not sub.level else _QUICK_ROUNDS,
         )
         if sub.level == 0:
             self.first_level_prices = bounded.point
         root = Node(sub, bounded)
         self._integer_phase(sub, bounded)
-        if not self._closed(sub, bounded) and bounded.converged:
+        deep = self.thorough or not sub.level
+        if deep and not self._closed(sub, bounded) and bounded.converged:
             tree = Tree(
                 self.relaxation, self.master, root, lambda found: self._offer(sub, found)
             )
@@ -160,25 +166,21 @@ class ExactSearch:
         """Look for better placements until the bound is met or the level's time is up."""
         deadline = self._level_deadline(sub, share=0.9)
         recreate = RuinAndRecreate(self.problem, self.seed)
-        seconds = 0.25
+        seconds, work = 0.5, _FIRST_WORK if self.thorough or not sub.level else _FIRST_WORK / 8
         for attempt in range(1000):
-            if self._closed(sub, bounded):
-                return
             left = deadline - time.perf_counter()
-            if left <= 0 and attempt:
+            if self._closed(sub, bounded) or (left <= 0 and attempt):
                 return
-            self._among_columns(sub, bounded, max(0.05, min(left, 4 * seconds)), attempt)
+            self._among_columns(sub, bounded, max(0.1, left), work, attempt)
             if self._closed(sub, bounded) or sub.level or bounded.converged:
                 return
-            found = recreate.run(
-                self.incumbent, min(deadline, time.perf_counter() + seconds)
-            )
+            found = recreate.run(self.incumbent, min(deadline, time.perf_counter() + seconds))
             self.master.add(found.seen)
             self._offer(sub, found.best)
-            seconds = min(20.0, 2 * seconds)
+            seconds, work = min(20.0, 2 * seconds), min(40.0, 1.5 * work)
 
     def _among_columns(
-        self, sub: Subproblem, bounded: Bounded, seconds: float, attempt: int
+        self, sub: Subproblem, bounded: Bounded, seconds: float, work: float, attempt: int
     ) -> None:
         lp = self.master.solve_lp(sub) if bounded.lp is not None else None
         gap = bounded.value.bound - self._objective(sub.level)
@@ -191,6 +193,7 @@ class ExactSearch:
             self.incumbent,
             kept,
             seconds=seconds,
+            work=work,
             seed=self.seed + attempt,
         )
         if found is not None:

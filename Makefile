@@ -1,0 +1,81 @@
+# make run   places the shipped snapshot and shows the result; sets up all it needs
+# make test  runs the tests; sets up all they need
+#
+# PYTHON=... chooses the interpreter (3.11 or newer). CI=true installs the locked versions and
+# turns what a missing tool would skip into a failure.
+
+VENV      := .venv
+BIN       := $(VENV)/bin
+OLDEST    := .venv-oldest
+SNAPSHOT  := instances/snapshots/blue_waters_60.json
+COMPARED  := alps-o2,alps-2y,alps-4y,random-nodes,first-fit,best-fit
+PYTEST    := -m pytest -n 2
+LOCKING    = uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+             --no-emit-index-url --no-emit-find-links --no-annotate \
+             --custom-compile-command 'make lock'
+LOCKED    := $(filter true 1,$(CI))
+
+.DEFAULT_GOAL := run
+.PHONY: run test test-all test-oldest check bench lock clean minizinc
+
+run: $(VENV)/installed
+	@mkdir -p out
+	@$(BIN)/topoplace place $(SNAPSHOT) -o out/blue_waters_60.json --png out/blue_waters_60.png
+	@echo
+	@$(BIN)/topoplace check out/blue_waters_60.json
+	@echo
+	@$(BIN)/topoplace compare out/blue_waters_60.json --methods $(COMPARED)
+	@echo
+	@echo "picture: $(CURDIR)/out/blue_waters_60.png"
+
+test: $(VENV)/installed-dev minizinc
+	@$(BIN)/python $(PYTEST)
+
+test-all: $(VENV)/installed-dev minizinc
+	@$(BIN)/python $(PYTEST) -m 'slow or not slow'
+
+test-oldest: $(OLDEST)/installed-dev minizinc
+	@$(OLDEST)/bin/python $(PYTEST)
+
+check: $(VENV)/installed-dev minizinc
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python scripts/check_models.py
+
+bench: $(VENV)/installed
+	@$(BIN)/python scripts/bench_place.py
+
+minizinc:
+	@sh scripts/install_minizinc.sh
+
+# Needs uv on the path; nothing else here does.
+lock:
+	$(LOCKING) --upgrade -o requirements.lock
+	$(LOCKING) --upgrade --resolution lowest-direct -o requirements-oldest.lock
+
+clean:
+	rm -rf $(VENV) $(OLDEST) out build dist .mypy_cache .pytest_cache .ruff_cache
+
+# The stamps: with them in place, and no newer pyproject.toml or lock, set-up takes no time.
+$(VENV)/made: scripts/make_venv.sh
+	@sh scripts/make_venv.sh $(VENV) '$(PYTHON)'
+	@touch $@
+
+$(VENV)/installed: $(VENV)/made pyproject.toml requirements.lock
+	@echo "installing topoplace into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		$(if $(LOCKED),-c requirements.lock) -e .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	@echo "installing the test tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		$(if $(LOCKED),-c requirements.lock) -e '.[dev]'
+	@touch $@
+
+$(OLDEST)/installed-dev: pyproject.toml requirements-oldest.lock scripts/make_venv.sh
+	@sh scripts/make_venv.sh $(OLDEST) '$(PYTHON)'
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c requirements-oldest.lock -e '.[dev]'
+	@touch $@

@@ -1,0 +1,5 @@
+"""``python -m topoplace``, the same as the `topoplace` command."""
+
+from topoplace.cli import main
+
+main()

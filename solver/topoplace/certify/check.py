@@ -1,0 +1,153 @@
+"""Check every claim of a result, from the instance inside it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from topoplace.certify.explanations import check_explanations
+from topoplace.certify.figures import NAMES, check_figures, check_levels, sign
+from topoplace.certify.instance import Instance, read_instance
+from topoplace.certify.pricing import Pricer, pricer_of
+from topoplace.certify.report import Claim, RefusedError, Report
+from topoplace.certify.solution import (
+    Start,
+    check_exclusive,
+    count_shared_links,
+    read_starts,
+    worth,
+)
+from topoplace.certify.tree import tree_bound
+from topoplace.errors import InputError
+from topoplace.result import Level, Result, Solution
+
+Found = TypeVar("Found")
+
+
+def check_result(result: Result) -> Report:
+    """Check every claim of a result (docs/proofs.md).
+
+    Returns
+    -------
+    Report
+        One claim per statement; a result whose instance or solution does not hold is not
+        followed further.
+    """
+    return _Checker(result).report()
+
+
+class _Checker:
+    """Collects claims, one method call each."""
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        self._claims: list[Claim] = []
+
+    def report(self) -> Report:
+        result = self._result
+        self._claim("levels", lambda: _order(result))
+        instance = self._claim("instance", self._instance)
+        if instance is not None:
+            starts = self._solution(instance)
+            if starts is not None and all(claim.holds for claim in self._claims):
+                self._levels(instance, starts)
+        return Report(tuple(self._claims))
+
+    def _claim(self, name: str, check: Callable[[], tuple[Found, str]]) -> Found | None:
+        """Add a claim: it holds if the check returns (value, detail), fails if it refuses."""
+        try:
+            found, detail = check()
+        except (RefusedError, InputError, OverflowError) as error:
+            self._claims.append(Claim(name, False, str(error)))
+            return None
+        self._claims.append(Claim(name, True, detail))
+        return found
+
+    def _instance(self) -> tuple[Instance, str]:
+        instance = read_instance(self._result.instance, self._result.limits.interference)
+        counts = f"{len(instance.jobs)} running, {len(instance.wishes)} waiting"
+        return instance, f"{instance.torus.text}, {counts}"
+
+    def _solution(self, instance: Instance) -> list[Start] | None:
+        """Check the solution and the explanations; None if its placements are not understood."""
+        solution = self._result.solution
+        starts: list[Start] | None = []
+        if solution is not None:
+            starts = self._claim("placements", lambda: _placements(instance, solution))
+        if starts is None:
+            return None
+        known = starts
+        if solution is not None:
+            self._claim("exclusive", lambda: _exclusive(instance, known))
+            self._claim("links", lambda: _links(instance, known, solution))
+        self._claim("explanations", lambda: _explanations(instance, known, self._result))
+        return starts
+
+    def _levels(self, instance: Instance, starts: list[Start]) -> None:
+        worths: list[int | None] = [None] * len(NAMES)
+        if self._result.solution is not None:
+            worths = worth(instance, starts)
+        scattered = any(start.prism is None for start in starts)
+        pricer = pricer_of(instance)
+        for idx, level in enumerate(self._result.levels):
+            self._claim(NAMES[idx], partial(_figures, idx, level, worths[idx], scattered))
+            if level.certificate is not None:
+                check = partial(_bound, instance, pricer, idx, level, worths[:idx])
+                self._claim(f"{NAMES[idx]}.bound", check)
+
+
+def _order(result: Result) -> tuple[bool, str]:
+    check_levels(result)
+    return True, ", ".join(NAMES)
+
+
+def _placements(instance: Instance, solution: Solution) -> tuple[list[Start], str]:
+    starts = read_starts(instance, solution)
+    return starts, f"{len(starts)} requests start, {sum(len(s.nodes) for s in starts)} nodes"
+
+
+def _exclusive(instance: Instance, starts: list[Start]) -> tuple[bool, str]:
+    check_exclusive(instance, starts)
+    return True, "no node and no router of a prism has two jobs"
+
+
+def _links(instance: Instance, starts: list[Start], solution: Solution) -> tuple[bool, str]:
+    shared = count_shared_links(instance, starts)
+    if solution.num_shared_links != shared:
+        raise RefusedError(f"num_shared_links is {solution.num_shared_links}, not {shared}")
+    scattered = any(start.prism is None for start in starts)
+    if shared and not scattered:
+        raise RefusedError(f"{shared} links are shared against the rule")
+    if solution.conforming == (scattered or shared > 0):
+        raise RefusedError(f"conforming is {solution.conforming}")
+    return True, f"{shared} links are shared against the rule"
+
+
+def _explanations(instance: Instance, starts: list[Start], result: Result) -> tuple[bool, str]:
+    check_explanations(instance, starts, result.explanations)
+    return True, f"{len(result.explanations)} requests explained"
+
+
+def _figures(idx: int, level: Level, value: int | None, scattered: bool) -> tuple[bool, str]:
+    if scattered and level.bound is not None:
+        raise RefusedError("a bound on prisms says nothing of scattered nodes")
+    return True, check_figures(idx, level, value)
+
+
+def _bound(
+    instance: Instance, pricer: Pricer, idx: int, level: Level, earlier: list[int | None]
+) -> tuple[bool, str]:
+    if level.certificate is None or level.bound is None:
+        raise RefusedError("a certificate without a bound")
+    known = [value for value in earlier if value is not None]
+    if len(known) < idx:
+        raise RefusedError("the earlier levels have no objective to hold")
+    proven = tree_bound(instance, pricer, level.certificate, idx, known)
+    if proven is None:
+        raise RefusedError("the certificate leaves no placement at all")
+    if sign(idx) * level.bound < proven:
+        raise RefusedError(
+            f"bound is {level.bound}, the certificate only proves {sign(idx) * proven}"
+        )
+    return True, f"the certificate proves {sign(idx) * proven}"

@@ -1,0 +1,247 @@
+"""The checker's own reading of the snapshot inside a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.certify.report import RefusedError
+from topoplace.machine import Prism, Torus, parse_node_set, prism_links, scattered_links
+from topoplace.result import Interference
+from topoplace.snapshot.geometry import Geometry, parse_geometry
+from topoplace.snapshot.schema import Communication, PrismModel, RunningJob, Snapshot, TorusModel
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A running job: its nodes, the routers it holds and the links it uses under the rule."""
+
+    id: str
+    nodes: IntArray
+    routers: IntArray
+    links: IntArray
+    sharing: Communication
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A queued request, with `sharing` being how its links count under the rule."""
+
+    id: str
+    nodes: int
+    class_idx: int
+    priority: int
+    geometries: tuple[Geometry, ...]
+    region: str | None
+    sharing: Communication
+
+    @property
+    def value(self) -> int:
+        """Its level-1 value."""
+        return self.priority * self.nodes
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A snapshot under an interference rule (docs/proofs.md, "The problem").
+
+    Attributes
+    ----------
+    node_class
+        Class of every node, -1 for service nodes.
+    usable
+        Nodes that are of a class, not down, and on a router that no running job holds.
+    held
+        Routers that running jobs hold.
+    """
+
+    torus: Torus
+    snapshot: Snapshot
+    node_class: IntArray
+    usable: BoolArray
+    held: BoolArray
+    jobs: tuple[Job, ...]
+    wishes: tuple[Wish, ...]
+    regions: dict[str, BoolArray]
+    num_classes: int
+    interference: Interference
+    by_id: dict[str, int] = field(repr=False)
+
+    @cached_property
+    def usable_counts(self) -> IntArray:
+        """Usable nodes of every class on every router, shape ``(num_classes, num_routers)``."""
+        counts = np.zeros((self.num_classes, self.torus.num_routers), dtype=np.int64)
+        nodes = np.flatnonzero(self.usable)
+        np.add.at(counts, (self.node_class[nodes], nodes // self.torus.nodes_per_router), 1)
+        return counts
+
+    @cached_property
+    def free(self) -> BoolArray:
+        """Routers with a usable node of any class."""
+        return np.asarray(self.usable_counts.any(axis=0))
+
+    def whole(self, class_idx: int) -> BoolArray:
+        """Routers all of whose nodes are usable by a class."""
+        return np.asarray(self.usable_counts[class_idx] == self.torus.nodes_per_router)
+
+    def allowed(self, wish: Wish) -> BoolArray:
+        """Routers that a prism of the request may contain."""
+        return ~self.held if wish.region is None else ~self.held & self.regions[wish.region]
+
+    def closed(self, sharing: Communication) -> BoolArray:
+        """Links that running jobs close to a request (rule 4 of "The problem")."""
+        mask = np.zeros(self.torus.num_links, dtype=bool)
+        if sharing is Communication.NONE:
+            return mask
+        for job in self.jobs:
+            both_tolerant = sharing is job.sharing is Communication.TOLERANT
+            if job.sharing is not Communication.NONE and not both_tolerant:
+                mask[job.links] = True
+        return mask
+
+
+def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
+    """Return the checker's view of a snapshot.
+
+    Raises
+    ------
+    RefusedError, InputError
+        If the snapshot contradicts itself or its machine.
+    """
+    model = snapshot.machine
+    if isinstance(model, str):
+        raise RefusedError(f"the instance only names its machine, {model}")
+    torus = Torus(
+        tuple(model.shape),
+        tuple(model.wrap or ()),
+        tuple(model.bandwidth or ()),
+        model.nodes_per_router,
+    )
+    names, node_class = _classes(model, torus)
+    jobs = tuple(_job(torus, job, node_class, interference) for job in snapshot.running)
+    held = _held(torus, snapshot, jobs)
+    usable = (node_class >= 0) & ~np.repeat(held, torus.nodes_per_router)
+    usable[parse_node_set(snapshot.down, torus.num_nodes, "down")] = False
+    regions = {}
+    for name, prisms in snapshot.regions.items():
+        inside = np.zeros(torus.num_routers, dtype=bool)
+        for prism in prisms:
+            inside[prism_of(torus, prism).routers(torus)] = True
+        regions[name] = inside
+    wishes = _wishes(snapshot, torus, names, model.default_class, interference)
+    by_id = {wish.id: idx for idx, wish in enumerate(wishes)}
+    if len(by_id) < len(wishes) or by_id.keys() & {job.id for job in jobs}:
+        raise RefusedError("two jobs of the instance have one id")
+    return Instance(
+        torus,
+        snapshot,
+        node_class,
+        usable,
+        held,
+        jobs,
+        wishes,
+        regions,
+        len(names),
+        interference,
+        by_id,
+    )
+
+
+def prism_of(torus: Torus, model: PrismModel) -> Prism:
+    """Return a prism after checking that it is a canonical one of the machine."""
+    prism = Prism(tuple(model.origin), tuple(model.extents))
+    prism.require_inside(torus)
+    return prism
+
+
+def sharing_of(communication: Communication, interference: Interference) -> Communication:
+    """Return how a job's links count: all that use links are strict under the strict rule."""
+    if interference is Interference.OFF or communication is Communication.NONE:
+        return Communication.NONE
+    return Communication.STRICT if interference is Interference.STRICT else communication
+
+
+def _classes(model: TorusModel, torus: Torus) -> tuple[list[str], IntArray]:
+    names = list(dict.fromkeys([model.default_class, *model.classes]))
+    node_class = np.zeros(torus.num_nodes, dtype=np.int64)
+    named = np.zeros(torus.num_nodes, dtype=np.int64)
+    sets = [(names.index(name), text) for name, text in model.classes.items()]
+    for class_idx, text in [*sets, (-1, model.service)]:
+        nodes = parse_node_set(text, torus.num_nodes, "machine")
+        node_class[nodes] = class_idx
+        named[nodes] += 1
+    if (named > 1).any():
+        raise RefusedError(f"node {int(named.argmax())} is of two classes")
+    return names, node_class
+
+
+def _job(torus: Torus, job: RunningJob, node_class: IntArray, interference: Interference) -> Job:
+    nodes = parse_node_set(job.nodes, torus.num_nodes, "running")
+    if not len(nodes) or (node_class[nodes] < 0).any():
+        raise RefusedError(f"running job {job.id} holds no node, or a service node")
+    sharing = sharing_of(job.communication, interference)
+    routers = np.unique(nodes // torus.nodes_per_router)
+    if job.prism is None:
+        links = scattered_links(torus, routers)
+    else:
+        prism = prism_of(torus, job.prism)
+        inside = np.sort(prism.routers(torus))
+        if not np.isin(routers, inside).all():
+            raise RefusedError(f"running job {job.id} has nodes outside its prism")
+        routers, links = inside, prism_links(torus, prism)
+    if sharing is Communication.NONE:
+        links = links[:0]
+    return Job(job.id, nodes, routers, links, sharing)
+
+
+def _held(torus: Torus, snapshot: Snapshot, jobs: tuple[Job, ...]) -> BoolArray:
+    """Return the routers of all jobs; scattered ones may share routers, never nodes."""
+    if len({job.id for job in jobs}) < len(jobs):
+        raise RefusedError("two running jobs have one id")
+    nodes = np.concatenate([job.nodes for job in jobs]) if jobs else np.zeros(0, dtype=np.int64)
+    if len(np.unique(nodes)) < len(nodes):
+        raise RefusedError("two running jobs hold one node")
+    holders = np.zeros(torus.num_routers, dtype=np.int64)
+    for job in jobs:
+        holders[job.routers] += 1
+    for job, model in zip(jobs, snapshot.running, strict=True):
+        if model.prism is not None and (holders[job.routers] > 1).any():
+            raise RefusedError(f"another running job stands in the prism of {job.id}")
+    return holders > 0
+
+
+def _wishes(
+    snapshot: Snapshot,
+    torus: Torus,
+    classes: list[str],
+    default_class: str,
+    interference: Interference,
+) -> tuple[Wish, ...]:
+    wishes = []
+    for request in snapshot.queue:
+        wanted = request.node_class or default_class
+        if wanted not in classes:
+            raise RefusedError(f"request {request.id} wants the unknown class {wanted}")
+        if request.region is not None and request.region not in snapshot.regions:
+            raise RefusedError(f"request {request.id} names the unknown region {request.region}")
+        geometries: tuple[Geometry, ...] = ()
+        if request.shapes is not None:
+            geometries = parse_geometry(request.shapes, torus, request.nodes, "shapes")
+        wishes.append(
+            Wish(
+                request.id,
+                request.nodes,
+                classes.index(wanted),
+                request.priority,
+                geometries,
+                request.region,
+                sharing_of(request.communication, interference),
+            )
+        )
+    return tuple(wishes)

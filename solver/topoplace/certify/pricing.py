@@ -1,0 +1,89 @@
+"""Finds best(q) of leaves: from a table on small machines, by sweeps on large ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from topoplace.certify.bounds import Bounds
+from topoplace.certify.column import NONE
+from topoplace.certify.direct import best_of_shapes
+from topoplace.certify.instance import Instance, Wish
+from topoplace.certify.leaf import Prices
+from topoplace.certify.sweep import Gains, Group, Sweep
+from topoplace.certify.table import TablePricer, table_size
+from topoplace.snapshot.schema import Communication
+
+LARGEST_TABLE = 4_000_000
+"""Entries of the table of all prisms up to which it is faster than a sweep."""
+
+
+class Pricer(Protocol):
+    """Finds, for a leaf, the largest priced value of every wanted request's candidates."""
+
+    def best(self, prices: Prices, wanted: Mapping[int, Bounds]) -> dict[int, int | None]:
+        """Return best(q) per request (by queue position), None where it has no candidate."""
+
+
+def pricer_of(instance: Instance) -> Pricer:
+    """Return the faster of the two ways for a machine."""
+    if table_size(instance) <= LARGEST_TABLE:
+        return TablePricer(instance)
+    return SweepPricer(instance)
+
+
+class SweepPricer:
+    """Finds best(q) by sweeps over all prisms, one for each set of bounds in use."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+
+    def best(self, prices: Prices, wanted: Mapping[int, Bounds]) -> dict[int, int | None]:
+        """Return best(q) per request (by queue position), None where it has no candidate."""
+        gains = Gains(prices.routers, prices.factors[1], prices.factors[2])
+        found: dict[int, int] = {}
+        together: dict[Bounds, dict[tuple[object, ...], list[int]]] = {}
+        for idx, bounds in wanted.items():
+            wish = self._instance.wishes[idx]
+            if wish.geometries:
+                group = self._group([wish], prices)
+                found[idx] = best_of_shapes(self._instance, wish, group, gains, bounds)
+            else:
+                kinds = together.setdefault(bounds, {})
+                kinds.setdefault(self._kind(wish, prices), []).append(idx)
+        for bounds, kinds in together.items():
+            groups = [
+                self._group([self._instance.wishes[i] for i in members], prices)
+                for members in kinds.values()
+            ]
+            reaches = Sweep(self._instance, groups, gains, bounds).run()
+            for members, group, reach in zip(kinds.values(), groups, reaches, strict=True):
+                for idx in members:
+                    at = np.searchsorted(group.needs, self._instance.wishes[idx].nodes)
+                    found[idx] = int(reach[at])
+        return {
+            idx: None if gain == NONE else gain + self._own(self._instance.wishes[idx], prices)
+            for idx, gain in found.items()
+        }
+
+    def _own(self, wish: Wish, prices: Prices) -> int:
+        """Return the part of a request's value that all its candidates share."""
+        idle_credit = self._instance.snapshot.weights.idle * wish.nodes
+        return prices.factors[0] * wish.value + prices.factors[1] * idle_credit
+
+    def _kind(self, wish: Wish, prices: Prices) -> tuple[object, ...]:
+        own_row = wish.sharing is Communication.TOLERANT and wish.id in prices.tolerant
+        return wish.class_idx, wish.region, wish.sharing, wish.id if own_row else None
+
+    def _group(self, wishes: list[Wish], prices: Prices) -> Group:
+        first = wishes[0]
+        closed = self._instance.closed(first.sharing)
+        return Group(
+            self._instance.usable_counts[first.class_idx],
+            ~self._instance.allowed(first),
+            closed if closed.any() else None,
+            prices.links(first.id, first.sharing),
+            np.unique(np.array([wish.nodes for wish in wishes], dtype=np.int64)),
+        )

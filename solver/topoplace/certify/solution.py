@@ -1,0 +1,167 @@
+"""Whether a solution is a placement, and what it is worth (docs/proofs.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from topoplace.certify.instance import BoolArray, Instance, IntArray, Wish, prism_of
+from topoplace.certify.report import RefusedError
+from topoplace.certify.score import values
+from topoplace.machine import Prism, parse_node_set, prism_links, scattered_links
+from topoplace.result import Placement, Solution
+from topoplace.snapshot.geometry import Geometry
+from topoplace.snapshot.schema import Communication
+
+
+@dataclass(frozen=True)
+class Start:
+    """A started request: its nodes, its prism if it has one, and the links it uses."""
+
+    wish: Wish
+    nodes: IntArray
+    prism: Prism | None
+    links: IntArray
+
+
+def read_starts(instance: Instance, solution: Solution) -> list[Start]:
+    """Return the placements after checking each on its own.
+
+    Raises
+    ------
+    RefusedError, InputError
+        At the first placement that is not a candidate with the right nodes.
+    """
+    starts = []
+    for placement in solution.placements:
+        if placement.request not in instance.by_id:
+            raise RefusedError(f"{placement.request} is no request of the queue")
+        starts.append(_start(instance, placement))
+    ids = [start.wish.id for start in starts]
+    if len(set(ids)) < len(ids):
+        raise RefusedError("a request is started twice")
+    return starts
+
+
+def _start(instance: Instance, placement: Placement) -> Start:
+    torus = instance.torus
+    wish = instance.wishes[instance.by_id[placement.request]]
+    nodes = parse_node_set(placement.nodes, torus.num_nodes, placement.request)
+    if len(nodes) != wish.nodes:
+        raise RefusedError(f"{wish.id} has {len(nodes)} nodes and wants {wish.nodes}")
+    wrong = nodes[~instance.usable[nodes] | (instance.node_class[nodes] != wish.class_idx)]
+    if len(wrong):
+        raise RefusedError(f"{wish.id} may not use node {wrong[0]}")
+    uses_links = wish.sharing is not Communication.NONE
+    if placement.prism is None:
+        routers = np.unique(nodes // torus.nodes_per_router)
+        links = scattered_links(torus, routers) if uses_links else nodes[:0]
+        return Start(wish, nodes, None, links)
+    prism = prism_of(torus, placement.prism)
+    links = prism_links(torus, prism) if uses_links else nodes[:0]
+    if not np.isin(nodes // torus.nodes_per_router, prism.routers(torus)).all():
+        raise RefusedError(f"{wish.id} has nodes outside its prism")
+    _check_candidate(instance, wish, prism, nodes)
+    if instance.closed(wish.sharing)[links].any():
+        raise RefusedError(f"{wish.id} uses a link that a running job closes to it")
+    return Start(wish, nodes, prism, links)
+
+
+def _check_candidate(instance: Instance, wish: Wish, prism: Prism, nodes: IntArray) -> None:
+    inside = prism.routers(instance.torus)
+    outside = inside[~instance.allowed(wish)[inside]]
+    if len(outside):
+        reason = "held by a running job" if instance.held[outside[0]] else "outside its region"
+        raise RefusedError(f"the prism of {wish.id} has router {outside[0]}, {reason}")
+    if wish.geometries and not any(
+        fits(instance, wish, geometry, prism) and _takes(instance, wish, geometry, prism, nodes)
+        for geometry in wish.geometries
+    ):
+        raise RefusedError(f"{wish.id} does not stand as any alternative of its geometry allows")
+
+
+def fits(instance: Instance, wish: Wish, geometry: Geometry, prism: Prism) -> bool:
+    """Tell whether a prism fits an alternative of a geometry (rule 3 of "The problem")."""
+    low, high = geometry.extents[-1], geometry.max_depth or geometry.extents[-1]
+    if prism.extents[:-1] != geometry.extents[:-1] or not low <= prism.extents[-1] <= high:
+        return False
+    if geometry.max_depth is None:
+        inside = prism.routers(instance.torus)
+        return int(instance.usable_counts[wish.class_idx][inside].sum()) >= wish.nodes
+    return bool((_whole(instance, wish, prism).sum(axis=1) >= low).all())
+
+
+def is_candidate(instance: Instance, wish: Wish, prism: Prism) -> bool:
+    """Tell whether a prism is a candidate of a request (rules 1 to 4 of "The problem")."""
+    inside = prism.routers(instance.torus)
+    if not instance.allowed(wish)[inside].all():
+        return False
+    if instance.closed(wish.sharing)[prism_links(instance.torus, prism)].any():
+        return False
+    if wish.geometries:
+        return any(fits(instance, wish, geometry, prism) for geometry in wish.geometries)
+    return int(instance.usable_counts[wish.class_idx][inside].sum()) >= wish.nodes
+
+
+def _whole(instance: Instance, wish: Wish, prism: Prism) -> BoolArray:
+    """Return which routers of every pencil of a prism are whole, shape ``(pencils, depth)``."""
+    pencils = prism.routers(instance.torus).reshape(-1, prism.extents[-1])
+    return instance.whole(wish.class_idx)[pencils]
+
+
+def _takes(
+    instance: Instance, wish: Wish, geometry: Geometry, prism: Prism, nodes: IntArray
+) -> bool:
+    """Tell whether the nodes lie where an alternative wants them inside the prism."""
+    if geometry.max_depth is None:
+        return True
+    whole = _whole(instance, wish, prism)
+    first = whole & (np.cumsum(whole, axis=1) <= geometry.extents[-1])
+    routers = prism.routers(instance.torus)[first.ravel()]
+    return bool(np.isin(nodes // instance.torus.nodes_per_router, routers).all())
+
+
+def check_exclusive(instance: Instance, starts: list[Start]) -> None:
+    """Raise unless no node has two jobs and no prism holds a router of another start."""
+    node_users = np.zeros(instance.torus.num_nodes, dtype=np.int64)
+    for start in starts:
+        node_users[start.nodes] += 1
+    if (node_users > 1).any():
+        raise RefusedError(f"node {int(node_users.argmax())} has two jobs")
+    router_users = np.zeros(instance.torus.num_routers, dtype=np.int64)
+    for start in starts:
+        router_users[routers_of(instance, start)] += 1
+    for start in starts:
+        if start.prism is not None and (router_users[routers_of(instance, start)] > 1).any():
+            raise RefusedError(f"another started request stands in the prism of {start.wish.id}")
+
+
+def routers_of(instance: Instance, start: Start) -> IntArray:
+    """Return the routers that a start takes: its prism's, or those of its nodes."""
+    if start.prism is not None:
+        return start.prism.routers(instance.torus)
+    return np.unique(start.nodes // instance.torus.nodes_per_router)
+
+
+def count_shared_links(instance: Instance, starts: list[Start]) -> int:
+    """Count the links that a started job shares, against the rule, with any other job."""
+    users = np.zeros(instance.torus.num_links, dtype=np.int64)
+    strict = np.zeros(instance.torus.num_links, dtype=bool)
+    started = np.zeros(instance.torus.num_links, dtype=bool)
+    for links, sharing in [(job.links, job.sharing) for job in instance.jobs] + [
+        (start.links, start.wish.sharing) for start in starts
+    ]:
+        users[links] += 1
+        strict[links] |= sharing is Communication.STRICT
+    for start in starts:
+        started[start.links] = True
+    return int(((users > 1) & strict & started).sum())
+
+
+def worth(instance: Instance, starts: list[Start]) -> list[int | None]:
+    """Return the value of the solution per level, maximising; None where scattered has none."""
+    if any(start.prism is None for start in starts):
+        return [sum(start.wish.value for start in starts), None, None]
+    each = [values(instance, s.wish, s.prism) for s in starts if s.prism is not None]
+    return [sum(v[k] for v in each) for k in range(3)]

@@ -1,0 +1,240 @@
+"""Best priced candidates of large machines, by running sums over all prisms.
+
+For every footprint (extents in all dimensions but the last) the sums over the footprint are kept
+for all origins at once; `column` then runs through the depths. Requests that differ only in how
+many nodes they want, and for what, are one group: a candidate's gain is the same for all of them
+up to a constant, and what a request needs is the largest gain among candidates that hold enough.
+
+Links and faces of dimension d are products like the routers of a prism, with another factor in
+dimension d only, so they travel beside the routers and join them once d is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.certify.bounds import Bounds
+from topoplace.certify.column import Best, Column
+from topoplace.certify.instance import Instance
+from topoplace.certify.score import ShapeTables
+from topoplace.certify.windows import Faces, Windows, faces, num_origins, windows
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+BLOCK = 1 << 33
+"""Above the nodes of any machine, so that one blocked router makes every count negative."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Requests of one class, region and kind of communication, with the same link prices.
+
+    Attributes
+    ----------
+    usable
+        Usable nodes of the class per router, shape ``(num_routers,)``.
+    blocked
+        Routers that no prism of theirs contains, shape ``(num_routers,)``.
+    closed
+        Links that no prism of theirs uses, shape ``(num_links,)``; None if there are none.
+    link_prices
+        What they pay per link, shape ``(num_links,)``; None if nothing.
+    needs
+        Their node counts, ascending, each once.
+    """
+
+    usable: IntArray
+    blocked: BoolArray
+    closed: BoolArray | None
+    link_prices: IntArray | None
+    needs: IntArray
+
+
+@dataclass(frozen=True)
+class Gains:
+    """What makes a candidate's gain, the request's own constants left out."""
+
+    router_prices: IntArray
+    to_shape: int
+    to_boundary: int
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """The sums over a footprint so far; arrays are ``(channel, last, dimension 0, 1, ...)``.
+
+    Channels 2g and 2g+1 are the gains and the counts of group g. Links and faces are listed for
+    the dimensions still to come, None where nothing is charged or closed; faces have one channel.
+    """
+
+    base: IntArray
+    links: tuple[IntArray | None, ...]
+    faces: tuple[IntArray | None, ...]
+    extents: tuple[int, ...]
+
+
+class Sweep:
+    """One run over all prisms within bounds, for several groups at once."""
+
+    def __init__(
+        self, instance: Instance, groups: list[Group], gains: Gains, bounds: Bounds
+    ) -> None:
+        self._torus = instance.torus
+        self._tables = ShapeTables(instance)
+        self._bounds = bounds
+        self._groups = groups
+        self._gains = gains
+        self._per_node = gains.to_shape * instance.snapshot.weights.idle
+        # Prices only grow with the prism; without shape and boundary terms so does the loss.
+        self._minimal = not gains.to_shape and not gains.to_boundary
+        self._best = [Best(group.needs) for group in groups]
+        last = self._torus.num_dims - 1
+        self._link_lengths = [
+            self._tables.link_length(last, e) if e else 0
+            for e in range(self._torus.shape[last] + 1)
+        ]
+        self._free = instance.free
+
+    def run(self) -> list[IntArray]:
+        """Return per group the largest gain for each of its needs (`column.NONE`: none)."""
+        self._descend(self._first_layer(), 0)
+        return [best.reach for best in self._best]
+
+    def _first_layer(self) -> _Layer:
+        base, links = [], []
+        for group in self._groups:
+            base.append(-self._gains.router_prices - self._per_node * group.usable)
+            base.append(group.usable - BLOCK * group.blocked.astype(np.int64))
+            zero = np.zeros(self._torus.num_links, dtype=np.int64)
+            links.append(zero if group.link_prices is None else -group.link_prices)
+            links.append(zero if group.closed is None else -BLOCK * group.closed.astype(np.int64))
+        stacked = np.stack(links).reshape(len(links), self._torus.num_dims, -1)
+        shape = self._torus.shape
+        free = [-self._gains.to_boundary * self._free.astype(np.int64)]
+        return _Layer(
+            self._grid(np.stack(base)),
+            tuple(
+                self._grid(stacked[:, d]) if stacked[:, d].any() else None
+                for d in range(len(shape))
+            ),
+            tuple(self._grid(np.stack(free)) if self._gains.to_boundary else None for _ in shape),
+            (),
+        )
+
+    def _grid(self, rows: IntArray) -> IntArray:
+        return np.ascontiguousarray(np.moveaxis(rows.reshape(-1, *self._torus.shape), -1, 1))
+
+    def _descend(self, layer: _Layer, dim: int) -> None:
+        if dim == self._torus.num_dims - 1:
+            self._search_columns(layer)
+            return
+        axis, n, wraps = 2 + dim, self._torus.shape[dim], self._torus.wrap[dim]
+        sums = _Sums(layer, axis, wraps)
+        for extent in range(self._bounds.extents_low[dim], self._bounds.extents_high[dim] + 1):
+            first = self._bounds.origin_low[dim]
+            stop = min(num_origins(n, wraps, extent), self._bounds.origin_high[dim] + 1)
+            if stop <= first:
+                continue
+            length = self._tables.link_length(dim, extent)
+            wider = sums.layer(extent, first, stop, length, extent < n)
+            counts = wider.base[1::2]
+            # What blocks the thinnest prism of a footprint blocks every one that contains it.
+            if (counts < 0).all():
+                return
+            self._descend(wider, dim + 1)
+            if self._minimal and self._all_served(counts):
+                return
+
+    def _all_served(self, counts: IntArray) -> bool:
+        """Tell whether no origin can gain from a wider footprint: all blocked, or enough inside."""
+        return all(
+            bool(((c < 0) | (c >= group.needs[-1])).all())
+            for c, group in zip(counts, self._groups, strict=True)
+        )
+
+    def _search_columns(self, layer: _Layer) -> None:
+        last = self._torus.num_dims - 1
+        n, wraps = self._torus.shape[last], self._torus.wrap[last]
+        low, high = self._bounds.extents_low[last], self._bounds.extents_high[last]
+        origins = range(self._bounds.origin_low[last], self._bounds.origin_high[last] + 1)
+        consts = self._shape_gains(layer.extents, n)
+        face: Faces | None = None
+        if layer.faces[0] is not None:
+            face = faces(layer.faces[0].reshape(n, -1), 0, wraps)
+        for g, (group, best) in enumerate(zip(self._groups, self._best, strict=True)):
+            gains, counts = layer.base[2 * g].reshape(n, -1), layer.base[2 * g + 1].reshape(n, -1)
+            per_depth = int(counts.max())
+            if per_depth <= 0:
+                continue
+            shallowest = max(low, -(-int(group.needs[0]) // per_depth))
+            if shallowest > high:
+                continue
+            link_gains = link_counts = None
+            if layer.links[0] is not None:
+                link_gains = _column_windows(layer.links[0][2 * g], n, wraps)
+                link_counts = _column_windows(layer.links[0][2 * g + 1], n, wraps)
+            Column(
+                n,
+                wraps,
+                windows(counts, 0, wraps),
+                windows(gains, 0, wraps),
+                link_counts,
+                link_gains,
+                face,
+                self._minimal,
+            ).search(
+                best,
+                range(shallowest, high + 1),
+                origins,
+                link_lengths=self._link_lengths,
+                consts=consts,
+                per_node=self._per_node,
+            )
+
+    def _shape_gains(self, footprint: tuple[int, ...], n: int) -> list[int]:
+        """Return what the shapes on a footprint gain, by depth from 0 (unused) to `n`."""
+        if not self._gains.to_shape:
+            return [0] * (n + 1)
+        extents = np.empty((n + 1, len(footprint) + 1), dtype=np.int64)
+        extents[:, :-1] = footprint
+        extents[:, -1] = np.arange(n + 1)
+        scores: list[int] = (self._gains.to_shape * self._tables.scores(extents)).tolist()
+        return scores
+
+
+def _column_windows(values: IntArray, n: int, wraps: bool) -> Windows | None:
+    return windows(values.reshape(n, -1), 0, wraps) if values.any() else None
+
+
+class _Sums:
+    """Window sums of a layer along its next dimension."""
+
+    def __init__(self, layer: _Layer, axis: int, wraps: bool) -> None:
+        self._layer = layer
+        self._base = windows(layer.base, axis, wraps)
+        self._links = [None if x is None else windows(x, axis, wraps) for x in layer.links]
+        self._faces = [None if x is None else windows(x, axis, wraps) for x in layer.faces[1:]]
+        own = layer.faces[0]
+        self._own_faces = None if own is None else faces(own, axis, wraps)
+
+    def layer(
+        self, extent: int, first: int, stop: int, link_length: int, has_faces: bool
+    ) -> _Layer:
+        """Return the layer of one extent more, this dimension's links and faces joined in."""
+        base = self._base.sums(extent, first, stop)
+        own, *others = self._links
+        if own is not None and extent > 1:
+            base += own.sums(link_length, first, stop)
+        if self._own_faces is not None and has_faces:
+            base[::2] += self._own_faces.sums(extent, first, stop)
+        return replace(
+            self._layer,
+            base=base,
+            links=tuple(None if x is None else x.sums(extent, first, stop) for x in others),
+            faces=tuple(None if x is None else x.sums(extent, first, stop) for x in self._faces),
+            extents=(*self._layer.extents, extent),
+        )

@@ -1,0 +1,50 @@
+"""The commands under one roof.
+
+Each command imports what it needs when it runs, so that `--help` does not wait for the solvers.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from topoplace import __version__
+from topoplace.cli.check import check
+from topoplace.cli.compare import compare
+from topoplace.cli.convert import convert
+from topoplace.cli.place import place
+from topoplace.cli.show import show
+
+app = typer.Typer(
+    name="topoplace",
+    help="Optimal, certified placement of jobs on torus and mesh machines.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+for command in (place, check, compare, show, convert):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"topoplace {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", help="Show the traceback of a failure (or set TOPOPLACE_DEBUG=1)."),
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Optimal, certified placement of jobs on torus and mesh machines."""
+    # `entry` looks for --debug itself: it must know it also when the arguments do not parse.

@@ -1,0 +1,79 @@
+"""The entry point: runs a command and turns whatever happens into an exit code and one line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
+
+import typer
+
+from topoplace.cli.app import app
+from topoplace.cli.signals import Interrupted, interruptible
+from topoplace.errors import ExitCode, TopoplaceError
+
+
+def main() -> NoReturn:
+    """Run the command line and leave with its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(args: Sequence[str]) -> int:
+    """Run `topoplace` with the given arguments and return its exit code.
+
+    Never raises: bad input and failures become one line on stderr.
+    """
+    try:
+        with interruptible():
+            return _run_command(args)
+    except Interrupted as error:
+        return _complain("interrupted", 128 + error.signal_number)
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", 128 + signal.SIGINT)
+    except BrokenPipeError:
+        # The reader of a pipe left (`| head`); what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
+def _run_command(args: Sequence[str]) -> int:
+    try:
+        code = app(args=list(args), prog_name="topoplace", standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or ExitCode.DONE)
+    except (BrokenPipeError, typer.Abort):
+        raise
+    except TopoplaceError as error:
+        return _fail(args, error, str(error), error.exit_code)
+    except Exception as error:
+        # What typer says of wrong arguments; its class has moved between releases of typer.
+        if hasattr(error, "format_message"):
+            return _usage(error.format_message())
+        named = f"internal error, {type(error).__name__}: {error}"
+        return _fail(args, error, named, ExitCode.INTERNAL)
+
+
+def _usage(message: str) -> int:
+    if message:
+        return _complain(f"error: {message}", ExitCode.BAD_INPUT)
+    return ExitCode.BAD_INPUT  # `topoplace` alone has printed its help already
+
+
+def _fail(args: Sequence[str], error: Exception, message: str, code: int) -> int:
+    if _debugging(args):
+        traceback.print_exception(error)
+    elif code == ExitCode.INTERNAL:
+        message += " (--debug before the command shows the traceback)"
+    return _complain(f"error: {message}", code)
+
+
+def _complain(message: str, code: int) -> int:
+    print("topoplace:", " ".join(message.split()), file=sys.stderr)
+    return code
+
+
+def _debugging(args: Sequence[str]) -> bool:
+    return "--debug" in args or os.environ.get("TOPOPLACE_DEBUG", "") not in ("", "0", "false")

@@ -1,0 +1,79 @@
+"""The options that several commands share, and their checks."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from topoplace.errors import InputError
+
+if TYPE_CHECKING:
+    from topoplace.placement.problem import Options
+
+MAX_SEED = 2**31 - 1
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on stdout; talk goes to stderr.")
+]
+TimeLimit = Annotated[
+    float | None, typer.Option(metavar="S", help="Seconds per solve; without it, until proven.")
+]
+InterferenceRule = Annotated[
+    str,
+    typer.Option(
+        metavar="strict|tolerant|off",
+        help="Which jobs may share links: none, tolerant ones with each other, all.",
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of whatever a method draws at random.")]
+Picture = Annotated[
+    Path | None, typer.Option(metavar="F", help="Draw the machine and its jobs into a PNG file.")
+]
+
+
+def solve_options(time_limit: float | None, interference: str, seed: int) -> Options:
+    """Return checked solve options.
+
+    Raises
+    ------
+    InputError
+        Naming the option that is out of range.
+    """
+    from topoplace.placement.problem import Options  # noqa: PLC0415 - heavy
+    from topoplace.result import Interference  # noqa: PLC0415 - heavy
+
+    if time_limit is not None and not (math.isfinite(time_limit) and time_limit >= 0):
+        raise InputError(
+            "a finite number of seconds, 0 or more", field="--time-limit", value=time_limit
+        )
+    if interference not in list(Interference):
+        raise InputError(
+            f"one of {', '.join(Interference)}", field="--interference", value=interference
+        )
+    if not 0 <= seed <= MAX_SEED:
+        raise InputError(f"a seed from 0 to {MAX_SEED}", field="--seed", value=seed)
+    return Options(time_limit, Interference(interference), seed)
+
+
+def require_writable(path: Path | None, option: str) -> None:
+    """Raise `InputError` unless a file can be written there; called before long work starts."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError("a file, not a folder", field=option, value=str(path))
+    if path.exists() and not path.is_file():
+        return  # a pipe or a device
+    try:
+        # Trying it is the only sure test: permission bits do not bind root, nor rule file systems.
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"a file in a folder that can be written ({error.strerror})",
+            field=option,
+            value=str(path),
+        ) from None

@@ -1,0 +1,16 @@
+"""Random nodes: every request in turn takes usable nodes anywhere, as a baseline."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topoplace.placement.heuristics.node_order import place_in_order
+from topoplace.placement.outcome import Outcome
+from topoplace.placement.problem import Options, PlacementProblem
+from topoplace.placement.solve import register
+
+
+@register("random-nodes", "nodes in queue order, anywhere (by seed)", uses_prisms=False)
+def _random_nodes(problem: PlacementProblem, options: Options) -> Outcome:
+    order = np.random.default_rng(options.seed).permutation(problem.torus.num_nodes)
+    return Outcome(place_in_order(problem, order))

@@ -1,0 +1,53 @@
+"""Shape scores of all extents at once."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.machine import Torus, uses_whole_ring
+from topoplace.snapshot.schema import ShapeWeights
+
+
+def shape_parts(torus: Torus, weights: ShapeWeights) -> NDArray[np.int64]:
+    """Return `PlacementProblem.shape_part` of every extents vector, exactly.
+
+    Shape ``torus.shape``; entry ``[e_1 - 1, .., e_D - 1]`` belongs to those extents. Everything
+    but the product of the extents splits by dimension: the bisection bandwidth per node is the
+    least over the dimensions d of ``bandwidth_d * f_d / e_d``, and the floor of the least is the
+    least floor.
+    """
+    shape = torus.shape
+    bisection = np.full(shape, np.iinfo(np.int64).max, dtype=np.int64)
+    volume = np.ones(shape, dtype=np.int64)
+    others = np.zeros(shape, dtype=np.int64)
+    for d, n in enumerate(shape):
+        along = [1] * len(shape)
+        along[d] = n
+        per_node = [_per_node(torus, d, e) for e in range(1, n + 1)]
+        np.minimum(bisection, np.array(per_node).reshape(along), out=bisection)
+        volume *= np.arange(1, n + 1).reshape(along)
+        others += np.array(
+            [
+                weights.hops * (min(e - 1, n // 2) if torus.wrap[d] else e - 1)
+                + weights.wrap * (e < n and uses_whole_ring(torus, d, e))
+                for e in range(1, n + 1)
+            ],
+            dtype=np.int64,
+        ).reshape(along)
+    return np.asarray(weights.bisection * bisection - weights.volume * volume - others)
+
+
+def _per_node(torus: Torus, dim: int, extent: int) -> int:
+    """Return one dimension's bisection per node in thousandths of the slowest link."""
+    ring = torus.shape[dim]
+    factor = Fraction(1)
+    if torus.wrap[dim] and ring > 1:
+        if extent == ring:
+            factor = Fraction(2)
+        elif 2 * extent > ring:
+            factor = Fraction(2 * (extent - 1), ring - 1)
+    width = 1000 * torus.bandwidth[dim] * factor / extent
+    return int(width / (torus.nodes_per_router * min(torus.bandwidth)))

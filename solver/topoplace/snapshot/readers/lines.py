@@ -1,0 +1,41 @@
+"""Lines of whitespace-separated fields, with errors that name file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from topoplace.errors import InputError
+from topoplace.snapshot.files import read_bytes
+
+
+def field_lines(path: str | Path, comment: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield ``("line 7", fields)`` for every line that is not empty and not a comment.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is not text.
+    """
+    try:
+        text = read_bytes(path).decode()
+    except UnicodeDecodeError:
+        raise InputError("a text file in UTF-8", file=str(path)) from None
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if stripped and not stripped.startswith(comment):
+            yield f"line {number}", stripped.split()
+
+
+def integer(text: str, least: int, *, file: str, field: str) -> int:
+    """Return a decimal integer of at most 18 digits that is not below `least`.
+
+    Raises
+    ------
+    InputError
+        If the text is anything else.
+    """
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18) or int(text) < least:
+        raise InputError(f"an integer from {least}", file=file, field=field, value=text)
+    return int(text)

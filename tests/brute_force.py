@@ -1,0 +1,275 @@
+"""The optimum of a tiny snapshot by trying every placement (docs/proofs.md, "The problem").
+
+Written from the definitions with plain sets and recursion, apart from everything that solves or
+checks: routes are walked, boundaries counted link by link, shapes tried one after the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from topoplace.result import Interference
+from topoplace.snapshot.schema import Request, Snapshot, TorusModel
+
+Coords = tuple[int, ...]
+Link = tuple[int, Coords]  # dimension, and the router it leads away from in positive direction
+Box = tuple[Coords, Coords]  # origin, extents
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One candidate of a request."""
+
+    box: Box
+    routers: frozenset[Coords]
+    links: frozenset[Link]
+    values: tuple[int, int, int]
+
+
+class Tiny:
+    """A snapshot as dictionaries and sets."""
+
+    def __init__(self, snapshot: Snapshot, interference: Interference) -> None:
+        machine = snapshot.machine
+        assert isinstance(machine, TorusModel)
+        self.snapshot = snapshot
+        self.mode = interference
+        self.shape = tuple(machine.shape)
+        self.wrap = machine.wrap or [True] * len(self.shape)
+        self.bandwidth = machine.bandwidth or [1] * len(self.shape)
+        self.per_router = machine.nodes_per_router
+        self.default_class = machine.default_class
+        self.all_routers = list(itertools.product(*map(range, self.shape)))
+        node_class: dict[int, str] = {}
+        for node in range(len(self.all_routers) * self.per_router):
+            node_class[node] = machine.default_class
+        for name, text in machine.classes.items():
+            node_class.update(dict.fromkeys(numbers(text), name))
+        self.held: set[Coords] = set()
+        self.strict_links: set[Link] = set()
+        self.tolerant_links: set[Link] = set()
+        for job in snapshot.running:
+            routers = {self.router_of(node) for node in numbers(job.nodes)}
+            if job.prism is not None:
+                routers = self.inside((tuple(job.prism.origin), tuple(job.prism.extents)))
+            self.held |= routers
+            kind = self.kind(job.communication.value)
+            if kind == "strict":
+                self.strict_links |= self.links_between(routers)
+            elif kind == "tolerant":
+                self.tolerant_links |= self.links_between(routers)
+        unusable = numbers(machine.service) | numbers(snapshot.down)
+        self.usable: dict[Coords, list[str]] = {router: [] for router in self.all_routers}
+        for node, name in node_class.items():
+            router = self.router_of(node)
+            if node not in unusable and router not in self.held:
+                self.usable[router].append(name)
+        self.free = {router for router, names in self.usable.items() if names}
+
+    def kind(self, communication: str) -> str:
+        if self.mode is Interference.OFF or communication == "none":
+            return "none"
+        return "strict" if self.mode is Interference.STRICT else communication
+
+    def router_of(self, node: int) -> Coords:
+        return self.all_routers[node // self.per_router]
+
+    def inside(self, box: Box) -> set[Coords]:
+        axes = [[(o + i) % n for i in range(e)] for o, e, n in zip(*box, self.shape, strict=True)]
+        return set(itertools.product(*axes))
+
+    def boxes(self) -> Iterator[Box]:
+        for extents in itertools.product(*(range(1, n + 1) for n in self.shape)):
+            axes = [
+                range(1) if e == n else range(n) if wraps else range(n - e + 1)
+                for e, n, wraps in zip(extents, self.shape, self.wrap, strict=True)
+            ]
+            for origin in itertools.product(*axes):
+                yield origin, extents
+
+    def routes(self, source: Coords, target: Coords) -> set[Link]:
+        """Walk the dimension-ordered route; at a tie walk both ways round."""
+        used: set[Link] = set()
+        at = source
+        for d, n in enumerate(self.shape):
+            ahead = (target[d] - at[d]) % n
+            back = (at[d] - target[d]) % n
+            if self.wrap[d]:
+                go_ahead, go_back = ahead <= back, back <= ahead
+            else:
+                go_ahead, go_back = target[d] > at[d], target[d] < at[d]
+            if go_ahead:
+                for i in range(ahead):
+                    used.add((d, (*at[:d], (at[d] + i) % n, *at[d + 1 :])))
+            if go_back:
+                for i in range(1, back + 1):
+                    used.add((d, (*at[:d], (at[d] - i) % n, *at[d + 1 :])))
+            at = (*at[:d], target[d], *at[d + 1 :])
+        return used
+
+    def links_between(self, routers: set[Coords]) -> set[Link]:
+        return set().union(*(self.routes(a, b) for a in routers for b in routers))
+
+    def neighbours(self, router: Coords) -> Iterator[Coords]:
+        """Yield the router at the far end of every link, so a router can come twice."""
+        for d, n in enumerate(self.shape):
+            for step in (1, -1):
+                at = router[d] + step
+                if n > 1 and (self.wrap[d] or 0 <= at < n):
+                    yield (*router[:d], at % n, *router[d + 1 :])
+
+    def bisection(self, extents: Coords) -> Fraction:
+        cuts = []
+        for d, (e, n) in enumerate(zip(extents, self.shape, strict=True)):
+            factor = Fraction(1)
+            if self.wrap[d] and n > 1 and e == n:
+                factor = Fraction(2)
+            elif self.wrap[d] and 2 * e > n > 1:
+                factor = Fraction(2 * (e - 1), n - 1)
+            cuts.append(Fraction(math.prod(extents), e) * self.bandwidth[d] * factor)
+        return min(cuts)
+
+    def score(self, box: Box, idle: int) -> int:
+        weights = self.snapshot.weights
+        extents = box[1]
+        volume = math.prod(extents)
+        per_node = self.bisection(extents) / (volume * self.per_router)
+        hops = wraps = 0
+        for e, n, ring in zip(extents, self.shape, self.wrap, strict=True):
+            hops += min(e - 1, n // 2) if ring else e - 1
+            wraps += ring and 1 < e < n and 2 * (e - 1) >= n
+        return (
+            weights.bisection * math.floor(1000 * per_node / min(self.bandwidth))
+            - weights.volume * volume
+            - weights.hops * hops
+            - weights.idle * idle
+            - weights.wrap * wraps
+        )
+
+    def fits(self, request: Request, box: Box, count: int, wanted: str) -> bool:
+        if request.shapes is None:
+            return count >= request.nodes
+        extents = box[1]
+        for part in request.shapes.split("/"):
+            text, _, depth = part.partition(":maxz=")
+            shape = tuple(map(int, text.split("x")))
+            if not depth:
+                if extents == shape and count >= request.nodes:
+                    return True
+                continue
+            if extents[:-1] != shape[:-1] or not shape[-1] <= extents[-1] <= int(depth):
+                continue
+            whole: dict[Coords, int] = {r[:-1]: 0 for r in self.inside(box)}
+            for router in self.inside(box):
+                whole[router[:-1]] += self.usable[router].count(wanted) == self.per_router
+            if min(whole.values()) >= shape[-1]:
+                return True
+        return False
+
+    def choices(self, request: Request) -> list[Choice]:
+        """Return all candidates of a request."""
+        wanted = request.node_class or self.default_class
+        allowed = set(self.all_routers)
+        if request.region is not None:
+            prisms = self.snapshot.regions[request.region]
+            boxes = [(tuple(p.origin), tuple(p.extents)) for p in prisms]
+            allowed = set().union(*(self.inside(box) for box in boxes))
+        kind = self.kind(request.communication.value)
+        closed = set() if kind == "none" else set(self.strict_links)
+        if kind == "strict":
+            closed |= self.tolerant_links
+        found = []
+        for box in self.boxes():
+            routers = self.inside(box)
+            if routers & self.held or not routers <= allowed:
+                continue
+            count = sum(self.usable[router].count(wanted) for router in routers)
+            if not self.fits(request, box, count, wanted):
+                continue
+            links = set() if kind == "none" else self.links_between(routers)
+            if links & closed:
+                continue
+            outward = sum(
+                b not in routers and b in self.free for a in routers for b in self.neighbours(a)
+            )
+            values = (
+                request.priority * request.nodes,
+                self.score(box, count - request.nodes),
+                -outward,
+            )
+            found.append(Choice(box, frozenset(routers), frozenset(links), values))
+        return found
+
+
+def numbers(text: str) -> set[int]:
+    """Return the numbers of a range list."""
+    found: set[int] = set()
+    for low, high in re.findall(r"(\d+)(?:-(\d+))?", text):
+        found |= set(range(int(low), int(high or low) + 1))
+    return found
+
+
+def best_placement(
+    snapshot: Snapshot, interference: Interference
+) -> tuple[tuple[int, int, int], dict[str, Choice]]:
+    """Return the lexicographic optimum in maximising sense, and a placement that reaches it."""
+    tiny = Tiny(snapshot, interference)
+    queue = []
+    for request in snapshot.queue:
+        choices = sorted(tiny.choices(request), key=lambda c: c.values, reverse=True)
+        if choices:
+            queue.append((request, tiny.kind(request.communication.value), choices))
+    queue.sort(key=lambda item: -item[2][0].values[0])
+    # No completion that starts all the rest is worth more than `rest`, level by level; one that
+    # leaves a request out is worth less on the first level already.
+    rest = [(0, 0, 0)]
+    for _, _, choices in reversed(queue):
+        tops = [max(c.values[k] for c in choices) for k in range(3)]
+        rest.append(tuple(a + b for a, b in zip(rest[-1], tops, strict=True)))
+    rest.reverse()
+    best = (-1, 0, 0)
+    best_chosen: dict[str, Choice] = {}
+    chosen: dict[str, Choice] = {}
+
+    def search(
+        idx: int,
+        total: tuple[int, int, int],
+        routers: frozenset[Coords],
+        strict: frozenset[Link],
+        tolerant: frozenset[Link],
+    ) -> None:
+        nonlocal best, best_chosen
+        if tuple(a + b for a, b in zip(total, rest[idx], strict=True)) <= best:
+            return
+        if idx == len(queue):
+            best, best_chosen = total, dict(chosen)
+            return
+        request, kind, choices = queue[idx]
+        for choice in choices:
+            if choice.routers & routers or choice.links & strict:
+                continue
+            if kind == "strict" and choice.links & tolerant:
+                continue
+            chosen[request.id] = choice
+            search(
+                idx + 1,
+                tuple(a + b for a, b in zip(total, choice.values, strict=True)),
+                routers | choice.routers,
+                strict | choice.links if kind == "strict" else strict,
+                tolerant | choice.links if kind == "tolerant" else tolerant,
+            )
+            del chosen[request.id]
+        search(idx + 1, total, routers, strict, tolerant)
+
+    search(0, (0, 0, 0), frozenset(), frozenset(), frozenset())
+    return best, best_chosen
+
+
+def brute_force(snapshot: Snapshot, interference: Interference) -> tuple[int, int, int]:
+    """Return the optimal objectives of the three levels, all in maximising sense."""
+    return best_placement(snapshot, interference)[0]

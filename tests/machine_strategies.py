@@ -1,0 +1,50 @@
+"""Hypothesis strategies for small machines, routers and prisms."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from topoplace.machine import Prism, Torus
+
+# the time of one example says more about what else the machine does than about the code
+settings.register_profile("no-deadline", deadline=None)
+settings.load_profile("no-deadline")
+
+
+@st.composite
+def tori(draw: st.DrawFn, *, max_routers: int = 150, all_wrap: bool = False) -> Torus:
+    """A torus, mesh or mixture of 1 to 4 dimensions."""
+    shape = draw(
+        st.lists(st.integers(1, 8), min_size=1, max_size=4).filter(
+            lambda sizes: math.prod(sizes) <= max_routers
+        )
+    )
+    wrap = [True] * len(shape) if all_wrap else [draw(st.booleans()) for _ in shape]
+    bandwidth = [draw(st.integers(1, 3)) for _ in shape]
+    return Torus(tuple(shape), tuple(wrap), tuple(bandwidth), draw(st.integers(1, 3)))
+
+
+@st.composite
+def tori_with_routers(
+    draw: st.DrawFn, num: int, *, all_wrap: bool = False
+) -> tuple[Torus, list[int]]:
+    """A machine and some of its routers, not always different ones."""
+    torus = draw(tori(all_wrap=all_wrap))
+    routers = st.integers(0, torus.num_routers - 1)
+    return torus, [draw(routers) for _ in range(num)]
+
+
+@st.composite
+def tori_with_prism(draw: st.DrawFn) -> tuple[Torus, Prism]:
+    """A machine and a canonical prism on it."""
+    torus = draw(tori(max_routers=60))
+    origin, extents = [], []
+    for n, wraps in zip(torus.shape, torus.wrap, strict=True):
+        e = draw(st.integers(1, n))
+        last = 0 if e == n else n - 1 if wraps else n - e
+        extents.append(e)
+        origin.append(draw(st.integers(0, last)))
+    return torus, Prism(tuple(origin), tuple(extents))

@@ -1,0 +1,85 @@
+"""Small cases for the tests of the MiniZinc models, and short ways to solve them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from topoplace.placement import minizinc as backend
+from topoplace.placement.outcome import shared_links
+from topoplace.placement.problem import Options, PlacementProblem
+from topoplace.result import Interference
+from topoplace.snapshot import prepare
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
+
+needs_minizinc = pytest.mark.skipif(
+    shutil.which("minizinc") is None and os.environ.get("CI") not in ("true", "1"),
+    reason="the minizinc program is not installed (under CI=true this fails instead)",
+)
+
+
+def problem_of(snapshot: Snapshot, mode: Interference = Interference.STRICT) -> PlacementProblem:
+    return PlacementProblem(prepare(snapshot), mode)
+
+
+def snapshot_of(
+    shape: list[int],
+    queue: list[dict[str, Any]],
+    *,
+    machine: dict[str, Any] | None = None,
+    **more: Any,
+) -> Snapshot:
+    document = {
+        "schema": SNAPSHOT_SCHEMA,
+        "name": "case",
+        "machine": {"name": "machine", "shape": shape, **(machine or {})},
+        "queue": [{"id": f"job{q}", **request} for q, request in enumerate(queue)],
+        **more,
+    }
+    return Snapshot.model_validate(document)
+
+
+def solved(
+    problem: PlacementProblem, arguments: Sequence[str] = (), *, checked: bool = False
+) -> tuple[int, ...]:
+    """Solve the levels one after the other and return their objectives.
+
+    If `checked`, the checker model must find the last level's placement correct: it also judges
+    the values of the earlier levels.
+    """
+    reached: list[int] = []
+    for level in (1, 2, 3):
+        checker = (str(backend.checker_file()),) if checked and level == 3 else ()
+        run = backend.solve_level(problem, level, reached, arguments=(*arguments, *checker))
+        assert run.complete
+        assert run.objective is not None
+        assert run.checks == ("CORRECT\n",) * len(checker)
+        reached.append(run.objective)
+    return tuple(reached)
+
+
+def started_ids(snapshot: Snapshot, mode: Interference = Interference.STRICT) -> set[str]:
+    """Return who starts; the outcome is complete, so the others are proven not to."""
+    problem = problem_of(snapshot, mode)
+    outcome = backend.minizinc(problem, Options(interference=mode))
+    assert not outcome.time_limit_hit
+    assert not shared_links(problem, outcome.started)
+    return {problem.requests[item.request_idx].id for item in outcome.started}
+
+
+def running(nodes: str, communication: str = "strict", **more: Any) -> dict[str, Any]:
+    return {
+        "id": "run" + nodes.replace(",", "+"),
+        "nodes": nodes,
+        "communication": communication,
+        **more,
+    }
+
+
+def run_prism(origin: int, extent: int, communication: str = "strict") -> dict[str, Any]:
+    prism = {"origin": [origin], "extents": [extent]}
+    return running(str(origin), communication, prism=prism)

@@ -1,0 +1,242 @@
+"""Certificates that are malformed, or prove less than they are said to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from mutations.registry import (
+    Document,
+    mutation,
+)
+from naive_bound import Naive
+from random_certificates import real_links
+from solved_results import Case
+from topoplace.result import Interference, Leaf, Result
+
+
+def leaves(document: Document) -> list[tuple[int, Document]]:
+    """Return all leaves of all certificates with their level."""
+    found = []
+    todo = [(k, level["certificate"]) for k, level in enumerate(document["levels"])]
+    while todo:
+        k, node = todo.pop()
+        if node["kind"] == "leaf":
+            found.append((k, node))
+        else:
+            todo += [(k, node[side]) for side in ("out", "into", "low", "high") if side in node]
+    return found
+
+
+@mutation("bound")
+def negative_router_price(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    _, leaf = rng.choice(leaves(document))
+    words = leaf["router_prices"].split()
+    at = rng.randrange(len(words))
+    words[at] = f"-{rng.randint(1, 9)}" + "".join(words[at].partition("*")[1:])
+    leaf["router_prices"] = " ".join(words)
+    return document
+
+
+@mutation("bound")
+def negative_link_price(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    found = [e for _, leaf in leaves(document) for e in leaf["link_prices"]]
+    if not found:
+        return None
+    entry = rng.choice(found)
+    entry["prices"][rng.randrange(len(entry["prices"]))] = -1
+    return document
+
+
+@mutation("bound")
+def negative_multiplier(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    _, leaf = rng.choice([(k, leaf) for k, leaf in leaves(document) if k])
+    leaf["multipliers"][rng.randrange(len(leaf["multipliers"]))] = -1
+    return document
+
+
+@mutation("bound")
+def wrong_number_of_multipliers(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    _, leaf = rng.choice(leaves(document))
+    leaf["multipliers"].append(0)
+    return document
+
+
+@mutation("bound")
+def wrong_number_of_prices(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    _, leaf = rng.choice(leaves(document))
+    leaf["router_prices"] += rng.choice((" 0", " 5*2", " 0*99999999"))
+    return document
+
+
+@mutation("bound")
+def malformed_prices(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    _, leaf = rng.choice(leaves(document))
+    leaf["router_prices"] = leaf["router_prices"].replace("0", "0.5", 1) + " x"
+    return document
+
+
+@mutation("bound")
+def huge_price(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    _, leaf = rng.choice(leaves(document))
+    words = leaf["router_prices"].split()
+    words[0] = str(2**64) + "".join(words[0].partition("*")[1:])
+    leaf["router_prices"] = " ".join(words)
+    return document
+
+
+@mutation("bound")
+def link_row_not_allowed(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    _, leaf = rng.choice(leaves(document))
+    links = real_links(case.tiny)
+    rows: list[str | None] = ["stranger"]
+    if case.mode is Interference.OFF:
+        rows.append(None)
+    rows += [
+        r.id for r in case.snapshot.queue if case.tiny.kind(r.communication.value) != "tolerant"
+    ]
+    leaf["link_prices"].append(
+        {"request": rng.choice(rows), "links": links[:1], "prices": [1] * len(links[:1])}
+    )
+    return document
+
+
+@mutation("bound")
+def priced_link_not_there(rng: random.Random, case: Case) -> Document | None:
+    if case.mode is Interference.OFF:
+        return None
+    document = case.spoilt()
+    _, leaf = rng.choice(leaves(document))
+    numbered = len(case.tiny.shape) * len(case.tiny.all_routers)
+    missing = sorted(set(range(-1, numbered + 1)) - set(real_links(case.tiny)))
+    leaf["link_prices"].append({"request": None, "links": [rng.choice(missing)], "prices": [1]})
+    return document
+
+
+@mutation("bound")
+def link_prices_of_other_length(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    found = [e for _, leaf in leaves(document) for e in leaf["link_prices"]]
+    if not found:
+        return None
+    rng.choice(found)["prices"].append(0)
+    return document
+
+
+def wrapped_in(rng: random.Random, document: Document, branch: Document) -> Document:
+    """Put a branch above a certificate, the old one on both sides."""
+    level = rng.choice(document["levels"])
+    sides = ("low", "high") if branch["kind"] == "place" else ("out", "into")
+    level["certificate"] = branch | dict.fromkeys(sides, level["certificate"])
+    return document
+
+
+@mutation("bound")
+def place_branch_not_under_into(rng: random.Random, case: Case) -> Document | None:
+    if not case.snapshot.queue:
+        return None
+    name = rng.choice(case.snapshot.queue).id
+    what = rng.choice(("origin", "extents"))
+    branch = {"kind": "place", "request": name, "what": what, "dim": 0, "at": 1}
+    return wrapped_in(rng, case.spoilt(), branch)
+
+
+@mutation("bound")
+def branch_on_unknown_request(rng: random.Random, case: Case) -> Document | None:
+    return wrapped_in(rng, case.spoilt(), {"kind": "start", "request": "stranger"})
+
+
+@mutation("bound")
+def second_branch_on_a_start(rng: random.Random, case: Case) -> Document | None:
+    if not case.snapshot.queue:
+        return None
+    branch = {"kind": "start", "request": rng.choice(case.snapshot.queue).id}
+    document = case.spoilt()
+    level = rng.choice(document["levels"])
+    for _ in range(2):
+        level["certificate"] = branch | dict.fromkeys(("out", "into"), level["certificate"])
+    return document
+
+
+@mutation("bound")
+def place_branch_in_no_dimension(rng: random.Random, case: Case) -> Document | None:
+    if not case.snapshot.queue or len(case.tiny.shape) == 8:
+        return None
+    name = rng.choice(case.snapshot.queue).id
+    document = case.spoilt()
+    level = document["levels"][0]
+    below = Leaf(scale=1, router_prices=f"0*{len(case.tiny.all_routers)}").model_dump()
+    place = {"kind": "place", "request": name, "what": "origin", "dim": 7, "at": 0}
+    inner = place | dict.fromkeys(("low", "high"), below)
+    level["certificate"] = {"kind": "start", "request": name, "out": below, "into": inner}
+    return document
+
+
+def broken_tree(
+    rng: random.Random, case: Case, spoil: Callable[[Document], None]
+) -> Document | None:
+    """Spoil a leaf such that the certificate proves less than the bound that stays."""
+    document = case.spoilt()
+    level_idx, leaf = rng.choice(leaves(document))
+    spoil(leaf)
+    level = Result.model_validate(document).levels[level_idx]
+    assert level.certificate is not None
+    naive = Naive(case.tiny, level_idx, case.best[:level_idx])
+    proven = naive.bound(level.certificate, naive.choices, {})
+    assert proven is not None
+    return document if proven > case.bounds[level_idx].bound else None
+
+
+@mutation("bound")
+def lowered_router_prices(rng: random.Random, case: Case) -> Document | None:
+    def lower(leaf: Document) -> None:
+        words = [word.partition("*") for word in leaf["router_prices"].split()]
+        share = rng.choice((0, 0, 1, 2))
+        leaf["router_prices"] = " ".join(
+            "".join((str(int(price) * share // 3), *more)) for price, *more in words
+        )
+
+    return broken_tree(rng, case, lower)
+
+
+@mutation("bound")
+def raised_router_prices(rng: random.Random, case: Case) -> Document | None:
+    def raise_(leaf: Document) -> None:
+        words = leaf["router_prices"].split()
+        words[-1] = f"{10**9}" + "".join(words[-1].partition("*")[1:])
+        leaf["router_prices"] = " ".join(words)
+
+    return broken_tree(rng, case, raise_)
+
+
+@mutation("bound")
+def changed_link_prices(rng: random.Random, case: Case) -> Document | None:
+    def change(leaf: Document) -> None:
+        for entry in leaf["link_prices"]:
+            entry["prices"] = [price * rng.choice((0, 1, 5)) for price in entry["prices"]]
+
+    return broken_tree(rng, case, change)
+
+
+@mutation("bound")
+def changed_multipliers(rng: random.Random, case: Case) -> Document | None:
+    def change(leaf: Document) -> None:
+        leaf["multipliers"] = [rng.choice((0, m + leaf["scale"])) for m in leaf["multipliers"]]
+
+    return broken_tree(rng, case, change)
+
+
+@mutation("bound")
+def changed_scale(rng: random.Random, case: Case) -> Document | None:
+    def change(leaf: Document) -> None:
+        leaf["scale"] = rng.choice((1, leaf["scale"] + 1, leaf["scale"] * 7))
+
+    return broken_tree(rng, case, change)

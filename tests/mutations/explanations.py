@@ -1,0 +1,93 @@
+"""Explanations that are not true."""
+
+from __future__ import annotations
+
+import random
+
+from mutations.registry import (
+    Document,
+    mutation,
+)
+from solved_results import Case
+
+
+@mutation("explanations")
+def explained_though_started(rng: random.Random, case: Case) -> Document | None:
+    if not case.chosen:
+        return None
+    document = case.spoilt()
+    name = rng.choice(sorted(case.chosen))
+    document["explanations"].append({"request": name, "reason": "outbid", "text": "?"})
+    return document
+
+
+@mutation("explanations")
+def stranger_explained(_: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    document["explanations"].append({"request": "stranger", "reason": "no-shape", "text": "?"})
+    return document
+
+
+def with_prism(document: Document) -> list[Document]:
+    """Return the explanations that name a prism."""
+    return [e for e in document["explanations"] if e["prism"] is not None]
+
+
+@mutation("explanations")
+def wrong_nodes_to_free(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    if not with_prism(document):
+        return None
+    rng.choice(with_prism(document))["nodes_to_free"] += rng.choice((-1, 1))
+    return document
+
+
+@mutation("explanations")
+def stranger_in_the_way(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    if not with_prism(document):
+        return None
+    rng.choice(with_prism(document))["jobs"].append("stranger")
+    return document
+
+
+@mutation("explanations")
+def job_in_the_way_unnamed(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    named = [e for e in with_prism(document) if e["jobs"]]
+    if not named:
+        return None
+    rng.choice(named)["jobs"].pop()
+    return document
+
+
+@mutation("explanations")
+def reason_without_prism(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    if not with_prism(document):
+        return None
+    rng.choice(with_prism(document))["prism"] = None
+    return document
+
+
+@mutation("explanations")
+def wrong_reason(rng: random.Random, case: Case) -> Document | None:
+    """Blame running jobs for what started ones do, and the reverse; or that no shape fits."""
+    document = case.spoilt()
+    named = [e for e in with_prism(document) if e["jobs"]]
+    if not named:
+        return None
+    explanation = rng.choice(named)
+    reasons = {"outbid", "blocked", "no-shape"} - {explanation["reason"]}
+    explanation["reason"] = rng.choice(sorted(reasons))
+    return document
+
+
+@mutation("explanations")
+def explained_prism_outside(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    if not with_prism(document):
+        return None
+    prism = rng.choice(with_prism(document))["prism"]
+    prism["extents"][0] = case.tiny.shape[0] + 1
+    return document

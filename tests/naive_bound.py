@@ -1,0 +1,90 @@
+"""The bound of a certificate evaluated candidate by candidate, as docs/proofs.md words it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from brute_force import Choice, Tiny
+from random_certificates import link_number
+from topoplace.result import Leaf, PlaceBranch, StartBranch
+from topoplace.result.schema import CertificateNode
+
+
+class Naive:
+    """Bounds of certificates straight from the page, candidate by candidate."""
+
+    def __init__(self, tiny: Tiny, level_idx: int, earlier: Sequence[int]) -> None:
+        self.tiny = tiny
+        self.level_idx = level_idx
+        self.earlier = earlier
+        self.choices = {r.id: tiny.choices(r) for r in tiny.snapshot.queue}
+        self.numbers = {
+            (d, router): link_number(tiny, (d, router))
+            for d in range(len(tiny.shape))
+            for router in tiny.all_routers
+        }
+
+    def bound(
+        self, node: CertificateNode, choices: dict[str, list[Choice]], fixed: dict[str, bool]
+    ) -> int | None:
+        if isinstance(node, Leaf):
+            return self.leaf(node, choices, fixed)
+        name = node.request
+        if isinstance(node, StartBranch):
+            sides = [
+                self.bound(node.out, choices | {name: []}, fixed | {name: False}),
+                self.bound(node.into, choices, fixed | {name: True}),
+            ]
+        else:
+            assert isinstance(node, PlaceBranch)
+            which = 0 if node.what == "origin" else 1
+            low = [c for c in choices[name] if c.box[which][node.dim] <= node.at]
+            high = [c for c in choices[name] if c.box[which][node.dim] > node.at]
+            sides = [
+                self.bound(node.low, choices | {name: low}, fixed),
+                self.bound(node.high, choices | {name: high}, fixed),
+            ]
+        return max((side for side in sides if side is not None), default=None)
+
+    def leaf(
+        self, leaf: Leaf, choices: dict[str, list[Choice]], fixed: dict[str, bool]
+    ) -> int | None:
+        routers: list[int] = []
+        for word in leaf.router_prices.split():
+            price, _, count = word.partition("*")
+            routers += [int(price)] * int(count or 1)
+        side = sum(routers) + sum(sum(entry.prices) for entry in leaf.link_prices)
+        side -= sum(m * v for m, v in zip(leaf.multipliers, self.earlier, strict=True))
+        of_router = dict(zip(self.tiny.all_routers, routers, strict=True))
+        factors = [*leaf.multipliers, leaf.scale]
+        for request in self.tiny.snapshot.queue:
+            kind = self.tiny.kind(request.communication.value)
+            paid: dict[int, int] = {}
+            for entry in leaf.link_prices:
+                if kind == "strict" or (kind == "tolerant" and entry.request == request.id):
+                    for link, price in zip(entry.links, entry.prices, strict=True):
+                        paid[link] = paid.get(link, 0) + price
+            gains = [
+                sum(f * v for f, v in zip(factors, choice.values, strict=False))
+                - sum(of_router[router] for router in choice.routers)
+                - sum(paid.get(self.numbers[link], 0) for link in choice.links)
+                for choice in choices[request.id]
+            ]
+            if fixed.get(request.id):
+                if not gains:
+                    return None
+                side += max(gains)
+            elif gains:
+                side += max(0, *gains)
+        bound = side // leaf.scale
+        return bound if self.level_idx else self.rounded(bound, fixed)
+
+    def rounded(self, bound: int, fixed: dict[str, bool]) -> int | None:
+        values = [
+            (r.priority * r.nodes,) if fixed.get(r.id) else (0, r.priority * r.nodes)
+            for r in self.tiny.snapshot.queue
+            if fixed.get(r.id, True)
+        ]
+        sums = [sum(some) for some in itertools.product(*values)]
+        return max((total for total in sums if total <= bound), default=None)

@@ -1,0 +1,104 @@
+"""Random certificates with any integers as prices, which all bound something, however badly."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from brute_force import Tiny
+from topoplace.result import Interference, Leaf, LinkPrices, PlaceBranch, StartBranch
+from topoplace.result.schema import CertificateNode
+
+
+def link_number(tiny: Tiny, link: tuple[int, tuple[int, ...]]) -> int:
+    """Return the number of a link in documents."""
+    number = 0
+    for c, n in zip(link[1], tiny.shape, strict=True):
+        number = number * n + c
+    return link[0] * len(tiny.all_routers) + number
+
+
+def real_links(tiny: Tiny) -> list[int]:
+    """Return the numbers of all links of a machine."""
+    links = [
+        (d, router)
+        for router in tiny.all_routers
+        for d, n in enumerate(tiny.shape)
+        if n > 1 and (tiny.wrap[d] or router[d] < n - 1)
+    ]
+    return sorted(link_number(tiny, link) for link in links)
+
+
+def run_lengths(rng: random.Random, prices: Iterable[int]) -> str:
+    """Return prices as a document has them, now and then with runs."""
+    words: list[str] = []
+    last, count = None, 0
+    for price in [*prices, None]:
+        if price == last and rng.random() < 0.9:
+            count += 1
+            continue
+        if last is not None:
+            words.append(str(last) if count == 1 else f"{last}*{count}")
+        last, count = price, 1
+    return " ".join(words)
+
+
+def allowed_rows(tiny: Tiny) -> list[str | None]:
+    """Return the link rows that a leaf may price."""
+    if tiny.mode is Interference.OFF:
+        return []
+    return [None] + [r.id for r in tiny.snapshot.queue if tiny.kind(r.communication) == "tolerant"]
+
+
+def random_leaf(rng: random.Random, tiny: Tiny, level_idx: int) -> Leaf:
+    """Return a leaf with random prices of a random size."""
+    scale = rng.choice((1, 1, 3, 1000))
+    top = rng.choice((0, 1, 10, 1000)) * scale
+    links = real_links(tiny)
+    rows = [row for row in allowed_rows(tiny) if links and rng.random() < 0.6]
+    entries = []
+    for row in rows:
+        some = rng.choices(links, k=rng.randint(1, len(links)))
+        entries.append(
+            LinkPrices(request=row, links=some, prices=[rng.randint(0, top) for _ in some])
+        )
+    prices = [rng.choice((0, rng.randint(0, top))) for _ in tiny.all_routers]
+    if rng.random() < 0.4:  # every usable node at the price of the most valuable request
+        most = max((request.priority for request in tiny.snapshot.queue), default=0)
+        prices = [scale * most * len(tiny.usable[router]) for router in tiny.all_routers]
+    return Leaf(
+        scale=scale,
+        router_prices=run_lengths(rng, prices),
+        link_prices=entries,
+        multipliers=[rng.choice((0, rng.randint(0, 5 * scale))) for _ in range(level_idx)],
+    )
+
+
+def random_tree(rng: random.Random, tiny: Tiny, level_idx: int, depth: int = 0) -> CertificateNode:
+    """Return a tree of a few leaves."""
+    return _grow(rng, tiny, level_idx, depth, {})
+
+
+def _grow(
+    rng: random.Random, tiny: Tiny, level_idx: int, depth: int, fixed: dict[str, bool]
+) -> CertificateNode:
+    undecided = [r.id for r in tiny.snapshot.queue if r.id not in fixed]
+    forced = [name for name, starts in fixed.items() if starts]
+    if depth and forced and rng.random() < 0.6:
+        dim = rng.randrange(len(tiny.shape))
+        return PlaceBranch(
+            request=rng.choice(forced),
+            what=rng.choice(("origin", "extents")),
+            dim=dim,
+            at=rng.randint(0, tiny.shape[dim]),
+            low=_grow(rng, tiny, level_idx, depth - 1, fixed),
+            high=_grow(rng, tiny, level_idx, depth - 1, fixed),
+        )
+    if depth and undecided:
+        name = rng.choice(undecided)
+        return StartBranch(
+            request=name,
+            out=_grow(rng, tiny, level_idx, depth - 1, fixed | {name: False}),
+            into=_grow(rng, tiny, level_idx, depth - 1, fixed | {name: True}),
+        )
+    return random_leaf(rng, tiny, level_idx)

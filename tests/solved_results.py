@@ -1,0 +1,203 @@
+"""Correct results of random tiny snapshots: brute-force optima with random certificates."""
+
+from __future__ import annotations
+
+import copy
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from brute_force import Box, Choice, Coords, Tiny, best_placement, numbers
+from random_certificates import random_tree
+from random_instances import random_snapshot
+from topoplace.certify.instance import read_instance
+from topoplace.certify.pricing import pricer_of
+from topoplace.certify.tree import tree_bound
+from topoplace.machine import Prism
+from topoplace.placement.outcome import LevelBound, Outcome, result_of
+from topoplace.placement.problem import Candidate, Options, PlacementProblem
+from topoplace.result import Explanation, Interference, Result
+from topoplace.snapshot import Snapshot, prepare
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, PrismModel, Request
+
+MODES = list(Interference)
+
+Other = tuple[str, str, set[int], set[Coords]]
+"""A job that may stand in the way: its id, kind of communication, nodes and routers."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A correct result with what a test needs to spoil it.
+
+    `document` is the result as JSON has it, `best` the optima in maximising sense, and
+    `chosen` the candidates it starts by request.
+    """
+
+    snapshot: Snapshot
+    mode: Interference
+    tiny: Tiny
+    problem: PlacementProblem
+    best: tuple[int, int, int]
+    chosen: dict[str, Choice]
+    bounds: tuple[LevelBound, ...]
+    explanations: list[Explanation]
+    document: dict[str, Any]
+
+    def spoilt(self) -> dict[str, Any]:
+        """Return a copy of the document to be changed."""
+        return copy.deepcopy(self.document)
+
+    def document_of(self, chosen: dict[str, Choice]) -> dict[str, Any]:
+        """Return a document that starts other candidates, its figures as they come."""
+        return _document(self.problem, self.mode, chosen, self.bounds, self.explanations)
+
+
+def _document(
+    problem: PlacementProblem,
+    mode: Interference,
+    chosen: dict[str, Choice],
+    bounds: tuple[LevelBound, ...],
+    explanations: list[Explanation],
+) -> dict[str, Any]:
+    started = [
+        Candidate(idx, Prism(*chosen[request.id].box))
+        for idx, request in enumerate(problem.requests)
+        if request.id in chosen
+    ]
+    outcome = Outcome(started, bounds, explanations=explanations)
+    result = result_of(problem, outcome, "test", Options(interference=mode), 0.0)
+    return result.model_dump(mode="json", by_alias=True)
+
+
+def _in_the_way(
+    rng: random.Random, tiny: Tiny, request: Request, box: Box, others: list[Other]
+) -> dict[str, Any]:
+    """Return what an explanation says of a prism: who stands there, with how many nodes."""
+    inside = tiny.inside(box)
+    kind = tiny.kind(request.communication.value)
+    links = tiny.links_between(inside) if kind != "none" else set()
+    jobs, held = [], 0
+    for name, other_kind, nodes, routers in others:
+        crossing = other_kind != "none" and tiny.links_between(routers) & links
+        both_tolerant = kind == other_kind == "tolerant"
+        if routers & inside or (crossing and not both_tolerant):
+            jobs.append(name)
+        held += sum(tiny.router_of(node) in inside for node in nodes)
+    rng.shuffle(jobs)
+    prism = PrismModel(origin=list(box[0]), extents=list(box[1]))
+    return {"prism": prism, "jobs": jobs, "nodes_to_free": held, "text": "as the figures say"}
+
+
+def _explanations(
+    rng: random.Random, tiny: Tiny, chosen: dict[str, Choice], nodes: dict[str, set[int]]
+) -> list[Explanation]:
+    """Return true explanations of requests that wait."""
+    running: list[Other] = []
+    for job in tiny.snapshot.running:
+        routers = {tiny.router_of(node) for node in numbers(job.nodes)}
+        if job.prism is not None:
+            routers = tiny.inside((tuple(job.prism.origin), tuple(job.prism.extents)))
+        running.append((job.id, tiny.kind(job.communication.value), numbers(job.nodes), routers))
+    started: list[Other] = [
+        (r.id, tiny.kind(r.communication.value), nodes[r.id], set(chosen[r.id].routers))
+        for r in tiny.snapshot.queue
+        if r.id in chosen
+    ]
+    idle = Tiny(tiny.snapshot.model_copy(update={"running": []}), tiny.mode)
+    found = []
+    for request in tiny.snapshot.queue:
+        if request.id in chosen or rng.random() < 0.2:
+            continue
+        candidates, prisms = tiny.choices(request), idle.choices(request)
+        if candidates:
+            figures = _in_the_way(rng, tiny, request, rng.choice(candidates).box, started)
+            found.append(Explanation(request=request.id, reason="outbid", **figures))
+        elif prisms:
+            figures = _in_the_way(rng, tiny, request, rng.choice(prisms).box, running)
+            found.append(Explanation(request=request.id, reason="blocked", **figures))
+        else:
+            found.append(Explanation(request=request.id, reason="no-shape", text="too large"))
+    return found
+
+
+def solved_case(seed: int) -> Case:
+    """Return a correct result, with a certificate on every level."""
+    rng = random.Random(seed)
+    return solved(rng, random_snapshot(rng, max_routers=12), MODES[seed % 3])
+
+
+def solved(rng: random.Random, snapshot: Snapshot, mode: Interference) -> Case:
+    """Return a correct result of a snapshot, with a random certificate on every level."""
+    tiny = Tiny(snapshot, mode)
+    problem = PlacementProblem(prepare(snapshot), mode)
+    best, chosen = best_placement(snapshot, mode)
+    instance = read_instance(snapshot, mode)
+    pricer = pricer_of(instance)
+    bounds = []
+    for level_idx in range(3):
+        tree = random_tree(rng, tiny, level_idx, depth=rng.choice((0, 0, 1, 2)))
+        bound = tree_bound(instance, pricer, tree, level_idx, best[:level_idx])
+        assert bound is not None
+        bounds.append(LevelBound(bound, tree))
+    plain = _document(problem, mode, chosen, tuple(bounds), [])
+    nodes = {p["request"]: numbers(p["nodes"]) for p in plain["solution"]["placements"]}
+    explanations = _explanations(rng, tiny, chosen, nodes)
+    document = _document(problem, mode, chosen, tuple(bounds), explanations)
+    return Case(
+        snapshot,
+        mode,
+        tiny,
+        problem,
+        best,
+        chosen,
+        tuple(bounds),
+        explanations,
+        document,
+    )
+
+
+def snapshot_of(
+    shape: list[int], queue: list[dict[str, Any]], *, wrap: bool = True, **more: Any
+) -> Snapshot:
+    """Return a snapshot of a hand-made machine; `more` are fields of it or of the machine."""
+    machine = {
+        "kind": "torus",
+        "name": "hand-made",
+        "shape": shape,
+        "wrap": [wrap] * len(shape),
+        "nodes_per_router": more.pop("nodes_per_router", 1),
+    }
+    document = {"schema": SNAPSHOT_SCHEMA, "name": "hand-made", "machine": machine, "queue": queue}
+    return Snapshot.model_validate(document | more)
+
+
+def rare_cases() -> list[Case]:
+    """Return correct results of snapshots in which rare mutations apply.
+
+    The job of 4 on a ring of 6 uses all its links, so another job of 2, queued or running, has
+    to wait or share. The geometry of `deep` leaves out router 1, which is half down, and one node
+    of the rest.
+    """
+    four = {"id": "four", "nodes": 4, "shapes": "4"}
+    ring = snapshot_of([6], [four, {"id": "two", "nodes": 2}])
+    running = {"id": "two", "nodes": "0-1", "prism": {"origin": [0], "extents": [2]}}
+    crowded = snapshot_of([6], [four], running=[running])
+    pencil = snapshot_of(
+        [1, 3],
+        [{"id": "deep", "nodes": 3, "shapes": "1x2:maxz=3"}],
+        wrap=False,
+        nodes_per_router=2,
+        down="2",
+    )
+    return [
+        solved(random.Random(seed), snapshot, mode)
+        for seed in range(6)
+        for snapshot in (ring, crowded, pencil)
+        for mode in (Interference.STRICT, Interference.TOLERANT)
+    ]
+
+
+def result_from(document: dict[str, Any]) -> Result:
+    """Return the result a document describes."""
+    return Result.model_validate(document)

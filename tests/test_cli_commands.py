@@ -1,0 +1,249 @@
+"""The commands on good input: what they print, write and exit with."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from small_snapshot import write_small
+from topoplace import __version__
+from topoplace.certify import Claim, Report
+from topoplace.cli import run
+from topoplace.errors import ExitCode
+from topoplace.placement.outcome import Outcome
+from topoplace.report.summary import exit_code_of
+from topoplace.result import Result, Status
+
+METHOD = ["--method", "first-fit"]
+
+
+SWF = "; a log\n1 0 5 60 4 -1 -1 4 90 -1 1 1 1 1 1 1 -1 -1\n"
+
+
+def convert_args(source: Path, source_format: str, target_format: str) -> list[str]:
+    output = str(source.parent / "converted.json")
+    return ["convert", str(source), "--from", source_format, "--to", target_format, "-o", output]
+
+
+@pytest.fixture
+def result_file(tmp_path: Path) -> Path:
+    path = tmp_path / "r.json"
+    assert run(["place", str(write_small(tmp_path)), *METHOD, "-o", str(path)]) == 0
+    return path
+
+
+def test_place_writes_a_result_and_says_what_it_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result_file = tmp_path / "r.json"
+    assert run(["place", str(write_small(tmp_path)), *METHOD, "-o", str(result_file)]) == 0
+    result = Result.model_validate_json(result_file.read_text())
+    assert result.method == "first-fit"
+    assert {p.request for p in result.solution.placements} == {"first", "second", "third"}
+    said = capsys.readouterr().out
+    assert f"{result.objective}" in said
+    assert "started 3 of 3 requests, 16 nodes" in said
+    assert str(result_file) in said
+
+
+def test_place_without_output_writes_nothing(tmp_path: Path) -> None:
+    assert run(["place", str(write_small(tmp_path)), *METHOD]) == 0
+    assert [p.name for p in tmp_path.iterdir()] == ["snapshot.json"]
+
+
+def test_an_empty_queue_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["place", str(write_small(tmp_path, queue=[])), *METHOD]) == 0
+    assert "started 0 of 0 requests" in capsys.readouterr().out
+
+
+def test_a_result_replaces_an_older_one_whole(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.write_text("x" * 1_000_000)
+    assert run(["place", str(write_small(tmp_path)), *METHOD, "-o", str(path)]) == 0
+    assert json.loads(path.read_text())["schema"] == "topoplace.result/1"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["r.json", "snapshot.json"]
+
+
+@pytest.mark.parametrize("command", ["place", "check", "compare", "show", "convert"])
+def test_json_is_one_document_on_stdout(
+    command: str, result_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = result_file.parent
+    args = {
+        "place": ["place", str(folder / "snapshot.json"), *METHOD],
+        "check": ["check", str(result_file)],
+        "compare": ["compare", str(result_file), "--methods", "best-fit"],
+        "show": ["show", str(result_file), "--png", str(folder / "f.png")],
+        "convert": convert_args(folder / "snapshot.json", "snapshot", "snapshot"),
+    }[command]
+    capsys.readouterr()
+    assert run([*args, "--json"]) == 0
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    assert document["schema"].startswith("topoplace.")
+    assert captured.err != ""
+
+
+def test_json_of_place_is_the_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["place", str(write_small(tmp_path)), *METHOD, "--json"]) == 0
+    result = Result.model_validate_json(capsys.readouterr().out)
+    assert result.objective == 16
+
+
+def test_check_exits_5_when_a_claim_fails(
+    result_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(result_file.read_text())
+    document["objective"] += 1
+    document["levels"][0]["objective"] += 1
+    result_file.write_text(json.dumps(document))
+    assert run(["check", str(result_file)]) == ExitCode.CHECK_FAILED
+    assert "FAILS" in capsys.readouterr().out
+
+
+def test_check_prints_what_the_checker_reports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = Report((Claim("nodes", True, "3 jobs"), Claim("links", False, "link 7 twice")))
+    monkeypatch.setattr("topoplace.certify.check_file", lambda path: report)
+    assert run(["check", "r.json", "--json"]) == ExitCode.CHECK_FAILED
+    captured = capsys.readouterr()
+    assert "FAILS  links: link 7 twice" in captured.err
+    assert json.loads(captured.out)["claims"][0] == {
+        "name": "nodes",
+        "holds": True,
+        "detail": "3 jobs",
+    }
+
+
+def test_compare_writes_its_table_as_csv(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "t.csv"
+    args = ["compare", str(write_small(tmp_path)), "--methods", "first-fit,alps-2y"]
+    assert run([*args, "--csv", str(table)]) == 0
+    with table.open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["method"] for row in rows] == ["first-fit", "alps-2y"]
+    assert rows[0]["objective"] == "16"
+    assert rows[0]["bound"] == ""  # absent is empty, never 0
+    said = capsys.readouterr().out
+    assert "alps-2y *" in said
+    assert "does not obey" in said
+
+
+def test_convert_makes_a_queue_of_a_job_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.swf"
+    log.write_text(SWF)
+    args = [*convert_args(log, "swf", "snapshot"), "--on", "torus:4x4x4", "--procs-per-node", "2"]
+    assert run(args) == 0
+    assert "1 jobs queued" in capsys.readouterr().out
+    document = json.loads((tmp_path / "converted.json").read_text())
+    assert [request["nodes"] for request in document["queue"]] == [2]
+    assert run(["place", str(tmp_path / "converted.json"), *METHOD]) == 0
+
+
+@pytest.mark.parametrize(
+    ("pair", "more", "named"),
+    [
+        (("swf", "snapshot"), [], "--on"),
+        (("swf", "snapshot"), ["--on", "nowhere"], "machine"),
+        (("swf", "pdf"), [], "cray-neighbours to machine"),
+        (("snapshot", "snapshot"), [], "JSON"),
+        (("cray-neighbours", "machine"), [], "log.swf"),
+        (("swf", "snapshot"), ["--on", "torus:4", "--procs-per-node", "0"], "--procs-per-node"),
+    ],
+)
+def test_convert_refuses_what_it_cannot_convert(
+    pair: tuple[str, str],
+    more: list[str],
+    named: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = tmp_path / "log.swf"
+    log.write_text(SWF)
+    assert run([*convert_args(log, *pair), *more]) == ExitCode.BAD_INPUT
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert named in captured.err
+    assert [p.name for p in tmp_path.iterdir()] == ["log.swf"]
+
+
+def test_show_draws_a_png(result_file: Path) -> None:
+    picture = result_file.parent / "f.png"
+    assert run(["show", str(result_file), "--png", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (Status.OPTIMAL, ExitCode.DONE),
+        (Status.FEASIBLE, ExitCode.DONE),
+        (Status.INFEASIBLE, ExitCode.INFEASIBLE),
+        (Status.UNKNOWN, ExitCode.NO_SOLUTION),
+    ],
+)
+def test_exit_codes_of_a_solve(status: Status, code: ExitCode, result_file: Path) -> None:
+    result = Result.model_validate_json(result_file.read_text())
+    assert exit_code_of(result.model_copy(update={"status": status})) is code
+
+
+def test_an_unexpected_failure_is_one_line_and_exit_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object) -> Outcome:
+        raise ZeroDivisionError("a bug\nof two lines")
+
+    monkeypatch.setattr("topoplace.placement.solve.place", broken)
+    args = ["place", str(write_small(tmp_path)), *METHOD, "-o", str(tmp_path / "r.json")]
+    assert run(args) == ExitCode.INTERNAL
+    plain = capsys.readouterr().err
+    assert plain.startswith("topoplace: error: internal error, ZeroDivisionError: a bug of two")
+    assert plain.count("\n") == 1
+    assert not (tmp_path / "r.json").exists()
+    assert run(["--debug", *args]) == ExitCode.INTERNAL
+    assert "Traceback" in capsys.readouterr().err
+    monkeypatch.setenv("TOPOPLACE_DEBUG", "1")
+    assert run(args) == ExitCode.INTERNAL
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"topoplace {__version__}\n"
+    assert run(["--help"]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in ("place", "check", "compare", "show", "convert"))
+
+
+def test_help_waits_for_no_solver() -> None:
+    script = (
+        "import sys; from topoplace.cli import run; run(['--help']); "
+        "heavy = {'numba', 'numpy', 'ortools', 'matplotlib', 'pydantic'} & set(sys.modules); "
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    seconds = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        assert done.returncode == 0, done.stderr
+    assert min(seconds) < 0.5  # of processor time: the machine may be busy with other tests

@@ -1,0 +1,88 @@
+"""Ctrl-C and SIGTERM: a run ends soon, with its exit code, and leaves no part of a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from small_snapshot import write_small
+from topoplace.cli import run
+from topoplace.snapshot.files import write_text
+
+COMMAND = ["place", "snapshot.json", "--method", "sleepy", "-o", "r.json", "--png", "r.png"]
+
+PROGRAM = """
+import hashlib, sys, time
+from pathlib import Path
+from topoplace.cli import main
+from topoplace.placement.solve import register
+
+@register("sleepy", "never ends")
+def sleepy(problem, options):
+    Path("started").touch()
+    if {native}:  # one long call into native code, deaf to Python's signal handlers
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)
+    time.sleep(600)
+
+main()
+"""
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["python", "native"])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+)
+def test_a_signal_during_a_solve(
+    number: signal.Signals, code: int, native: bool, tmp_path: Path
+) -> None:
+    write_small(tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(native=native), *COMMAND],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "started").exists():
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == code
+    assert out == ""
+    assert "Traceback" not in err
+    assert native or err == "topoplace: interrupted\n"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["snapshot.json", "started"]
+
+
+def test_an_interrupt_inside_a_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(handle: int) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "r.json"
+    path.write_text("old")
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_text(path, "new")
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_the_handlers_are_put_back() -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    assert run(["--version"]) == 0
+    assert {number: signal.getsignal(number) for number in before} == before

@@ -1,0 +1,188 @@
+"""The MiniZinc models as a user meets them: bad data, limits, and the checker's reports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minizinc_cases import needs_minizinc, problem_of, running, snapshot_of
+from topoplace.errors import InputError, MissingToolError, TopoplaceError
+from topoplace.placement import minizinc as backend
+from topoplace.placement.minizinc_program import Message, run_minizinc
+from topoplace.placement.outcome import shared_links
+from topoplace.placement.problem import Options, PlacementProblem
+from topoplace.result import Interference
+
+pytestmark = needs_minizinc
+
+
+def run_model(
+    data: dict[str, Any], model: Path | None = None, arguments: Sequence[str] = ()
+) -> list[Message]:
+    folder = backend.model_file().parent
+    return run_minizinc(model or backend.model_file(), data, includes=folder, arguments=arguments)
+
+
+# ---- Data and limits -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("shape", [0, 3], "shape"),
+        ("wrap", [True], "wrap"),
+        ("bandwidth", [1, 0], "bandwidth"),
+        ("nodes_per_router", 0, "nodes_per_router"),
+        ("usable_nodes", [[1, 1, 1, 1, 1, 2]], "usable_nodes"),
+        ("usable_nodes", [[1, 1, 1]], "usable_nodes"),
+        ("running_routers", [{"set": [6]}], "running_routers"),
+        ("running_communication", [], "running_communication"),
+        ("request_nodes", [0, 1], "request_nodes"),
+        ("request_class", [1, 2], "request_class"),
+        ("request_priority", [0, 1], "request_priority"),
+        ("request_communication", [{"e": "strict"}], "request_communication"),
+        ("request_region", [{"set": [0]}, {"set": [[0, 6]]}], "request_region"),
+        ("alternative_request", [3], "alternative_request"),
+        ("alternative_extents", [[1]], "alternative_extents"),
+        ("alternative_extents", [[0, 1]], "alternative_extents"),
+        ("alternative_max_depth", [0], "alternative_max_depth"),
+        ("alternative_by_pencil", [False], "alternative_max_depth"),
+        ("level", 4, "level"),
+        ("reached", [1, 2], "reached"),
+    ],
+)
+def test_bad_data_is_an_error_and_not_unsatisfiable(field: str, value: Any, message: str) -> None:
+    queue = [{"nodes": 2, "shapes": "1x2:maxz=3"}, {"nodes": 1}]
+    problem = problem_of(snapshot_of([2, 3], queue, running=[running("5")]))
+    data = backend.data_of(problem, 1, [])
+    assert run_model(data)[-1]["status"] == "OPTIMAL_SOLUTION"
+    with pytest.raises(TopoplaceError, match=rf"assertion failed: {message}: "):
+        run_model(data | {field: value})
+
+
+def test_unsatisfiable_is_an_internal_error() -> None:
+    problem = problem_of(snapshot_of([2], [{"nodes": 2}]))
+    with pytest.raises(TopoplaceError, match="UNSATISFIABLE"):
+        backend.solve_level(problem, 2, [3])
+
+
+def test_empty_queue_needs_no_run() -> None:
+    assert backend.minizinc(problem_of(snapshot_of([2], [])), Options()).started == ()
+
+
+def test_large_machine_and_large_values_are_refused() -> None:
+    with pytest.raises(InputError, match="at most 64 routers"):
+        backend.minizinc(problem_of(snapshot_of([65], [{"nodes": 1}])), Options())
+    queue = [{"nodes": 64, "priority": 1_000_000}]
+    machine = {"nodes_per_router": 32}
+    large = snapshot_of([64], [queue[0] | {"nodes": 2048}], machine=machine)
+    with pytest.raises(InputError, match="objective values"):
+        backend.minizinc(problem_of(large), Options())
+
+
+def test_missing_program_is_one_clear_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingToolError, match="needs the minizinc program on the PATH"):
+        backend.minizinc(problem_of(snapshot_of([2], [{"nodes": 1}])), Options())
+
+
+def test_time_limit_keeps_the_best_placement_found() -> None:
+    problem = problem_of(snapshot_of([4, 4, 4], [{"nodes": 3 + q} for q in range(12)]))
+    outcome = backend.minizinc(problem, Options(time_limit=3.0))
+    assert outcome.time_limit_hit
+    assert outcome.started
+    assert not shared_links(problem, outcome.started)
+    cut_short = backend.minizinc(problem, Options(time_limit=0.001))
+    assert cut_short.time_limit_hit
+    assert not cut_short.started
+
+
+# ---- The checker model -----------------------------------------------------------------------
+
+CLAIM = """
+include "lib/torus.mzn";
+include "lib/placement_data.mzn";
+array[REQUEST] of bool: claimed_start;
+array[REQUEST, DIM] of int: claimed_origin;
+array[REQUEST, DIM] of int: claimed_extent;
+int: claimed_objective;
+array[REQUEST] of var bool: start;
+array[REQUEST, DIM] of var int: origin;
+array[REQUEST, DIM] of var int: extent;
+var int: objective;
+constraint forall(q in REQUEST)(start[q] = claimed_start[q]);
+constraint forall(q in REQUEST, d in DIM)(
+  origin[q, d] = claimed_origin[q, d] /\\ extent[q, d] = claimed_extent[q, d]);
+constraint objective = claimed_objective;
+solve maximize objective;
+"""
+
+
+@pytest.mark.parametrize(
+    ("prisms", "objective", "expected"),
+    [
+        ([(1, 2), None, None], 2, ""),
+        ([(3, 4), None, None], 2, "request 1: covers router 5 of a running job"),
+        ([(1, 9), None, None], 2, "request 1: not a prism of the machine"),
+        ([(1, 2), (2, 1), None], 3, "requests 1 and 2: both cover router 2"),
+        ([None, None, (2, 2)], 2, "request 3: covers router 3 outside its region"),
+        ([(1, 1), None, None], 2, "request 1: 1 usable nodes, not 2"),
+        ([(1, 3), None, None], 2, "request 1: fits no alternative of its geometry"),
+        ([(6, 2), None, None], 2, "request 1: uses link 6, closed by running jobs"),
+        ([(1, 2), None, None], 3, "level 1: 2, not the 3 claimed"),
+    ],
+)
+def test_checker_names_each_violation(
+    tmp_path: Path, prisms: list[tuple[int, int] | None], objective: int, expected: str
+) -> None:
+    queue = [{"nodes": 2, "shapes": "2"}, {"nodes": 1}, {"nodes": 2, "region": "low"}]
+    snapshot = snapshot_of(
+        [8],
+        queue,
+        machine={"wrap": [False]},
+        running=[running("5,7", "none")] if "link" not in expected else [running("4-7")],
+        regions={"low": [{"origin": [0], "extents": [3]}]},
+    )
+    report = check_claim(tmp_path, problem_of(snapshot), prisms, objective)
+    if expected:
+        assert f"VIOLATION: {expected}" in report.splitlines()
+    else:
+        assert report == "CORRECT\n"
+
+
+@pytest.mark.parametrize(("mode", "shared"), [("strict", True), ("off", False)])
+def test_checker_names_links_of_two_requests(tmp_path: Path, mode: str, shared: bool) -> None:
+    problem = problem_of(snapshot_of([6], [{"nodes": 4}, {"nodes": 2}]), Interference(mode))
+    report = check_claim(tmp_path, problem, [(0, 4), (4, 2)], 6)
+    expected = "VIOLATION: requests 1 and 2: both use link 4\n" if shared else "CORRECT\n"
+    assert report == expected
+
+
+def check_claim(
+    tmp_path: Path, problem: PlacementProblem, prisms: list[tuple[int, int] | None], objective: int
+) -> str:
+    """Return the checker's report on a claimed placement of a machine of one dimension."""
+    model = tmp_path / "claim.mzn"
+    model.write_text(CLAIM)
+    data = backend.data_of(problem, 1, []) | {
+        "claimed_start": [prism is not None for prism in prisms],
+        "claimed_origin": [[prism[0] if prism else 0] for prism in prisms],
+        "claimed_extent": [[prism[1] if prism else 1] for prism in prisms],
+        "claimed_objective": objective,
+    }
+    arguments = (str(backend.checker_file()),)
+    (report,) = backend.checks_in(run_model(data, model, arguments))
+    return report
+
+
+def test_models_are_well_formed() -> None:
+    script = Path(__file__).resolve().parent.parent / "scripts" / "check_models.py"
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

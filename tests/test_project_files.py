@@ -1,0 +1,109 @@
+"""The project's own files agree with each other: README, Makefile, locks, CI."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from topoplace.cli.app import app
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCKS = ("requirements.lock", "requirements-oldest.lock")
+
+
+def code_lines(document: str) -> list[str]:
+    """Return the lines of the fenced shell blocks of a document."""
+    text = (ROOT / document).read_text()
+    blocks = re.findall(r"```(?:sh|console|bash)\n(.*?)```", text, re.DOTALL)
+    return [line.strip() for block in blocks for line in block.splitlines() if line.strip()]
+
+
+def dependencies() -> list[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return project["dependencies"] + project["optional-dependencies"]["dev"]
+
+
+def pins(lock: str) -> dict[str, str]:
+    found = re.findall(r"^([a-z0-9._-]+)==([^ ;\n]+)", (ROOT / lock).read_text(), re.MULTILINE)
+    return dict(found)
+
+
+def test_the_package_imports_what_it_declares() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {dependency.split(">=")[0] for dependency in project["dependencies"]}
+    imported = set()
+    for file in (ROOT / "solver").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                imported.add(node.module.split(".")[0])
+    own = {"topoplace", "mpl_toolkits"}  # the latter is part of matplotlib
+    assert imported - set(sys.stdlib_module_names) - own == declared
+
+
+def test_make_commands_of_the_readme_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    named = {line.split()[1] for line in code_lines("README.md") if line.startswith("make ")}
+    assert {"run", "test"} <= named <= targets
+    assert {"test-all", "test-oldest", "check", "bench", "lock", "clean"} <= targets
+
+
+def test_topoplace_commands_of_the_readme_exist() -> None:
+    known = {command.callback.__name__ for command in app.registered_commands}
+    lines = [line for line in code_lines("README.md") if line.startswith("topoplace ")]
+    assert {line.split()[1] for line in lines} <= known
+    assert lines
+
+
+def test_ci_runs_the_readme_s_test_command() -> None:
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert "\nmake test\n" in script.read_text()
+    assert "make test" in code_lines("README.md")
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_locks_pin_every_dependency_and_name_no_registry(lock: str) -> None:
+    pinned = pins(lock)
+    for dependency in dependencies():
+        name, lowest = re.fullmatch(r"([a-z0-9-]+)>=([0-9.]+)", dependency).groups()
+        assert name in pinned, f"make lock: {name} is missing"
+        assert _version(pinned[name]) >= _version(lowest), f"make lock: {name}"
+    text = (ROOT / lock).read_text()
+    assert "://" not in text
+    assert "--hash" not in text
+
+
+def test_the_oldest_lock_is_at_the_lower_bounds() -> None:
+    pinned = pins("requirements-oldest.lock")
+    for dependency in dependencies():
+        name, lowest = dependency.split(">=")
+        width = len(_version(lowest))
+        assert _version(pinned[name])[:width] == _version(lowest)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text))
+
+
+def test_a_missing_minizinc_fails_only_under_ci(tmp_path: Path) -> None:
+    script = ROOT / "scripts" / "check_models.py"
+    for ci, code in (("", 0), ("true", 1)):
+        done = subprocess.run(
+            [sys.executable, str(script)],
+            env={"PATH": str(tmp_path), "CI": ci},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code
+        assert "MiniZinc is not installed" in done.stderr

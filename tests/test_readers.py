@@ -1,0 +1,253 @@
+"""Other tools' formats, on real files where they are present and on small ones made here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from topoplace.errors import InputError
+from topoplace.snapshot import load_machine, load_snapshot
+from topoplace.snapshot.convert import ConvertOptions, convert
+from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_of_swf
+from topoplace.snapshot.state import torus_of
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared" / "data"
+TINY = ROOT / "instances" / "snapshots" / "tiny_features.json"
+
+
+def real_file(name: str) -> Path:
+    path = SHARED / name
+    if not path.exists():
+        pytest.skip(f"the real file {name} is not on this machine (looked in ../shared/data)")
+    return path
+
+
+def neighbour_table(*sizes: int) -> list[list[int]]:
+    """A table of a torus whose nids are 10 apart and run backwards."""
+    torus = torus_of(load_machine("torus:" + "x".join(map(str, sizes))))
+    nid = [10 * (torus.num_routers - r) for r in range(torus.num_routers)]
+    rows = []
+    for r, coords in enumerate(torus.coordinates.tolist()):
+        row = [nid[r]]
+        for d in range(3):
+            for step in (1, -1):
+                there = [(c + step * (e == d)) % sizes[e] for e, c in enumerate(coords)]
+                row.append(nid[torus.router(there)])
+        rows.append(row + coords)
+    return rows
+
+
+def written(folder: Path, rows: list[list[int]]) -> Path:
+    path = folder / "a table"
+    lines = ["# nid and so on", *(" ".join(map(str, row)) for row in rows), ""]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def swf_line(**fields: object) -> str:
+    order = ("job", "submit", "wait", "run", "allocated", "cpu", "memory", "requested", "time")
+    known = dict.fromkeys(order, -1) | {"job": 1, "status": 1, "executable": -1} | fields
+    tail = [-1, known["status"], -1, -1, known["executable"], -1, -1, -1, -1]
+    return " ".join(str(v) for v in [*(known[name] for name in order), *tail])
+
+
+def swf_file(folder: Path, *lines: str) -> Path:
+    path = folder / "log.swf"
+    path.write_text("\n".join(["; Version: 2", "", *lines]) + "\n")
+    return path
+
+
+def test_the_real_xt3_table_is_the_shipped_machine():
+    table = read_cray_neighbours(real_file("xt3/CrayNeighbourTable"))
+    assert table.machine.shape == [11, 12, 16] == load_machine("xt3").shape
+    assert len(table.router_of_nid) == 2112
+    assert sorted(table.router_of_nid.values()) == list(range(2112))
+    assert max(table.router_of_nid) == 2783
+    torus = torus_of(table.machine)
+    assert table.router_of_nid[2783] == torus.router((5, 3, 8))
+
+
+def test_a_made_table_is_read(tmp_path):
+    table = read_cray_neighbours(written(tmp_path, neighbour_table(2, 3, 4)))
+    assert table.machine.name == "a-table"
+    assert table.machine.shape == [2, 3, 4]
+    assert table.router_of_nid == {10 * (24 - r): r for r in range(24)}
+
+
+def test_a_wrong_neighbour_is_named(tmp_path):
+    rows = neighbour_table(3, 3, 3)
+    rows[4][3] += 10
+    path = written(tmp_path, rows)
+    with pytest.raises(InputError) as caught:
+        read_cray_neighbours(path)
+    assert str(caught.value).startswith(f"{path}: line 6, y+: the torus neighbour, nid ")
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "value", "expected"),
+    [
+        (2, 0, 270, "line 4, nid: each nid once"),
+        (2, 9, 1, "line 4, lx ly lz: each coordinate once"),
+        (2, 9, 7, "lx ly lz: coordinates that fill 3x3x8"),
+        (2, 1, -3, "line 4, x+: an integer from 0"),
+    ],
+)
+def test_a_bad_table_is_refused(tmp_path, row, column, value, expected):
+    rows = neighbour_table(3, 3, 3)
+    rows[row][column] = value
+    path = written(tmp_path, rows)
+    with pytest.raises(InputError) as caught:
+        read_cray_neighbours(path)
+    assert str(caught.value).startswith(f"{path}: {expected}")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "at least one node"),
+        (b"1 2 3\n", "line 1: 10 columns"),
+        (b"a b c d e f g h i j\n", "line 1, nid"),
+        (b"\xff\xfe", "a text file"),
+        (b"0 0 0 0 0 0 0 0 0 99999999999999999999\n", "line 1, lz: an integer"),
+    ],
+)
+def test_no_table_at_all(tmp_path, content, expected):
+    path = tmp_path / "table"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_cray_neighbours(path)
+    assert str(path) in str(caught.value)
+    assert expected in str(caught.value)
+
+
+def test_the_real_theta_log_has_1000_jobs():
+    log = read_swf(real_file("theta/theta_1000.swf"))
+    assert len(log.requests) == 1000
+    assert (log.num_without_size, log.num_partial) == (0, 0)
+    sizes = [request.nodes for request in log.requests]
+    assert (min(sizes), max(sizes)) == (128, 2048)
+    first = log.requests[0]
+    assert (first.id, first.nodes, first.walltime) == ("1", 128, 10800)
+
+
+def test_swf_fields(tmp_path):
+    log = read_swf(
+        swf_file(
+            tmp_path,
+            swf_line(job=7, submit=5, requested=33, allocated=64, time=60, run=50, executable=3),
+            swf_line(job=8, allocated=16, run=50),
+            swf_line(job=9, run=50),
+            swf_line(job=7, requested=33, status=3),
+            swf_line(job=10, requested=1, cpu=12.5),
+        ),
+        procs_per_node=16,
+        node_class="xe",
+    )
+    assert (log.num_without_size, log.num_partial) == (1, 1)
+    rows = [(r.id, r.nodes, r.walltime, r.submitted, r.application) for r in log.requests]
+    assert rows == [
+        ("7", 3, 60, 5, "executable-3"),
+        ("8", 1, 50, None, None),
+        ("10", 1, None, None, None),
+    ]
+    assert {r.node_class for r in log.requests} == {"xe"}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("1 2 3", "line 4: 18 fields"),
+        (swf_line(job="x"), "line 4, field 1: an integer"),
+        (swf_line(job=-1), "line 4, field 1: an integer from 0"),
+        (swf_line(job=2, requested=-2), "line 4, field 8: an integer from -1"),
+        (swf_line(job=2, requested=10**15), "line 4: at most"),
+        (swf_line(job=2, requested=1, time=10**15), "line 4, field 9: at most"),
+        (swf_line(job=2, requested="9" * 500), "line 4, field 8"),
+        (swf_line(job=1, requested=1), "line 4, field 1: each job once (it stands at line 3 too)"),
+    ],
+)
+def test_bad_log_lines_are_named(tmp_path, line, expected):
+    path = swf_file(tmp_path, swf_line(job=1, requested=4), line)
+    with pytest.raises(InputError) as caught:
+        read_swf(path)
+    assert str(caught.value).startswith(f"{path}: {expected}")
+
+
+def test_log_on_a_machine(tmp_path):
+    lines = [swf_line(job=k, requested=size) for k, size in enumerate([8, 65, 64, 1, 2])]
+    log = read_swf(swf_file(tmp_path, *lines))
+    machine = load_machine("torus:4x4x4")
+    snapshot, too_large = snapshot_of_swf(log, machine, "log", limit=3)
+    assert [request.nodes for request in snapshot.queue] == [8, 64, 1]
+    assert too_large == 1
+    everything, _ = snapshot_of_swf(log, machine, "log")
+    assert len(everything.queue) == 4
+
+
+def test_log_for_a_class_the_machine_has_not(tmp_path):
+    log = read_swf(swf_file(tmp_path, swf_line(requested=1)), node_class="gpu")
+    with pytest.raises(InputError, match="one of compute"):
+        snapshot_of_swf(log, load_machine("torus:4x4x4"), "log")
+
+
+def test_convert_normalises_a_snapshot(tmp_path):
+    raw = json.loads(TINY.read_text())
+    raw["down"] = " 41 , 40,22"
+    source, once, twice = (tmp_path / name for name in ("a.json", "b.json", "c.json"))
+    source.write_text(json.dumps(raw))
+    convert(source, "snapshot", "snapshot", once)
+    assert json.loads(once.read_text())["down"] == "22,40-41"
+    convert(once, "snapshot", "snapshot", twice)
+    assert once.read_bytes() == twice.read_bytes()
+    before, after = load_snapshot(source), load_snapshot(once)
+    assert (before.usable == after.usable).all()
+    assert before.queue == after.queue
+
+
+def test_convert_writes_a_named_machine_out(tmp_path):
+    out = tmp_path / "out.json"
+    convert(ROOT / "instances/snapshots/blue_waters_20.json", "snapshot", "snapshot", out)
+    assert json.loads(out.read_text())["machine"]["shape"] == [24, 24, 24]
+
+
+def test_convert_a_table_to_a_machine(tmp_path):
+    out = tmp_path / "machine.json"
+    table = written(tmp_path, neighbour_table(3, 4, 5))
+    notes = convert(table, "cray-neighbours", "machine", out)
+    assert notes == ("60 nodes; all 360 neighbours are those of the torus",)
+    assert load_machine(str(out)).shape == [3, 4, 5]
+
+
+def test_convert_a_log_to_a_snapshot(tmp_path):
+    out = tmp_path / "out.json"
+    lines = [swf_line(job=1, requested=8), swf_line(job=2, requested=500), swf_line(job=3)]
+    log = swf_file(tmp_path, *lines)
+    notes = convert(log, "swf", "snapshot", out, ConvertOptions(machine="mesh:4x4x4"))
+    assert notes == (
+        "1 jobs queued",
+        "left out, larger than the machine: 1",
+        "left out, without a size: 1",
+    )
+    assert [request.id for request in load_snapshot(out).queue] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("formats", "options", "expected"),
+    [
+        (("swf", "machine"), None, "swf to snapshot"),
+        (("swf", "snapshot"), None, "--on: the machine"),
+        (("swf", "snapshot"), ConvertOptions(machine="none"), "machine: "),
+        (("swf", "snapshot"), ConvertOptions(machine="mesh:4", procs_per_node=0), "procs_per_node"),
+        (("swf", "snapshot"), ConvertOptions(machine="mesh:4", limit=0), "limit"),
+        (("snapshot", "snapshot"), None, "a JSON document"),
+    ],
+)
+def test_bad_conversions_write_nothing(tmp_path, formats, options, expected):
+    log, out = swf_file(tmp_path, swf_line(requested=1)), tmp_path / "out.json"
+    with pytest.raises(InputError) as caught:
+        convert(log, *formats, out, options)
+    assert expected in str(caught.value)
+    assert not out.exists()

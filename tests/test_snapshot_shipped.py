@@ -1,0 +1,212 @@
+"""The shipped machines and snapshots: what they claim, and that the scripts rebuild them."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from topoplace.errors import InputError
+from topoplace.machine import parse_node_set, prism_links, scattered_links
+from topoplace.snapshot import Communication, load_machine, load_snapshot, machine_names
+from topoplace.snapshot.generate import generate_snapshot
+from topoplace.snapshot.named import XK_BLOCK, blue_waters_features, build_machines
+from topoplace.snapshot.state import prism_of, torus_of
+from topoplace.snapshot.workload import load_workload, workload_jobs
+
+ROOT = Path(__file__).resolve().parent.parent
+SNAPSHOTS = ROOT / "instances" / "snapshots"
+PERCENTS = (20, 30, 40, 50, 60, 70, 80)
+GENERATED = ["empty", *map(str, PERCENTS)]
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def shipped(label: str) -> Path:
+    return SNAPSHOTS / f"blue_waters_{label}.json"
+
+
+@pytest.mark.parametrize("name", sorted(build_machines()))
+def test_shipped_machines_are_those_of_the_code(name):
+    assert load_machine(name) == build_machines()[name]
+
+
+def test_no_other_machine_is_shipped():
+    assert machine_names() == sorted(build_machines())
+
+
+def test_blue_waters_agrees_with_the_counts_of_enos_2014():
+    model = load_machine("blue_waters")
+    torus = torus_of(model)
+    xk = parse_node_set(model.classes["xk"], torus.num_nodes)
+    service = parse_node_set(model.service, torus.num_nodes)
+    assert torus.shape == (24, 24, 24)
+    assert torus.bandwidth == (2, 1, 2)
+    assert len(xk) == 4224
+    assert torus.num_nodes - len(xk) - len(service) == 22640
+    assert XK_BLOCK.extents == (15, 6, 24)
+    block = XK_BLOCK.routers(torus)
+    in_block = np.isin(np.arange(torus.num_nodes) // 2, block)
+    is_service = np.isin(np.arange(torus.num_nodes), service)
+    assert np.flatnonzero(in_block & ~is_service).tolist() == xk.tolist()
+
+    compute = []
+    features = blue_waters_features()
+    assert list(features) == [f"s{k}" for k in range(1, 14)]
+    for prisms in features.values():
+        (prism,) = (prism_of(torus, p, "feature") for p in prisms)
+        routers = prism.routers(torus)
+        assert not np.isin(routers, block).any()
+        compute.append(2 * len(routers) - int(is_service.reshape(-1, 2)[routers].sum()))
+    assert (min(compute), max(compute)) == (6724, 6760)
+
+
+def test_blue_waters_service_routers_are_whole_blades():
+    model = load_machine("blue_waters")
+    torus = torus_of(model)
+    is_service = np.zeros(torus.num_nodes, dtype=bool)
+    is_service[parse_node_set(model.service, torus.num_nodes)] = True
+    per_blade = is_service.reshape(24, 12, 2, 24, 2).sum(axis=(2, 4))
+    assert set(np.unique(per_blade).tolist()) == {0, 4}
+
+
+def test_workload_is_table_ii_of_enos_2014():
+    jobs = workload_jobs(load_workload())
+    assert len(jobs) == 45
+    assert len({job.name for job in jobs}) == 45
+    assert [j.name for j in jobs if j.application == "NAMD"][:3] == [
+        "namd-xe-1",
+        "namd-xk-1",
+        "namd-xe-2",
+    ]
+    assert sum(j.application == "NAMD" for j in jobs) == 28
+    assert {(j.nodes, j.walltime) for j in jobs if j.application == "NWChem"} == {
+        (400, 2700),
+        (1000, 2700),
+        (7000, 2700),
+    }
+
+
+@pytest.mark.parametrize("label", GENERATED)
+def test_snapshot_is_small_and_queues_the_whole_table(label):
+    assert shipped(label).stat().st_size < 1_000_000
+    state = load_snapshot(shipped(label))
+    expected = [(job.name, job.nodes) for job in workload_jobs(load_workload())]
+    assert [(request.id, request.nodes) for request in state.queue] == expected
+    assert {request.priority for request in state.queue} == {1}
+    assert {request.communication for request in state.queue} == {Communication.STRICT}
+
+
+def test_empty_snapshot_runs_nothing():
+    assert load_snapshot(shipped("empty")).running == ()
+
+
+@pytest.mark.parametrize("percent", PERCENTS)
+def test_busy_share_is_within_one_percent_of_the_target(percent):
+    state = load_snapshot(shipped(str(percent)))
+    for idx, name in enumerate(state.classes):
+        members = state.node_class == idx
+        busy = sum(int(members[job.nodes].sum()) for job in state.running)
+        assert busy == pytest.approx(percent / 100 * members.sum(), rel=0.01), name
+
+
+@pytest.mark.parametrize("percent", PERCENTS)
+def test_one_busy_xe_node_in_eight_is_scattered(percent):
+    state = load_snapshot(shipped(str(percent)))
+    is_xe = state.node_class == state.classes.index("xe")
+    busy = [(int(is_xe[job.nodes].sum()), job.prism is None) for job in state.running]
+    scattered = sum(nodes for nodes, is_scattered in busy if is_scattered)
+    assert 0.10 <= scattered / sum(nodes for nodes, _ in busy) <= 0.15
+
+
+@pytest.mark.parametrize("percent", PERCENTS)
+def test_running_jobs_are_of_the_table_and_up(percent):
+    state = load_snapshot(shipped(str(percent)))
+    sizes = {job.name: job.nodes for job in workload_jobs(load_workload())}
+    down = parse_node_set(state.snapshot.down, state.torus.num_nodes)
+    assert len(down) == 80
+    for job in state.running:
+        _, _, name = job.id.partition("-")
+        assert len(job.nodes) == sizes[name]
+        assert not np.isin(job.nodes, down).any()
+        node_class = state.classes.index(name.split("-")[-2])
+        assert set(state.node_class[job.nodes].tolist()) == {node_class}
+
+
+@pytest.mark.parametrize("percent", PERCENTS)
+def test_no_running_prism_shares_a_link(percent):
+    state = load_snapshot(shipped(str(percent)))
+    prisms = np.zeros(state.torus.num_links, dtype=np.int64)
+    scattered = np.zeros(state.torus.num_links, dtype=bool)
+    for job in state.running:
+        if job.prism is None:
+            scattered[scattered_links(state.torus, job.routers)] = True
+        else:
+            prisms[prism_links(state.torus, job.prism)] += 1
+    assert prisms.max() == 1
+    assert not (scattered & (prisms > 0)).any()
+
+
+@pytest.mark.parametrize("percent", [0, 20])
+def test_the_script_rebuilds_the_same_bytes(percent, tmp_path, monkeypatch):
+    build = script("build_instances")
+    monkeypatch.setattr(build, "BUSY_PERCENTS", (percent,))
+    monkeypatch.setattr(build, "INSTANCES", tmp_path)
+    for folder in ("machines", "snapshots"):
+        (tmp_path / folder).mkdir()
+    build.main()
+    written = sorted(tmp_path.rglob("*.json"))
+    assert len(written) == len(build_machines()) + 1
+    for path in written:
+        assert path.read_bytes() == (ROOT / "instances" / path.relative_to(tmp_path)).read_bytes()
+
+
+def test_another_seed_gives_another_snapshot():
+    machine, workload = load_machine("blue_waters"), load_workload()
+    one, other = (generate_snapshot(machine, workload, 0, seed) for seed in (1, 2))
+    assert one.down != other.down
+
+
+def test_a_share_that_cannot_be_reached_is_refused():
+    machine = load_machine("torus:4x4x4").model_copy(update={"default_class": "xe"})
+    with pytest.raises(InputError, match="busy nodes that can be reached"):
+        generate_snapshot(machine, load_workload(), 150, 1)
+
+
+def test_tiny_features_shows_every_feature():
+    state = load_snapshot(SNAPSHOTS / "tiny_features.json")
+    snapshot, model = state.snapshot, state.snapshot.machine
+    assert set(state.torus.wrap) == {True, False}
+    assert model.classes
+    assert model.service
+    assert snapshot.down
+    assert snapshot.regions
+    assert {job.prism is None for job in state.running} == {True, False}
+    used = {field for request in snapshot.queue for field in request.model_fields_set}
+    assert used == {
+        *("id", "nodes", "node_class", "priority", "shapes", "region", "communication"),
+        *("walltime", "submitted"),
+    }
+    assert {r.communication for r in state.queue} == set(Communication)
+    shapes = itertools.chain.from_iterable(r.geometries for r in state.queue)
+    assert {g.max_depth is None for g in shapes} == {True, False}
+
+
+@pytest.mark.parametrize("name", ["snapshot", "machine", "result"])
+def test_schema_files_are_up_to_date(name):
+    build = script("build_schemas")
+    written = (ROOT / "docs" / "schema" / f"{name}.schema.json").read_text()
+    assert written == build.schema_text(name), "run scripts/build_schemas.py"
+    assert json.loads(written)["additionalProperties"] is False
