@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Sequence
 
@@ -9,10 +10,10 @@ import numpy as np
 
 from topoplace.placement.exact.branching import Node, Tree
 from topoplace.placement.exact.generation import Bounded, generate_columns
-from topoplace.placement.exact.improve import RuinAndRecreate
 from topoplace.placement.exact.integer import best_among_columns
 from topoplace.placement.exact.listing import MAX_PRISMS, ListPricer, num_prisms
 from topoplace.placement.exact.master import Master
+from topoplace.placement.exact.neighbourhood import drop_near, with_fixed_jobs
 from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.relaxation import (
     DualPoint,
@@ -46,6 +47,7 @@ class ExactSearch:
         self.start = time.perf_counter()
         self.deadline = self.start + limit
         self.seed = options.seed
+        self._rng = random.Random(options.seed)
         self.thorough = options.time_limit is not None
         self.incumbent: list[Candidate] = _heuristic_start(problem)
         self.rows = PackingRows(problem)
@@ -164,20 +166,60 @@ class ExactSearch:
 
     def _integer_phase(self, sub: Subproblem, bounded: Bounded) -> None:
         """Look for better placements until the bound is met or the level's time is up."""
-        deadline = self._level_deadline(sub, share=0.9)
-        recreate = RuinAndRecreate(self.problem, self.seed)
-        seconds, work = 0.5, _FIRST_WORK if self.thorough or not sub.level else _FIRST_WORK / 8
+        deadline = self._level_deadline(sub, share=0.95)
+        work = _FIRST_WORK if self.thorough or not sub.level else _FIRST_WORK / 8
         for attempt in range(1000):
             left = deadline - time.perf_counter()
             if self._closed(sub, bounded) or (left <= 0 and attempt):
                 return
-            self._among_columns(sub, bounded, max(0.1, left), work, attempt)
+            self._among_columns(sub, bounded, min(20.0, max(0.1, left)), work, attempt)
             if self._closed(sub, bounded) or sub.level or bounded.converged:
                 return
-            found = recreate.run(self.incumbent, min(deadline, time.perf_counter() + seconds))
-            self.master.add(found.seen)
-            self._offer(sub, found.best)
-            seconds, work = min(20.0, 2 * seconds), min(40.0, 1.5 * work)
+            self._search_neighbourhoods(bounded, min(deadline, time.perf_counter() + 20.0))
+
+    def _search_neighbourhoods(self, bounded: Bounded, deadline: float) -> None:
+        """Free a few jobs near each other and solve the problem that leaves, again and again."""
+        sub = Subproblem()
+        num_dropped = 3
+        while time.perf_counter() < deadline and not self._closed(sub, bounded):
+            kept = drop_near(self.problem, self.incumbent, num_dropped, self._rng)
+            smaller, others = with_fixed_jobs(self.problem, kept)
+            left = [others.index(c.request_idx) for c in self.incumbent if c not in kept]
+            start = [
+                Candidate(idx, c.prism)
+                for idx, c in zip(left, (c for c in self.incumbent if c not in kept), strict=True)
+            ]
+            search = ExactSearch(
+                smaller,
+                Options(min(3.0, max(0.1, deadline - time.perf_counter())), seed=self.seed),
+            )
+            began = time.perf_counter()
+            found = search.improve(start)
+            placed = [Candidate(others[c.request_idx], c.prism) for c in found]
+            self.master.add(placed)
+            self._offer(sub, [*kept, *placed])
+            quick = time.perf_counter() - began < 1.0
+            num_dropped = max(2, min(len(self.incumbent), num_dropped + (1 if quick else -1)))
+
+    def improve(self, start: list[Candidate]) -> list[Candidate]:
+        """Return a first-level placement at least as good as `start`, found in one short run."""
+        sub = Subproblem()
+        self._offer(sub, start)
+        self.master.add(start)
+        self.master.add(self.incumbent)
+        bounded = self._first_level_bound(sub)
+        bounded = generate_columns(
+            self.relaxation,
+            self.master,
+            sub,
+            bounded,
+            self._objective(0),
+            deadline=self.deadline,
+            max_rounds=25,
+        )
+        if not self._closed(sub, bounded):
+            self._among_columns(sub, bounded, 1.5, 2.0, 0)
+        return self.incumbent
 
     def _among_columns(
         self, sub: Subproblem, bounded: Bounded, seconds: float, work: float, attempt: int
