@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 
@@ -34,7 +35,7 @@ def parse_node_set(text: str, num_nodes: int, field: str = "nodes") -> NDArray[n
             raise InputError(f"node numbers from 0 to {num_nodes - 1}", field=field, value=part)
         spans.append((low, high))
     spans.sort()
-    for (_, end), (start, _) in zip(spans, spans[1:], strict=False):
+    for (_, end), (start, _) in itertools.pairwise(spans):
         if start <= end:
             raise InputError("each node once", field=field, value=f"node {start} twice")
     if not spans:
@@ -45,7 +46,7 @@ def parse_node_set(text: str, num_nodes: int, field: str = "nodes") -> NDArray[n
 def format_node_set(nodes: Iterable[int]) -> str:
     """Return node numbers as a range list, ascending and without repetition."""
     parts: list[str] = []
-    ordered = sorted(set(int(n) for n in nodes))
+    ordered = sorted({int(n) for n in nodes})
     start = 0
     for i in range(1, len(ordered) + 1):
         if i == len(ordered) or ordered[i] != ordered[i - 1] + 1:

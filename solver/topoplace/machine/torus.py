@@ -139,9 +139,7 @@ class Torus:
             if n == 1:
                 mask[d] = False
             elif not self.wrap[d]:
-                last = [slice(None)] * self.num_dims
-                last[d] = slice(n - 1, n)
-                mask[(d, *last)] = False
+                np.moveaxis(mask[d], d, 0)[n - 1] = False
         return mask
 
     def distance(self, a: int, b: int) -> int:
@@ -159,7 +157,8 @@ class Torus:
         step = np.abs(self.coordinates - np.asarray(self.coords(router)))
         sizes = np.asarray(self.shape)
         folded = np.where(np.asarray(self.wrap), np.minimum(step, sizes - step), step)
-        return folded.sum(axis=1)
+        total: IntArray = folded.sum(axis=1)
+        return total
 
     @property
     def text(self) -> str:

@@ -80,7 +80,7 @@ class PlacementProblem:
     @cached_property
     def free_routers(self) -> NDArray[np.bool_]:
         """Routers with a usable node of any class, shape ``(num_routers,)``."""
-        return self.state.usable_per_router.sum(axis=0) > 0
+        return np.asarray((self.state.usable_per_router > 0).any(axis=0))
 
     def allowed_routers(self, request: QueuedState) -> NDArray[np.bool_]:
         """Routers a prism of the request may contain, shape ``(num_routers,)``."""

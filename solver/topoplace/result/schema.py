@@ -13,7 +13,7 @@ from pydantic import Field
 
 from topoplace.snapshot.schema import Model, Name, NodeSet, PrismModel, Snapshot
 
-RESULT_SCHEMA = "topoplace.result/1"
+RESULT_SCHEMA: Literal["topoplace.result/1"] = "topoplace.result/1"
 
 
 class Status(StrEnum):

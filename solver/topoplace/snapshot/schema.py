@@ -1,7 +1,7 @@
 """The snapshot file: a machine, what runs on it, and what waits (``topoplace.snapshot/1``).
 
 Strict: unknown fields, wrong types and out-of-range numbers are errors. What needs the machine
-to be judged (node numbers, geometries, overlaps) is checked by `Snapshot.validated`.
+to be judged (node numbers, geometries, overlaps) is checked by `snapshot.state.prepare`.
 """
 
 from __future__ import annotations
@@ -111,8 +111,9 @@ class ShapeWeights(Model):
 
     The score of a prism is ``bisection * b - volume * v - hops * h - idle * i - wrap * w`` with
     b the bisection bandwidth per node (`machine.bisection_per_node`) in thousandths of the
-    slowest link's bandwidth, rounded down; v the prism's routers, h its largest hop count, i the idle usable nodes of the
-    job's class left inside, w the number of dimensions in which traffic leaves the prism.
+    slowest link's bandwidth, rounded down; v the prism's routers, h its largest hop count, i the
+    idle usable nodes of the job's class left inside, w the number of dimensions in which traffic
+    leaves the prism.
     """
 
     bisection: Weight = 4

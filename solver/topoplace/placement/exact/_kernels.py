@@ -65,8 +65,21 @@ def reach_of_line(blocked, closed, wraps, out):
 
 @numba.njit(cache=True, nogil=True)
 def reach_table(
-    first, last, blocked_sat, closed_sats, closed_last, any_closed, bases, allowed, box, link,
-    signs, wraps, smaller, reach, live,
+    first,
+    last,
+    blocked_sat,
+    closed_sats,
+    closed_last,
+    any_closed,
+    bases,
+    allowed,
+    box,
+    link,
+    signs,
+    wraps,
+    smaller,
+    reach,
+    live,
 ):
     """Fill `reach[footprint, line, z0]` for footprints `first..last-1` (see `reach_of_line`).
 
@@ -104,12 +117,35 @@ def reach_table(
 
 @numba.njit(cache=True, nogil=True)
 def scan(
-    lines, reach, least, live, bases, slots, coords, pad_strides, extents, sizes, wraps,
-    box, link, face, signs,
-    count_sat, price_sat, link_sats, link_last_sat, free_sat,
-    use_links, side_weight,
-    extent_value, idle_weight, bucket_of_count, stop_count, give_up,
-    best, arg,
+    lines,
+    reach,
+    least,
+    live,
+    bases,
+    slots,
+    coords,
+    pad_strides,
+    extents,
+    sizes,
+    wraps,
+    box,
+    link,
+    face,
+    signs,
+    count_sat,
+    price_sat,
+    link_sats,
+    link_last_sat,
+    free_sat,
+    use_links,
+    side_weight,
+    extent_value,
+    idle_weight,
+    bucket_of_count,
+    stop_count,
+    give_up,
+    best,
+    arg,
 ):
     """Find the best prism per slot and bucket over the given lines and all footprints.
 
@@ -204,8 +240,8 @@ def scan(
                             if value > best[slot, bucket]:
                                 best[slot, bucket] = value
                                 arg[slot, bucket] = (
-                                    (np.int64(f) * num_lines + line) * n + z0
-                                ) * n + depth - 1
+                                    ((np.int64(f) * num_lines + line) * n + z0) * n + depth - 1
+                                )
                     if nodes >= stop_count or paid + on_links > give_up:
                         break
 

@@ -7,6 +7,7 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
@@ -67,7 +68,7 @@ class Tree:
             if bound is None or bound <= lower:
                 continue
             lp = node.bounded.lp or self.master.solve_lp(node.sub)
-            if lp is None or len(lp.amounts) > len(self.master.columns):
+            if lp is None:
                 continue
             parts = self._split(node, lp)
             if parts is None:
@@ -97,8 +98,8 @@ class Tree:
             self.relaxation, self.master, sub, start, lower, deadline=deadline
         )
         lp = bounded.lp
-        if lp is not None:
-            ones = [c for c, a in zip(self.master.columns, lp.amounts, strict=False) if a > 0.5]
+        if lp is not None and lp.complete:
+            ones = [c for c, a in zip(lp.columns, lp.amounts, strict=True) if a > 0.5]
             if np.all((lp.amounts < 1e-6) | (lp.amounts > 1 - 1e-6)):
                 lower = max(lower, self.on_solution([c.candidate for c in ones]))
         return Node(sub, bounded), lower
@@ -115,12 +116,9 @@ class Tree:
         problem = self.relaxation.problem
         sub = node.sub
         starts = np.zeros(len(problem.requests))
-        known = self.master.columns[: len(lp.amounts)]
-        for column, amount in zip(known, lp.amounts, strict=True):
+        for column, amount in zip(lp.columns, lp.amounts, strict=True):
             starts[column.candidate.request_idx] += amount
-        undecided = [
-            i for i in range(len(starts)) if i not in sub.forced and i not in sub.excluded
-        ]
+        undecided = [i for i in range(len(starts)) if i not in sub.forced and i not in sub.excluded]
         fractional = [i for i in undecided if 1e-6 < starts[i] < 1 - 1e-6]
         if fractional:
             chosen = max(
@@ -128,14 +126,14 @@ class Tree:
                 key=lambda i: (min(starts[i], 1 - starts[i]) * problem.requests[i].value, -i),
             )
             return _start_branch(problem, sub, chosen)
-        spread = _most_spread(self.master, lp)
+        spread = _most_spread(lp)
         if spread is None or not self.relaxation.pricer.handles_limits:
             return None
         if spread not in sub.forced:
             return _start_branch(problem, sub, spread)
         mine = [
             (c.candidate, float(a))
-            for c, a in zip(known, lp.amounts, strict=True)
+            for c, a in zip(lp.columns, lp.amounts, strict=True)
             if a > 1e-6 and c.candidate.request_idx == spread
         ]
         return _place_branch(problem, sub, spread, mine)
@@ -156,10 +154,10 @@ def _start_branch(
     return (out, into), write
 
 
-def _most_spread(master: Master, lp: LpSolution) -> int | None:
+def _most_spread(lp: LpSolution) -> int | None:
     """Return the request whose columns are split most, None if the solution is integral."""
     parts: dict[int, float] = {}
-    for column, amount in zip(master.columns, lp.amounts, strict=False):
+    for column, amount in zip(lp.columns, lp.amounts, strict=True):
         if 1e-6 < amount < 1 - 1e-6:
             idx = column.candidate.request_idx
             parts[idx] = parts.get(idx, 0.0) + amount * (1 - amount)
@@ -175,8 +173,9 @@ def _place_branch(
     | None
 ):
     """Split where the amounts on both sides are most even."""
-    best: tuple[float, str, int, int] | None = None
-    for what in ("origin", "extents"):
+    best: tuple[float, Literal["origin", "extents"], int, int] | None = None
+    sides: tuple[Literal["origin", "extents"], ...] = ("origin", "extents")
+    for what in sides:
         for dim in range(problem.torus.num_dims):
             weight: dict[int, float] = {}
             for candidate, amount in mine:
@@ -192,14 +191,12 @@ def _place_branch(
     if best is None:
         return None
     _, what, dim, at = best
-    kind = "origin" if what == "origin" else "extents"
-    low = PlaceLimit(idx, kind, dim, 0, at)  # type: ignore[arg-type]
-    high = PlaceLimit(idx, kind, dim, at + 1, problem.torus.shape[dim])  # type: ignore[arg-type]
+    low = PlaceLimit(idx, what, dim, 0, at)
+    high = PlaceLimit(idx, what, dim, at + 1, problem.torus.shape[dim])
     name = problem.requests[idx].id
 
     def write(first: CertificateNode, second: CertificateNode) -> CertificateNode:
-        return PlaceBranch(
-            request=name, what=kind, dim=dim, at=at, low=first, high=second  # type: ignore[arg-type]
-        )
+        return PlaceBranch(request=name, what=what, dim=dim, at=at, low=first, high=second)
 
-    return (replace(sub, limits=(*sub.limits, low)), replace(sub, limits=(*sub.limits, high))), write
+    parts = (replace(sub, limits=(*sub.limits, low)), replace(sub, limits=(*sub.limits, high)))
+    return parts, write

@@ -90,7 +90,9 @@ def generate_columns(
         if lp.complete and (tight or (weight == 0.0 and not added)):
             best.converged = True
             break
-        weight = _SMOOTHING if added > 3 or not lp.complete else weight * 0.5 if weight > 0.05 else 0.0
+        weight = (
+            _SMOOTHING if added > 3 or not lp.complete else weight * 0.5 if weight > 0.05 else 0.0
+        )
         _trim(master, lp, best.value.bound, lower)
     return best
 
@@ -104,9 +106,7 @@ def _met(best: Bounded, lower: int) -> bool:
     return best.value.certified is None or best.value.certified <= lower
 
 
-def _entering(
-    value: DualValue, sub: Subproblem, scale: int, per_round: int
-) -> list[Candidate]:
+def _entering(value: DualValue, sub: Subproblem, scale: int, per_round: int) -> list[Candidate]:
     """Return the columns that may improve the master; a forced request's best always may."""
     entering = []
     for idx, columns in enumerate(value.priced.columns):

@@ -11,9 +11,6 @@ from topoplace.placement.exact.relaxation import Subproblem
 from topoplace.placement.problem import Candidate
 
 
-NW = 1
-
-
 def best_among_columns(
     master: Master,
     sub: Subproblem,
@@ -67,7 +64,7 @@ def best_among_columns(
     solver.parameters.max_time_in_seconds = max(0.01, seconds)
     solver.parameters.max_deterministic_time = work
     solver.parameters.random_seed = seed
-    solver.parameters.num_workers = NW
+    solver.parameters.num_workers = 1  # the same answer whatever the load
     solver.parameters.linearization_level = 2  # the relaxation is tight: let it guide the search
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

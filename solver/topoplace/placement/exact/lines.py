@@ -79,7 +79,8 @@ class LineView:
     @cached_property
     def bases(self) -> IntArray:
         """Corner number of every line."""
-        return (self.line_coords * self.pad_strides).sum(axis=1).astype(np.int64)
+        bases: IntArray = (self.line_coords * self.pad_strides).sum(axis=1)
+        return bases
 
     @cached_property
     def slots(self) -> IntArray:

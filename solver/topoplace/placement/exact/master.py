@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,8 +37,8 @@ class LpSolution:
     ----------
     objective
         LP optimum of the level solved.
-    amounts
-        Value of every column.
+    columns, amounts
+        The columns of the program, and the value of each.
     duals
         The dual optimum, spread over the rows no column tells apart.
     reduced
@@ -47,6 +48,7 @@ class LpSolution:
     """
 
     objective: float
+    columns: list[Column]
     amounts: FloatArray
     duals: DualPoint
     reduced: FloatArray
@@ -181,7 +183,7 @@ class Master:
         )
         worth = np.concatenate([np.ones(num_packing + num_requests), sizes])[needed]
         miss = (1.0 + 2.0 * self._largest_gain(cost, owner)) * worth
-        helper = mbh.ModelBuilderHelper()
+        helper: Any = mbh.ModelBuilderHelper()  # its stub names no array type that exists
         helper.fill_model_from_sparse_data(
             np.zeros(len(owner) + len(needed)),
             np.concatenate([np.where(admitted, np.inf, 0.0), np.full(len(needed), np.inf)]),
@@ -205,6 +207,7 @@ class Master:
         multipliers = np.maximum(0.0, -duals[num_packing + num_requests :])
         return LpSolution(
             objective=-program.objective_value(),
+            columns=list(self.columns),
             amounts=np.array(program.variable_values())[: len(owner)],
             duals=DualPoint(
                 row_prices,

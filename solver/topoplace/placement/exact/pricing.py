@@ -18,6 +18,7 @@ from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.snapshot import Geometry
 
 IntArray = NDArray[np.int64]
+_GroupKey = tuple[int, str | None, bool, int | None, tuple[int, Geometry] | None]
 
 NO_VALUE = -(1 << 62)
 """Value of a request that has no candidate."""
@@ -50,7 +51,8 @@ class Prices:
             return self.links.get(tolerant_idx)
         if not self.links:
             return None
-        return np.sum(list(self.links.values()), axis=0, dtype=np.int64)
+        total: IntArray = np.sum(list(self.links.values()), axis=0, dtype=np.int64)
+        return total
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,11 @@ class ScanPricer:
 
     def _make_groups(self) -> Iterator[_Group]:
         problem = self.problem
-        keys: dict[object, list[int]] = {}
+        keys: dict[_GroupKey, list[int]] = {}
         for idx, request in enumerate(problem.requests):
             tolerant = idx if problem.is_tolerant(request.communication) else None
             for geometry in request.geometries or (None,):
-                key = (
+                key: _GroupKey = (
                     request.class_idx,
                     request.region,
                     problem.uses_links(request.communication),
@@ -123,7 +125,7 @@ class ScanPricer:
                 keys.setdefault(key, []).append(idx)
         reaches: dict[object, tuple[NDArray[np.int16], NDArray[np.int8]]] = {}
         for key, members in keys.items():
-            class_idx, _, uses_links, tolerant, alternative = key  # type: ignore[misc]
+            class_idx, _, uses_links, tolerant, alternative = key
             geometry = None if alternative is None else alternative[1]
             yield self._group(members, class_idx, uses_links, tolerant, geometry, reaches)
 
@@ -175,7 +177,7 @@ class ScanPricer:
         num_footprints, num_lines = len(view.footprints), len(view.bases)
         reach = np.zeros((num_footprints, num_lines, view.depth), dtype=np.int16)
         live = np.zeros((num_footprints, num_lines), dtype=np.int8)
-        per_dim = (closed.reshape(torus.num_dims, -1) & torus.link_mask.reshape(torus.num_dims, -1))
+        per_dim = closed.reshape(torus.num_dims, -1) & torus.link_mask.reshape(torus.num_dims, -1)
         sats = [view.prefix_sums(layer) for layer in per_dim.astype(np.int64)]
         _kernels.reach_table(
             0,

@@ -35,7 +35,9 @@ class PlaceLimit:
         """Tell whether a candidate obeys the limit."""
         if candidate.request_idx != self.request_idx:
             return True
-        return self.low <= getattr(candidate.prism, self.what)[self.dim] <= self.high
+        prism = candidate.prism
+        coords = prism.origin if self.what == "origin" else prism.extents
+        return self.low <= coords[self.dim] <= self.high
 
 
 @dataclass(frozen=True)
@@ -115,9 +117,7 @@ class Relaxation:
         largest = 1 + sum(r.value for r in self.problem.requests)
         return max(1, min(10**6, (1 << 52) // largest))
 
-    def evaluate(
-        self, sub: Subproblem, point: DualPoint, per_request: int = 24
-    ) -> DualValue:
+    def evaluate(self, sub: Subproblem, point: DualPoint, per_request: int = 24) -> DualValue:
         """Round a dual point to integers and compute the bound it proves."""
         scale = self.scale
         row_prices = np.rint(np.maximum(point.row_prices, 0) * scale).astype(np.int64)
@@ -164,9 +164,7 @@ class Relaxation:
         for family, row in prices.links.items():
             used = np.flatnonzero(row)
             name = None if family is None else self.problem.requests[family].id
-            links.append(
-                LinkPrices(request=name, links=used.tolist(), prices=row[used].tolist())
-            )
+            links.append(LinkPrices(request=name, links=used.tolist(), prices=row[used].tolist()))
         return Leaf(
             scale=scale,
             router_prices=run_lengths(prices.routers),

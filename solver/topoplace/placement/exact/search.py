@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from topoplace.placement.exact.anneal import Annealer
 from topoplace.placement.exact.branching import Node, Tree
 from topoplace.placement.exact.generation import Bounded, generate_columns
 from topoplace.placement.exact.integer import best_among_columns
@@ -34,7 +35,9 @@ DEFAULT_TIME_LIMIT = 120.0
 
 _VOLUME_STEPS = 12
 _MAX_NODES = 100_000
-_QUICK_ROUNDS = 6  # of column generation on levels 2 and 3, unless the user gave a time limit
+_HEAVY_VOLUME_STEPS = 250
+_HEAVY_NONZEROS = 25_000
+_QUICK_ROUNDS = 12  # of column generation on levels 2 and 3, unless the user gave a time limit
 _FIRST_WORK = 8.0  # CP-SAT's deterministic time for the first integer phase of a level
 
 
@@ -88,33 +91,48 @@ class ExactSearch:
         if all(totals[k] >= v for k, v in enumerate(sub.reached)) and totals[
             sub.level
         ] > self._objective(sub.level):
+            rows = np.concatenate([self.rows.of(c) for c in started])
+            assert len(np.unique(rows)) == len(rows), "no two jobs share a router or a link"
             self.incumbent = sorted(started)
         return self._objective(sub.level)
 
     def _solve_level(self, sub: Subproblem) -> Node:
         self.master.add(self.incumbent)
         bounded = self._first_bound(sub)
-        level_deadline = self._level_deadline(sub)
-        bounded = generate_columns(
+        if not self._is_heavy(sub):
+            bounded = self._generate(sub, bounded, self._level_deadline(sub, 0.6))
+        if sub.level == 0:
+            self.first_level_prices = bounded.point
+        root = Node(sub, bounded)
+        self._integer_phase(root)
+        deep = self.thorough or not sub.level
+        if deep and not self._closed(root) and root.bounded.converged:
+            tree = Tree(
+                self.relaxation, self.master, root, lambda found: self._offer(sub, found)
+            )
+            tree.run(self._objective(sub.level), self._level_deadline(sub, 0.95), _MAX_NODES)
+        if sub.level == 0:
+            self.first_level_prices = root.bounded.point
+        return root
+
+    def _is_heavy(self, sub: Subproblem) -> bool:
+        """Tell whether linear programs over the columns known are too slow to lean on."""
+        return sub.level == 0 and self.master.packing()[0].nnz > _HEAVY_NONZEROS
+
+    def _generate(
+        self, sub: Subproblem, bounded: Bounded, deadline: float, max_rounds: int | None = None
+    ) -> Bounded:
+        if max_rounds is None:
+            max_rounds = 1000 if self.thorough or not sub.level else _QUICK_ROUNDS
+        return generate_columns(
             self.relaxation,
             self.master,
             sub,
             bounded,
             self._objective(sub.level),
-            deadline=level_deadline,
-            max_rounds=1000 if self.thorough or not sub.level else _QUICK_ROUNDS,
+            deadline=deadline,
+            max_rounds=max_rounds,
         )
-        if sub.level == 0:
-            self.first_level_prices = bounded.point
-        root = Node(sub, bounded)
-        self._integer_phase(sub, bounded)
-        deep = self.thorough or not sub.level
-        if deep and not self._closed(sub, bounded) and bounded.converged:
-            tree = Tree(
-                self.relaxation, self.master, root, lambda found: self._offer(sub, found)
-            )
-            tree.run(self._objective(sub.level), self._tree_deadline(sub), _MAX_NODES)
-        return root
 
     def _first_bound(self, sub: Subproblem) -> Bounded:
         """Return a first dual point: volume descent on level 1, level 1's prices after it."""
@@ -124,6 +142,8 @@ class ExactSearch:
         best: Bounded | None = None
         zeros = (0.0,) * (sub.level - 1)
         for factor in (0.0, 0.3, 1.0, 3.0, 10.0):
+            if best is not None and time.perf_counter() > self.deadline:
+                break
             point = DualPoint(self.first_level_prices.row_prices * factor, (factor, *zeros))
             value = self.relaxation.evaluate(sub, point)
             self._remember(value, sub, 2)
@@ -133,19 +153,28 @@ class ExactSearch:
         return best
 
     def _first_level_bound(self, sub: Subproblem) -> Bounded:
-        start = np.zeros(self.rows.num_rows)
+        bounded = self._descend(sub, self._usable_prices(), _VOLUME_STEPS)
+        if self._is_heavy(sub) and not self._met(sub, bounded):
+            bounded = self._descend(sub, bounded.point, _HEAVY_VOLUME_STEPS)
+        return bounded
+
+    def _usable_prices(self) -> DualPoint:
+        """Return the prices that bound the nodes started by the usable nodes there are."""
+        prices = np.zeros(self.rows.num_rows)
         usable = self.problem.state.usable_per_router.sum(axis=0)
         highest = max((r.priority for r in self.problem.requests), default=1)
-        start[: self.rows.num_routers] = usable * highest
+        prices[: self.rows.num_routers] = usable * highest
+        return DualPoint(prices)
+
+    def _descend(self, sub: Subproblem, start: DualPoint, max_steps: int) -> Bounded:
         values: list[DualValue] = []
-        objective = self._objective(0)
         run = volume_descent(
             self.relaxation,
             sub,
-            DualPoint(start),
-            objective,
-            max_steps=_VOLUME_STEPS,
-            deadline=self.start + 0.3 * (self.deadline - self.start),
+            start,
+            self._objective(0),
+            max_steps=max_steps,
+            deadline=self.start + 0.25 * (self.deadline - self.start),
             seen=lambda value, _step: values.append(value),
         )
         for value in values[-25:]:
@@ -160,28 +189,42 @@ class ExactSearch:
             if idx not in sub.excluded:
                 self.master.add(c for gain, c in columns[:per_request] if gain >= least)
 
-    def _closed(self, sub: Subproblem, bounded: Bounded) -> bool:
+    def _met(self, sub: Subproblem, bounded: Bounded) -> bool:
         bound = bounded.value.certified
         return bound is None or bound <= self._objective(sub.level)
 
-    def _integer_phase(self, sub: Subproblem, bounded: Bounded) -> None:
-        """Look for better placements until the bound is met or the level's time is up."""
-        deadline = self._level_deadline(sub, share=0.95)
+    def _closed(self, root: Node) -> bool:
+        return self._met(root.sub, root.bounded)
+
+    def _integer_phase(self, root: Node) -> None:
+        """Look for better placements, and lower the bound, until they meet or time is up."""
+        sub = root.sub
+        deadline = self._level_deadline(sub, 0.95)
         work = _FIRST_WORK if self.thorough or not sub.level else _FIRST_WORK / 8
+        burst = 2.0
+        annealer: Annealer | None = None
         for attempt in range(1000):
             left = deadline - time.perf_counter()
-            if self._closed(sub, bounded) or (left <= 0 and attempt):
+            if self._closed(root) or (left <= 0 and attempt):
                 return
-            self._among_columns(sub, bounded, min(20.0, max(0.1, left)), work, attempt)
-            if self._closed(sub, bounded) or sub.level or bounded.converged:
+            self._among_columns(root, min(20.0, max(0.05, left)), work, attempt)
+            if self._closed(root) or sub.level or root.bounded.converged:
                 return
-            self._search_neighbourhoods(bounded, min(deadline, time.perf_counter() + 20.0))
+            annealer = annealer or Annealer(self.problem, self.seed)
+            until = min(deadline, time.perf_counter() + burst)
+            heat = 0.008 * max(1, self._objective(0))
+            found, seen = annealer.run(self.incumbent, until, heat)
+            self.master.add(seen)
+            self._offer(sub, found)
+            self._search_neighbourhoods(root, min(deadline, time.perf_counter() + burst))
+            until = min(deadline, time.perf_counter() + burst / 2)
+            root.bounded = self._generate(sub, root.bounded, until)
+            burst = min(30.0, 2 * burst)
 
-    def _search_neighbourhoods(self, bounded: Bounded, deadline: float) -> None:
+    def _search_neighbourhoods(self, root: Node, deadline: float) -> None:
         """Free a few jobs near each other and solve the problem that leaves, again and again."""
-        sub = Subproblem()
         num_dropped = 3
-        while time.perf_counter() < deadline and not self._closed(sub, bounded):
+        while time.perf_counter() < deadline and not self._closed(root):
             kept = drop_near(self.problem, self.incumbent, num_dropped, self._rng)
             smaller, others = with_fixed_jobs(self.problem, kept)
             left = [others.index(c.request_idx) for c in self.incumbent if c not in kept]
@@ -197,7 +240,7 @@ class ExactSearch:
             found = search.improve(start)
             placed = [Candidate(others[c.request_idx], c.prism) for c in found]
             self.master.add(placed)
-            self._offer(sub, [*kept, *placed])
+            self._offer(root.sub, [*kept, *placed])
             quick = time.perf_counter() - began < 1.0
             num_dropped = max(2, min(len(self.incumbent), num_dropped + (1 if quick else -1)))
 
@@ -207,23 +250,18 @@ class ExactSearch:
         self._offer(sub, start)
         self.master.add(start)
         self.master.add(self.incumbent)
-        bounded = self._first_level_bound(sub)
-        bounded = generate_columns(
-            self.relaxation,
-            self.master,
-            sub,
-            bounded,
-            self._objective(0),
-            deadline=self.deadline,
-            max_rounds=25,
-        )
-        if not self._closed(sub, bounded):
-            self._among_columns(sub, bounded, 1.5, 2.0, 0)
+        bounded = self._descend(sub, self._usable_prices(), _VOLUME_STEPS)
+        bounded = self._generate(sub, bounded, self.deadline, max_rounds=25)
+        root = Node(sub, bounded)
+        if not self._closed(root):
+            self._among_columns(root, 1.5, 2.0, 0)
         return self.incumbent
 
     def _among_columns(
-        self, sub: Subproblem, bounded: Bounded, seconds: float, work: float, attempt: int
+        self, root: Node, seconds: float, work: float, attempt: int
     ) -> None:
+        sub, bounded = root.sub, root.bounded
+        self.master.add(self.incumbent)
         lp = self.master.solve_lp(sub) if bounded.lp is not None else None
         gap = bounded.value.bound - self._objective(sub.level)
         kept = np.ones(len(self.master.columns), dtype=bool)
@@ -241,18 +279,12 @@ class ExactSearch:
         if found is not None:
             self._offer(sub, found)
 
-    def _level_deadline(self, sub: Subproblem, share: float = 0.6) -> float:
-        """Return when a phase of a level ends: the first level has most of the time."""
+    def _level_deadline(self, sub: Subproblem, share: float) -> float:
+        """Return when a phase of a level ends, given the share of the level's time it may use."""
         now = time.perf_counter()
         if sub.level == 0:
             return self.start + share * (self.deadline - self.start)
-        return now + max(0.5, share * (self.deadline - now) / (3 - sub.level))
-
-    def _tree_deadline(self, sub: Subproblem) -> float:
-        now = time.perf_counter()
-        if sub.level == 0:
-            return self.start + 0.9 * (self.deadline - self.start)
-        return now + (self.deadline - now) / (3 - sub.level)
+        return now + share * max(0.0, self.deadline - now) / (3 - sub.level)
 
 
 def _heuristic_start(problem: PlacementProblem) -> list[Candidate]:
@@ -262,7 +294,7 @@ def _heuristic_start(problem: PlacementProblem) -> list[Candidate]:
         method(problem, order) for order in (None, largest) for method in (best_fit, first_fit)
     ]
 
-    def totals(started: Sequence[Candidate]) -> tuple[int, ...]:
+    def totals(started: Iterable[Candidate]) -> tuple[int, ...]:
         values = np.array([problem.values(c) for c in started]).reshape(-1, 3)
         return tuple(values.sum(axis=0).tolist())
 

@@ -7,8 +7,6 @@ a shallower prism holds fewer routers and uses fewer links.
 """
 
 # Compiled for the array types it is called with; a kernel is one loop nest over flat arrays.
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
-# ruff: noqa: PLR0912, PLR0917
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Compiled search of the prisms nearest to free, for many requests in one pass."""
 
 # Compiled for the array types it is called with; a kernel is one loop nest over flat arrays.
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
-# ruff: noqa: PLR0912, PLR0917
 
 from __future__ import annotations
 

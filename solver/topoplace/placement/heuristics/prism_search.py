@@ -100,6 +100,13 @@ class PrismSearch:
         self._sums: dict[int, IntArray] = {}
         self._entries: dict[int, Entries] = {}
 
+    def with_scores(self, part: IntArray) -> PrismSearch:
+        """Return a search that scores extents by a table of its own, shape ``torus.shape``."""
+        other = PrismSearch(self.problem)
+        other._sums, other._entries = self._sums, self._entries
+        other._part = np.ascontiguousarray(part.reshape(-1, self.footprints.depth))
+        return other
+
     @cached_property
     def _part(self) -> IntArray:
         table = shape_parts(self.problem.torus, self.problem.state.snapshot.weights)
