@@ -1,4 +1,4 @@
-"""The MiniZinc reference model against brute force, and constraint family by family."""
+"""The MiniZinc reference model against brute force and the exact method, and family by family."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 import pytest
 
 from brute_force import brute_force
+from exact_cases import reached, solve
 from minizinc_cases import (
     needs_minizinc,
     problem_of,
@@ -30,16 +31,17 @@ WITHOUT = {
     "symmetry": ("-D", "mzn_ignore_symmetry_breaking_constraints=true"),
 }
 
-# ---- Against brute force ---------------------------------------------------------------------
+# ---- Against brute force and the exact method -------------------------------------------------
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_equals_brute_force_and_satisfies_the_checker(chunk: int) -> None:
+def test_equals_brute_force_and_the_exact_method(chunk: int) -> None:
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
         mode = MODES[seed % 3]
         snapshot = random_snapshot(random.Random(f"minizinc-{seed}"), 16)
         problem = problem_of(snapshot, mode)
         expected = brute_force(snapshot, mode)
+        assert reached(solve(snapshot, mode, time_limit=60)) == expected, (seed, mode)
         if problem.requests:
             assert solved(problem, checked=True) == expected, (seed, mode)
         else:

@@ -95,7 +95,7 @@ class Tree:
         point = parent.bounded.point
         start = Bounded(self.relaxation.evaluate(sub, point), point)
         bounded = generate_columns(
-            self.relaxation, self.master, sub, start, lower, deadline=deadline
+            self.relaxation, self.master, sub, start, lower, deadline=deadline, max_work=1 << 62
         )
         lp = bounded.lp
         if lp is not None and lp.complete:

@@ -58,27 +58,30 @@ def generate_columns(
     lower: int,
     *,
     deadline: float,
-    max_rounds: int = 1000,
+    max_work: int,
     per_round: int = 2,
 ) -> Bounded:
     """Lower a subproblem's bound by column generation.
 
     Stops when the bound meets `lower` (the incumbent), when the master's optimum shows that the
-    bound cannot, when no column is left, at the deadline or after `max_rounds`.
+    bound cannot, when no column is left, at the deadline, or when the nonzeros of the programs
+    solved sum to `max_work`.
     """
     best = start
     weight = _SMOOTHING
-    for _ in range(max_rounds):
+    work = 0
+    while work < max_work:
         if _met(best, lower) or time.perf_counter() >= deadline:
             break
         lp = master.solve_lp_once(sub)
         if lp is None:
             break
+        work += lp.size
         best = Bounded(best.value, best.point, lp)
         if best.value.bound - lp.objective < 1e-4 * max(1.0, abs(lp.objective)) * weight:
             weight = 0.0
         trial = mix(best.point, lp.duals, weight)
-        value = relaxation.evaluate(sub, trial)
+        value = relaxation.evaluate(sub, trial, per_round)
         added = master.add(_entering(value, sub, relaxation.scale, per_round))
         if better(value, best.value):
             best = Bounded(value, trial, lp)

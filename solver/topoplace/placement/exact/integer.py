@@ -37,7 +37,7 @@ def best_among_columns(
     positions = np.flatnonzero(kept)
     model = cp_model.CpModel()
     amounts = [model.new_bool_var("") for _ in positions]
-    packing, _ = master.packing(all_rows=True)
+    packing = master.packing(all_rows=True).matrix
     used = packing[:, positions].tocsr()
     for row in range(used.shape[0]):
         members = used.indices[used.indptr[row] : used.indptr[row + 1]]

@@ -37,7 +37,9 @@ _VOLUME_STEPS = 12
 _MAX_NODES = 100_000
 _HEAVY_VOLUME_STEPS = 250
 _HEAVY_NONZEROS = 25_000
-_QUICK_ROUNDS = 12  # of column generation on levels 2 and 3, unless the user gave a time limit
+_QUICK_WORK = 300_000  # nonzeros of the programs on levels 2 and 3, without a time limit
+_SMALL_WORK = 2_000_000  # the same for a neighbourhood
+_NO_LIMIT = 1 << 62
 _FIRST_WORK = 8.0  # CP-SAT's deterministic time for the first integer phase of a level
 
 
@@ -117,13 +119,13 @@ class ExactSearch:
 
     def _is_heavy(self, sub: Subproblem) -> bool:
         """Tell whether linear programs over the columns known are too slow to lean on."""
-        return sub.level == 0 and self.master.packing()[0].nnz > _HEAVY_NONZEROS
+        return sub.level == 0 and self.master.packing().matrix.nnz > _HEAVY_NONZEROS
 
     def _generate(
-        self, sub: Subproblem, bounded: Bounded, deadline: float, max_rounds: int | None = None
+        self, sub: Subproblem, bounded: Bounded, deadline: float, max_work: int = _NO_LIMIT
     ) -> Bounded:
-        if max_rounds is None:
-            max_rounds = 1000 if self.thorough or not sub.level else _QUICK_ROUNDS
+        if sub.level and not self.thorough:
+            max_work = _QUICK_WORK
         return generate_columns(
             self.relaxation,
             self.master,
@@ -131,7 +133,7 @@ class ExactSearch:
             bounded,
             self._objective(sub.level),
             deadline=deadline,
-            max_rounds=max_rounds,
+            max_work=max_work,
         )
 
     def _first_bound(self, sub: Subproblem) -> Bounded:
@@ -251,7 +253,7 @@ class ExactSearch:
         self.master.add(start)
         self.master.add(self.incumbent)
         bounded = self._descend(sub, self._usable_prices(), _VOLUME_STEPS)
-        bounded = self._generate(sub, bounded, self.deadline, max_rounds=25)
+        bounded = self._generate(sub, bounded, self.deadline, max_work=_SMALL_WORK)
         root = Node(sub, bounded)
         if not self._closed(root):
             self._among_columns(root, 1.5, 2.0, 0)

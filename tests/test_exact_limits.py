@@ -1,0 +1,44 @@
+"""The exact method on machines too large to be tried out, with little and with enough time."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from exact_cases import MODES, mid_size_snapshot, reached, solve, text_without_seconds
+from topoplace.certify import check_result
+from topoplace.result import Interference, Proof
+
+HEURISTICS = ("first-fit", "best-fit")
+OVERRUN = 1.5  # seconds: the pricing pass, linear program or CP-SAT run that is under way
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled() -> None:
+    """Compile the kernels before any clock runs."""
+    for method in ("exact", *HEURISTICS):
+        solve(mid_size_snapshot(0, (5, 5, 5), jobs=2), Interference.STRICT, method, time_limit=1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("limit", [0.01, 0.1, 1.0])
+def test_never_below_a_heuristic_and_on_time(limit: float, seed: int, mode: Interference) -> None:
+    snapshot = mid_size_snapshot(seed)
+    start = time.perf_counter()
+    result = solve(snapshot, mode, time_limit=limit)
+    seconds = time.perf_counter() - start
+    report = check_result(result)
+    assert report.holds, report
+    assert result.proof is Proof.CERTIFICATE
+    for method in HEURISTICS:
+        assert reached(result) >= reached(solve(snapshot, mode, method)), method
+    assert seconds <= limit + OVERRUN
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_same_seed_gives_the_same_bytes(mode: Interference) -> None:
+    snapshot = mid_size_snapshot(1)
+    first, second = (text_without_seconds(solve(snapshot, mode, seed=3)) for _ in range(2))
+    assert first == second

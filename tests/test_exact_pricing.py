@@ -1,0 +1,117 @@
+"""Scanning all prisms and listing all candidates give the same best values at any prices."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from exact_cases import MODES
+from random_instances import random_snapshot
+from topoplace.placement.exact.listing import ListPricer
+from topoplace.placement.exact.pricing import NO_VALUE, Prices, ScanPricer, Weights
+from topoplace.placement.exact.relaxation import PlaceLimit
+from topoplace.placement.exact.rows import PackingRows
+from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.snapshot import prepare
+
+CHUNKS, PER_CHUNK = 10, 15
+WEIGHTS = (
+    Weights(nodes=1),
+    Weights(nodes=997),
+    Weights(shape=3),
+    Weights(nodes=50, shape=7),
+    Weights(fragmentation=11),
+    Weights(nodes=200, shape=5, fragmentation=3),
+)
+
+
+def tiny(seed: int) -> PlacementProblem:
+    snapshot = random_snapshot(random.Random(f"pricing-{seed}"), 30)
+    return PlacementProblem(prepare(snapshot), MODES[seed % 3])
+
+
+def random_prices(rows: PackingRows, rng: np.random.Generator, scale: int) -> Prices:
+    """Return prices with many zeros; links that do not exist or nobody may use cost nothing."""
+    drawn = rng.integers(0, scale + 1, size=rows.num_rows)
+    drawn[rng.random(rows.num_rows) < rng.choice((0.0, 0.5, 0.95))] = 0
+    prices = rows.prices(drawn)
+    real = rows.problem.torus.link_mask.ravel()
+    return Prices(prices.routers, {k: v * real for k, v in prices.links.items()})
+
+
+def value_of(rows: PackingRows, prices: Prices, weights: Weights, candidate: Candidate) -> int:
+    """Return value minus price of a candidate, summed router by router and link by link."""
+    problem = rows.problem
+    request = problem.requests[candidate.request_idx]
+    nodes, shape, fragmentation = problem.values(candidate)
+    paid = sum(int(prices.routers[r]) for r in candidate.prism.routers(problem.torus))
+    tolerant = problem.is_tolerant(request.communication)
+    for link in problem.links_of(candidate):
+        for family, per_link in prices.links.items():
+            if not tolerant or family == candidate.request_idx:
+                paid += int(per_link[link])
+    return (
+        weights.nodes * nodes + weights.shape * shape + weights.fragmentation * fragmentation - paid
+    )
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_scan_and_list_find_the_same_best_values(chunk: int) -> None:
+    for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
+        problem, rng = tiny(seed), np.random.default_rng(seed)
+        rows = PackingRows(problem)
+        listing, scan = ListPricer(problem, rows), ScanPricer(problem, threads=1)
+        known = set(listing.candidates)
+        for weights in WEIGHTS:
+            prices = random_prices(rows, rng, int(rng.choice((1, 30, 2000))))
+            listed, scanned = listing.price(prices, weights), scan.price(prices, weights)
+            case = (seed, problem.interference, weights)
+            assert scanned.best.tolist() == listed.best.tolist(), case
+            for idx, columns in enumerate(scanned.columns):
+                assert bool(columns) == (scanned.best[idx] != NO_VALUE), case
+                for gain, candidate in columns:
+                    assert candidate.request_idx == idx
+                    assert candidate in known, case
+                    assert gain == value_of(rows, prices, weights, candidate), case
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_asking_for_gains_only_keeps_every_positive_best_value(chunk: int) -> None:
+    for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
+        problem, rng = tiny(seed), np.random.default_rng(seed)
+        rows = PackingRows(problem)
+        prices = random_prices(rows, rng, 6)
+        every = ScanPricer(problem, threads=1).price(prices, Weights(nodes=3)).best
+        gains = ScanPricer(problem, threads=2).price(prices, Weights(nodes=3), only_gains=True).best
+        assert np.maximum(gains, 0).tolist() == np.maximum(every, 0).tolist(), seed
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_list_obeys_limits_on_places(seed: int) -> None:
+    problem, rng = tiny(seed), random.Random(seed)
+    rows = PackingRows(problem)
+    listing = ListPricer(problem, rows)
+    limits = []
+    for _ in range(rng.randint(1, 3)):
+        if not problem.requests:
+            break
+        dim = rng.randrange(problem.torus.num_dims)
+        low = rng.randrange(problem.torus.shape[dim])
+        high = rng.randint(low, problem.torus.shape[dim])
+        idx = rng.randrange(len(problem.requests))
+        limits.append(PlaceLimit(idx, rng.choice(("origin", "extents")), dim, low, high))
+    prices = random_prices(rows, np.random.default_rng(seed), 20)
+    weights = Weights(nodes=5, shape=1)
+    expected = [NO_VALUE] * len(problem.requests)
+    for candidate in listing.candidates:
+        inside = all(
+            limit.request_idx != candidate.request_idx
+            or limit.low <= getattr(candidate.prism, limit.what)[limit.dim] <= limit.high
+            for limit in limits
+        )
+        if inside:
+            value = value_of(rows, prices, weights, candidate)
+            expected[candidate.request_idx] = max(expected[candidate.request_idx], value)
+    assert listing.price(prices, weights, limits=tuple(limits)).best.tolist() == expected

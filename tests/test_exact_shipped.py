@@ -1,0 +1,41 @@
+"""The exact method on the shipped snapshots of a Blue Waters-size machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from topoplace.certify import check_result
+from topoplace.placement.problem import Options
+from topoplace.placement.solve import place
+from topoplace.result import Proof, Result, Status
+from topoplace.snapshot import load_snapshot
+
+SNAPSHOTS = Path(__file__).resolve().parent.parent / "instances" / "snapshots"
+
+
+def placed(label: str, time_limit: float | None = None) -> Result:
+    state = load_snapshot(SNAPSHOTS / f"blue_waters_{label}.json")
+    return place(state, "exact", Options(time_limit=time_limit))
+
+
+@pytest.mark.parametrize("label", ["80", "70", "60", pytest.param("50", marks=pytest.mark.slow)])
+def test_optimal_with_a_certificate_the_checker_accepts(label: str) -> None:
+    result = placed(label)
+    assert (result.status, result.proof, result.gap) == (Status.OPTIMAL, Proof.CERTIFICATE, 0)
+    report = check_result(result)
+    assert report.holds, report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("label", "time_limit", "gap"),
+    [("40", 120, 0.01), ("30", 120, 0.01), ("20", 120, 0.01), ("empty", 300, 0.03)],
+)
+def test_gap_within_the_time_limit(label: str, time_limit: float, gap: float) -> None:
+    result = placed(label, time_limit)
+    assert result.proof is Proof.CERTIFICATE
+    assert result.gap is not None
+    assert result.gap <= gap
+    assert check_result(result).holds
