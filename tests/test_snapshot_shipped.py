@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
+from scripts_of_the_project import script
 from topoplace.errors import InputError
 from topoplace.machine import parse_node_set, prism_links, scattered_links
 from topoplace.snapshot import Communication, load_machine, load_snapshot, machine_names
@@ -23,15 +22,6 @@ ROOT = Path(__file__).resolve().parent.parent
 SNAPSHOTS = ROOT / "instances" / "snapshots"
 PERCENTS = (20, 30, 40, 50, 60, 70, 80)
 GENERATED = ["empty", *map(str, PERCENTS)]
-
-
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def shipped(label: str) -> Path:

@@ -54,7 +54,10 @@ def best_among_columns(
                 model.add(amount == 0)
         else:
             model.add_at_most_one(mine)
+    decided = len(sub.forced) + len(sub.excluded) == len(master.rows.problem.requests)
     for level, reached in enumerate(sub.reached):
+        if level == 0 and decided:
+            continue  # the first level only counts who starts
         model.add(cp_model.LinearExpr.weighted_sum(amounts, values[:, level].tolist()) >= reached)
     model.maximize(cp_model.LinearExpr.weighted_sum(amounts, values[:, sub.level].tolist()))
     chosen = set(master.positions(incumbent))

@@ -99,9 +99,8 @@ class LineView:
     @cached_property
     def _corners(self) -> IntArray:
         head = self.torus.num_dims - 1
-        return np.array(list(itertools.product((0, 1), repeat=head)), dtype=np.int64).reshape(
-            -1, head
-        )
+        corners = np.array(list(itertools.product((0, 1), repeat=head)), dtype=np.int64)
+        return corners.reshape(1 << head, head)
 
     @cached_property
     def signs(self) -> IntArray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -83,11 +85,12 @@ class Master:
 
     Rows occupied by the same columns are one row of the program, and rows whose columns are among
     another row's are left out: prisms are boxes, so far fewer rows than routers remain. Link rows
-    enter once a solution violates them.
+    enter once a solution violates them. A program not solved by the deadline counts as failed.
     """
 
-    def __init__(self, rows: PackingRows) -> None:
+    def __init__(self, rows: PackingRows, deadline: float = math.inf) -> None:
         self.rows = rows
+        self.deadline = deadline
         self.columns: list[Column] = []
         self._index: dict[Candidate, int] = {}
         self._active = np.zeros(rows.num_rows, dtype=bool)
@@ -220,6 +223,9 @@ class Master:
         )
         program = mbh.ModelSolverHelper("glop")
         program.set_solver_specific_parameters(_GLOP)
+        program.set_time_limit_in_seconds(
+            min(3600.0, max(0.1, self.deadline - time.perf_counter()))
+        )
         program.solve(helper)
         if program.status() != mbh.SolveStatus.OPTIMAL:
             return None

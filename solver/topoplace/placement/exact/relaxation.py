@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from topoplace.placement.exact.pricing import NO_VALUE, Priced, Prices, Weights
 from topoplace.placement.exact.rows import PackingRows
+from topoplace.placement.heuristics.shape_parts import shape_parts
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import Leaf, LinkPrices
 
@@ -140,6 +141,27 @@ class Relaxation:
         certified = None if empty else self.round_down(sub, total // scale)
         bound = -np.inf if empty else total / scale
         return DualValue(bound, certified, (scale, row_prices, multipliers), priced)
+
+    def at_no_prices(self, sub: Subproblem) -> DualValue:
+        """Bound a later level by what its candidates' shapes alone allow, without a pricing pass.
+
+        The bound is no better than that of the leaf with all prices 0, which certifies it.
+        """
+        bound = 0
+        if sub.level == 1:
+            torus = self.problem.torus
+            parts = shape_parts(torus, self.problem.state.snapshot.weights)
+            nodes = np.full(torus.shape, torus.nodes_per_router, dtype=np.int64)
+            for d, n in enumerate(torus.shape):
+                along = [1] * torus.num_dims
+                along[d] = n
+                nodes = nodes * np.arange(1, n + 1).reshape(along)
+            for request in self.problem.requests:
+                bound += max(0, int(parts[nodes >= request.nodes].max()))
+        nothing = np.zeros(self.rows.num_rows, dtype=np.int64)
+        num = len(self.problem.requests)
+        priced = Priced(np.zeros(num, dtype=np.int64), [[] for _ in range(num)])
+        return DualValue(float(bound), bound, (1, nothing, (0,) * sub.level), priced)
 
     def round_down(self, sub: Subproblem, bound: int) -> int | None:
         """Round a first-level bound down to a sum of request values; None if there is none."""

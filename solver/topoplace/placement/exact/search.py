@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,7 +65,7 @@ class ExactSearch:
         else:
             pricer = ScanPricer(problem)
         self.relaxation = Relaxation(problem, self.rows, pricer)
-        self.master = Master(self.rows)
+        self.master = Master(self.rows, self.deadline)
         self.first_level_prices: DualPoint | None = None
 
     def run(self) -> Outcome:
@@ -81,7 +83,11 @@ class ExactSearch:
                 proven = LevelBound(bound, root.certificate(self.relaxation))
             bounds.append(proven)
             reached.append(objective)
-        hit = time.perf_counter() >= self.deadline
+        proven_all = all(
+            b is not None and b.bound == v for b, v in zip(bounds, reached, strict=True)
+        )
+        spent = (time.perf_counter() - self.start) / max(1e-9, self.deadline - self.start)
+        hit = not proven_all and spent >= 0.9
         return Outcome(self.incumbent, bounds, time_limit_hit=hit)
 
     def _objective(self, level: int) -> int:
@@ -109,9 +115,7 @@ class ExactSearch:
         self._integer_phase(root)
         deep = self.thorough or not sub.level
         if deep and not self._closed(root) and root.bounded.converged:
-            tree = Tree(
-                self.relaxation, self.master, root, lambda found: self._offer(sub, found)
-            )
+            tree = Tree(self.relaxation, self.master, root, lambda found: self._offer(sub, found))
             tree.run(self._objective(sub.level), self._level_deadline(sub, 0.95), _MAX_NODES)
         if sub.level == 0:
             self.first_level_prices = root.bounded.point
@@ -141,17 +145,17 @@ class ExactSearch:
         if sub.level == 0:
             return self._first_level_bound(sub)
         assert self.first_level_prices is not None
-        best: Bounded | None = None
         zeros = (0.0,) * (sub.level - 1)
+        nothing = DualPoint(np.zeros(self.rows.num_rows), (0.0, *zeros))
+        best = Bounded(self.relaxation.at_no_prices(sub), nothing)
         for factor in (0.0, 0.3, 1.0, 3.0, 10.0):
-            if best is not None and time.perf_counter() > self.deadline:
+            if time.perf_counter() >= self.deadline:
                 break
             point = DualPoint(self.first_level_prices.row_prices * factor, (factor, *zeros))
             value = self.relaxation.evaluate(sub, point)
             self._remember(value, sub, 2)
-            if best is None or value.bound < best.value.bound:
+            if value.bound < best.value.bound:
                 best = Bounded(value, point)
-        assert best is not None
         return best
 
     def _first_level_bound(self, sub: Subproblem) -> Bounded:
@@ -202,26 +206,33 @@ class ExactSearch:
         """Look for better placements, and lower the bound, until they meet or time is up."""
         sub = root.sub
         deadline = self._level_deadline(sub, 0.95)
-        work = _FIRST_WORK if self.thorough or not sub.level else _FIRST_WORK / 8
+        work = _FIRST_WORK if self.thorough or not sub.level else _FIRST_WORK / 2
         burst = 2.0
-        annealer: Annealer | None = None
+        annealers: list[Annealer] = []
         for attempt in range(1000):
             left = deadline - time.perf_counter()
-            if self._closed(root) or (left <= 0 and attempt):
+            if self._closed(root) or (left <= 0 and (attempt or sub.level)):
                 return
-            self._among_columns(root, min(20.0, max(0.05, left)), work, attempt)
+            seconds = 20.0 if root.bounded.converged else burst
+            self._among_columns(root, min(seconds, max(0.05, left)), work, attempt)
             if self._closed(root) or sub.level or root.bounded.converged:
                 return
-            annealer = annealer or Annealer(self.problem, self.seed)
-            until = min(deadline, time.perf_counter() + burst)
-            heat = 0.008 * max(1, self._objective(0))
-            found, seen = annealer.run(self.incumbent, until, heat)
-            self.master.add(seen)
-            self._offer(sub, found)
+            if not annealers:
+                annealers = [Annealer(self.problem, 1000 * self.seed + k) for k in range(2)]
+            self._anneal(root, annealers, min(deadline, time.perf_counter() + 3 * burst))
             self._search_neighbourhoods(root, min(deadline, time.perf_counter() + burst))
             until = min(deadline, time.perf_counter() + burst / 2)
             root.bounded = self._generate(sub, root.bounded, until)
-            burst = min(30.0, 2 * burst)
+            burst = min(20.0, 1.7 * burst)
+
+    def _anneal(self, root: Node, annealers: list[Annealer], deadline: float) -> None:
+        heat = 0.006 * max(1, self._objective(0))
+        with ThreadPoolExecutor(len(annealers)) as pool:
+            runs = [pool.submit(a.run, self.incumbent, deadline, heat) for a in annealers]
+        for run in runs:
+            found, seen = run.result()
+            self.master.add(seen)
+            self._offer(root.sub, found)
 
     def _search_neighbourhoods(self, root: Node, deadline: float) -> None:
         """Free a few jobs near each other and solve the problem that leaves, again and again."""
@@ -259,9 +270,7 @@ class ExactSearch:
             self._among_columns(root, 1.5, 2.0, 0)
         return self.incumbent
 
-    def _among_columns(
-        self, root: Node, seconds: float, work: float, attempt: int
-    ) -> None:
+    def _among_columns(self, root: Node, seconds: float, work: float, attempt: int) -> None:
         sub, bounded = root.sub, root.bounded
         self.master.add(self.incumbent)
         lp = self.master.solve_lp(sub) if bounded.lp is not None else None
@@ -269,17 +278,26 @@ class ExactSearch:
         kept = np.ones(len(self.master.columns), dtype=bool)
         if lp is not None:
             kept = lp.reduced >= -gap - 1e-6
-        found = best_among_columns(
-            self.master,
-            sub,
-            self.incumbent,
-            kept,
-            seconds=seconds,
-            work=work,
-            seed=self.seed + attempt,
-        )
-        if found is not None:
-            self._offer(sub, found)
+        tried = [sub]
+        if sub.level:  # first with the same requests started: that takes out the knapsack
+            started = frozenset(c.request_idx for c in self.incumbent)
+            every = frozenset(range(len(self.problem.requests)))
+            tried.insert(0, replace(sub, forced=started, excluded=every - started))
+            del tried[1 + self.thorough :]
+        for narrowed in tried:
+            if self._met(sub, bounded):
+                return
+            found = best_among_columns(
+                self.master,
+                narrowed,
+                self.incumbent,
+                kept,
+                seconds=seconds,
+                work=work,
+                seed=self.seed + attempt,
+            )
+            if found is not None:
+                self._offer(sub, found)
 
     def _level_deadline(self, sub: Subproblem, share: float) -> float:
         """Return when a phase of a level ends, given the share of the level's time it may use."""

@@ -1,0 +1,53 @@
+"""The naive model of the benchmark: its candidates, and its optimum on tiny machines."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from brute_force import brute_force
+from random_instances import random_snapshot
+from scripts_of_the_project import script
+from topoplace.machine import Torus
+from topoplace.placement.exact.listing import all_candidates
+from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.result import Interference
+from topoplace.snapshot import Snapshot, prepare
+
+MODES = list(Interference)
+
+
+def tiny(seed: int) -> tuple[Snapshot, PlacementProblem]:
+    snapshot = random_snapshot(random.Random(f"naive-{seed}"), 24)
+    queue = [request.model_copy(update={"shapes": None}) for request in snapshot.queue]
+    snapshot = snapshot.model_copy(update={"queue": queue})
+    return snapshot, PlacementProblem(prepare(snapshot), MODES[seed % 3])
+
+
+def contains(torus: Torus, outer: Candidate, inner: Candidate) -> bool:
+    routers = set(outer.prism.routers(torus).tolist())
+    return set(inner.prism.routers(torus).tolist()) < routers
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_candidates_are_all_or_those_that_contain_no_other(seed: int) -> None:
+    naive = script("naive_cpsat")
+    _, problem = tiny(seed)
+    every = all_candidates(problem)
+    assert sorted(naive.candidates_of(problem, minimal=False)) == sorted(every)
+    found = set(naive.candidates_of(problem, minimal=True))
+    for candidate in every:
+        rivals = [c for c in every if c.request_idx == candidate.request_idx]
+        superfluous = any(contains(problem.torus, candidate, rival) for rival in rivals)
+        assert (candidate in found) == (not superfluous)
+
+
+@pytest.mark.parametrize("minimal", [True, False])
+@pytest.mark.parametrize("seed", range(12))
+def test_optimum_is_the_first_level_s(seed: int, minimal: bool) -> None:
+    naive = script("naive_cpsat")
+    snapshot, problem = tiny(seed)
+    run = naive.solve_naively(problem, minimal=minimal, time_limit=60, workers=1)
+    assert run.finished
+    assert run.objective == run.bound == brute_force(snapshot, problem.interference)[0]
