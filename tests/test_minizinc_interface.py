@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -100,6 +101,39 @@ def test_time_limit_keeps_the_best_placement_found() -> None:
     cut_short = backend.minizinc(problem, Options(time_limit=0.001))
     assert cut_short.time_limit_hit
     assert not cut_short.started
+
+
+FAKE = """#!/bin/sh
+case "$*" in
+  --solvers-json) echo '[{"id": "org.gecode.gecode", "version": "6"}]' ;;
+  --version) echo 'MiniZinc to FlatZinc converter, version 2.6.4, build 1' ;;
+  *) echo '{"type": "error", "what": "error", "message": "%s"}' ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "time_is_up"),
+    [
+        ("Error in communication with solver: Invalid argument", True),
+        ("Error in communication with solver: Bad file descriptor", False),
+    ],
+)
+def test_minizinc_stumbling_over_the_end_of_its_time_is_no_error(
+    said: str, time_is_up: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "minizinc"
+    program.write_text(FAKE % said)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    problem = problem_of(snapshot_of([2], [{"nodes": 1}]))
+    if time_is_up:
+        assert backend.minizinc(problem, Options(time_limit=3.0)).time_limit_hit
+    else:
+        with pytest.raises(TopoplaceError, match="Bad file descriptor"):
+            backend.minizinc(problem, Options(time_limit=3.0))
+    with pytest.raises(TopoplaceError, match="communication with solver"):
+        backend.minizinc(problem, Options())
 
 
 # ---- The checker model -----------------------------------------------------------------------

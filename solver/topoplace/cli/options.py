@@ -20,7 +20,10 @@ Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout; talk goes to stderr.")
 ]
 TimeLimit = Annotated[
-    float | None, typer.Option(metavar="S", help="Seconds per solve; without it, until proven.")
+    float | None,
+    typer.Option(
+        metavar="S", help="Seconds per solve; the method exact takes at most 120 without it."
+    ),
 ]
 InterferenceRule = Annotated[
     str,

@@ -20,6 +20,9 @@ from topoplace.errors import MissingToolError, TopoplaceError
 GECODE = "org.gecode.gecode"
 _GRACE_SECONDS = 10.0
 
+_OUT_OF_TIME = "Error in communication with solver: Invalid argument"
+"""What MiniZinc 2.6 says if time ends just before it waits: it waits for a negative time then."""
+
 Message = dict[str, Any]
 """One message of MiniZinc's JSON stream; its kind is under ``type``."""
 
@@ -116,6 +119,8 @@ def run_minizinc(
     messages = [_message(line) for line in stdout.splitlines() if line.strip()]
     for message in messages:
         if message["type"] == "error":
+            if time_limit is not None and message.get("message") == _OUT_OF_TIME:
+                continue
             raise TopoplaceError(f"minizinc: {message.get('what')}: {message.get('message')}")
     if time_limit is None and not any(m["type"] == "status" for m in messages):
         detail = " ".join(stderr.split())[-200:]

@@ -41,10 +41,11 @@ def register(name: str, summary: str, *, uses_prisms: bool = True) -> Callable[[
 
 
 def methods() -> dict[str, Method]:
-    """Return the registered placement methods by name, in order of registration."""
+    """Return the registered placement methods by name: exact, the default, and then the others."""
     import topoplace.placement.registered  # noqa: F401, PLC0415 - registers; heavy, so only here
 
-    return dict(_METHODS)
+    # exact imports heuristics to start from, so they are registered before it
+    return dict(sorted(_METHODS.items(), key=lambda item: item[0] != "exact"))
 
 
 def place(state: SnapshotState, method: str = "exact", options: Options | None = None) -> Result:
