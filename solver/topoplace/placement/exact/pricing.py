@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from topoplace.machine import Torus
 from topoplace.placement.exact import _kernels
 from topoplace.placement.exact.lines import LineView
+from topoplace.placement.heuristics.footprints import ReachArray, footprints_of
+from topoplace.placement.heuristics.room import reach_of
 from topoplace.placement.heuristics.shape_parts import shape_parts
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.snapshot import Geometry
@@ -89,8 +91,8 @@ class _Group:
     tolerant_idx: int | None
     uses_links: bool
     view: LineView
-    reach: NDArray[np.int16]
-    least: NDArray[np.int16]
+    reach: ReachArray
+    least: ReachArray
     live: NDArray[np.int8]
     count_sat: IntArray
     sizes: IntArray
@@ -123,7 +125,7 @@ class ScanPricer:
                     None if geometry is None else (idx, geometry),
                 )
                 keys.setdefault(key, []).append(idx)
-        reaches: dict[object, tuple[NDArray[np.int16], NDArray[np.int8]]] = {}
+        reaches: dict[object, tuple[ReachArray, NDArray[np.int8]]] = {}
         for key, members in keys.items():
             class_idx, _, uses_links, tolerant, alternative = key
             geometry = None if alternative is None else alternative[1]
@@ -136,21 +138,22 @@ class ScanPricer:
         uses_links: bool,
         tolerant: int | None,
         geometry: Geometry | None,
-        reaches: dict[object, tuple[NDArray[np.int16], NDArray[np.int8]]],
+        reaches: dict[object, tuple[ReachArray, NDArray[np.int8]]],
     ) -> _Group:
         problem, torus = self.problem, self.problem.torus
         request = problem.requests[members[0]]
-        view = self._full_view
-        if geometry is not None:
-            view = LineView(torus, (geometry.extents[:-1],))
-        key = (request.region, request.communication, view.footprints)
+        key = (request.region, request.communication)
         if key not in reaches:
             reaches[key] = self._reach(
-                view, problem.allowed_routers(request), problem.closed_links(request.communication)
+                problem.allowed_routers(request), problem.closed_links(request.communication)
             )
+        view = self._full_view
         reach, live = reaches[key]
-        least = np.zeros((0, 0, 0), dtype=np.int16)
+        least = np.zeros((0, 0, 0), dtype=reach.dtype)
         if geometry is not None:
+            view = LineView(torus, (geometry.extents[:-1],))
+            only = [footprints_of(torus).index(geometry.extents[:-1])]
+            reach, live = reach[only], live[only]
             reach, least = self._geometry_depths(view, reach, geometry, class_idx)
         usable = problem.state.usable_per_router[class_idx]
         sizes = np.unique([problem.requests[i].nodes for i in members])
@@ -171,40 +174,22 @@ class ScanPricer:
         )
 
     def _reach(
-        self, view: LineView, allowed: NDArray[np.bool_], closed: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int16], NDArray[np.int8]]:
-        torus = self.problem.torus
-        num_footprints, num_lines = len(view.footprints), len(view.bases)
-        reach = np.zeros((num_footprints, num_lines, view.depth), dtype=np.int16)
-        live = np.zeros((num_footprints, num_lines), dtype=np.int8)
-        per_dim = closed.reshape(torus.num_dims, -1) & torus.link_mask.reshape(torus.num_dims, -1)
-        sats = [view.prefix_sums(layer) for layer in per_dim.astype(np.int64)]
-        _kernels.reach_table(
-            0,
-            num_footprints,
-            view.prefix_sums((~allowed).astype(np.int64)),
-            _stack(sats[:-1], view),
-            sats[-1],
-            bool(closed.any()),
-            view.bases,
-            view.allowed,
-            view.box,
-            view.link,
-            view.signs,
-            torus.wrap[-1],
-            view.smaller,
-            reach,
-            live,
-        )
-        return reach, live
+        self, allowed: NDArray[np.bool_], closed: NDArray[np.bool_]
+    ) -> tuple[ReachArray, NDArray[np.int8]]:
+        """Return how deep free prisms go, and which lines of a footprint have any."""
+        found = reach_of(footprints_of(self.problem.torus), ~allowed, closed)
+        found.table[found.deepest == 0] = 0  # undefined there
+        view = self._full_view
+        reach = found.table.reshape(len(view.footprints), len(view.bases), view.depth)
+        return reach, (reach.max(axis=2) > 0).astype(np.int8)
 
     def _geometry_depths(
-        self, view: LineView, reach: NDArray[np.int16], geometry: Geometry, class_idx: int
-    ) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
+        self, view: LineView, reach: ReachArray, geometry: Geometry, class_idx: int
+    ) -> tuple[ReachArray, ReachArray]:
         """Narrow the depths to those a geometry admits: (largest, smallest) per origin."""
         torus = self.problem.torus
         depths = geometry.depths
-        deepest = np.minimum(reach, depths[-1]).astype(np.int16)
+        deepest = np.minimum(reach, depths[-1]).astype(reach.dtype)
         least = np.full_like(deepest, depths[0])
         if geometry.max_depth is not None:
             need = _depth_of_whole_routers(
@@ -212,7 +197,7 @@ class ScanPricer:
             )
             for d, extent in enumerate(geometry.extents[:-1]):
                 need = np.maximum.reduce([np.roll(need, -k, axis=d) for k in range(extent)])
-            least = np.maximum(least, need.reshape(1, -1, view.depth)).astype(np.int16)
+            least = np.maximum(least, need.reshape(1, -1, view.depth)).astype(reach.dtype)
         return deepest, least
 
     handles_limits = False
