@@ -95,6 +95,7 @@ class Master:
         self._index: dict[Candidate, int] = {}
         self._active = np.zeros(rows.num_rows, dtype=bool)
         self._active[: rows.num_routers] = True
+        self._passed = np.zeros(rows.num_rows, dtype=bool)
         self._share = np.full(rows.num_rows, 1e-3)
         usable = rows.problem.state.usable_per_router.sum(axis=0)
         self._share[: rows.num_routers] += usable
@@ -109,7 +110,9 @@ class Master:
             if candidate not in self._index:
                 self._index[candidate] = len(self.columns)
                 values = self.rows.problem.values(candidate)
-                self.columns.append(Column(candidate, values, self.rows.of(candidate)))
+                rows = self.rows.of(candidate)
+                self.columns.append(Column(candidate, values, rows))
+                self._passed[self.rows.passing(candidate, rows)] = True
         return len(self.columns) - before
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
@@ -132,7 +135,7 @@ class Master:
     def packing(self, *, all_rows: bool = False) -> Packing:
         """Return merged, undominated packing rows by columns.
 
-        With `all_rows` every link row counts, as integer programs need.
+        With `all_rows` every link row counts that some column can break, as integer programs need.
         """
         lengths = [len(c.rows) for c in self.columns]
         if not lengths:
@@ -140,9 +143,8 @@ class Master:
             return Packing(sp.csr_matrix((0, 0)), nothing, nothing)
         flat = np.concatenate([c.rows for c in self.columns])
         of = np.repeat(np.arange(len(lengths)), lengths)
-        if not all_rows:
-            wanted = self._active[flat]
-            flat, of = flat[wanted], of[wanted]
+        wanted = (self._active | self._passed if all_rows else self._active)[flat]
+        flat, of = flat[wanted], of[wanted]
         keys = np.random.default_rng(len(lengths)).integers(1, 1 << 62, len(lengths), np.int64)
         hashes = np.zeros(self.rows.num_rows, dtype=np.int64)
         np.add.at(hashes, flat, keys[of])  # wraps around: any injective-enough mix will do

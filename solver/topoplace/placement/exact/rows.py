@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.machine import uses_whole_ring
 from topoplace.placement.exact.pricing import Prices
 from topoplace.placement.problem import Candidate, PlacementProblem
 
@@ -41,6 +42,28 @@ class PackingRows:
             if not tolerant or family == candidate.request_idx:
                 parts.append(links + self.num_routers + k * torus.num_links)
         return np.concatenate(parts)
+
+    def passing(self, candidate: Candidate, occupied: IntArray) -> IntArray:
+        """Return those of a candidate's link rows whose link does not lie inside its prism.
+
+        Two jobs with disjoint routers share a link only if it lies outside the prism of one of
+        them, so these are the only link rows an integer program needs.
+        """
+        torus = self.problem.torus
+        if all(
+            e == n or not uses_whole_ring(torus, d, e)
+            for d, (e, n) in enumerate(zip(candidate.prism.extents, torus.shape, strict=True))
+        ):
+            return np.zeros(0, dtype=np.int64)
+        inside = np.zeros(self.num_routers, dtype=bool)
+        inside[occupied[: candidate.prism.volume]] = True
+        link_rows = occupied[candidate.prism.volume :]
+        dim, owner = np.divmod((link_rows - self.num_routers) % torus.num_links, self.num_routers)
+        shape, strides = np.array(torus.shape)[dim], np.array(torus.strides)[dim]
+        at = owner // strides % shape
+        neighbour = owner + ((at + 1) % shape - at) * strides
+        outside: IntArray = link_rows[~(inside[owner] & inside[neighbour])]
+        return outside
 
     def prices(self, row_prices: IntArray) -> Prices:
         """Return integer row prices as prices of routers and links."""
