@@ -119,7 +119,10 @@ def run_minizinc(
     messages = [_message(line) for line in stdout.splitlines() if line.strip()]
     for message in messages:
         if message["type"] == "error":
-            if time_limit is not None and message.get("message") == _OUT_OF_TIME:
+            out_of_time = (
+                message.get("what") == "time out" or message.get("message") == _OUT_OF_TIME
+            )
+            if time_limit is not None and out_of_time:
                 continue
             raise TopoplaceError(f"minizinc: {message.get('what')}: {message.get('message')}")
     if time_limit is None and not any(m["type"] == "status" for m in messages):

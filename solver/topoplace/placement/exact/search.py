@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -207,32 +206,25 @@ class ExactSearch:
         sub = root.sub
         deadline = self._level_deadline(sub, 0.95)
         work = _FIRST_WORK if self.thorough or not sub.level else _FIRST_WORK / 2
-        burst = 2.0
-        annealers: list[Annealer] = []
+        limit = self.deadline - self.start
+        annealer: Annealer | None = None
         for attempt in range(1000):
             left = deadline - time.perf_counter()
             if self._closed(root) or (left <= 0 and (attempt or sub.level)):
                 return
-            seconds = 20.0 if root.bounded.converged else burst
+            seconds = 20.0 if root.bounded.converged else 0.05 * limit
             self._among_columns(root, min(seconds, max(0.05, left)), work, attempt)
             if self._closed(root) or sub.level or root.bounded.converged:
                 return
-            if not annealers:
-                annealers = [Annealer(self.problem, 1000 * self.seed + k) for k in range(2)]
-            self._anneal(root, annealers, min(deadline, time.perf_counter() + 3 * burst))
-            self._search_neighbourhoods(root, min(deadline, time.perf_counter() + burst))
-            until = min(deadline, time.perf_counter() + burst / 2)
-            root.bounded = self._generate(sub, root.bounded, until)
-            burst = min(20.0, 1.7 * burst)
-
-    def _anneal(self, root: Node, annealers: list[Annealer], deadline: float) -> None:
-        heat = 0.006 * max(1, self._objective(0))
-        with ThreadPoolExecutor(len(annealers)) as pool:
-            runs = [pool.submit(a.run, self.incumbent, deadline, heat) for a in annealers]
-        for run in runs:
-            found, seen = run.result()
+            annealer = annealer or Annealer(self.problem, self.seed)
+            heat = self._objective(0) * (0.001, 0.008, 0.003)[attempt % 3]
+            until = min(deadline, time.perf_counter() + 0.15 * limit)
+            found, seen = annealer.run(self.incumbent, until, heat)
             self.master.add(seen)
-            self._offer(root.sub, found)
+            self._offer(sub, found)
+            self._search_neighbourhoods(root, min(deadline, time.perf_counter() + 0.1 * limit))
+            until = min(deadline, time.perf_counter() + 0.03 * limit)
+            root.bounded = self._generate(sub, root.bounded, until)
 
     def _search_neighbourhoods(self, root: Node, deadline: float) -> None:
         """Free a few jobs near each other and solve the problem that leaves, again and again."""
