@@ -56,6 +56,7 @@ class ExactSearch:
         self._rng = random.Random(options.seed)
         self.thorough = options.time_limit is not None
         self.incumbent: list[Candidate] = _heuristic_start(problem)
+        self._first_start = self.incumbent
         self.rows = PackingRows(problem)
         pricer: Pricer
         if num_prisms(problem) <= MAX_PRISMS:
@@ -217,14 +218,23 @@ class ExactSearch:
             if self._closed(root) or sub.level or root.bounded.converged:
                 return
             annealer = annealer or Annealer(self.problem, self.seed)
-            heat = self._objective(0) * (0.001, 0.008, 0.003)[attempt % 3]
-            until = min(deadline, time.perf_counter() + 0.15 * limit)
-            found, seen = annealer.run(self.incumbent, until, heat)
-            self.master.add(seen)
-            self._offer(sub, found)
+            self._anneal(root, annealer, deadline, min(20.0, 0.15 * limit))
             self._search_neighbourhoods(root, min(deadline, time.perf_counter() + 0.1 * limit))
             until = min(deadline, time.perf_counter() + 0.03 * limit)
             root.bounded = self._generate(sub, root.bounded, until)
+
+    def _anneal(self, root: Node, annealer: Annealer, deadline: float, burst: float) -> None:
+        """Anneal from the incumbent, then afresh: runs differ more than long ones gain."""
+        for start, heat in (
+            (self.incumbent, 0.001),
+            (self._first_start, 0.001),
+            (self._first_start, 0.008),
+            (self._first_start, 0.002),
+        ):
+            until = min(deadline, time.perf_counter() + burst)
+            found, seen = annealer.run(start, until, heat * self._objective(0))
+            self.master.add(seen)
+            self._offer(root.sub, found)
 
     def _search_neighbourhoods(self, root: Node, deadline: float) -> None:
         """Free a few jobs near each other and solve the problem that leaves, again and again."""

@@ -15,6 +15,8 @@ import numpy as np
 from topoplace.placement.exact.relaxation import DualPoint, DualValue, Relaxation, Subproblem
 from topoplace.placement.exact.rows import PackingRows
 
+_PATIENCE = 40  # steps without a better bound
+
 
 @dataclass
 class VolumeRun:
@@ -75,9 +77,9 @@ def volume_descent(
             point, value, since = trial, trial_value, 0
         else:
             since += 1
-            if since >= 4:
-                factor, since = factor * 0.66, 0
-                if factor < 1e-3:
+            if since % 4 == 0:
+                factor *= 0.66
+                if factor < 1e-3 or since >= _PATIENCE:
                     break
     return VolumeRun(DualPoint(point), value, steps)
 
