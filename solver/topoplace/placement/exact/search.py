@@ -217,9 +217,9 @@ class ExactSearch:
             self._among_columns(root, min(seconds, max(0.05, left)), work, attempt)
             if self._closed(root) or sub.level or root.bounded.converged:
                 return
+            self._search_neighbourhoods(root, min(deadline, time.perf_counter() + 0.2 * limit))
             annealer = annealer or Annealer(self.problem, self.seed)
-            self._anneal(root, annealer, deadline, min(20.0, 0.15 * limit))
-            self._search_neighbourhoods(root, min(deadline, time.perf_counter() + 0.1 * limit))
+            self._anneal(root, annealer, deadline, min(20.0, 0.08 * limit))
             until = min(deadline, time.perf_counter() + 0.03 * limit)
             root.bounded = self._generate(sub, root.bounded, until)
 
