@@ -22,7 +22,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _GLOP = "use_preprocessing: false"
-"""Primal simplex from the slack basis: twice as fast here as the dual one, or as presolve."""
+"""Primal simplex from the slack basis: twice as fast here as the dual one."""
 
 
 @dataclass
