@@ -1,0 +1,141 @@
+"""What a mapping costs: hops, hop-bytes and link loads (Bhatele 2009, section 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from topoplace.machine import Torus
+from topoplace.mapping.graph import IntArray
+from topoplace.mapping.problem import MappingProblem
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The figures of one mapping.
+
+    Attributes
+    ----------
+    hop_bytes
+        Sum over messages of bytes x hops.
+    hops
+        Sum over messages of hops.
+    off_router_messages, off_router_bytes
+        Messages, and their bytes, between different routers.
+    max_hops
+        Largest hop count of a message.
+    histogram
+        Messages by hop count, from 0 to `max_hops`.
+    max_link_load
+        Largest bytes over one link in one direction, divided by its bandwidth: an estimate of
+        the time of the exchange.
+    """
+
+    hop_bytes: int
+    hops: int
+    off_router_messages: int
+    off_router_bytes: int
+    max_hops: int
+    histogram: tuple[int, ...]
+    max_link_load: Fraction
+
+
+def message_hops(torus: Torus, sources: IntArray, targets: IntArray) -> IntArray:
+    """Return the hop distance of router pairs, elementwise."""
+    total = np.zeros(np.broadcast(sources, targets).shape, dtype=np.int64)
+    for n, stride, wraps in zip(torus.shape, torus.strides, torus.wrap, strict=True):
+        step = np.abs(sources // stride % n - targets // stride % n)
+        total += np.minimum(step, n - step) if wraps else step
+    return total
+
+
+def hop_bytes(problem: MappingProblem, nodes: IntArray) -> int:
+    """Return the hop-bytes of a mapping, given the node of every task."""
+    routers = problem.routers_of(nodes)
+    graph = problem.graph
+    hops = message_hops(problem.torus, routers[graph.sources], routers[graph.targets])
+    return int(hops @ graph.bytes)
+
+
+def evaluate(problem: MappingProblem, nodes: IntArray) -> Evaluation:
+    """Return all figures of a mapping, given the node of every task."""
+    routers = problem.routers_of(nodes)
+    graph = problem.graph
+    hops = message_hops(problem.torus, routers[graph.sources], routers[graph.targets])
+    apart = hops > 0
+    loads = link_loads(problem.torus, routers[graph.sources], routers[graph.targets], graph.bytes)
+    heaviest = (
+        Fraction(int(loads[:, d].max(initial=0)), bandwidth)
+        for d, bandwidth in enumerate(problem.torus.bandwidth)
+    )
+    return Evaluation(
+        hop_bytes=int(hops @ graph.bytes),
+        hops=int(hops.sum()),
+        off_router_messages=int(apart.sum()),
+        off_router_bytes=int(graph.bytes[apart].sum()),
+        max_hops=int(hops.max(initial=0)),
+        histogram=tuple(np.bincount(hops, minlength=1).tolist()),
+        max_link_load=max(heaviest),
+    )
+
+
+def link_loads(torus: Torus, sources: IntArray, targets: IntArray, sizes: IntArray) -> IntArray:
+    """Return the bytes over every link under dimension-ordered routing.
+
+    Parameters
+    ----------
+    torus
+        The machine.
+    sources, targets
+        Routers at the ends of every message.
+    sizes
+        Bytes of every message.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(2, num_dims, num_routers)``: bytes in the positive (0) and the negative (1)
+        direction over the d-link of every router. Ties at half a ring go the positive way
+        (`machine.routing.route`).
+    """
+    loads = np.zeros((2, torus.num_dims, torus.num_routers), dtype=np.int64)
+    at = sources.copy()
+    for d, (n, stride, wraps) in enumerate(
+        zip(torus.shape, torus.strides, torus.wrap, strict=True)
+    ):
+        here, goal = at // stride % n, targets // stride % n
+        base = at - here * stride
+        if wraps:
+            forward = (goal - here) % n
+            positive = 2 * forward <= n
+            length = np.where(positive, forward, n - forward)
+        else:
+            positive = goal >= here
+            length = np.abs(goal - here)
+        start = np.where(positive, here, goal)  # the lowest link of the arc, going up the ring
+        for way in (0, 1):
+            chosen = (positive if way == 0 else ~positive) & (length > 0)
+            loads[way, d] = _arc_sums(
+                torus, d, base[chosen], start[chosen], length[chosen], sizes[chosen]
+            )
+        at = base + goal * stride
+    return loads
+
+
+def _arc_sums(
+    torus: Torus, dim: int, base: IntArray, start: IntArray, length: IntArray, sizes: IntArray
+) -> IntArray:
+    """Add sizes over arcs of rows: links start .. start + length - 1 (round the ring)."""
+    n, stride = torus.shape[dim], torus.strides[dim]
+    marks = np.zeros(torus.num_routers, dtype=np.int64)
+    end = start + length
+    np.add.at(marks, base + start * stride, sizes)
+    inside = end < n
+    np.subtract.at(marks, (base + end * stride)[inside], sizes[inside])
+    around = end > n
+    np.add.at(marks, base[around], sizes[around])
+    np.subtract.at(marks, (base + (end - n) * stride)[around], sizes[around])
+    rows = marks.reshape(-1, n, stride)
+    return rows.cumsum(axis=1).ravel()

@@ -1,0 +1,145 @@
+"""From what a method found to a result: figures, bound and status."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from dataclasses import dataclass
+
+from topoplace import __version__
+from topoplace.mapping.evaluate import Evaluation, evaluate
+from topoplace.mapping.graph import IntArray
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result import Proof, Status
+from topoplace.result.mapping import (
+    ClassOptimum,
+    Fraction,
+    LayoutModel,
+    MappingCertificate,
+    MappingFigures,
+    MappingLevel,
+    MappingLimits,
+    MappingResult,
+    MappingSolution,
+)
+
+
+@dataclass(frozen=True)
+class MapOptions:
+    """What a user may set for a mapping.
+
+    Attributes
+    ----------
+    time_limit
+        Seconds.
+    seed
+        Of whatever a method draws at random.
+    cell
+        Tasks of a cell of `grid-order`, per virtual dimension.
+    column_major
+        Whether `grid-order` varies the first dimension fastest (``-C``).
+    max_depth
+        Largest extent of a pencil window along the pencils.
+    start
+        The mapping (node of every task) that a local search starts from.
+    """
+
+    time_limit: float | None = None
+    seed: int = 0
+    cell: tuple[int, ...] | None = None
+    column_major: bool = False
+    max_depth: int | None = None
+    start: IntArray | None = None
+
+
+@dataclass(frozen=True)
+class MapOutcome:
+    """What a method found: the node of every task, and what it knows of it.
+
+    `nodes` is None if the method found no mapping; `hit` tells whether the time limit ended it.
+    """
+
+    nodes: IntArray | None
+    layout: LayoutModel | None = None
+    optimum: ClassOptimum | None = None
+    hit: bool = False
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound on the hop-bytes of any mapping, with its evidence."""
+
+    value: int
+    certificate: MappingCertificate
+
+
+def result_of(
+    problem: MappingProblem,
+    outcome: MapOutcome,
+    bound: Bound | None,
+    method: str,
+    options: MapOptions,
+    seconds: float,
+) -> MappingResult:
+    """Return the result document; every figure is recomputed from the mapping itself."""
+    objective, solution = None, None
+    if outcome.nodes is not None:
+        figures = evaluate(problem, outcome.nodes)
+        objective = figures.hop_bytes
+        solution = MappingSolution(
+            nodes=outcome.nodes.tolist(),
+            figures=_figures(figures),
+            layout=outcome.layout,
+            optimum=outcome.optimum,
+        )
+    value = bound.value if bound else None
+    gap = None
+    if objective is not None and value is not None:
+        gap = abs(objective - value) / max(1, abs(objective))
+    status = Status.UNKNOWN
+    if objective is not None:
+        status = Status.OPTIMAL if objective == value else Status.FEASIBLE
+    proof = Proof.CERTIFICATE if bound else Proof.NONE
+    level = MappingLevel(
+        status=status,
+        objective=objective,
+        bound=value,
+        gap=gap,
+        proof=proof,
+        certificate=bound.certificate if bound else None,
+    )
+    return MappingResult(
+        schema_version="topoplace.result/1",
+        problem="mapping",
+        method=method,
+        status=status,
+        objective=objective,
+        bound=value,
+        gap=gap,
+        proof=proof,
+        seconds=seconds,
+        limits=MappingLimits(time_limit=options.time_limit, hit=outcome.hit),
+        seed=options.seed,
+        versions={
+            "topoplace": __version__,
+            "python": platform.python_version(),
+            **{name: importlib.metadata.version(name) for name in ("numpy", "ortools")},
+        },
+        levels=[level],
+        solution=solution,
+        instance=problem.instance,
+    )
+
+
+def _figures(found: Evaluation) -> MappingFigures:
+    return MappingFigures(
+        hop_bytes=found.hop_bytes,
+        hops=found.hops,
+        off_router_messages=found.off_router_messages,
+        off_router_bytes=found.off_router_bytes,
+        max_hops=found.max_hops,
+        histogram=list(found.histogram),
+        max_link_load=Fraction(
+            numerator=found.max_link_load.numerator, denominator=found.max_link_load.denominator
+        ),
+    )

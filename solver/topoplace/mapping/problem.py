@@ -1,0 +1,120 @@
+"""The mapping problem as solvers see it: a graph, and routers with room for tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.errors import InputError
+from topoplace.machine import Torus, parse_node_set
+from topoplace.mapping.graph import IntArray, TaskGraph
+from topoplace.mapping.grids import VirtualGrid, grid_of
+from topoplace.snapshot.application import GraphApplication, GridApplication, MappingInstance
+from topoplace.snapshot.state import torus_of
+
+MAX_HOP_BYTES = 1 << 62
+"""Objectives must stay exact in 64-bit integers."""
+
+
+@dataclass(frozen=True)
+class MappingProblem:
+    """A mapping instance, checked and turned into arrays.
+
+    Attributes
+    ----------
+    torus
+        The machine.
+    nodes
+        Nodes that tasks may go to, ascending.
+    tasks_per_node
+        Most tasks on one node.
+    graph
+        The messages.
+    grid
+        The virtual grid they come from, if they do.
+    """
+
+    instance: MappingInstance
+    torus: Torus
+    nodes: IntArray
+    tasks_per_node: int
+    graph: TaskGraph
+    grid: VirtualGrid | None
+
+    @property
+    def num_tasks(self) -> int:
+        """Number of tasks."""
+        return self.graph.num_tasks
+
+    @cached_property
+    def capacity(self) -> IntArray:
+        """Most tasks on every router, shape ``(num_routers,)``."""
+        routers = self.nodes // self.torus.nodes_per_router
+        return self.tasks_per_node * np.bincount(routers, minlength=self.torus.num_routers)
+
+    @cached_property
+    def whole_routers(self) -> NDArray[np.bool_]:
+        """Routers all of whose nodes may be used, shape ``(num_routers,)``."""
+        whole: NDArray[np.bool_] = (
+            self.capacity == self.tasks_per_node * self.torus.nodes_per_router
+        )
+        return whole
+
+    def routers_of(self, nodes: IntArray) -> IntArray:
+        """Return the router of every node of an array."""
+        return nodes // self.torus.nodes_per_router
+
+
+def prepare_mapping(instance: MappingInstance) -> MappingProblem:
+    """Check a mapping instance and return its arrays.
+
+    Raises
+    ------
+    InputError
+        With the field at fault: lists of different length, nodes outside the machine, more tasks
+        than places, or bytes so large that hop-bytes would not be exact in 64 bits.
+    """
+    torus = torus_of(instance.machine)
+    nodes = np.asarray(parse_node_set(instance.nodes, torus.num_nodes, "nodes"), dtype=np.int64)
+    application = instance.application
+    grid = None
+    if isinstance(application, GridApplication):
+        grid = grid_of(application)
+        graph = grid.graph()
+    else:
+        graph = graph_of(application)
+    places = len(nodes) * instance.tasks_per_node
+    if graph.num_tasks > places:
+        raise InputError(
+            f"at most {places} tasks, the places on {len(nodes)} usable nodes",
+            field="num_tasks",
+            value=graph.num_tasks,
+        )
+    diameter = sum(n // 2 if w else n - 1 for n, w in zip(torus.shape, torus.wrap, strict=True))
+    if graph.total_bytes * max(1, diameter) >= MAX_HOP_BYTES:
+        raise InputError(
+            f"bytes x hops below {MAX_HOP_BYTES}, to be exact",
+            field="bytes",
+            value=graph.total_bytes,
+        )
+    return MappingProblem(instance, torus, nodes, instance.tasks_per_node, graph, grid)
+
+
+def graph_of(application: GraphApplication) -> TaskGraph:
+    """Return the messages of a graph application, those without bytes or to oneself left out."""
+    lists = (application.sources, application.targets, application.bytes)
+    sources, targets, sizes = (np.asarray(values, dtype=np.int64) for values in lists)
+    if not len(sources) == len(targets) == len(sizes):
+        raise InputError(
+            "as many targets and bytes as sources", field="application", value=len(targets)
+        )
+    for name, ends in (("sources", sources), ("targets", targets)):
+        if len(ends) and int(ends.max()) >= application.num_tasks:
+            raise InputError(
+                f"tasks below {application.num_tasks}", field=name, value=int(ends.max())
+            )
+    kept = (sizes > 0) & (sources != targets)
+    return TaskGraph(application.num_tasks, sources[kept], targets[kept], sizes[kept])

@@ -1,0 +1,175 @@
+"""The result of a mapping (``topoplace.result/1`` with ``"problem": "mapping"``)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from topoplace.result.schema import Proof, Status
+from topoplace.snapshot.application import MappingInstance
+from topoplace.snapshot.schema import Coordinate, Model, Name, Size
+
+Numbers = list[int]
+
+
+class Fraction(Model):
+    """An exact rational number."""
+
+    numerator: int
+    denominator: Annotated[int, Field(ge=1)]
+
+
+class BlockFamily(Model):
+    """One inequality of a blocks certificate (docs/proofs.md, "Blocks").
+
+    `extents` is the block in routers, per dimension of the machine; 0 in a dimension stands for
+    the family of single cuts. `slope` is the price of a task, `multiplier` the weight of the
+    inequality in the sum.
+    """
+
+    extents: Annotated[list[Annotated[int, Field(ge=0, le=1 << 21)]], Field(min_length=1)]
+    slope: Fraction
+    multiplier: Fraction
+
+
+class BlocksCertificate(Model):
+    """Bounds hop-bytes of any mapping of a virtual grid by what blocks of routers must emit."""
+
+    kind: Literal["blocks"] = "blocks"
+    families: list[BlockFamily]
+
+
+class TotalCertificate(Model):
+    """Every message between different tasks of a full machine crosses at least one link.
+
+    Holds where no router can take two tasks: the bound is the sum of all bytes.
+    """
+
+    kind: Literal["total"] = "total"
+
+
+MappingCertificate = Annotated[BlocksCertificate | TotalCertificate, Field(discriminator="kind")]
+
+
+class MappingLevel(Model):
+    """The one level of a mapping: hop-bytes, with a bound that holds for any mapping."""
+
+    name: Literal["hop-bytes"] = "hop-bytes"
+    sense: Literal["min"] = "min"
+    status: Annotated[Status, Field(strict=False)]
+    objective: int | None
+    bound: int | None
+    gap: float | None
+    proof: Annotated[Proof, Field(strict=False)]
+    certificate: MappingCertificate | None = None
+
+
+class LayoutModel(Model):
+    """A Topaware layout (Enos 2014 IV.A, IV.C, IV.E) and where it lies.
+
+    Lists have one entry per machine dimension unless said otherwise. See docs/proofs.md,
+    "Layouts", for the task -> cell rule.
+    """
+
+    axes: list[int] = Field(
+        description="virtual dimension on each machine dimension; -1 for the layers of a fold"
+    )
+    logical: list[Size] = Field(description="L: logical routers along each machine dimension")
+    partitions: list[Size] = Field(description="N: partitions per router; 1 for layers")
+    whole: int | None = Field(default=None, description="virtual dimension kept on each router")
+    folds: Numbers = Field(
+        default_factory=list, description="folds of the virtual dimension on each machine dimension"
+    )
+    layer_order: Numbers = Field(
+        default_factory=list, description="layer at which each supertile lies, row-major"
+    )
+    stagger: bool = False
+    pencil: Coordinate = Field(description="machine dimension of the pencils")
+    origin: list[Coordinate]
+    depth: Size = Field(description="extent of the window along the pencils")
+
+
+class FlowCertificate(Model):
+    """An integer flow in the threshold network of a pencil selection; parallel lists of arcs.
+
+    Vertices are numbered ``((pencil * levels + level) * (depth - 1)) + threshold - 1``; -1 is the
+    source, -2 the sink. Its value bounds every selection in the window (docs/proofs.md,
+    "Pencils").
+    """
+
+    tails: Numbers
+    heads: Numbers
+    flows: Numbers
+
+
+class ClassOptimum(Model):
+    """What is proven among the pencil placements of all admissible layouts in the region.
+
+    `bound` is the least hop-bytes of that class; `proof` is ``search`` because the checker
+    verifies the flow of the chosen window, not that every other window was ruled out.
+    """
+
+    scope: Literal["pencils"] = "pencils"
+    objective: int
+    bound: int
+    proof: Annotated[Proof, Field(strict=False)]
+    layouts: int = Field(description="layouts considered")
+    windows: int = Field(description="windows considered")
+    max_depth: list[Size] = Field(description="largest window extents searched, per dimension")
+    window_bound: int | None = Field(
+        default=None, description="least hop-bytes of any selection in the chosen window"
+    )
+    flow: FlowCertificate | None = None
+
+
+class MappingFigures(Model):
+    """What a mapping costs, recomputed by the checker.
+
+    `hops` counts links over messages, `histogram[h]` messages that take h hops (0: on the
+    router). Link loads are bytes over a link in one direction, divided by its bandwidth.
+    """
+
+    hop_bytes: int
+    hops: int
+    off_router_messages: int
+    off_router_bytes: int
+    max_hops: int
+    histogram: Numbers
+    max_link_load: Fraction
+
+
+class MappingSolution(Model):
+    """The node of every task, and what that costs."""
+
+    nodes: list[Annotated[int, Field(ge=0)]]
+    figures: MappingFigures
+    layout: LayoutModel | None = None
+    optimum: ClassOptimum | None = None
+
+
+class MappingLimits(Model):
+    """What bounded the solve."""
+
+    time_limit: float | None = None
+    hit: bool = Field(default=False, description="whether the time limit ended the solve")
+
+
+class MappingResult(Model):
+    """One mapping of one application. Top figures are those of its only level."""
+
+    schema_version: Annotated[Literal["topoplace.result/1"], Field(alias="schema")]
+    problem: Literal["mapping"]
+    method: Name
+    status: Annotated[Status, Field(strict=False)]
+    objective: int | None
+    bound: int | None
+    gap: float | None
+    proof: Annotated[Proof, Field(strict=False)]
+    seconds: float
+    limits: MappingLimits
+    seed: int | None
+    versions: dict[str, str]
+    levels: list[MappingLevel]
+    solution: MappingSolution | None
+    instance: MappingInstance
