@@ -117,6 +117,8 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
     model = snapshot.machine
     if isinstance(model, str):
         raise RefusedError(f"the instance only names its machine, {model}")
+    if isinstance(model, TreeModel):
+        raise RefusedError("the machine of a placement is a torus or mesh, not a tree")
     torus = Torus(
         tuple(model.shape),
         tuple(model.wrap or ()),

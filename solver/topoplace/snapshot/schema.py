@@ -9,14 +9,16 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 SNAPSHOT_SCHEMA = "topoplace.snapshot/1"
 MAX_PRIORITY = 1_000_000
 MAX_WEIGHT = 1_000
 
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s,;]+$")]
-NodeSet = Annotated[str, Field(max_length=4_000_000, pattern=r"^[0-9,\- ]*$")]
+NodeSet = Annotated[str, Field(max_length=4_000_000, pattern=r"^[A-Za-z0-9_.,\[\]\- ]*$")]
+"""Node numbers as ranges (torus), or node names as a Slurm host list (tree)."""
+
 Size = Annotated[int, Field(ge=1, le=1 << 21)]
 Coordinate = Annotated[int, Field(ge=0, le=1 << 21)]
 
@@ -28,11 +30,33 @@ class Model(BaseModel):
 
 
 class Communication(StrEnum):
-    """How a job shares links: `strict` never, `tolerant` with tolerant jobs, `none` uses none."""
+    """How a job shares links: `strict` never, `tolerant` with tolerant jobs, `none` uses none.
+
+    On a tree a job with `none` is compute-intensive, any other communication-intensive.
+    """
 
     STRICT = "strict"
     TOLERANT = "tolerant"
     NONE = "none"
+
+
+class Pattern(StrEnum):
+    """Communication pattern of a collective or a halo exchange (Mishra 2020, section 3.3)."""
+
+    RECURSIVE_DOUBLING = "rd"
+    VECTOR_DOUBLING = "rhvd"
+    BINOMIAL = "binomial"
+    RING = "ring"
+    STENCIL_2D = "stencil2d"
+    STENCIL_3D = "stencil3d"
+
+
+class PatternUse(Model):
+    """A pattern of a job: its share of the job's run time in percent, and its message size."""
+
+    pattern: Annotated[Pattern, Field(strict=False)]
+    share: Annotated[int, Field(ge=1, le=100)] = 100
+    message_bytes: Annotated[int, Field(ge=1, le=1 << 40)] = 1
 
 
 CommunicationField = Annotated[Communication, Field(strict=False)]
@@ -59,6 +83,27 @@ class TorusModel(Model):
     source: str | None = Field(default=None, description="where the figures come from")
 
 
+class SwitchModel(Model):
+    """A switch: a leaf lists its nodes, any other one its child switches, as host lists."""
+
+    name: Name
+    nodes: NodeSet | None = None
+    switches: NodeSet | None = None
+
+
+class TreeModel(Model):
+    """A switch tree, or a fat tree whose upper switches share children (Slurm topology.conf).
+
+    A switch has either nodes or switches. The order of the leaves, and of the nodes on each, is
+    the order in which ties are broken.
+    """
+
+    kind: Literal["tree"]
+    name: Name
+    switches: Annotated[list[SwitchModel], Field(min_length=1)]
+    source: str | None = Field(default=None, description="where the figures come from")
+
+
 class PrismModel(Model):
     """A prism: origin and extents in routers."""
 
@@ -77,6 +122,9 @@ class RunningJob(Model):
     nodes: NodeSet
     prism: PrismModel | None = None
     communication: CommunicationField = Communication.STRICT
+    patterns: list[PatternUse] = Field(
+        default_factory=list, description="tree machines: how the job communicates"
+    )
     application: str | None = None
 
 
@@ -95,6 +143,10 @@ class Request(Model):
     region: Name | None = None
     communication: CommunicationField = Communication.STRICT
     application: str | None = None
+    patterns: list[PatternUse] = Field(
+        default_factory=list,
+        description="tree machines: what it minimises the cost of; shares add up to 100 at most",
+    )
     walltime: Annotated[int, Field(ge=0, le=1 << 40)] | None = Field(
         default=None, description="requested seconds"
     )
@@ -123,12 +175,25 @@ class ShapeWeights(Model):
     wrap: Weight = 100
 
 
+def _machine_kind(value: object) -> str:
+    """Tell which form of machine a value has, so that errors speak of that form alone."""
+    if isinstance(value, str):
+        return "name"
+    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
+    return "tree" if kind == "tree" else "torus"
+
+
 class Snapshot(Model):
     """A machine at one moment: node states, running jobs, the queue, and the site's weights."""
 
     schema_version: Annotated[Literal["topoplace.snapshot/1"], Field(alias="schema")]
     name: Name
-    machine: TorusModel | Name = Field(description="a machine, or the name of a shipped one")
+    machine: Annotated[
+        Annotated[TorusModel, Tag("torus")]
+        | Annotated[TreeModel, Tag("tree")]
+        | Annotated[Name, Tag("name")],
+        Discriminator(_machine_kind),
+    ] = Field(description="a machine, or the name of a shipped one")
     down: NodeSet = Field(default="", description="nodes that are down or draining")
     running: list[RunningJob] = Field(default_factory=list)
     regions: dict[Name, list[PrismModel]] = Field(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, parse_node_set
 from topoplace.snapshot.geometry import Geometry, parse_geometry
-from topoplace.snapshot.schema import Communication, PrismModel, Request, Snapshot, TorusModel
+from topoplace.snapshot.schema import Communication, PrismModel, Request, Snapshot, TorusModel, TreeModel
 
 BoolArray = NDArray[np.bool_]
 
@@ -111,6 +111,8 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
     model = snapshot.machine
     if isinstance(model, str):
         raise InputError("a machine already resolved", field="machine", value=model)
+    if isinstance(model, TreeModel):
+        raise InputError("a torus or mesh machine", field="machine.kind", value=model.kind)
     torus = torus_of(model)
     classes, node_class = _node_classes(model, torus)
     up = np.ones(torus.num_nodes, dtype=bool)

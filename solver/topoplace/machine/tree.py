@@ -1,0 +1,162 @@
+"""Switch trees and fat trees: leaves, common switches, distances (Mishra 2020, section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.errors import InputError
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A switch, its level (leaves are 1), and the leaves below it (numbers, ascending)."""
+
+    name: str
+    level: int
+    leaves: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SwitchTree:
+    """Compute nodes on leaf switches under a hierarchy of switches.
+
+    Nodes are numbered leaf by leaf, in the order of the description.
+
+    Attributes
+    ----------
+    node_names
+        Names of the nodes.
+    leaf_of_node
+        Leaf of every node, ascending, shape ``(num_nodes,)``.
+    switches
+        All switches, leaves first in leaf order, then by level and the order of the description.
+        A switch's level is one more than the highest of its children.
+    common_level
+        Level of the lowest switch above two leaves; 1 on the diagonal, 0 where there is none.
+        Shape ``(num_leaves, num_leaves)``.
+    """
+
+    node_names: tuple[str, ...]
+    leaf_of_node: IntArray
+    switches: tuple[Switch, ...]
+    common_level: IntArray
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.node_names)
+
+    @property
+    def num_leaves(self) -> int:
+        """Number of leaf switches."""
+        return len(self.common_level)
+
+    @property
+    def nodes_per_leaf(self) -> IntArray:
+        """Nodes on every leaf, shape ``(num_leaves,)``."""
+        return np.bincount(self.leaf_of_node, minlength=self.num_leaves)
+
+    def distance(self, a: int, b: int) -> int:
+        """Return d(a, b) of two nodes: twice the level of their lowest common switch (eq. 4).
+
+        Raises
+        ------
+        InputError
+            If no switch is above both.
+        """
+        level = int(self.common_level[self.leaf_of_node[a], self.leaf_of_node[b]])
+        if level == 0:
+            raise InputError(
+                "nodes below a common switch",
+                field="nodes",
+                value=f"{self.node_names[a]}, {self.node_names[b]}",
+            )
+        return 2 * level
+
+
+def build_tree(
+    leaves: Sequence[tuple[str, Sequence[str]]], uppers: Sequence[tuple[str, Sequence[str]]]
+) -> SwitchTree:
+    """Return the tree of leaf switches (name, nodes) and upper switches (name, children).
+
+    Raises
+    ------
+    InputError
+        For an empty leaf, a node on two leaves, a switch named twice or unknown, or a cycle.
+    """
+    numbers: dict[str, int] = {}
+    node_names: list[str] = []
+    leaf_of_node: list[int] = []
+    seen: set[str] = set()
+    for name, nodes in leaves:
+        if name in numbers:
+            raise InputError("each switch once", field="switch", value=name)
+        if not nodes:
+            raise InputError("at least one node", field=f"switch {name}", value="")
+        for node in nodes:
+            if node in seen:
+                raise InputError("each node on one leaf", field=f"switch {name}", value=node)
+            seen.add(node)
+        leaf_of_node += [len(numbers)] * len(nodes)
+        node_names += nodes
+        numbers[name] = len(numbers)
+    if not numbers:
+        raise InputError("at least one leaf switch", field="switches", value="")
+    below = {name: Switch(name, 1, (idx,)) for name, idx in numbers.items()}
+    children = dict(uppers)
+    if len(children) < len(uppers) or children.keys() & below.keys():
+        names = [*below, *(name for name, _ in uppers)]
+        twice = next(name for idx, name in enumerate(names) if name in names[:idx])
+        raise InputError("each switch once", field="switch", value=twice)
+    for name, _ in uppers:
+        _resolve(name, children, below)
+    ordered = sorted(
+        (below[name] for name, _ in uppers), key=lambda switch: switch.level
+    )  # stable: keeps the description's order within a level
+    common = np.zeros((len(numbers), len(numbers)), dtype=np.int64)
+    for switch in reversed(ordered):
+        common[np.ix_(switch.leaves, switch.leaves)] = switch.level
+    np.fill_diagonal(common, 1)
+    return SwitchTree(
+        tuple(node_names),
+        np.asarray(leaf_of_node, dtype=np.int64),
+        (*(below[name] for name in numbers), *ordered),
+        common,
+    )
+
+
+def _resolve(name: str, children: dict[str, Sequence[str]], below: dict[str, Switch]) -> None:
+    """Fill in the level and the leaves of a switch and of all below it (no recursion: any depth)."""
+    path = [name]
+    on_path = {name}
+    while path:
+        top = path[-1]
+        waiting = None
+        for child in children[top] if top not in below else ():
+            if child in below:
+                continue
+            if child not in children:
+                raise InputError("a switch that is described", field=f"switch {top}", value=child)
+            if child in on_path:
+                raise InputError("no cycle of switches", field=f"switch {top}", value=child)
+            waiting = child
+            break
+        if waiting is not None:
+            path.append(waiting)
+            on_path.add(waiting)
+            continue
+        path.pop()
+        on_path.discard(top)
+        if top in below:
+            continue
+        if not children[top]:
+            raise InputError("at least one child switch", field=f"switch {top}", value="")
+        parts = [below[child] for child in children[top]]
+        leaves = sorted({leaf for part in parts for leaf in part.leaves})
+        below[top] = Switch(top, 1 + max(part.level for part in parts), tuple(leaves))

@@ -1,0 +1,61 @@
+"""The result of an allocation on a tree (``topoplace.result/1``, ``"problem": "allocation"``)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from topoplace.result.mapping import Fraction, MappingLimits
+from topoplace.result.schema import Proof, Status
+from topoplace.snapshot.schema import Model, Name, Snapshot
+
+
+class TreeLevel(Model):
+    """A level of the objective: ``nodes`` started (max, an integer), then ``cost`` (min).
+
+    `bound` of the cost holds among the allocations that start as many priority-weighted nodes.
+    """
+
+    name: Literal["nodes", "cost"]
+    sense: Literal["max", "min"]
+    status: Annotated[Status, Field(strict=False)]
+    objective: Fraction | None
+    bound: Fraction | None
+    gap: float | None
+    proof: Annotated[Proof, Field(strict=False)]
+
+
+class Allocation(Model):
+    """A request that starts: the node of every rank in rank order, and its cost by eq. (6)."""
+
+    request: Name
+    nodes: list[str]
+    cost: Fraction
+
+
+class TreeSolution(Model):
+    """Which requests start and where; total cost in the state in which all of them run."""
+
+    allocations: list[Allocation]
+    cost: Fraction
+
+
+class TreeResult(Model):
+    """One solve of one snapshot of a tree machine. Top figures are those of the first level."""
+
+    schema_version: Annotated[Literal["topoplace.result/1"], Field(alias="schema")]
+    problem: Literal["allocation"]
+    method: Name
+    status: Annotated[Status, Field(strict=False)]
+    objective: int | None
+    bound: int | None
+    gap: float | None
+    proof: Annotated[Proof, Field(strict=False)]
+    seconds: float
+    limits: MappingLimits
+    seed: int | None
+    versions: dict[str, str]
+    levels: list[TreeLevel]
+    solution: TreeSolution | None
+    instance: Snapshot
