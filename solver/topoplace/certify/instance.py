@@ -12,7 +12,14 @@ from topoplace.certify.report import RefusedError
 from topoplace.machine import Prism, Torus, parse_node_set, prism_links, scattered_links
 from topoplace.result import Interference
 from topoplace.snapshot.geometry import Geometry, parse_geometry
-from topoplace.snapshot.schema import Communication, PrismModel, RunningJob, Snapshot, TorusModel
+from topoplace.snapshot.schema import (
+    Communication,
+    PrismModel,
+    RunningJob,
+    Snapshot,
+    TorusModel,
+    TreeModel,
+)
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

@@ -122,8 +122,8 @@ class RunningJob(Model):
     nodes: NodeSet
     prism: PrismModel | None = None
     communication: CommunicationField = Communication.STRICT
-    patterns: list[PatternUse] = Field(
-        default_factory=list, description="tree machines: how the job communicates"
+    patterns: list[PatternUse] | None = Field(
+        default=None, description="tree machines: how the job communicates"
     )
     application: str | None = None
 
@@ -143,8 +143,8 @@ class Request(Model):
     region: Name | None = None
     communication: CommunicationField = Communication.STRICT
     application: str | None = None
-    patterns: list[PatternUse] = Field(
-        default_factory=list,
+    patterns: list[PatternUse] | None = Field(
+        default=None,
         description="tree machines: what it minimises the cost of; shares add up to 100 at most",
     )
     walltime: Annotated[int, Field(ge=0, le=1 << 40)] | None = Field(
