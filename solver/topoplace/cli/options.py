@@ -49,17 +49,27 @@ def solve_options(time_limit: float | None, interference: str, seed: int) -> Opt
     from topoplace.placement.problem import Options  # noqa: PLC0415 - heavy
     from topoplace.result import Interference  # noqa: PLC0415 - heavy
 
-    if time_limit is not None and not (math.isfinite(time_limit) and time_limit >= 0):
-        raise InputError(
-            "a finite number of seconds, 0 or more", field="--time-limit", value=time_limit
-        )
+    require_time_limit(time_limit)
     if interference not in list(Interference):
         raise InputError(
             f"one of {', '.join(Interference)}", field="--interference", value=interference
         )
+    require_seed(seed)
+    return Options(time_limit, Interference(interference), seed)
+
+
+def require_time_limit(time_limit: float | None) -> None:
+    """Raise `InputError` unless a time limit is absent or a number of seconds."""
+    if time_limit is not None and not (math.isfinite(time_limit) and time_limit >= 0):
+        raise InputError(
+            "a finite number of seconds, 0 or more", field="--time-limit", value=time_limit
+        )
+
+
+def require_seed(seed: int) -> None:
+    """Raise `InputError` unless a seed is in range."""
     if not 0 <= seed <= MAX_SEED:
         raise InputError(f"a seed from 0 to {MAX_SEED}", field="--seed", value=seed)
-    return Options(time_limit, Interference(interference), seed)
 
 
 def require_writable(path: Path | None, option: str) -> None:

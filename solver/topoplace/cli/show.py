@@ -17,12 +17,22 @@ def show(
     png: Annotated[Path, typer.Option(metavar="F", help="The PNG file to write.")],
     as_json: Json = False,
 ) -> None:
-    """Draw the machine of RESULT and the jobs on it."""
-    from topoplace.report.torus import write_picture  # noqa: PLC0415 - heavy
-    from topoplace.study.subject import load_result  # noqa: PLC0415 - heavy
+    """Draw the machine of RESULT and the jobs on it, or a plane of a mapping."""
+    from topoplace.study.subject import (  # noqa: PLC0415 - heavy
+        load_mapping_result,
+        load_result,
+        problem_of,
+    )
 
     require_writable(png, "--png")
-    write_picture(*load_result(result), png)
+    if problem_of(result) == "mapping":
+        from topoplace.report.mapping_picture import write_mapping_picture  # noqa: PLC0415 - heavy
+
+        write_mapping_picture(load_mapping_result(result), png)
+    else:
+        from topoplace.report.torus import write_picture  # noqa: PLC0415 - heavy
+
+        write_picture(*load_result(result), png)
     say(f"picture: {png}", as_json=as_json)
     if as_json:
         print_json({"schema": "topoplace.show/1", "png": str(png)})

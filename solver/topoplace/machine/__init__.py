@@ -1,6 +1,7 @@
 """What is there: routers, links, routes and prisms. Knows nothing of jobs."""
 
 from topoplace.machine.links import prism_links, scattered_links
+from topoplace.machine.matrix import MatrixMachine
 from topoplace.machine.nodeset import format_node_set, parse_node_set
 from topoplace.machine.prism import (
     Prism,
@@ -13,6 +14,7 @@ from topoplace.machine.routing import route
 from topoplace.machine.torus import Torus
 
 __all__ = [
+    "MatrixMachine",
     "Prism",
     "Torus",
     "all_origins",

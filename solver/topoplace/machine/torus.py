@@ -152,6 +152,19 @@ class Torus:
             total += min(step, n - step) if wraps else step
         return total
 
+    @property
+    def diameter(self) -> int:
+        """Largest hop distance of two routers."""
+        return sum(n // 2 if w else n - 1 for n, w in zip(self.shape, self.wrap, strict=True))
+
+    def hops(self, sources: IntArray, targets: IntArray) -> IntArray:
+        """Return the hop distances of router pairs, elementwise."""
+        total = np.zeros(np.broadcast(sources, targets).shape, dtype=np.int64)
+        for n, stride, wraps in zip(self.shape, self.strides, self.wrap, strict=True):
+            step = np.abs(sources // stride % n - targets // stride % n)
+            total += np.minimum(step, n - step) if wraps else step
+        return total
+
     def distances_from(self, router: int) -> IntArray:
         """Return the hop distance from one router to every router, shape ``(num_routers,)``."""
         step = np.abs(self.coordinates - np.asarray(self.coords(router)))

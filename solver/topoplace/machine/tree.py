@@ -132,7 +132,7 @@ def build_tree(
 
 
 def _resolve(name: str, children: dict[str, Sequence[str]], below: dict[str, Switch]) -> None:
-    """Fill in the level and the leaves of a switch and of all below it (no recursion: any depth)."""
+    """Fill in the level and the leaves of a switch and of all below it, without recursion."""
     path = [name]
     on_path = {name}
     while path:

@@ -30,7 +30,7 @@ class Evaluation:
         Messages by hop count, from 0 to `max_hops`.
     max_link_load
         Largest bytes over one link in one direction, divided by its bandwidth: an estimate of
-        the time of the exchange.
+        the time of the exchange. None on a machine without links.
     """
 
     hop_bytes: int
@@ -39,23 +39,19 @@ class Evaluation:
     off_router_bytes: int
     max_hops: int
     histogram: tuple[int, ...]
-    max_link_load: Fraction
+    max_link_load: Fraction | None
 
 
 def message_hops(torus: Torus, sources: IntArray, targets: IntArray) -> IntArray:
     """Return the hop distance of router pairs, elementwise."""
-    total = np.zeros(np.broadcast(sources, targets).shape, dtype=np.int64)
-    for n, stride, wraps in zip(torus.shape, torus.strides, torus.wrap, strict=True):
-        step = np.abs(sources // stride % n - targets // stride % n)
-        total += np.minimum(step, n - step) if wraps else step
-    return total
+    return torus.hops(sources, targets)
 
 
 def hop_bytes(problem: MappingProblem, nodes: IntArray) -> int:
     """Return the hop-bytes of a mapping, given the node of every task."""
     routers = problem.routers_of(nodes)
     graph = problem.graph
-    hops = message_hops(problem.torus, routers[graph.sources], routers[graph.targets])
+    hops = problem.machine.hops(routers[graph.sources], routers[graph.targets])
     return int(hops @ graph.bytes)
 
 
@@ -63,13 +59,16 @@ def evaluate(problem: MappingProblem, nodes: IntArray) -> Evaluation:
     """Return all figures of a mapping, given the node of every task."""
     routers = problem.routers_of(nodes)
     graph = problem.graph
-    hops = message_hops(problem.torus, routers[graph.sources], routers[graph.targets])
+    hops = problem.machine.hops(routers[graph.sources], routers[graph.targets])
     apart = hops > 0
-    loads = link_loads(problem.torus, routers[graph.sources], routers[graph.targets], graph.bytes)
-    heaviest = (
-        Fraction(int(loads[:, d].max(initial=0)), bandwidth)
-        for d, bandwidth in enumerate(problem.torus.bandwidth)
-    )
+    heaviest = None
+    if isinstance(problem.machine, Torus):
+        torus = problem.machine
+        loads = link_loads(torus, routers[graph.sources], routers[graph.targets], graph.bytes)
+        heaviest = max(
+            Fraction(int(loads[:, d].max(initial=0)), bandwidth)
+            for d, bandwidth in enumerate(torus.bandwidth)
+        )
     return Evaluation(
         hop_bytes=int(hops @ graph.bytes),
         hops=int(hops.sum()),
@@ -77,7 +76,7 @@ def evaluate(problem: MappingProblem, nodes: IntArray) -> Evaluation:
         off_router_bytes=int(graph.bytes[apart].sum()),
         max_hops=int(hops.max(initial=0)),
         histogram=tuple(np.bincount(hops, minlength=1).tolist()),
-        max_link_load=max(heaviest),
+        max_link_load=heaviest,
     )
 
 

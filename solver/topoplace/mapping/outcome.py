@@ -132,6 +132,7 @@ def result_of(
 
 
 def _figures(found: Evaluation) -> MappingFigures:
+    load = found.max_link_load
     return MappingFigures(
         hop_bytes=found.hop_bytes,
         hops=found.hops,
@@ -139,7 +140,7 @@ def _figures(found: Evaluation) -> MappingFigures:
         off_router_bytes=found.off_router_bytes,
         max_hops=found.max_hops,
         histogram=list(found.histogram),
-        max_link_load=Fraction(
-            numerator=found.max_link_load.numerator, denominator=found.max_link_load.denominator
-        ),
+        max_link_load=None
+        if load is None
+        else Fraction(numerator=load.numerator, denominator=load.denominator),
     )

@@ -9,10 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.errors import InputError
-from topoplace.machine import Torus, parse_node_set
+from topoplace.machine import MatrixMachine, Torus, parse_node_set
 from topoplace.mapping.graph import IntArray, TaskGraph
 from topoplace.mapping.grids import VirtualGrid, grid_of
-from topoplace.snapshot.application import GraphApplication, GridApplication, MappingInstance
+from topoplace.snapshot.application import (
+    GraphApplication,
+    GridApplication,
+    MappingInstance,
+    MatrixModel,
+)
+from topoplace.snapshot.schema import TorusModel
 from topoplace.snapshot.state import torus_of
 
 MAX_HOP_BYTES = 1 << 62
@@ -25,8 +31,8 @@ class MappingProblem:
 
     Attributes
     ----------
-    torus
-        The machine.
+    machine
+        The machine: a torus or mesh, or a matrix of distances.
     nodes
         Nodes that tasks may go to, ascending.
     tasks_per_node
@@ -38,11 +44,18 @@ class MappingProblem:
     """
 
     instance: MappingInstance
-    torus: Torus
+    machine: Torus | MatrixMachine
     nodes: IntArray
     tasks_per_node: int
     graph: TaskGraph
     grid: VirtualGrid | None
+
+    @property
+    def torus(self) -> Torus:
+        """The torus or mesh; `InputError` if the machine is none."""
+        if not isinstance(self.machine, Torus):
+            raise InputError("a torus or mesh machine", field="machine", value=self.machine.text)
+        return self.machine
 
     @property
     def num_tasks(self) -> int:
@@ -52,20 +65,20 @@ class MappingProblem:
     @cached_property
     def capacity(self) -> IntArray:
         """Most tasks on every router, shape ``(num_routers,)``."""
-        routers = self.nodes // self.torus.nodes_per_router
-        return self.tasks_per_node * np.bincount(routers, minlength=self.torus.num_routers)
+        routers = self.nodes // self.machine.nodes_per_router
+        return self.tasks_per_node * np.bincount(routers, minlength=self.machine.num_routers)
 
     @cached_property
     def whole_routers(self) -> NDArray[np.bool_]:
         """Routers all of whose nodes may be used, shape ``(num_routers,)``."""
         whole: NDArray[np.bool_] = (
-            self.capacity == self.tasks_per_node * self.torus.nodes_per_router
+            self.capacity == self.tasks_per_node * self.machine.nodes_per_router
         )
         return whole
 
     def routers_of(self, nodes: IntArray) -> IntArray:
         """Return the router of every node of an array."""
-        return nodes // self.torus.nodes_per_router
+        return nodes // self.machine.nodes_per_router
 
 
 def prepare_mapping(instance: MappingInstance) -> MappingProblem:
@@ -77,8 +90,8 @@ def prepare_mapping(instance: MappingInstance) -> MappingProblem:
         With the field at fault: lists of different length, nodes outside the machine, more tasks
         than places, or bytes so large that hop-bytes would not be exact in 64 bits.
     """
-    torus = torus_of(instance.machine)
-    nodes = np.asarray(parse_node_set(instance.nodes, torus.num_nodes, "nodes"), dtype=np.int64)
+    machine = machine_of(instance.machine)
+    nodes = np.asarray(parse_node_set(instance.nodes, machine.num_nodes, "nodes"), dtype=np.int64)
     application = instance.application
     grid = None
     if isinstance(application, GridApplication):
@@ -93,14 +106,25 @@ def prepare_mapping(instance: MappingInstance) -> MappingProblem:
             field="num_tasks",
             value=graph.num_tasks,
         )
-    diameter = sum(n // 2 if w else n - 1 for n, w in zip(torus.shape, torus.wrap, strict=True))
-    if graph.total_bytes * max(1, diameter) >= MAX_HOP_BYTES:
+    if graph.total_bytes * max(1, machine.diameter) >= MAX_HOP_BYTES:
         raise InputError(
             f"bytes x hops below {MAX_HOP_BYTES}, to be exact",
             field="bytes",
             value=graph.total_bytes,
         )
-    return MappingProblem(instance, torus, nodes, instance.tasks_per_node, graph, grid)
+    return MappingProblem(instance, machine, nodes, instance.tasks_per_node, graph, grid)
+
+
+def machine_of(model: TorusModel | MatrixModel) -> Torus | MatrixMachine:
+    """Return the machine a model describes."""
+    if isinstance(model, TorusModel):
+        return torus_of(model)
+    widths = {len(row) for row in model.distances}
+    if widths != {len(model.distances)}:
+        raise InputError(
+            "a square matrix", field="machine.distances", value=f"rows of {sorted(widths)}"
+        )
+    return MatrixMachine(np.array(model.distances, dtype=np.int64))
 
 
 def graph_of(application: GraphApplication) -> TaskGraph:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from topoplace.errors import InputError
+from topoplace.mapping.graph import IntArray
 from topoplace.mapping.outcome import MapOptions, MapOutcome, result_of
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import MappingResult
@@ -69,3 +70,15 @@ def map_tasks(
     outcome = known[method].mapper(problem, options)
     bound = best_bound(problem)
     return result_of(problem, outcome, bound, method, options, time.perf_counter() - start)
+
+
+def evaluate_mapping(
+    problem: MappingProblem, nodes: IntArray, options: MapOptions | None = None
+) -> MappingResult:
+    """Return the figures of a mapping made elsewhere, and the bound of any mapping."""
+    from topoplace.bounds.mapping import best_bound  # noqa: PLC0415 - heavy
+
+    start = time.perf_counter()
+    bound = best_bound(problem)
+    seconds = time.perf_counter() - start
+    return result_of(problem, MapOutcome(nodes), bound, "given", options or MapOptions(), seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from topoplace.errors import ExitCode
 from topoplace.report.table import gap_text, plain_table
 from topoplace.result import Result, Status
+from topoplace.result.mapping import MappingResult
 
 _MOST_EXPLAINED = 8
 
@@ -37,7 +38,7 @@ def summary(result: Result) -> str:
     return "\n".join(lines + _starts(result) + _explanations(result))
 
 
-def exit_code_of(result: Result) -> ExitCode:
+def exit_code_of(result: Result | MappingResult) -> ExitCode:
     """Return the exit code that tells a script how a solve ended."""
     if result.status is Status.INFEASIBLE:
         return ExitCode.INFEASIBLE

@@ -136,7 +136,7 @@ class MappingFigures(Model):
     off_router_bytes: int
     max_hops: int
     histogram: Numbers
-    max_link_load: Fraction
+    max_link_load: Fraction | None = Field(description="null on a machine without links")
 
 
 class MappingSolution(Model):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from topoplace.snapshot.schema import Model, Name, NodeSet, Size, TorusModel
 
@@ -50,12 +50,32 @@ class GraphApplication(Model):
     bytes: list[Bytes]
 
 
+class MatrixModel(Model):
+    """A machine of routers with one node each, given by the distances between them."""
+
+    kind: Literal["matrix"]
+    name: Name
+    distances: Annotated[
+        list[list[Annotated[int, Field(ge=0, le=1 << 20)]]], Field(min_length=1, max_length=1 << 12)
+    ]
+    source: str | None = Field(default=None, description="where the figures come from")
+
+
+def _machine_kind(value: object) -> str:
+    """Tell which form of machine a value has, so that errors speak of that form alone."""
+    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
+    return "matrix" if kind == "matrix" else "torus"
+
+
 class MappingInstance(Model):
     """An application and the nodes its tasks may go to, at most `tasks_per_node` on each."""
 
     schema_version: Annotated[Literal["topoplace.mapping/1"], Field(alias="schema")]
     name: Name
-    machine: TorusModel
+    machine: Annotated[
+        Annotated[TorusModel, Tag("torus")] | Annotated[MatrixModel, Tag("matrix")],
+        Discriminator(_machine_kind),
+    ]
     nodes: NodeSet = Field(description="nodes that tasks may go to")
     tasks_per_node: Annotated[int, Field(ge=1, le=1 << 20)]
     application: Annotated[GridApplication | GraphApplication, Field(discriminator="kind")]

@@ -1,0 +1,141 @@
+"""Where tasks may go: the nodes of a machine, of a snapshot, or of a job placed in a result."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from topoplace.errors import InputError
+from topoplace.machine import Prism, format_node_set, parse_node_set
+from topoplace.mapping.graph import IntArray
+from topoplace.result import RESULT_SCHEMA, Result
+from topoplace.snapshot.files import read_bytes, read_document
+from topoplace.snapshot.load import load_snapshot
+from topoplace.snapshot.machines import load_machine, resolve_machine
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TorusModel
+from topoplace.snapshot.state import SnapshotState, prepare, torus_of
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """A machine and the nodes on it that tasks may go to, ascending."""
+
+    machine: TorusModel
+    nodes: IntArray
+    source: str
+
+    @property
+    def node_set(self) -> str:
+        """The nodes as ranges."""
+        return format_node_set(self.nodes.tolist())
+
+    def within(self, prism: Prism) -> Allocation:
+        """Return the part of the allocation inside a prism of routers."""
+        torus = torus_of(self.machine)
+        prism.require_inside(torus, "--within")
+        inside = np.isin(self.nodes // torus.nodes_per_router, prism.routers(torus))
+        return Allocation(self.machine, self.nodes[inside], f"{self.source}, {prism.text}")
+
+
+def load_allocation(spec: str, job: str | None = None, node_class: str | None = None) -> Allocation:
+    """Return the nodes that a machine, a snapshot or a result offers.
+
+    Parameters
+    ----------
+    spec
+        A machine (file, shipped name or shorthand: all its nodes but the service nodes), a
+        snapshot file (its usable nodes, or those of a running job), or a placement result (the
+        nodes of a job it started).
+    job
+        The job inside whose nodes to map.
+    node_class
+        Class of the nodes of a machine or snapshot; its default class if not given.
+
+    Raises
+    ------
+    InputError
+        If there is no such thing, or no such job or class in it.
+    """
+    schema = _schema_of(spec)
+    if schema == RESULT_SCHEMA:
+        result = read_document(spec, Result, RESULT_SCHEMA)
+        return _of_result(spec, result, job)
+    if schema == SNAPSHOT_SCHEMA:
+        return _of_state(spec, load_snapshot(spec), job, node_class)
+    if job is not None:
+        raise InputError("a snapshot or a result that has jobs", field="--on", value=spec)
+    machine = load_machine(spec)
+    state = prepare(Snapshot(schema_version="topoplace.snapshot/1", name="all", machine=machine))
+    return _of_state(spec, state, None, node_class)
+
+
+def parse_prism(text: str, machine: TorusModel, field: str) -> Prism:
+    """Return the prism of a text such as ``12x8x12@0,4,0``; without origin it lies at 0.
+
+    Raises
+    ------
+    InputError
+        If the text is malformed or the prism does not lie on the machine.
+    """
+    match = re.fullmatch(r"(\d{1,7}(?:x\d{1,7})*)(?:@(\d{1,7}(?:,\d{1,7})*))?", text)
+    if match is None:
+        raise InputError("a prism such as 12x8x12@0,4,0", field=field, value=text)
+    extents = tuple(map(int, match[1].split("x")))
+    origin = tuple(map(int, match[2].split(","))) if match[2] else (0,) * len(extents)
+    prism = Prism(origin, extents)
+    prism.require_inside(torus_of(machine), field)
+    return prism
+
+
+def _schema_of(spec: str) -> str | None:
+    """Return the schema a file says it has; None for what is no such file."""
+    if not Path(spec).is_file():
+        return None
+    try:
+        raw = json.loads(read_bytes(spec))
+    except (ValueError, RecursionError):
+        return None
+    schema = raw.get("schema") if isinstance(raw, dict) else None
+    return schema if isinstance(schema, str) else None
+
+
+def _of_state(
+    spec: str, state: SnapshotState, job: str | None, node_class: str | None
+) -> Allocation:
+    machine = state.snapshot.machine
+    assert isinstance(machine, TorusModel)
+    if job is not None:
+        for running in state.running:
+            if running.id == job:
+                return Allocation(machine, np.sort(running.nodes), f"{Path(spec).name}, job {job}")
+        names = [running.id for running in state.running]
+        raise InputError(_one_of(names, "running job"), field="--job", value=job)
+    wanted = node_class or state.classes[0]
+    if wanted not in state.classes:
+        raise InputError(_one_of(list(state.classes), "class"), field="--class", value=wanted)
+    usable = state.usable & (state.node_class == state.classes.index(wanted))
+    return Allocation(machine, np.flatnonzero(usable), f"{Path(spec).name}, class {wanted}")
+
+
+def _of_result(spec: str, result: Result, job: str | None) -> Allocation:
+    placements = result.solution.placements if result.solution else []
+    names = [placement.request for placement in placements]
+    if job is None and len(placements) == 1:
+        job = names[0]
+    if job not in names:
+        raise InputError(_one_of(names, "started job"), field="--job", value=job)
+    machine = resolve_machine(result.instance).machine
+    if not isinstance(machine, TorusModel):
+        raise InputError("a torus or mesh machine", file=spec, field="machine.kind")
+    text = placements[names.index(job)].nodes
+    nodes = parse_node_set(text, torus_of(machine).num_nodes, f"nodes of {job}")
+    return Allocation(machine, nodes, f"{Path(spec).name}, job {job}")
+
+
+def _one_of(names: list[str], what: str) -> str:
+    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return f"one {what} of: {shown}" if names else f"a {what}, of which there are none"
