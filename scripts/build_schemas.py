@@ -8,13 +8,14 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from topoplace.result import Result
-from topoplace.snapshot import Snapshot, TorusModel
+from topoplace.snapshot import Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.files import write_text
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schema"
 MODELS: dict[str, type[BaseModel]] = {
     "snapshot": Snapshot,
     "machine": TorusModel,
+    "tree-machine": TreeModel,
     "result": Result,
 }
 

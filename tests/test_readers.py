@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from real_files import real_file
 from topoplace.errors import InputError
 from topoplace.snapshot import load_machine, load_snapshot
 from topoplace.snapshot.convert import ConvertOptions, convert
@@ -14,15 +15,7 @@ from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_
 from topoplace.snapshot.state import torus_of
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARED = ROOT.parent / "shared" / "data"
 TINY = ROOT / "instances" / "snapshots" / "tiny_features.json"
-
-
-def real_file(name: str) -> Path:
-    path = SHARED / name
-    if not path.exists():
-        pytest.skip(f"the real file {name} is not on this machine (looked in ../shared/data)")
-    return path
 
 
 def neighbour_table(*sizes: int) -> list[list[int]]:

@@ -13,18 +13,28 @@ from topoplace import __version__
 from topoplace.cli.check import check
 from topoplace.cli.compare import compare
 from topoplace.cli.convert import convert
+from topoplace.cli.layouts import layouts
+from topoplace.cli.map import map_command
 from topoplace.cli.place import place
 from topoplace.cli.show import show
 
 app = typer.Typer(
     name="topoplace",
-    help="Optimal, certified placement of jobs on torus and mesh machines.",
+    help="Optimal, certified placement and mapping on torus, mesh and tree machines.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for command in (place, check, compare, show, convert):
-    app.command()(command)
+for name, command in (
+    ("place", place),
+    ("layouts", layouts),
+    ("map", map_command),
+    ("check", check),
+    ("compare", compare),
+    ("show", show),
+    ("convert", convert),
+):
+    app.command(name)(command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -46,5 +56,5 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Optimal, certified placement of jobs on torus and mesh machines."""
+    """Optimal, certified placement and mapping on torus, mesh and tree machines."""
     # `entry` looks for --debug itself: it must know it also when the arguments do not parse.

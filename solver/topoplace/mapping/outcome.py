@@ -53,24 +53,37 @@ class MapOptions:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """A lower bound on the hop-bytes of any mapping; without certificate a search found it."""
+
+    value: int
+    certificate: MappingCertificate | None
+
+    @property
+    def proof(self) -> Proof:
+        """What supports the bound."""
+        return Proof.SEARCH if self.certificate is None else Proof.CERTIFICATE
+
+
+def stronger(first: Bound | None, second: Bound | None) -> Bound | None:
+    """Return the higher of two bounds; of equal ones that with a certificate, then the first."""
+    known = [bound for bound in (first, second) if bound is not None]
+    return max(known, key=lambda b: (b.value, b.certificate is not None), default=None)
+
+
+@dataclass(frozen=True)
 class MapOutcome:
     """What a method found: the node of every task, and what it knows of it.
 
-    `nodes` is None if the method found no mapping; `hit` tells whether the time limit ended it.
+    `nodes` is None if the method found no mapping; `hit` tells whether the time limit ended it;
+    `bound` is what the method itself proved.
     """
 
     nodes: IntArray | None
     layout: LayoutModel | None = None
     optimum: ClassOptimum | None = None
     hit: bool = False
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A lower bound on the hop-bytes of any mapping, with its evidence."""
-
-    value: int
-    certificate: MappingCertificate
+    bound: Bound | None = None
 
 
 def result_of(
@@ -99,7 +112,7 @@ def result_of(
     status = Status.UNKNOWN
     if objective is not None:
         status = Status.OPTIMAL if objective == value else Status.FEASIBLE
-    proof = Proof.CERTIFICATE if bound else Proof.NONE
+    proof = bound.proof if bound else Proof.NONE
     level = MappingLevel(
         status=status,
         objective=objective,

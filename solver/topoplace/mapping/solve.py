@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from topoplace.errors import InputError
 from topoplace.mapping.graph import IntArray
-from topoplace.mapping.outcome import MapOptions, MapOutcome, result_of
+from topoplace.mapping.outcome import MapOptions, MapOutcome, result_of, stronger
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import MappingResult
 
@@ -68,7 +68,7 @@ def map_tasks(
         raise InputError(f"a grid, or one of {', '.join(names)}", field="method", value=method)
     start = time.perf_counter()
     outcome = known[method].mapper(problem, options)
-    bound = best_bound(problem)
+    bound = stronger(best_bound(problem), outcome.bound)
     return result_of(problem, outcome, bound, method, options, time.perf_counter() - start)
 
 

@@ -6,8 +6,10 @@ import csv
 import dataclasses
 import io
 from collections.abc import Collection, Sequence
+from fractions import Fraction
 
 from topoplace.study.compare import ComparisonRow
+from topoplace.study.compare_tree import TreeComparisonRow
 
 
 def plain_table(
@@ -71,14 +73,54 @@ def comparison_table(rows: Sequence[ComparisonRow]) -> str:
     return text
 
 
-def comparison_csv(rows: Sequence[ComparisonRow]) -> str:
+def tree_comparison_table(rows: Sequence[TreeComparisonRow]) -> str:
+    """Return the table of a comparison on tree machines."""
+    shown = []
+    for idx, row in enumerate(rows):
+        first = idx == 0 or rows[idx - 1].snapshot != row.snapshot
+        started = "-" if row.jobs_started is None else f"{row.jobs_started}/{row.jobs_queued}"
+        shown.append(
+            [
+                row.snapshot if first else "",
+                row.method,
+                _number(row.nodes),
+                _decimal(row.cost),
+                _decimal(row.bound),
+                gap_text(row.gap),
+                f"{row.seconds:.2f}",
+                started,
+                row.status,
+                row.proof,
+            ]
+        )
+    header = [
+        "snapshot",
+        "method",
+        "nodes",
+        "cost",
+        "bound",
+        "gap",
+        "seconds",
+        "jobs",
+        "status",
+        "proof",
+    ]
+    return plain_table(header, shown, right=(2, 3, 4, 5, 6, 7))
+
+
+def comparison_csv(rows: Sequence[ComparisonRow] | Sequence[TreeComparisonRow]) -> str:
     """Return a comparison as CSV with a header line; absent values are empty."""
     stream = io.StringIO()
-    names = [field.name for field in dataclasses.fields(ComparisonRow)]
+    kind = TreeComparisonRow if rows and isinstance(rows[0], TreeComparisonRow) else ComparisonRow
+    names = [field.name for field in dataclasses.fields(kind)]
     writer = csv.DictWriter(stream, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(dataclasses.asdict(row) for row in rows)
     return stream.getvalue()
+
+
+def _decimal(value: Fraction | None) -> str:
+    return "-" if value is None else f"{float(value):,.4f}"
 
 
 def _number(value: int | None) -> str:

@@ -1,10 +1,18 @@
 """What is on a machine now: the snapshot file, its checks, and other tools' formats."""
 
 from topoplace.snapshot.geometry import Geometry
-from topoplace.snapshot.load import load_snapshot
-from topoplace.snapshot.machines import load_machine, machine_names
-from topoplace.snapshot.schema import Communication, Request, RunningJob, Snapshot, TorusModel
+from topoplace.snapshot.load import load_any, load_snapshot, prepare_any
+from topoplace.snapshot.machines import load_machine, load_torus, machine_names
+from topoplace.snapshot.schema import (
+    Communication,
+    Request,
+    RunningJob,
+    Snapshot,
+    TorusModel,
+    TreeModel,
+)
 from topoplace.snapshot.state import QueuedState, RunningState, SnapshotState, prepare
+from topoplace.snapshot.tree_state import TreeRequest, TreeState, prepare_tree, tree_of
 
 __all__ = [
     "Communication",
@@ -16,8 +24,16 @@ __all__ = [
     "Snapshot",
     "SnapshotState",
     "TorusModel",
+    "TreeModel",
+    "TreeRequest",
+    "TreeState",
+    "load_any",
     "load_machine",
     "load_snapshot",
+    "load_torus",
     "machine_names",
     "prepare",
+    "prepare_any",
+    "prepare_tree",
+    "tree_of",
 ]

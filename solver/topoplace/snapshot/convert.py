@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,118 +10,174 @@ from pydantic import BaseModel
 
 from topoplace.errors import InputError
 from topoplace.machine import format_node_set, parse_node_set
-from topoplace.snapshot.files import read_document, write_document
-from topoplace.snapshot.machines import load_machine, resolve_machine
+from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.snapshot.files import text_of_document, write_text
+from topoplace.snapshot.load import load_any
+from topoplace.snapshot.machines import load_machine, load_torus
 from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_of_swf
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TorusModel
-from topoplace.snapshot.state import prepare, torus_of
+from topoplace.snapshot.readers.lines import name_of
+from topoplace.snapshot.readers.slurm import (
+    NO_JOBS,
+    read_slurm_jobs,
+    read_slurm_nodes,
+    read_topology_conf,
+    snapshot_of_slurm,
+    topology_conf_of,
+)
+from topoplace.snapshot.schema import TorusModel, TreeModel
+from topoplace.snapshot.tree_state import TreeState, tree_of
+
+File = str | Path
 
 
 @dataclass(frozen=True)
 class ConvertOptions:
-    """What some conversions ask for besides the file (`swf`: all of it)."""
+    """What some conversions ask for besides the file.
+
+    `machine`, `procs_per_node`, `node_class` and `limit` are for ``swf``; the files of a
+    cluster's topology, node states and jobs for ``slurm``.
+    """
 
     machine: str | None = None
     procs_per_node: int = 1
     node_class: str | None = None
     limit: int | None = None
+    topology: File | None = None
+    nodes: File | None = None
+    jobs: File | None = None
 
 
 @dataclass(frozen=True)
 class Converted:
-    """A document, and what a person should know about how it was made."""
+    """A document or a text, and what a person should know about how it was made."""
 
-    document: BaseModel
+    document: BaseModel | str
     notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What is written to a file."""
+        return self.document if isinstance(self.document, str) else text_of_document(self.document)
 
 
 def convert(
-    source: str | Path,
+    source: File | None,
     from_format: str,
-    to_format: str,
-    output: str | Path,
+    to_format: str | None,
+    output: File,
     options: ConvertOptions | None = None,
 ) -> tuple[str, ...]:
-    """Read a file of one format and write it in another.
-
-    Known pairs: ``snapshot`` to ``snapshot`` (checked, its machine written out, node sets in
-    their shortest form), ``cray-neighbours`` to ``machine``, ``swf`` to ``snapshot`` (needs
-    `ConvertOptions.machine`).
-
-    Returns
-    -------
-    tuple of str
-        Notes, such as how many jobs were left out.
+    """Write what `converted` makes of a file, and return its notes.
 
     Raises
     ------
     InputError
         For an unknown pair of formats or a bad file; nothing is written then.
     """
-    pairs = _conversions()
-    if (from_format, to_format) not in pairs:
-        known = ", ".join(f"{a} to {b}" for a, b in pairs)
+    made = converted(source, from_format, to_format, options)
+    write_text(output, made.text)
+    return made.notes
+
+
+def converted(
+    source: File | None,
+    from_format: str,
+    to_format: str | None = None,
+    options: ConvertOptions | None = None,
+) -> Converted:
+    """Read a file of one format and turn it into another.
+
+    Known pairs: ``snapshot`` to ``snapshot`` (checked, its machine written out, node sets in
+    their shortest form), ``cray-neighbours`` to ``machine``, ``swf`` to ``snapshot`` (needs
+    `ConvertOptions.machine`), ``slurm`` to ``snapshot`` (a topology.conf, and the files of
+    `ConvertOptions`), ``slurm-topology`` to ``machine``, ``machine`` to ``slurm-topology``.
+
+    Parameters
+    ----------
+    source
+        The file; None to take `ConvertOptions.topology`.
+    from_format, to_format
+        The pair; `to_format` None for what `from_format` is turned into.
+    options
+        What else to read.
+
+    Raises
+    ------
+    InputError
+        For an unknown pair of formats or a bad file.
+    """
+    options = options or ConvertOptions()
+    conversion = _conversion(from_format, to_format)
+    given = [path for path in (source, options.topology) if path is not None]
+    if len(given) != 1:
         raise InputError(
-            f"a known conversion ({known})",
-            field="formats",
-            value=f"{from_format} to {to_format}",
+            "one file to read, FILE or --topology", field="FILE", value=", ".join(map(str, given))
         )
-    converted = pairs[from_format, to_format](source, options or ConvertOptions())
-    write_document(output, converted.document)
-    return converted.notes
+    return conversion(given[0], options)
 
 
-Conversion = Callable[[str | Path, ConvertOptions], Converted]
+Conversion = Callable[[File, ConvertOptions], Converted]
 
 
-def _conversions() -> dict[tuple[str, str], Conversion]:
-    return {
+def _conversion(from_format: str, to_format: str | None) -> Conversion:
+    known: dict[tuple[str, str], Conversion] = {
         ("snapshot", "snapshot"): _normalised_snapshot,
         ("cray-neighbours", "machine"): _machine_of_cray_table,
         ("swf", "snapshot"): _snapshot_of_log,
+        ("slurm", "snapshot"): _snapshot_of_cluster,
+        ("slurm-topology", "machine"): _machine_of_topology,
+        ("machine", "slurm-topology"): _topology_of_machine,
     }
+    for (one, other), conversion in known.items():
+        if one == from_format and to_format in {None, other}:
+            return conversion
+    raise InputError(
+        f"a known conversion ({', '.join(f'{a} to {b}' for a, b in known)})",
+        field="formats",
+        value=f"{from_format} to {to_format}" if to_format else from_format,
+    )
 
 
-def _normalised_snapshot(source: str | Path, options: ConvertOptions) -> Converted:
+def _normalised_snapshot(source: File, options: ConvertOptions) -> Converted:
     del options
-    snapshot = read_document(source, Snapshot, SNAPSHOT_SCHEMA)
-    try:
-        snapshot = resolve_machine(snapshot)
-        prepare(snapshot)
-    except InputError as error:
-        raise error.located(str(source)) from None
-    machine = snapshot.machine
-    assert isinstance(machine, TorusModel)
-    num_nodes = torus_of(machine).num_nodes
+    state = load_any(source)
+    snapshot, machine = state.snapshot, state.snapshot.machine
+    if isinstance(state, TreeState):
 
-    def tidy(nodes: str) -> str:
-        return format_node_set(parse_node_set(nodes, num_nodes).tolist())
+        def tidy(nodes: str) -> str:
+            return format_host_list(expand_host_list(nodes))
+    else:
+        num_nodes = state.torus.num_nodes
 
-    classes = {name: tidy(nodes) for name, nodes in machine.classes.items()}
-    tidied = machine.model_copy(update={"classes": classes, "service": tidy(machine.service)})
+        def tidy(nodes: str) -> str:
+            return format_node_set(parse_node_set(nodes, num_nodes).tolist())
+
+    if isinstance(machine, TorusModel):
+        classes = {name: tidy(nodes) for name, nodes in machine.classes.items()}
+        machine = machine.model_copy(update={"classes": classes, "service": tidy(machine.service)})
     running = [job.model_copy(update={"nodes": tidy(job.nodes)}) for job in snapshot.running]
     return Converted(
         snapshot.model_copy(
-            update={"machine": tidied, "down": tidy(snapshot.down), "running": running}
+            update={"machine": machine, "down": tidy(snapshot.down), "running": running}
         )
     )
 
 
-def _machine_of_cray_table(source: str | Path, options: ConvertOptions) -> Converted:
+def _machine_of_cray_table(source: File, options: ConvertOptions) -> Converted:
     del options
-    table = read_cray_neighbours(source, _name_of(source))
+    table = read_cray_neighbours(source, name_of(source))
     num = len(table.router_of_nid)
     return Converted(
         table.machine, (f"{num} nodes; all {6 * num} neighbours are those of the torus",)
     )
 
 
-def _snapshot_of_log(source: str | Path, options: ConvertOptions) -> Converted:
+def _snapshot_of_log(source: File, options: ConvertOptions) -> Converted:
     if options.machine is None:
         raise InputError("the machine the jobs are for", field="--on")
     log = read_swf(source, procs_per_node=options.procs_per_node, node_class=options.node_class)
     snapshot, too_large = snapshot_of_swf(
-        log, load_machine(options.machine), _name_of(source), options.limit
+        log, load_torus(options.machine), name_of(source), options.limit
     )
     left_out = {
         "larger than the machine": too_large,
@@ -134,6 +189,29 @@ def _snapshot_of_log(source: str | Path, options: ConvertOptions) -> Converted:
     return Converted(snapshot, tuple(notes))
 
 
-def _name_of(path: str | Path) -> str:
-    """Return a file's stem as a name a document accepts."""
-    return re.sub(r"[\s,;]+", "-", Path(path).stem)[:128] or "unnamed"
+def _snapshot_of_cluster(source: File, options: ConvertOptions) -> Converted:
+    machine = read_topology_conf(source)
+    uses = None if options.nodes is None else read_slurm_nodes(options.nodes)
+    jobs = NO_JOBS if options.jobs is None else read_slurm_jobs(options.jobs)
+    try:
+        return Converted(*snapshot_of_slurm(machine, uses, jobs, machine.name))
+    except InputError as error:
+        raise error.located(str(options.jobs)) from None
+
+
+def _machine_of_topology(source: File, options: ConvertOptions) -> Converted:
+    del options
+    machine = read_topology_conf(source)
+    tree = tree_of(machine)
+    upper = len(tree.switches) - tree.num_leaves
+    return Converted(
+        machine, (f"{tree.num_nodes} nodes on {tree.num_leaves} leaves below {upper} switches",)
+    )
+
+
+def _topology_of_machine(source: File, options: ConvertOptions) -> Converted:
+    del options
+    machine = load_machine(str(source))
+    if not isinstance(machine, TreeModel):
+        raise InputError("a tree machine", file=str(source), field="kind", value=machine.kind)
+    return Converted(topology_conf_of(machine))

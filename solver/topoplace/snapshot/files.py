@@ -60,9 +60,14 @@ def read_bytes(path: str | Path) -> bytes:
     return text
 
 
+def text_of_document(document: BaseModel) -> str:
+    """Return a document as the text of its file."""
+    return document.model_dump_json(by_alias=True, exclude_none=False) + "\n"
+
+
 def write_document(path: str | Path, document: BaseModel) -> None:
     """Write a document so that a reader sees the old file or the whole new one, never a part."""
-    write_text(path, document.model_dump_json(by_alias=True, exclude_none=False) + "\n")
+    write_text(path, text_of_document(document))
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -9,10 +10,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from topoplace.errors import InputError
-from topoplace.snapshot.files import MAX_DOCUMENT_BYTES, read_bytes
-from topoplace.snapshot.schema import Snapshot, TorusModel
+from topoplace.snapshot.files import read_bytes
+from topoplace.snapshot.readers.slurm import read_topology_conf
+from topoplace.snapshot.regular_tree import regular_tree
+from topoplace.snapshot.schema import Snapshot, TorusModel, TreeModel
 
-_SHORTHAND = re.compile(r"(torus|mesh):(\d{1,7}(?:x\d{1,7})*)")
+_SHORTHAND = re.compile(r"(torus|mesh|tree):(\d{1,7}(?:x\d{1,7})*)")
+_TOPOLOGY_CONF = re.compile(rb"\s*(#|SwitchName\b)", re.IGNORECASE)  # no JSON begins so
 
 
 def data_folder(name: str) -> Path:
@@ -30,8 +34,11 @@ def machine_names() -> list[str]:
 
 
 @lru_cache(maxsize=16)
-def load_machine(spec: str) -> TorusModel:
+def load_machine(spec: str) -> TorusModel | TreeModel:
     """Return the machine of a file, a shipped name or a shorthand.
+
+    A file is a machine document or a Slurm topology.conf. ``tree:4x6x16`` is a root with 4
+    switches, each with 6 leaves of 16 nodes.
 
     Raises
     ------
@@ -40,33 +47,60 @@ def load_machine(spec: str) -> TorusModel:
     """
     match = _SHORTHAND.fullmatch(spec)
     if match is not None:
-        shape = [int(n) for n in match[2].split("x")]
-        name = spec.replace(":", "-")
-        wraps = match[1] == "torus"
-        return _validated({"name": name, "shape": shape, "wrap": [wraps] * len(shape)}, spec)
+        sizes = [int(n) for n in match[2].split("x")]
+        if match[1] == "tree":
+            return regular_tree(sizes, spec)
+        return _regular_torus(sizes, match[1] == "torus", spec)
     if spec in machine_names():
         spec = str(data_folder("instances") / "machines" / f"{spec}.json")
     elif not Path(spec).exists():
         raise InputError(
-            f"a file, a shorthand such as torus:4x4x4, or one of {', '.join(machine_names())}",
+            "a file, a shorthand such as torus:4x4x4 or tree:24x16, "
+            f"or one of {', '.join(machine_names())}",
             field="machine",
             value=spec,
         )
-    text = read_bytes(spec)
-    assert len(text) <= MAX_DOCUMENT_BYTES
+    return _machine_of_file(spec)
+
+
+def load_torus(spec: str) -> TorusModel:
+    """Return a machine as `load_machine` does, where only a torus or mesh will do.
+
+    Raises
+    ------
+    InputError
+        If there is no such machine, its file is bad, or it is a tree.
+    """
+    machine = load_machine(spec)
+    if not isinstance(machine, TorusModel):
+        raise InputError("a torus or mesh machine, not a tree", field="machine", value=spec)
+    return machine
+
+
+def _machine_of_file(path: str) -> TorusModel | TreeModel:
+    text = read_bytes(path)
+    if _TOPOLOGY_CONF.match(text):
+        return read_topology_conf(path)
     try:
-        return TorusModel.model_validate_json(text)
+        raw = json.loads(text)
+    except (ValueError, RecursionError):
+        raw = None  # the model says what is wrong with the text
+    is_tree = isinstance(raw, dict) and raw.get("kind") == "tree"
+    model: type[TorusModel] | type[TreeModel] = TreeModel if is_tree else TorusModel
+    try:
+        return model.model_validate_json(text)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         field = ".".join(map(str, problem["loc"]))
         raise InputError(
-            problem["msg"], file=spec, field=field, value=problem.get("input")
+            problem["msg"], file=path, field=field, value=problem.get("input")
         ) from None
 
 
-def _validated(raw: dict[str, object], spec: str) -> TorusModel:
+def _regular_torus(shape: list[int], wraps: bool, spec: str) -> TorusModel:
+    name = spec.replace(":", "-")
     try:
-        return TorusModel.model_validate(raw)
+        return TorusModel(name=name, shape=shape, wrap=[wraps] * len(shape))
     except ValidationError as error:
         raise InputError(error.errors()[0]["msg"], field="machine", value=spec) from None
 

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, parse_node_set
 from topoplace.snapshot.geometry import Geometry, parse_geometry
-from topoplace.snapshot.schema import Communication, PrismModel, Request, Snapshot, TorusModel, TreeModel
+from topoplace.snapshot.schema import (
+    Communication,
+    PrismModel,
+    Request,
+    Snapshot,
+    TorusModel,
+    TreeModel,
+)
 
 BoolArray = NDArray[np.bool_]
 

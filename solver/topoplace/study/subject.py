@@ -9,9 +9,21 @@ from pathlib import Path
 from topoplace.errors import InputError
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.mapping import MappingResult
-from topoplace.snapshot import SnapshotState, load_snapshot, prepare
+from topoplace.result.tree import TreeResult
+from topoplace.snapshot import SnapshotState, load_machine, load_snapshot, prepare
 from topoplace.snapshot.files import read_bytes, read_document
+from topoplace.snapshot.load import load_any, prepare_any
 from topoplace.snapshot.machines import resolve_machine
+from topoplace.snapshot.tree_state import TreeState
+
+
+@dataclass(frozen=True)
+class TreeSubject:
+    """A snapshot of a tree machine to study, with the result that came along, if any."""
+
+    name: str
+    state: TreeState
+    result: TreeResult | None = None
 
 
 @dataclass(frozen=True)
@@ -82,3 +94,52 @@ def load_subject(path: str | Path) -> Subject:
         result, state = load_result(path)
         return Subject(state.snapshot.name, state, result)
     return Subject(state.snapshot.name, state)
+
+
+def load_tree_subject(path: str | Path) -> TreeSubject:
+    """Read a snapshot file of a tree machine, or a result file with its instance.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the field and the value at fault.
+    """
+    try:
+        state = load_any(path)
+    except InputError as error:
+        if error.field != "schema" or error.value != RESULT_SCHEMA:
+            raise
+        result = read_document(path, TreeResult, RESULT_SCHEMA)
+        try:
+            state = prepare_any(resolve_machine(result.instance))
+        except InputError as problem:
+            raise problem.located(str(path)) from None
+        return TreeSubject(result.instance.name, _tree(state, path), result)
+    return TreeSubject(state.snapshot.name, _tree(state, path))
+
+
+def has_tree(path: str | Path) -> bool:
+    """Tell whether a snapshot or result file is about a tree machine.
+
+    What cannot be read has none: its reader will say what is wrong with it.
+    """
+    try:
+        raw = json.loads(read_bytes(path))
+    except (ValueError, RecursionError, InputError):
+        return False
+    if not isinstance(raw, dict):
+        return False
+    holder = raw.get("instance", raw)
+    machine = holder.get("machine") if isinstance(holder, dict) else None
+    if isinstance(machine, str):
+        try:
+            machine = load_machine(machine).model_dump()
+        except InputError:
+            return False
+    return isinstance(machine, dict) and machine.get("kind") == "tree"
+
+
+def _tree(state: SnapshotState | TreeState, path: str | Path) -> TreeState:
+    if not isinstance(state, TreeState):
+        raise InputError("a tree machine", file=str(path), field="machine.kind", value="torus")
+    return state

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from topoplace.errors import InputError
 from topoplace.machine import Torus
-from topoplace.snapshot.readers.lines import field_lines, integer
+from topoplace.snapshot.readers.lines import field_lines, integer, name_of
 from topoplace.snapshot.schema import TorusModel
 from topoplace.snapshot.state import torus_of
 
@@ -65,7 +65,7 @@ def read_cray_neighbours(path: str | Path, name: str | None = None) -> CrayTable
         rows.append((line, numbers))
     if not rows:
         raise InputError("a table with at least one node", file=file)
-    machine, torus = _machine_of(rows, name or "-".join(Path(path).stem.split()), file)
+    machine, torus = _machine_of(rows, name or name_of(path), file)
     router_of_nid: dict[int, int] = {}
     nid_of_router: dict[int, int] = {}
     for line, numbers in rows:

@@ -1,12 +1,32 @@
-"""Lines of whitespace-separated fields, with errors that name file and line."""
+"""Text files and their lines of fields, with errors that name file and line."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from topoplace.errors import InputError
 from topoplace.snapshot.files import read_bytes
+
+
+def name_of(path: str | Path) -> str:
+    """Return a file's stem as a name a document accepts."""
+    return re.sub(r"[\s,;]+", "-", Path(path).stem)[:128] or "unnamed"
+
+
+def text_of(path: str | Path) -> str:
+    """Return the content of a text file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is not text.
+    """
+    try:
+        return read_bytes(path).decode()
+    except UnicodeDecodeError:
+        raise InputError("a text file in UTF-8", file=str(path)) from None
 
 
 def field_lines(path: str | Path, comment: str) -> Iterator[tuple[str, list[str]]]:
@@ -17,17 +37,13 @@ def field_lines(path: str | Path, comment: str) -> Iterator[tuple[str, list[str]
     InputError
         If the file cannot be read or is not text.
     """
-    try:
-        text = read_bytes(path).decode()
-    except UnicodeDecodeError:
-        raise InputError("a text file in UTF-8", file=str(path)) from None
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text_of(path).splitlines(), start=1):
         stripped = line.strip()
         if stripped and not stripped.startswith(comment):
             yield f"line {number}", stripped.split()
 
 
-def integer(text: str, least: int, *, file: str, field: str) -> int:
+def integer(text: str, least: int, *, field: str, file: str | None = None) -> int:
     """Return a decimal integer of at most 18 digits that is not below `least`.
 
     Raises

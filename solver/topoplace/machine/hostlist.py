@@ -1,0 +1,134 @@
+"""Slurm host lists: node names such as ``tnode[0773-0780,0871-0880]``."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+from topoplace.errors import InputError
+
+MAX_HOSTS = 1 << 21
+"""Longer lists are refused before they are expanded."""
+
+_MAX_DIGITS = 18  # of a number in a range
+_ITEM = re.compile(r"\s*((?:[^\s,\[\]]|\[[^\[\]]*\])+)\s*(?:(,)|$)")
+_GROUP = re.compile(r"\[([^\]]*)\]")
+_RANGE = re.compile(rf"([0-9]{{1,{_MAX_DIGITS}}})(?:-([0-9]{{1,{_MAX_DIGITS}}}))?")
+_LITERAL = re.compile(r"[A-Za-z0-9_.-]*")
+_NUMBER = re.compile(r"([0-9]+)")
+
+
+def expand_host_list(text: str, field: str = "nodes") -> list[str]:
+    """Return the names a host list stands for, in its order; what it repeats is repeated.
+
+    An item may have several bracket groups and text between and after them; the last group
+    varies fastest. Numbers have at least the digits of their range's first: ``n[08-10]`` is
+    n08, n09, n10.
+
+    Raises
+    ------
+    InputError
+        With the malformed part, or if there would be more than `MAX_HOSTS` names.
+    """
+    names: list[str] = []
+    at = 0
+    more = bool(text.strip())
+    while more:
+        match = _ITEM.match(text, at)
+        if match is None:
+            raise InputError(
+                "a host list such as n[01-16,20],m3", field=field, value=text[at:].strip()
+            )
+        names += _expand_item(match[1], MAX_HOSTS - len(names), field)
+        at, more = match.end(), match[2] is not None
+    return names
+
+
+def _expand_item(item: str, most: int, field: str) -> Iterable[str]:
+    pieces = _GROUP.split(item)  # text and bracket groups alternate
+    groups = [_spans(group, item, field) for group in pieces[1::2]]
+    if not all(_LITERAL.fullmatch(piece) for piece in pieces[::2]):
+        raise InputError("names of letters, digits, '_', '.' and '-'", field=field, value=item)
+    if math.prod(sum(high - low + 1 for low, high, _ in group) for group in groups) > most:
+        raise InputError(f"at most {MAX_HOSTS} names", field=field, value=item)
+    choices: list[list[str]] = [[piece] for piece in pieces]
+    choices[1::2] = [
+        [f"{n:0{width}}" for low, high, width in group for n in range(low, high + 1)]
+        for group in groups
+    ]
+    return map("".join, itertools.product(*choices))
+
+
+def _spans(group: str, item: str, field: str) -> list[tuple[int, int, int]]:
+    """Return the ranges of a bracket group: first, last, digits."""
+    spans = []
+    for part in group.split(","):
+        match = _RANGE.fullmatch(part.strip())
+        if match is None:
+            raise InputError(
+                f"ranges such as 01-16 in {item}", field=field, value=part.strip() or "[]"
+            )
+        low, high = match[1], match[2] or match[1]
+        if int(high) < int(low) or (high.startswith("0") and len(high) != len(low)):
+            raise InputError(f"ranges that ascend in {item}", field=field, value=part.strip())
+        spans.append((int(low), int(high), len(low)))
+    return spans
+
+
+def format_host_list(names: Iterable[str]) -> str:
+    """Return names as a host list that expands to exactly these, in this order.
+
+    Neighbours in the order that differ in one number share a bracket group.
+
+    Raises
+    ------
+    InputError
+        For a name that cannot stand in a host list.
+    """
+    pieces = [_NUMBER.split(_checked(name)) for name in names]
+    items: list[str] = []
+    start = 0
+    while start < len(pieces):
+        first = pieces[start]
+        place = _difference(first, pieces[start + 1]) if start + 1 < len(pieces) else None
+        end = start + 1
+        while place is not None and end < len(pieces) and _difference(first, pieces[end]) == place:
+            end += 1
+        if place is None:
+            items.append("".join(first))
+        else:
+            ranges = _format_ranges([piece[place] for piece in pieces[start:end]])
+            items.append("".join([*first[:place], f"[{ranges}]", *first[place + 1 :]]))
+        start = end
+    return ",".join(items)
+
+
+def _checked(name: str) -> str:
+    if not name or _LITERAL.fullmatch(name) is None:
+        raise InputError("a name of letters, digits, '_', '.' and '-'", field="nodes", value=name)
+    return name
+
+
+def _difference(a: Sequence[str], b: Sequence[str]) -> int | None:
+    """Return the place of the one number in which two split names differ, if it is just one."""
+    if len(a) != len(b):
+        return None
+    places = [k for k, (x, y) in enumerate(zip(a, b, strict=True)) if x != y]
+    if len(places) != 1 or places[0] % 2 == 0:
+        return None
+    place = places[0]
+    return place if max(len(a[place]), len(b[place])) <= _MAX_DIGITS else None
+
+
+def _format_ranges(numbers: Sequence[str]) -> str:
+    parts: list[str] = []
+    start = 0
+    for k in range(1, len(numbers) + 1):
+        low = numbers[start]
+        following = str(int(low) + k - start).zfill(len(low))
+        if k == len(numbers) or numbers[k] != following:
+            parts.append(low if k == start + 1 else f"{low}-{numbers[k - 1]}")
+            start = k
+    return ",".join(parts)

@@ -1,0 +1,1 @@
+"""Ways to map tasks; each module registers its methods when imported."""

@@ -1,0 +1,59 @@
+"""Simulated annealing from a given mapping or from the best of the cheap methods."""
+
+from __future__ import annotations
+
+from topoplace.errors import InputError
+from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.graph import IntArray
+from topoplace.mapping.local_search import improve
+from topoplace.mapping.methods._boxes import spread_over_nodes
+from topoplace.mapping.outcome import MapOptions, MapOutcome
+from topoplace.mapping.problem import MappingProblem
+from topoplace.mapping.rankfiles.check import require_mapping
+from topoplace.mapping.solve import map_methods, register
+
+SIMPLE = ("default", "grid-order", "blocks", "fold-2d", "topaware")
+"""Methods cheap enough to look for a start with; those that refuse the problem are left out."""
+
+
+@register("local-search", "simulated annealing from a mapping or the best simple method")
+def map_local_search(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+    """Improve `options.start`, or the best simple mapping, by moves and swaps of tasks.
+
+    Never worse than its start. Without a time limit the work is fixed and the seed decides the
+    outcome.
+
+    Raises
+    ------
+    InputError
+        If the start is no mapping of this instance.
+    """
+    start = options.start
+    if start is None:
+        start = _best_simple(problem, options)
+    else:
+        require_mapping(problem, start)
+    found = improve(
+        problem,
+        problem.routers_of(start),
+        seed=options.seed,
+        time_limit=options.time_limit,
+    )
+    if found.hop_bytes == hop_bytes(problem, start):
+        return MapOutcome(start, hit=found.hit)
+    return MapOutcome(spread_over_nodes(problem, found.routers), hit=found.hit)
+
+
+def _best_simple(problem: MappingProblem, options: MapOptions) -> IntArray:
+    """Return the best mapping of the simple methods that can map the problem."""
+    found = []
+    for method in map(map_methods().__getitem__, SIMPLE):
+        if method.needs_grid and problem.grid is None:
+            continue
+        try:
+            nodes = method.mapper(problem, options).nodes
+        except InputError:
+            continue
+        if nodes is not None:
+            found.append(nodes)
+    return min(found, key=lambda nodes: hop_bytes(problem, nodes))

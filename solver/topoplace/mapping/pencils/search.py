@@ -1,0 +1,162 @@
+"""The best pencil placement of all layouts in all windows: best-first, pruned by bounds."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from topoplace.mapping.layouts import Layout, cells
+from topoplace.mapping.outcome import MapOptions, MapOutcome
+from topoplace.mapping.pencils.bound import bytes_between_cells, stretch_bound
+from topoplace.mapping.pencils.cut import PencilCut, cut_selection
+from topoplace.mapping.pencils.origins import WindowTables, box_of
+from topoplace.mapping.pencils.place import layout_model, nodes_of
+from topoplace.mapping.pencils.space import admissible_layouts, deepening, no_room
+from topoplace.mapping.pencils.terms import CellTerms, cell_terms
+from topoplace.mapping.pencils.window import PencilWindow, window_at
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result import Proof
+from topoplace.result.mapping import ClassOptimum
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A placement: its hop-bytes, where it lies, and how it was found."""
+
+    hop_bytes: int
+    layout: Layout
+    origin: tuple[int, ...]
+    window: PencilWindow
+    cut: PencilCut
+    window_bound: int | None
+
+
+Steps = Iterator[tuple[int, int]]
+"""Work put off: before every part of it, what its outcome costs at least, and its rank in a tie."""
+
+
+def search_pencils(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+    """Return a best pencil placement of all admissible layouts in all windows.
+
+    The pencils lie along the last dimension of the machine; windows may begin at any router and
+    go on round rings. Lower bounds of growing cost put off, and mostly spare, the next step: of a
+    layout the bytes between its cells, then its hop-bytes with nothing unusable, of a window what
+    holes add at least (`stretch_bound`), and last the minimum cut.
+
+    Raises
+    ------
+    InputError
+        If the grid has no admissible layout, or no window has room for one.
+    """
+    return _Search(problem, options).run()
+
+
+class _Search:
+    def __init__(self, problem: MappingProblem, options: MapOptions) -> None:
+        self.problem = problem
+        self.pencil = problem.torus.num_dims - 1
+        self.tables = WindowTables(problem.torus, problem.whole_routers, self.pencil)
+        self.layouts = admissible_layouts(problem, options.max_depth)
+        self.deadline = math.inf
+        if options.time_limit is not None:
+            self.deadline = time.perf_counter() + options.time_limit
+        self.max_depth = options.max_depth
+        self.num_windows = 0
+        self.best: _Found | None = None
+        self.unsettled: list[int] = []
+        """Lower bounds of what the search left open."""
+
+    def run(self) -> MapOutcome:
+        extent = self.problem.torus.shape[self.pencil]
+        hit = False
+        for depths in deepening(self.layouts, self.pencil, extent, self.max_depth):
+            hit = self._search_depths(depths)
+            if self.best is not None or hit:
+                return self._outcome(depths, hit)
+        raise no_room(self.problem)
+
+    def _search_depths(self, depths: list[int]) -> bool:
+        """Search the windows of one depth per layout; return whether the time ran out."""
+        numbers = itertools.count()  # so that the heap never compares iterators
+        heap: list[tuple[int, int, int, Steps]] = []
+
+        def put_off(steps: Steps) -> None:
+            ahead = next(steps, None)
+            if ahead is not None:
+                heapq.heappush(heap, (*ahead, next(numbers), steps))
+
+        self.num_windows = 0
+        assert self.problem.grid is not None
+        between = bytes_between_cells(self.layouts, self.problem.grid)
+        for layout, depth, least in zip(self.layouts, depths, between, strict=True):
+            self.num_windows += self.tables.num_begins(box_of(layout.extents, self.pencil, depth))
+            put_off(self._steps(layout, depth, least))
+        while heap and (self.best is None or heap[0][0] < self.best.hop_bytes):
+            if time.perf_counter() > self.deadline:
+                self.unsettled.append(heap[0][0])
+                return True
+            put_off(heapq.heappop(heap)[-1])
+        return False
+
+    def _steps(self, layout: Layout, depth: int, least_bytes: int) -> Steps:
+        problem, tables, extents = self.problem, self.tables, layout.extents
+        assert problem.grid is not None
+        yield least_bytes, 0
+        fits = tables.fits(extents, depth)
+        if not fits.any():
+            return
+        at = cells(layout, problem.grid)
+        terms = cell_terms(problem.torus, problem.graph, at, extents, self.pencil)
+        bound = stretch_bound(terms, depth - terms.levels)
+        yield bound.base, 0
+        routers = np.flatnonzero(fits)
+        least = bound.base + tables.weighted_stretch(extents, depth, bound.price).ravel()[routers]
+        blocked = tables.blocked(extents, depth).ravel()[routers]
+        for k in np.lexsort((blocked, least)):
+            yield int(least[k]), int(blocked[k])
+            self._try(layout, terms, problem.torus.coords(int(routers[k])), depth, int(least[k]))
+
+    def _try(
+        self, layout: Layout, terms: CellTerms, origin: tuple[int, ...], depth: int, least: int
+    ) -> None:
+        """Select the routers of one window, and keep the placement if it is the best."""
+        problem = self.problem
+        window = window_at(
+            problem.torus, problem.whole_routers, layout.extents, self.pencil, origin, depth
+        )
+        cut = cut_selection(window, terms)
+        cost = terms.hop_bytes(cut.selection)
+        exact = not terms.mixed(window.slack).any()
+        if not exact and least < cost:
+            self.unsettled.append(least)
+        if self.best is None or cost < self.best.hop_bytes:
+            self.best = _Found(cost, layout, origin, window, cut, cost if exact else None)
+
+    def _outcome(self, depths: list[int], hit: bool) -> MapOutcome:
+        best = self.best
+        if best is None:
+            return MapOutcome(None, hit=hit)
+        bound = min([best.hop_bytes, *self.unsettled])
+        boxes = [
+            box_of(layout.extents, self.pencil, depth)
+            for layout, depth in zip(self.layouts, depths, strict=True)
+        ]
+        optimum = ClassOptimum(
+            objective=best.hop_bytes,
+            bound=bound,
+            proof=Proof.SEARCH if bound == best.hop_bytes else Proof.NONE,
+            layouts=len(self.layouts),
+            windows=self.num_windows,
+            max_depth=[max(extents) for extents in zip(*boxes, strict=True)],
+            window_bound=best.window_bound,
+            flow=best.cut.certificate() if best.window_bound is not None else None,
+        )
+        nodes = nodes_of(self.problem, best.layout, self.pencil, best.window, best.cut.selection)
+        model = layout_model(best.layout, self.pencil, best.origin, best.window.depth)
+        return MapOutcome(nodes, model, optimum, hit)

@@ -1,0 +1,1 @@
+"""Placement on switch trees: patterns, costs, the published algorithms, and the optimum."""

@@ -1,0 +1,87 @@
+"""Lists of layouts: a table for a terminal, and the same as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topoplace.mapping.layouts.ranking import RankedLayout
+from topoplace.report.table import plain_table
+
+_HEADER = (
+    "routers",
+    "partitions",
+    "map",
+    "folds",
+    "split",
+    "balanced",
+    "used",
+    "bal",
+    "ppn",
+    "p2c",
+    "qual",
+    "bisection/node",
+    "hop-bytes",
+    "nodes",
+)
+
+
+def layouts_table(ranked: Sequence[RankedLayout]) -> str:
+    """Return the table of layouts; metrics are percentages, cut to integers as Topaware's."""
+    rows = []
+    for entry in ranked:
+        layout, metrics = entry.layout, entry.metrics
+        shares = (
+            metrics.percent_used,
+            metrics.bal_metric,
+            metrics.ppn_metric,
+            metrics.p2c_metric,
+            metrics.qual_metric,
+        )
+        rows.append(
+            [
+                "x".join(map(str, layout.logical)),
+                "x".join(map(str, layout.partitions)),
+                layout.map_text,
+                _folds_text(entry),
+                "-" if layout.split is None else str(layout.split + 1),
+                "yes" if entry.balanced else "no",
+                *(str(int(100 * share)) for share in shares),
+                f"{float(entry.bisection_per_node):.4f}",
+                f"{entry.ideal_hop_bytes:,}",
+                f"{layout.num_nodes:,}",
+            ]
+        )
+    return plain_table(_HEADER, rows, right=range(6, len(_HEADER)))
+
+
+def layout_document(entry: RankedLayout) -> dict[str, object]:
+    """Return a layout as JSON: lists per machine dimension, dimensions counted from 0."""
+    layout, metrics = entry.layout, entry.metrics
+    return {
+        "axes": list(layout.axes),
+        "logical": list(layout.logical),
+        "partitions": list(layout.partitions),
+        "whole": layout.whole,
+        "folds": list(layout.folds),
+        "layer_order": list(layout.layer_order),
+        "stagger": layout.stagger,
+        "split": layout.split,
+        "nodes": layout.num_nodes,
+        "balanced": entry.balanced,
+        "percent_used": float(metrics.percent_used),
+        "bal_metric": float(metrics.bal_metric),
+        "ppn_metric": float(metrics.ppn_metric),
+        "p2c_metric": float(metrics.p2c_metric),
+        "qual_metric": metrics.qual_metric,
+        "bisection": float(entry.bisection),
+        "bisection_per_node": float(entry.bisection_per_node),
+        "off_router_bytes": entry.off_router_bytes,
+        "ideal_hop_bytes": entry.ideal_hop_bytes,
+    }
+
+
+def _folds_text(entry: RankedLayout) -> str:
+    if not entry.layout.folds:
+        return "-"
+    text = ",".join(map(str, entry.layout.folds))
+    return f"{text} staggered" if entry.layout.stagger else text

@@ -1,0 +1,226 @@
+"""A validated snapshot of a tree machine as arrays: the one form in which solvers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.errors import InputError
+from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list
+from topoplace.machine.tree import SwitchTree, build_tree
+from topoplace.snapshot.schema import (
+    Communication,
+    PatternUse,
+    Request,
+    RunningJob,
+    Snapshot,
+    TreeModel,
+)
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+MAX_LEAVES = 4096
+"""Trees keep a number for every pair of leaves."""
+
+
+@dataclass(frozen=True)
+class TreeRunning:
+    """A running job: its nodes, in the order of its list, and its kind.
+
+    `intensive` jobs are communication-intensive, others compute-intensive (docs/proofs-tree.md).
+    """
+
+    id: str
+    nodes: IntArray
+    intensive: bool
+
+
+@dataclass(frozen=True)
+class TreeRequest:
+    """A queued request; `patterns` is empty if it is compute-intensive (not `intensive`)."""
+
+    id: str
+    nodes: int
+    priority: int
+    patterns: tuple[PatternUse, ...]
+    intensive: bool
+
+    @property
+    def value(self) -> int:
+        """What starting the request adds to the first objective level."""
+        return self.priority * self.nodes
+
+
+@dataclass(frozen=True)
+class TreeState:
+    """What a snapshot of a tree machine says, checked and turned into arrays.
+
+    Attributes
+    ----------
+    snapshot
+        The document.
+    tree
+        The machine.
+    free
+        Nodes that are up and held by nobody, shape ``(num_nodes,)``.
+    busy, comm
+        L_busy and L_comm of Mishra 2020, section 4: nodes held by running jobs, and by
+        communication-intensive ones, per leaf, shape ``(num_leaves,)``.
+    """
+
+    snapshot: Snapshot
+    tree: SwitchTree
+    free: BoolArray
+    busy: IntArray
+    comm: IntArray
+    running: tuple[TreeRunning, ...]
+    requests: tuple[TreeRequest, ...]
+
+
+def tree_of(model: TreeModel) -> SwitchTree:
+    """Return the machine a model describes.
+
+    Raises
+    ------
+    InputError
+        With the field ``switch NAME``, for what does not make a tree.
+    """
+    leaves: list[tuple[str, list[str]]] = []
+    uppers: list[tuple[str, list[str]]] = []
+    num_names = 0
+    for switch in model.switches:
+        field = f"switch {switch.name}"
+        if (switch.nodes is None) == (switch.switches is None):
+            found = "neither" if switch.nodes is None else "both"
+            raise InputError("either nodes or switches", field=field, value=found)
+        names = expand_host_list(switch.nodes or switch.switches or "", field)
+        num_names += len(names)
+        if num_names > MAX_HOSTS:
+            raise InputError(f"at most {MAX_HOSTS} names on the machine", field=field)
+        of_kind = uppers if switch.nodes is None else leaves
+        of_kind.append((switch.name, names))
+        if len(leaves) > MAX_LEAVES:
+            raise InputError(f"at most {MAX_LEAVES} leaves", field=field)
+    return build_tree(leaves, uppers)
+
+
+def prepare_tree(snapshot: Snapshot) -> TreeState:
+    """Check a snapshot of a tree machine and return its arrays.
+
+    A node may be down (draining) and held by a running job.
+
+    Raises
+    ------
+    InputError
+        With the field at fault, for anything the schema alone could not see.
+    """
+    model = snapshot.machine
+    if isinstance(model, str):
+        raise InputError("a machine already resolved", field="machine", value=model)
+    if not isinstance(model, TreeModel):
+        raise InputError("a tree machine", field="machine.kind", value=model.kind)
+    try:
+        tree = tree_of(model)
+    except InputError as error:
+        raise InputError(
+            error.expected, field=f"machine.{error.field}", value=error.value
+        ) from None
+    if snapshot.regions:
+        raise InputError(
+            "no regions on a tree", field="regions", value=next(iter(snapshot.regions))
+        )
+    node_of_name = {name: node for node, name in enumerate(tree.node_names)}
+    running, holder = _running(snapshot.running, node_of_name)
+    free = holder < 0
+    free[_nodes_of(snapshot.down, node_of_name, "down")] = False
+    intensive = np.asarray([job.intensive for job in running] + [False])[holder]  # -1: nobody
+    busy, comm = (
+        np.bincount(tree.leaf_of_node[held], minlength=tree.num_leaves)
+        for held in (holder >= 0, intensive)
+    )
+    requests = _requests(snapshot, tree.num_nodes)
+    return TreeState(snapshot, tree, free, busy, comm, running, requests)
+
+
+def require_shares(patterns: Sequence[PatternUse], field: str) -> None:
+    """Raise `InputError` if the shares of a job's patterns add up to more than 100."""
+    total = sum(use.share for use in patterns)
+    if total > 100:
+        raise InputError("shares that add up to 100 at most", field=field, value=total)
+
+
+def _running(
+    jobs: Sequence[RunningJob], node_of_name: dict[str, int]
+) -> tuple[tuple[TreeRunning, ...], IntArray]:
+    """Return the running jobs and the index of the one that holds each node, -1 for none."""
+    holder = np.full(len(node_of_name), -1, dtype=np.int64)
+    names = list(node_of_name)
+    seen: set[str] = set()
+    running = []
+    for idx, job in enumerate(jobs):
+        field = f"running[{idx}]"
+        if job.id in seen:
+            raise InputError("each job once", field=f"{field}.id", value=job.id)
+        seen.add(job.id)
+        if job.prism is not None:
+            raise InputError("no prism on a tree", field=f"{field}.prism", value=job.prism.origin)
+        require_shares(job.patterns or (), f"{field}.patterns")
+        nodes = _nodes_of(job.nodes, node_of_name, f"{field}.nodes")
+        if not len(nodes):
+            raise InputError("at least one node", field=f"{field}.nodes", value=job.nodes)
+        twice = nodes[holder[nodes] >= 0]
+        if len(twice):
+            raise InputError(
+                "nodes no other job holds",
+                field=f"{field}.nodes",
+                value=f"{names[twice[0]]}, held by {jobs[holder[twice[0]]].id}",
+            )
+        holder[nodes] = idx
+        running.append(TreeRunning(job.id, nodes, job.communication is not Communication.NONE))
+    return tuple(running), holder
+
+
+def _nodes_of(text: str, node_of_name: dict[str, int], field: str) -> IntArray:
+    names = expand_host_list(text, field)
+    seen: set[str] = set()
+    for name in names:
+        if name not in node_of_name:
+            raise InputError("nodes of the machine", field=field, value=name)
+        if name in seen:
+            raise InputError("each node once", field=field, value=name)
+        seen.add(name)
+    return np.asarray([node_of_name[name] for name in names], dtype=np.int64)
+
+
+def _requests(snapshot: Snapshot, num_nodes: int) -> tuple[TreeRequest, ...]:
+    seen = {job.id for job in snapshot.running}
+    requests = []
+    for idx, request in enumerate(snapshot.queue):
+        field = f"queue[{idx}]"
+        if request.id in seen:
+            raise InputError("each job once", field=f"{field}.id", value=request.id)
+        seen.add(request.id)
+        requests.append(_request(request, num_nodes, field))
+    return tuple(requests)
+
+
+def _request(request: Request, num_nodes: int, field: str) -> TreeRequest:
+    torus_only = {"class": request.node_class, "shapes": request.shapes, "region": request.region}
+    for name, value in torus_only.items():
+        if value is not None:
+            raise InputError(f"no {name} on a tree", field=f"{field}.{name}", value=value)
+    if request.nodes > num_nodes:
+        raise InputError(
+            f"no more nodes than the machine's {num_nodes}",
+            field=f"{field}.nodes",
+            value=request.nodes,
+        )
+    patterns = tuple(request.patterns or ())
+    require_shares(patterns, f"{field}.patterns")
+    if request.communication is Communication.NONE:
+        patterns = ()
+    return TreeRequest(request.id, request.nodes, request.priority, patterns, bool(patterns))

@@ -1,0 +1,84 @@
+"""The jobs of a log as a replay needs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from topoplace.snapshot.readers.lines import field_lines
+from topoplace.snapshot.readers.swf import read_swf
+from topoplace.snapshot.schema import PatternUse
+from topoplace.snapshot.tree_state import TreeRequest
+
+_JOB, _RUN, _STATUS = 0, 3, 10
+_PARTIAL = ("2", "3", "4")  # lines of one stretch of a job, which `read_swf` passes over too
+
+
+@dataclass(frozen=True)
+class LogJob:
+    """A job of a log.
+
+    Attributes
+    ----------
+    submitted
+        Seconds since the log's start.
+    seconds
+        Run time in the log, which is taken for that under Slurm's default allocation.
+    walltime
+        Seconds asked for: what backfilling reckons with. A job may run longer.
+    patterns
+        How it communicates; empty if it is compute-intensive.
+    """
+
+    id: str
+    nodes: int
+    submitted: int
+    seconds: int
+    walltime: int
+    patterns: tuple[PatternUse, ...] = ()
+
+    @property
+    def request(self) -> TreeRequest:
+        """The job as allocators see it."""
+        return TreeRequest(self.id, self.nodes, 1, self.patterns, bool(self.patterns))
+
+
+@dataclass(frozen=True)
+class JobLog:
+    """The jobs of a log by submission, and how many it says too little about."""
+
+    jobs: tuple[LogJob, ...]
+    num_left_out: int
+
+
+def read_log(path: str | Path, *, procs_per_node: int = 1) -> JobLog:
+    """Read a log in the Standard Workload Format; submissions count from the first one.
+
+    Jobs of which the log does not know size, submission and run time are left out. Sizes are
+    those of `topoplace.snapshot.readers.swf.read_swf`.
+
+    Raises
+    ------
+    InputError
+        Naming file, line, field and value.
+    """
+    log = read_swf(path, procs_per_node=procs_per_node)
+    run_time = {
+        str(int(fields[_JOB])): int(fields[_RUN])  # `read_swf` has checked that they are integers
+        for _, fields in field_lines(path, ";")
+        if fields[_STATUS] not in _PARTIAL
+    }
+    jobs = [
+        LogJob(request.id, request.nodes, request.submitted, run_time[request.id], request.walltime)
+        for request in log.requests
+        if request.submitted is not None
+        and request.walltime is not None
+        and run_time[request.id] >= 0
+    ]
+    first = min((job.submitted for job in jobs), default=0)
+    jobs = [
+        LogJob(job.id, job.nodes, job.submitted - first, job.seconds, job.walltime)
+        for job in sorted(jobs, key=lambda job: job.submitted)
+    ]
+    num_left_out = log.num_without_size + len(log.requests) - len(jobs)
+    return JobLog(tuple(jobs), num_left_out)

@@ -1,0 +1,94 @@
+"""Where a job of a log goes, and how long it runs there."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.placement.tree.cost import runtime
+from topoplace.placement.tree.heuristics.in_turn import registered_allocator
+from topoplace.placement.tree.heuristics.slurm_default import slurm_default
+from topoplace.placement.tree.occupancy import Occupancy
+from topoplace.placement.tree.problem import TreeOptions, TreeProblem
+from topoplace.placement.tree.solve import tree_method
+from topoplace.snapshot.tree_state import TreeRequest, TreeState
+from topoplace.study.replay.log import LogJob
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Nodes of a job in rank order, what it costs there, and what it would by default.
+
+    `seconds` is its run time by eq. (7), rounded to the nearest second as logs count them. Where
+    the default has no place for the job (it wants one switch above all nodes; a method may do
+    with one above any two), the run time is the log's and `default_cost` is `cost`.
+    """
+
+    nodes: IntArray
+    cost: Fraction
+    default_cost: Fraction
+    seconds: int
+
+
+class Placer:
+    """Places one job at a time by a method.
+
+    Parameters
+    ----------
+    state
+        The machine.
+    method
+        A name of `topoplace.placement.tree.solve.tree_methods`.
+    options
+        Time limit per job, and seed.
+
+    Raises
+    ------
+    InputError
+        If there is no such method.
+    """
+
+    def __init__(self, state: TreeState, method: str, options: TreeOptions | None = None) -> None:
+        self._state = state
+        self._options = options or TreeOptions()
+        self._solver = tree_method(method).solver
+        self._allocator = registered_allocator(method)
+        self._rng = np.random.default_rng(self._options.seed)
+
+    def place(self, occupancy: Occupancy, job: LogJob) -> Decision | None:
+        """Return what the method decides for a job now, or None if it does not fit."""
+        request = job.request
+        nodes = self._nodes(occupancy, request)
+        if nodes is None:
+            return None
+        if not request.intensive:
+            return Decision(nodes, Fraction(0), Fraction(0), job.seconds)
+        cost = occupancy.cost_with(nodes, job.patterns)
+        default_cost = cost
+        if self._allocator is not slurm_default:
+            by_default = slurm_default(occupancy, request, self._rng)
+            if by_default is not None:
+                default_cost = occupancy.cost_with(by_default, job.patterns)
+        share = sum(use.share for use in job.patterns)
+        exact = runtime(job.seconds, share, cost, default_cost)
+        return Decision(nodes, cost, default_cost, math.floor(exact + Fraction(1, 2)))
+
+    def _nodes(self, occupancy: Occupancy, request: TreeRequest) -> IntArray | None:
+        if self._allocator is not None:
+            return self._allocator(occupancy, request, self._rng)
+        state = dataclasses.replace(
+            self._state,
+            free=occupancy.free.copy(),
+            busy=occupancy.busy.copy(),
+            comm=occupancy.comm.copy(),
+            requests=(request,),
+        )
+        started = self._solver(TreeProblem(state), self._options).started
+        return None if started is None else started.get(0)

@@ -1,0 +1,138 @@
+"""A queue allocated on a tree: the result document, its text, and the registry of methods."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pytest
+
+from topoplace.errors import InputError
+from topoplace.placement.tree.cost import CostModel
+from topoplace.placement.tree.outcome import TreeOutcome, result_of
+from topoplace.placement.tree.problem import TreeOptions, TreeProblem
+from topoplace.placement.tree.solve import allocate, register_tree, tree_methods
+from topoplace.report.tree_summary import tree_summary
+from topoplace.result import Proof, Status
+from topoplace.result.tree import TreeResult
+from topoplace.snapshot.schema import Communication, Pattern, PatternUse, RunningJob
+from topoplace.snapshot.tree_state import TreeRequest, TreeState, prepare_tree
+from tree_cases import HEURISTICS, model_of, snapshot_on, uses
+
+RD = uses(Pattern.RECURSIVE_DOUBLING)
+STRICT, NONE = Communication.STRICT, Communication.NONE
+
+
+def random_state(rng: random.Random) -> TreeState:
+    """Return a prepared snapshot with running jobs and a queue on two levels of switches."""
+    machine = model_of([rng.randint(1, 6) for _ in range(rng.randint(1, 5))])
+    tree = prepare_tree(snapshot_on(machine)).tree
+    names = rng.sample(tree.node_names, rng.randint(0, tree.num_nodes // 2))
+    running = [(name, rng.choice([STRICT, NONE])) for name in names]
+    queue = [
+        (rng.randint(1, tree.num_nodes), uses(*rng.sample(list(Pattern), rng.randint(0, 2))))
+        for _ in range(rng.randint(0, 4))
+    ]
+    return prepare_tree(snapshot_on(machine, running, queue))
+
+
+@pytest.mark.parametrize("name", HEURISTICS)
+def test_results_are_sound(name: str) -> None:
+    for seed in range(25):
+        state = random_state(random.Random(seed))
+        result = allocate(state, name, TreeOptions(seed=seed))
+        assert TreeResult.model_validate_json(result.model_dump_json(by_alias=True)) == result
+        assert [level.name for level in result.levels] == ["nodes", "cost"]
+        assert {level.status for level in result.levels} == {Status.FEASIBLE}
+        assert {level.proof for level in result.levels} == {Proof.NONE}
+        assert all(level.bound is None for level in result.levels)
+        assert result.solution is not None
+        free = {n for n, ok in zip(state.tree.node_names, state.free, strict=True) if ok}
+        after = snapshot_on_running(state, result)
+        cost = Fraction(0)
+        for allocation in result.solution.allocations:
+            request = next(r for r in state.requests if r.id == allocation.request)
+            assert len(set(allocation.nodes)) == request.nodes
+            assert set(allocation.nodes) <= free
+            free -= set(allocation.nodes)
+            found = Fraction(allocation.cost.numerator, allocation.cost.denominator)
+            assert found == cost_in(after, request, allocation.nodes)
+            cost += found
+        assert cost == Fraction(result.solution.cost.numerator, result.solution.cost.denominator)
+        assert result.objective == sum(
+            len(allocation.nodes) for allocation in result.solution.allocations
+        )
+        # With one root whatever fits in the free nodes fits.
+        started = {allocation.request for allocation in result.solution.allocations}
+        assert all(r.nodes > len(free) for r in state.requests if r.id not in started)
+
+
+def snapshot_on_running(state: TreeState, result: TreeResult) -> TreeState:
+    """Return the snapshot in which the started requests run."""
+    assert result.solution is not None
+    kind = {request.id: STRICT if request.intensive else NONE for request in state.requests}
+    started = [
+        RunningJob(id=a.request, nodes=",".join(a.nodes), communication=kind[a.request])
+        for a in result.solution.allocations
+    ]
+    running = [*state.snapshot.running, *started]
+    return prepare_tree(state.snapshot.model_copy(update={"running": running, "queue": []}))
+
+
+def cost_in(after: TreeState, request: TreeRequest, names: list[str]) -> Fraction:
+    nodes = [after.tree.node_names.index(name) for name in names]
+    if not request.intensive:
+        return Fraction(0)
+    leaves = after.tree.leaf_of_node[nodes]
+    return CostModel(after.tree).job_cost(request.patterns, leaves, after.comm)
+
+
+def test_random_is_by_seed() -> None:
+    state = prepare_tree(snapshot_on(model_of([9, 9]), queue=[(8, RD)]))
+    by_seed = [allocate(state, "random", TreeOptions(seed=seed)).solution for seed in (1, 1, 2)]
+    assert by_seed[0] == by_seed[1] != by_seed[2]
+
+
+def test_requests_that_do_not_fit_are_skipped_and_later_ones_see_earlier_ones() -> None:
+    queue = [(3, RD), (6, RD), (4, RD)]
+    state = prepare_tree(snapshot_on(model_of([4, 4]), [("n7", STRICT)], queue))
+    result = allocate(state, "default")
+    assert result.solution is not None
+    found = {a.request: a.nodes for a in result.solution.allocations}
+    assert found == {"q0": ["n4", "n5", "n6"], "q2": ["n0", "n1", "n2", "n3"]}
+    text = tree_summary(result)
+    assert "started 2 of 3 requests, 7 nodes" in text
+    assert "waiting: q1 (6)" in text
+    cost = result.solution.cost
+    assert f"total cost {cost.numerator}" in text
+    assert "s1:3" in text
+
+
+def test_summary_shows_fractions_and_cuts_long_lists() -> None:
+    thirds = [PatternUse(pattern=Pattern.RING, share=33)]
+    state = prepare_tree(snapshot_on(model_of([3] * 11), queue=[(31, thirds)]))
+    result = allocate(state, "balanced")
+    assert result.solution is not None
+    cost = result.solution.cost
+    text = tree_summary(result)
+    assert cost.denominator > 1
+    assert f"= {cost.numerator}/{cost.denominator}" in text
+    assert f"{cost.numerator / cost.denominator:,.3f}" in text
+    assert "and 3 more" in text
+
+
+def test_no_solution_is_unknown() -> None:
+    problem = TreeProblem(prepare_tree(snapshot_on(model_of([2]), queue=[(1, RD)])))
+    result = result_of(problem, TreeOutcome(None, time_limit_hit=True), "x", TreeOptions(), 0.0)
+    assert result.status is Status.UNKNOWN
+    assert result.objective is result.solution is None
+    assert "no allocation found for the 1 requests" in tree_summary(result)
+
+
+def test_registry() -> None:
+    assert set(HEURISTICS) <= set(tree_methods())
+    state = prepare_tree(snapshot_on(model_of([2])))
+    with pytest.raises(InputError, match=r"default.*found 'best'"):
+        allocate(state, "best")
+    with pytest.raises(ValueError, match="registered already"):
+        register_tree("default", "again")(lambda problem, options: pytest.fail("not to be run"))

@@ -1,0 +1,251 @@
+"""Tree machines: shorthand and files, distances, and what a snapshot of one may say."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from real_files import real_file
+from topoplace.errors import InputError
+from topoplace.machine.tree import build_tree
+from topoplace.snapshot import (
+    SnapshotState,
+    TreeState,
+    load_any,
+    load_machine,
+    load_snapshot,
+    load_torus,
+    tree_of,
+)
+from topoplace.snapshot.convert import convert
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """Return a snapshot of two leaves of four nodes, with jobs of each kind."""
+    return {
+        "schema": "topoplace.snapshot/1",
+        "name": "small",
+        "machine": {
+            "kind": "tree",
+            "name": "two-leaves",
+            "switches": [
+                {"name": "s0", "nodes": "n[0-3]"},
+                {"name": "s1", "nodes": "n[4-7]"},
+                {"name": "top", "switches": "s[0-1]"},
+            ],
+        },
+        "down": "n[3,7]",
+        "running": [
+            {"id": "talks", "nodes": "n[4,0]"},
+            {"id": "computes", "nodes": "n1,n3", "communication": "none"},
+        ],
+        "queue": [
+            {"id": "a", "nodes": 2, "patterns": [{"pattern": "rd"}], "priority": 3},
+            {"id": "b", "nodes": 2},
+            {"id": "c", "nodes": 8, "patterns": [{"pattern": "rd"}], "communication": "none"},
+        ],
+    } | changes
+
+
+def state_of(folder, **changes) -> TreeState:
+    path = folder / "snapshot.json"
+    path.write_text(json.dumps(document(**changes)))
+    return load_any(path)
+
+
+def lowest_common(paths: list[tuple[str, ...]], a: int, b: int) -> int:
+    """Return the level of the lowest common switch, from the switches above each leaf."""
+    return next(
+        level
+        for level, pair in enumerate(zip(paths[a], paths[b], strict=True), start=1)
+        if pair[0] == pair[1]
+    )
+
+
+def test_janus_is_read_whole():
+    tree = tree_of(load_machine(str(real_file("trees/janus_topology.conf"))))
+    assert (tree.num_leaves, tree.num_nodes) == (77, 1368)
+    assert len(set(tree.node_names)) == 1368
+    cores = [switch for switch in tree.switches if switch.level > 1]
+    assert [switch.name for switch in cores] == [f"hpcf-ib-core{k}" for k in (1, 2, 3)]
+    assert all(switch.leaves == tuple(range(77)) for switch in cores)
+    assert tree.distance(0, 1) == 2
+    assert tree.distance(0, tree.num_nodes - 1) == 4
+    assert set(np.unique(2 * tree.common_level)) == {2, 4}
+    assert tree.nodes_per_leaf.sum() == 1368
+
+
+@pytest.mark.parametrize("sizes", [(5,), (3, 4), (2, 3, 2), (2, 2, 2, 3)])
+def test_regular_trees(sizes):
+    tree = tree_of(load_machine("tree:" + "x".join(map(str, sizes))))
+    places = list(itertools.product(*map(range, sizes)))  # of the nodes, root first
+    assert tree.num_nodes == len(places)
+    depth = len(sizes)
+    for (a, here), (b, there) in itertools.product(enumerate(places), repeat=2):
+        level = next(k for k in range(1, depth + 1) if here[: depth - k] == there[: depth - k])
+        assert tree.distance(a, b) == 2 * level
+
+
+@given(st.data())
+def test_distances_of_uneven_trees(data):
+    """A chain of switches above every leaf; chains meet where they are told to."""
+    groups = data.draw(
+        st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), min_size=1, max_size=3)
+    )
+    leaves, paths = [], []
+    uppers = [("root", [f"g{g}" for g in range(len(groups))])]
+    for g, sizes in enumerate(groups):
+        uppers.append((f"g{g}", [f"g{g}l{k}" for k in range(len(sizes))]))
+        for k, size in enumerate(sizes):
+            leaves.append((f"g{g}l{k}", [f"g{g}l{k}n{n}" for n in range(size)]))
+            paths += [(f"g{g}l{k}", f"g{g}", "root")] * size
+    tree = build_tree(leaves, uppers)
+    for a, b in itertools.product(range(tree.num_nodes), repeat=2):
+        assert tree.distance(a, b) == 2 * lowest_common(paths, a, b)
+
+
+def test_several_roots_and_none_in_common():
+    tree = build_tree(
+        [(name, [f"{name}0"]) for name in "abc"], [("r1", ["a", "b"]), ("r2", ["b", "c"])]
+    )
+    assert tree.common_level.tolist() == [[1, 2, 0], [2, 1, 2], [0, 2, 1]]
+    with pytest.raises(InputError, match="a common switch"):
+        tree.distance(0, 2)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["tree:0x4", "tree:4x0", "tree:x", "tree:5000x1", "tree:2x2000000", "tree:" + "1x" * 16 + "1"],
+)
+def test_bad_shorthand(spec):
+    with pytest.raises(InputError) as caught:
+        load_machine(spec)
+    assert caught.value.field == "machine"
+
+
+def test_a_torus_is_asked_for():
+    assert load_torus("mesh:4x4").shape == [4, 4]
+    with pytest.raises(InputError, match="a torus or mesh machine, not a tree"):
+        load_torus("tree:4x4")
+
+
+@pytest.mark.parametrize(
+    ("switches", "expected"),
+    [
+        ([], "switches"),
+        ([{"name": "a"}], "machine.switch a: either nodes or switches"),
+        ([{"name": "a", "nodes": "n", "switches": "b"}], "machine.switch a: either"),
+        ([{"name": "a", "nodes": "n[1"}], "machine.switch a: a host list"),
+        ([{"name": "a", "nodes": ""}], "machine.switch a: at least one node"),
+        ([{"name": "a", "nodes": "n"}, {"name": "b", "nodes": "n"}], "machine.switch b: each node"),
+        ([{"name": "a", "nodes": "n"}, {"name": "a", "switches": "a"}], "machine.switch: each"),
+        ([{"name": "a", "nodes": "n"}, {"name": "b", "switches": "c"}], "machine.switch b: a swi"),
+        ([{"name": "a", "nodes": "n"}, {"name": "b", "switches": "b"}], "machine.switch b: no cyc"),
+        (
+            [{"name": f"s{k}", "nodes": f"n{k}"} for k in range(4097)],
+            "machine.switch s4096: at most 4096 leaves",
+        ),
+        (
+            [{"name": f"s{k}", "nodes": f"s{k}n[1-1500000]"} for k in range(2)],
+            "machine.switch s1: at most",
+        ),
+    ],
+)
+def test_bad_trees(tmp_path, switches, expected):
+    with pytest.raises(InputError) as caught:
+        state_of(tmp_path, machine={"kind": "tree", "name": "m", "switches": switches})
+    assert expected in str(caught.value)
+    assert caught.value.file == str(tmp_path / "snapshot.json")
+
+
+def test_a_tree_snapshot_as_arrays(tmp_path):
+    state = state_of(tmp_path)
+    assert state.tree.num_nodes == 8
+    assert state.free.nonzero()[0].tolist() == [2, 5, 6]
+    assert state.busy.tolist() == [3, 1]
+    assert state.comm.tolist() == [1, 1]
+    assert [(job.id, job.nodes.tolist(), job.intensive) for job in state.running] == [
+        ("talks", [4, 0], True),
+        ("computes", [1, 3], False),
+    ]
+    assert [(r.id, r.intensive, len(r.patterns), r.value) for r in state.requests] == [
+        ("a", True, 1, 6),
+        ("b", False, 0, 2),
+        ("c", False, 0, 8),
+    ]
+
+
+def test_an_idle_tree_by_name(tmp_path):
+    state = state_of(tmp_path, machine="tree:3x4", down="", running=[])
+    assert state.free.all()
+    assert state.busy.tolist() == state.comm.tolist() == [0, 0, 0]
+
+
+RUNNING = {"id": "r", "nodes": "n0"}
+QUEUED = {"id": "q", "nodes": 1}
+HALVES = [{"pattern": "rd", "share": 60}, {"pattern": "ring", "share": 50}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "value"),
+    [
+        ({"down": "n8"}, "down", "n8"),
+        ({"down": "n1,n1"}, "down", "n1"),
+        ({"down": "n[1"}, "down", "n[1"),
+        ({"running": [RUNNING | {"nodes": "x"}]}, "running[0].nodes", "x"),
+        ({"running": [RUNNING | {"nodes": ""}]}, "running[0].nodes", ""),
+        ({"running": [RUNNING | {"nodes": "n[0,0]"}]}, "running[0].nodes", "n0"),
+        ({"running": [RUNNING, RUNNING | {"id": "s"}]}, "running[1].nodes", "n0, held by r"),
+        ({"running": [RUNNING, RUNNING]}, "running[1].id", "r"),
+        ({"running": [RUNNING | {"patterns": HALVES}]}, "running[0].patterns", 110),
+        (
+            {"running": [RUNNING | {"prism": {"origin": [0], "extents": [1]}}]},
+            "running[0].prism",
+            [0],
+        ),
+        ({"regions": {"east": []}}, "regions", "east"),
+        ({"queue": [QUEUED, QUEUED]}, "queue[1].id", "q"),
+        ({"queue": [QUEUED | {"id": "talks"}]}, "queue[0].id", "talks"),
+        ({"queue": [QUEUED | {"nodes": 9}]}, "queue[0].nodes", 9),
+        ({"queue": [QUEUED | {"class": "gpu"}]}, "queue[0].class", "gpu"),
+        ({"queue": [QUEUED | {"shapes": "2x2"}]}, "queue[0].shapes", "2x2"),
+        ({"queue": [QUEUED | {"region": "east"}]}, "queue[0].region", "east"),
+        ({"queue": [QUEUED | {"patterns": HALVES}]}, "queue[0].patterns", 110),
+        (
+            {"queue": [QUEUED | {"patterns": [{"pattern": "x"}]}]},
+            "queue[0].patterns[0].pattern",
+            "x",
+        ),
+    ],
+)
+def test_bad_tree_snapshots(tmp_path, changes, field, value):
+    with pytest.raises(InputError) as caught:
+        state_of(tmp_path, **changes)
+    assert (caught.value.field, caught.value.value) == (field, value)
+
+
+def test_each_kind_of_snapshot_is_loaded_as_such(tmp_path):
+    path = tmp_path / "snapshot.json"
+    path.write_text(json.dumps(document(machine="torus:4x4", down="", running=[], queue=[])))
+    assert isinstance(load_any(path), SnapshotState)
+    path.write_text(json.dumps(document()))
+    assert isinstance(load_any(path), TreeState)
+    with pytest.raises(InputError) as caught:
+        load_snapshot(path)
+    assert (caught.value.field, caught.value.value) == ("machine.kind", "tree")
+
+
+def test_the_normal_form_of_a_tree_snapshot(tmp_path):
+    source, once, twice = (tmp_path / name for name in ("a.json", "b.json", "c.json"))
+    source.write_text(json.dumps(document(down="n3, n7")))
+    convert(source, "snapshot", "snapshot", once)
+    assert json.loads(once.read_text())["down"] == "n[3,7]"
+    convert(once, "snapshot", "snapshot", twice)
+    assert once.read_bytes() == twice.read_bytes()
+    assert (load_any(source).free == load_any(once).free).all()
