@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,14 @@ from topoplace.cli.options import (
     solve_options,
 )
 from topoplace.cli.output import say
+from topoplace.errors import InputError
+
+if TYPE_CHECKING:
+    from topoplace.placement.problem import Options
+    from topoplace.result import Result
+    from topoplace.result.tree import TreeResult
+    from topoplace.snapshot import SnapshotState
+    from topoplace.snapshot.tree_state import TreeState
 
 
 def place(
@@ -34,26 +42,60 @@ def place(
     as_json: Json = False,
 ) -> None:
     """Place the queue of SNAPSHOT on its machine and prove how good the answer is."""
-    from topoplace.placement.solve import place as solve  # noqa: PLC0415 - heavy
-    from topoplace.report.summary import exit_code_of, summary  # noqa: PLC0415 - heavy
-    from topoplace.snapshot import load_snapshot  # noqa: PLC0415 - heavy
+    from topoplace.report.summary import exit_code_of  # noqa: PLC0415 - heavy
+    from topoplace.snapshot import SnapshotState  # noqa: PLC0415 - heavy
     from topoplace.snapshot.files import write_document  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.load import load_any  # noqa: PLC0415 - heavy
 
     options = solve_options(time_limit, interference, seed)
     require_writable(output, "--output")
     require_writable(png, "--png")
-    state = load_snapshot(snapshot)
-    result = solve(state, method, options)
+    state = load_any(snapshot)
+    if isinstance(state, SnapshotState):
+        result, text = _on_torus(state, method, options, png)
+    else:
+        if interference != "strict":
+            raise InputError(
+                "no interference rule on a tree machine", field="--interference", value=interference
+            )
+        result, text = _on_tree(state, method, options, png)
     if output is not None:
         write_document(output, result)
-    if png is not None:
-        from topoplace.report.torus import write_picture  # noqa: PLC0415 - heavy
-
-        write_picture(result, state, png)
-    say(summary(result), as_json=as_json)
+    say(text, as_json=as_json)
     for label, path in (("result", output), ("picture", png)):
         if path is not None:
             say(f"{label}: {path}", as_json=as_json)
     if as_json:
         print(result.model_dump_json(by_alias=True))
     raise typer.Exit(exit_code_of(result))
+
+
+def _on_torus(
+    state: SnapshotState, method: str, options: Options, png: Path | None
+) -> tuple[Result | TreeResult, str]:
+    """Place on a torus; return the result and its summary, the picture drawn."""
+    from topoplace.placement.solve import place as solve  # noqa: PLC0415 - heavy
+    from topoplace.report.summary import summary  # noqa: PLC0415 - heavy
+
+    result = solve(state, method, options)
+    if png is not None:
+        from topoplace.report.torus import write_picture  # noqa: PLC0415 - heavy
+
+        write_picture(result, state, png)
+    return result, summary(result)
+
+
+def _on_tree(
+    state: TreeState, method: str, options: Options, png: Path | None
+) -> tuple[Result | TreeResult, str]:
+    """Allocate on a tree; return the result and its summary, the picture drawn."""
+    from topoplace.placement.tree.problem import TreeOptions  # noqa: PLC0415 - heavy
+    from topoplace.placement.tree.solve import allocate  # noqa: PLC0415 - heavy
+    from topoplace.report.tree_summary import tree_summary  # noqa: PLC0415 - heavy
+
+    result = allocate(state, method, TreeOptions(options.time_limit, options.seed))
+    if png is not None:
+        from topoplace.report.tree_picture import write_tree_picture  # noqa: PLC0415 - heavy
+
+        write_tree_picture(result, png)
+    return result, tree_summary(result)

@@ -21,14 +21,20 @@ def show(
     from topoplace.study.subject import (  # noqa: PLC0415 - heavy
         load_mapping_result,
         load_result,
+        load_tree_result,
         problem_of,
     )
 
     require_writable(png, "--png")
-    if problem_of(result) == "mapping":
+    problem = problem_of(result)
+    if problem == "mapping":
         from topoplace.report.mapping_picture import write_mapping_picture  # noqa: PLC0415 - heavy
 
         write_mapping_picture(load_mapping_result(result), png)
+    elif problem == "allocation":
+        from topoplace.report.tree_picture import write_tree_picture  # noqa: PLC0415 - heavy
+
+        write_tree_picture(load_tree_result(result), png)
     else:
         from topoplace.report.torus import write_picture  # noqa: PLC0415 - heavy
 

@@ -6,6 +6,7 @@ from topoplace.errors import ExitCode
 from topoplace.report.table import gap_text, plain_table
 from topoplace.result import Result, Status
 from topoplace.result.mapping import MappingResult
+from topoplace.result.tree import TreeResult
 
 _MOST_EXPLAINED = 8
 
@@ -38,7 +39,7 @@ def summary(result: Result) -> str:
     return "\n".join(lines + _starts(result) + _explanations(result))
 
 
-def exit_code_of(result: Result | MappingResult) -> ExitCode:
+def exit_code_of(result: Result | MappingResult | TreeResult) -> ExitCode:
     """Return the exit code that tells a script how a solve ended."""
     if result.status is Status.INFEASIBLE:
         return ExitCode.INFEASIBLE

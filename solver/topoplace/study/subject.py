@@ -61,6 +61,17 @@ def load_mapping_result(path: str | Path) -> MappingResult:
     return read_document(path, MappingResult, RESULT_SCHEMA)
 
 
+def load_tree_result(path: str | Path) -> TreeResult:
+    """Read the result of an allocation on a tree.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the field and the value at fault.
+    """
+    return read_document(path, TreeResult, RESULT_SCHEMA)
+
+
 def problem_of(path: str | Path) -> str:
     """Return what problem a result file answers: placement, mapping or allocation.
 
@@ -109,7 +120,7 @@ def load_tree_subject(path: str | Path) -> TreeSubject:
     except InputError as error:
         if error.field != "schema" or error.value != RESULT_SCHEMA:
             raise
-        result = read_document(path, TreeResult, RESULT_SCHEMA)
+        result = load_tree_result(path)
         try:
             state = prepare_any(resolve_machine(result.instance))
         except InputError as problem:
