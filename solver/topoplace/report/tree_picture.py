@@ -40,13 +40,14 @@ def tree_figure(result: TreeResult) -> Figure:
     state = prepare_tree(result.instance)
     cells, ticks = _cells(result, state)
     rows, columns = cells.shape[:2]
-    figure = Figure(figsize=(min(18, 5 + 0.22 * columns), min(22, 3 + 0.17 * rows)))
+    height = min(22.0, 3 + 0.17 * rows)
+    figure = Figure(figsize=(min(18.0, 5 + 0.22 * columns), height))
     FigureCanvasAgg(figure)
-    axes = figure.add_axes((0.14, 0.12, 0.84, 0.80))
+    axes = figure.add_axes((0.14, 1.2 / height, 0.84, 1 - 1.7 / height))
     axes.imshow(cells, aspect="auto", interpolation="nearest")
     axes.set_xticks(np.arange(-0.5, columns), minor=True)
     axes.set_yticks(np.arange(-0.5, rows), minor=True)
-    axes.grid(which="minor", color="#ffffff", linewidth=0.6)
+    axes.grid(which="minor", color="#b0b0b0", linewidth=0.5)
     axes.tick_params(which="minor", length=0)
     names = [switch.name for switch in state.tree.switches[: state.tree.num_leaves]]
     every = max(1, len(names) // 90)

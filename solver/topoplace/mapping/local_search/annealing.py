@@ -81,7 +81,8 @@ def improve(
     seed
         Of the random moves.
     time_limit
-        Seconds; all of it is used. The outcome then depends on the speed of the computer.
+        Seconds; all of it is used unless nothing is left to gain. The outcome then depends on
+        the speed of the computer.
     num_moves
         Moves to try if there is no time limit; by default a number that grows with the tasks.
 
@@ -104,7 +105,8 @@ def improve(
             search.resume(start)
             until = POLISH_SHARE + (1 - POLISH_SHARE) * done / rounds
             search.cool(HOT * unit, COLD * unit, until)
-    return Improved(search.best.astype(np.int64), search.least, time_limit is not None)
+    hit = time_limit is not None and search.spent() >= 1
+    return Improved(search.best.astype(np.int64), search.least, hit)
 
 
 class _Search:
@@ -156,7 +158,7 @@ class _Search:
         temperature, begun = hot, self.spent()
         # each temperature gets its part of the work
         part = (until - begun) / (1 + np.log(hot / cold) / np.log(1.5))
-        while temperature > cold and self.spent() < until:
+        while temperature > cold and self.least > 0 and self.spent() < until:
             self.resume(start)
             begun = self.spent()
             while self.spent() < begun + part:
@@ -170,7 +172,7 @@ class _Search:
     def cool(self, hot: float, cold: float, until: float) -> None:
         """Lower the temperature until a share of the work is done, and go downhill at the end."""
         begun = self.spent()
-        while (now := self.spent()) < until:
+        while self.least > 0 and (now := self.spent()) < until:
             progress = (now - begun) / (until - begun) / COOLING_SHARE
             self.run(hot * (cold / hot) ** progress if progress < 1 else 0.0)
 

@@ -1,0 +1,242 @@
+"""The constructive mapping methods, against what the papers print of them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baseline_instances import grid, problem_on
+from topoplace.errors import InputError
+from topoplace.machine import Torus
+from topoplace.mapping.evaluate import evaluate
+from topoplace.mapping.graph import IntArray
+from topoplace.mapping.grids import grid_of
+from topoplace.mapping.methods._boxes import usable_origins
+from topoplace.mapping.methods.blocks import map_blocks
+from topoplace.mapping.methods.default import map_default
+from topoplace.mapping.methods.fold2d import Fold, folded_cells, map_fold_2d
+from topoplace.mapping.methods.grid_order import grid_order, map_grid_order, most_cubic_cell
+from topoplace.mapping.methods.random_blocks import map_random_blocks
+from topoplace.mapping.methods.round_robin import map_round_robin
+from topoplace.mapping.outcome import MapOptions
+from topoplace.mapping.problem import MappingProblem
+from topoplace.mapping.solve import Mapper
+
+METHODS = [
+    map_default,
+    map_round_robin,
+    map_grid_order,
+    map_random_blocks,
+    map_blocks,
+    map_fold_2d,
+]
+
+
+def mapped(mapper: Mapper, problem: MappingProblem, options: MapOptions | None = None) -> IntArray:
+    """Run a method and check that what it returns is a mapping."""
+    nodes = mapper(problem, options or MapOptions()).nodes
+    assert nodes is not None
+    assert nodes.shape == (problem.num_tasks,)
+    assert np.isin(nodes, problem.nodes).all()
+    assert np.bincount(nodes).max() <= problem.tasks_per_node
+    return nodes
+
+
+# Bhatele 2008, Table 3: chares of 16^3 and of 32^3 of a periodic domain of 512^3 elements. All
+# directed messages count, those around the domain with their way back across the whole mesh.
+XT3 = [
+    ((4, 4, 8), 53248, 13312),
+    ((4, 8, 8), 69632, 17408),
+    ((8, 8, 8), 86016, 21504),
+    ((8, 8, 16), 118784, 29696),
+]
+
+
+@pytest.mark.parametrize(("mesh", "fine", "coarse"), XT3)
+def test_blocks_give_the_hop_counts_of_bhatele_2008_table_3(mesh, fine, coarse):
+    for side, hops in ((32, fine), (16, coarse)):
+        limit = side**3 // int(np.prod(mesh))
+        problem = problem_on(grid((side,) * 3, True), mesh, wrap=False, tasks_per_node=limit)
+        assert evaluate(problem, mapped(map_blocks, problem)).hops == hops
+
+
+# Bhatele 2008, Table 4: processors, torus (the way the paper used it: grid side of 64 or 32
+# tasks along the first, the long side along the second, layers along the third), hops for chares
+# of 128^2 and 256^2. One billion elements as 131072 x 8192 give all twelve.
+BGL = [
+    ((8, 8, 8), 25600, 12800),
+    ((8, 8, 16), 34816, 17408),
+    ((8, 16, 16), 51200, 25600),
+    ((8, 32, 16), 83968, 41984),
+    ((16, 32, 16), 100352, 50176),
+    ((32, 32, 16), 133120, 66560),
+]
+
+
+@pytest.mark.parametrize(("torus", "fine", "coarse"), BGL)
+def test_fold_2d_is_no_worse_than_bhatele_2008_table_4(torus, fine, coarse):
+    for shape, hops in (((1024, 64), fine), ((512, 32), coarse)):
+        limit = shape[0] * shape[1] // int(np.prod(torus))
+        problem = problem_on(grid(shape, True), torus, tasks_per_node=limit)
+        cells = folded_cells(grid_of(grid(shape, True)), Fold(0, 0, 1, 2), torus, reverse=False)
+        cut = cells @ np.asarray(problem.torus.strides)
+        assert evaluate(problem, cut).hops == hops
+        assert evaluate(problem, mapped(map_fold_2d, problem)).hops < hops
+
+
+def test_grid_order_lists_the_ranks_that_fiedler_2014_prints():
+    column_major = grid_order((8, 8), (4, 2), column_major=True).tolist()
+    assert column_major[:8] == [0, 1, 2, 3, 8, 9, 10, 11]
+    assert column_major[8:16] == [4, 5, 6, 7, 12, 13, 14, 15]
+    row_major = grid_order((8, 8), (4, 2)).tolist()
+    assert row_major[:8] == [0, 1, 8, 9, 16, 17, 24, 25]
+    assert row_major[8:16] == [2, 3, 10, 11, 18, 19, 26, 27]
+
+
+def test_grid_order_maps_the_cells_of_fiedler_2014_to_nodes():
+    problem = problem_on(grid((8, 8)), (8,), tasks_per_node=8)
+    x, y = np.divmod(np.arange(64), 8)
+    for column_major, node in ((False, x // 4 * 4 + y // 2), (True, x // 4 + y // 2 * 2)):
+        options = MapOptions(cell=(4, 2), column_major=column_major)
+        assert mapped(map_grid_order, problem, options).tolist() == node.tolist()
+
+
+@given(st.data())
+def test_grid_order_visits_cells_one_after_the_other(data):
+    shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
+    cell = tuple(data.draw(st.integers(1, n)) for n in shape)
+    order = grid_order(shape, cell)
+    assert sorted(order.tolist()) == list(range(int(np.prod(shape))))
+    corners = np.stack(np.unravel_index(order, shape), axis=1) // np.asarray(cell)
+    keys = [key for key, _ in itertools.groupby(map(tuple, corners.tolist()))]
+    assert keys == sorted(set(keys))
+
+
+def test_cells_are_the_most_cubic_that_divide_the_grid():
+    assert sorted(most_cubic_cell((32, 32, 32), 32)) == [2, 4, 4]
+    assert most_cubic_cell((110, 120), 16) in {(2, 8), (5, 3)}
+    assert most_cubic_cell((7, 11), 6) == (1, 1)
+
+
+def test_a_cell_that_leaves_places_keeps_nodes_whole_while_there_are_enough():
+    roomy = problem_on(grid((6, 6)), (6,), tasks_per_node=7)
+    nodes = mapped(map_grid_order, roomy, MapOptions(cell=(3, 2)))
+    assert np.bincount(nodes).tolist() == [6] * 6
+    tight = problem_on(grid((7, 6)), (6,), tasks_per_node=7)
+    assert np.bincount(mapped(map_grid_order, tight, MapOptions(cell=(3, 2)))).tolist() == [7] * 6
+
+
+@pytest.mark.parametrize("cell", [(4,), (9, 1), (0, 2), (2, 2, 2)])
+def test_a_cell_that_does_not_fit_is_bad_input(cell):
+    problem = problem_on(grid((8, 8)), (8,), tasks_per_node=8)
+    with pytest.raises(InputError, match="cell: 2 sides from 1 to the grid's, 8x8"):
+        map_grid_order(problem, MapOptions(cell=cell))
+
+
+def test_default_and_round_robin_by_hand():
+    problem = problem_on(grid((7,)), (6,), tasks_per_node=2, nodes="1-5")
+    assert mapped(map_default, problem).tolist() == [1, 1, 2, 2, 3, 3, 4]
+    assert mapped(map_round_robin, problem).tolist() == [1, 2, 3, 4, 1, 2, 3]
+
+
+def test_random_blocks_keep_boxes_together_and_follow_the_seed():
+    problem = problem_on(grid((8, 8)), (5, 5), tasks_per_node=4)
+    nodes = mapped(map_random_blocks, problem, MapOptions(seed=1))
+    boxes = nodes.reshape(4, 2, 4, 2)
+    assert (boxes == boxes[:, :1, :, :1]).all()
+    assert len(set(nodes.tolist())) == 16
+    assert (mapped(map_random_blocks, problem, MapOptions(seed=1)) == nodes).all()
+    assert (mapped(map_random_blocks, problem, MapOptions(seed=2)) != nodes).any()
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_usable_origins_are_those_of_prisms_without_unusable_routers(data):
+    shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    torus = Torus(shape, wrap=tuple(data.draw(st.booleans()) for _ in shape))
+    usable = np.array(
+        data.draw(st.lists(st.booleans(), min_size=torus.num_routers, max_size=torus.num_routers))
+    ).reshape(shape)
+    extents = tuple(data.draw(st.integers(1, n)) for n in shape)
+    fits = usable_origins(torus, usable, extents)
+    for origin in itertools.product(*map(range, shape)):
+        inside = all(
+            wraps or o + e <= n
+            for o, e, n, wraps in zip(origin, extents, shape, torus.wrap, strict=True)
+        )
+        cells = itertools.product(
+            *[
+                [(o + k) % n for k in range(e)]
+                for o, e, n in zip(origin, extents, shape, strict=True)
+            ]
+        )
+        assert fits[origin] == (inside and all(usable[cell] for cell in cells))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_blocks_and_folds_take_the_prism_of_least_hop_bytes(data):
+    """No other extents give less: the price they are chosen by is the hop-bytes themselves."""
+    flat = data.draw(st.booleans())
+    sides = st.integers(2, 6)
+    shape = tuple(data.draw(sides) for _ in range(2 if flat else 3))
+    periodic = data.draw(st.booleans())
+    machine = tuple(data.draw(st.integers(2, 4)) for _ in range(3))
+    limit = max(1, -(-int(np.prod(shape)) // data.draw(st.integers(1, 8))))
+    mapper = map_fold_2d if flat else map_blocks
+    wrap = data.draw(st.booleans())
+    problem = problem_on(grid(shape, periodic), machine, wrap=wrap, tasks_per_node=limit)
+    try:
+        found = evaluate(problem, mapped(mapper, problem)).hops
+    except InputError:
+        return
+    for used in itertools.product(*[range(1, n + 1) for n in machine]):
+        inside = np.asarray(used) > np.indices(machine).reshape(3, -1).T
+        chosen = ",".join(map(str, np.flatnonzero(inside.all(axis=1))))
+        if inside.all(axis=1).sum() * limit < problem.num_tasks:
+            continue
+        part = problem_on(
+            grid(shape, periodic), machine, wrap=wrap, tasks_per_node=limit, nodes=chosen
+        )
+        try:
+            other = evaluate(part, mapped(mapper, part)).hops
+        except InputError:
+            continue
+        assert found <= other
+
+
+def test_blocks_avoid_unusable_routers_or_say_what_else_to_use():
+    free = ",".join(str(n) for n in range(64) if n != 21)
+    problem = problem_on(grid((4, 4, 3)), (4, 4, 4), nodes=free)
+    assert evaluate(problem, mapped(map_blocks, problem)).max_hops == 1
+    full = problem_on(grid((4, 4, 4)), (4, 4, 5), nodes=",".join(map(str, range(1, 80, 1))))
+    assert evaluate(full, mapped(map_blocks, full)).max_hops == 1
+    holes = problem_on(grid((3, 3, 3)), (4, 4, 4), nodes=",".join(map(str, range(0, 64, 2))))
+    with pytest.raises(InputError, match=r"full prism of usable routers .* pencils"):
+        map_blocks(holes, MapOptions())
+
+
+@pytest.mark.parametrize(
+    ("mapper", "shape", "machine", "message"),
+    [
+        (map_blocks, (2, 2, 2, 2), (2, 2, 4), "at most the machine's 3 dimensions"),
+        (map_fold_2d, (2, 2, 2), (2, 2, 2), "two dimensions"),
+        (map_fold_2d, (4, 4), (4, 4), "at least three dimensions"),
+        (map_random_blocks, (7, 7), (5,), "at most 5 equal boxes of at most 10 tasks"),
+    ],
+)
+def test_what_a_method_cannot_map_is_bad_input(mapper, shape, machine, message):
+    limit = 10 if machine == (5,) else 1
+    problem = problem_on(grid(shape), machine, tasks_per_node=limit)
+    with pytest.raises(InputError, match=message):
+        mapper(problem, MapOptions())
+
+
+@pytest.mark.parametrize("mapper", METHODS)
+def test_every_method_uses_both_nodes_of_a_router(mapper):
+    problem = problem_on(grid((8, 6), True), (4, 3, 1), tasks_per_node=2, nodes_per_router=2)
+    assert len(np.unique(mapped(mapper, problem))) == 24

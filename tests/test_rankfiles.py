@@ -1,0 +1,173 @@
+"""Rank files: what is written is read back, and what is wrong is named with its line."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baseline_instances import grid, problem_on
+from topoplace.errors import InputError
+from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.rankfiles import (
+    FORMATS,
+    node_list_beside,
+    read_mapping,
+    read_rank_order,
+    write_mapping,
+    write_rank_order,
+)
+
+
+def small():
+    """Seven tasks on six routers of two nodes, two tasks per node; node 0 may not be used."""
+    return problem_on(grid((7,)), (3, 2), tasks_per_node=2, nodes_per_router=2, nodes="1-11")
+
+
+UNEVEN = np.array([3, 1, 3, 10, 8, 1, 11])
+
+
+@st.composite
+def mappings(draw):
+    """Draw a problem and any mapping of it."""
+    shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    per_router, per_node = draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    places = int(np.prod(shape)) * per_router * per_node
+    num_tasks = draw(st.integers(1, min(places, 24)))
+    problem = problem_on(
+        grid((num_tasks,), True),
+        shape,
+        tasks_per_node=per_node,
+        nodes_per_router=per_router,
+    )
+    slots = draw(st.permutations(range(places)))[:num_tasks]
+    return problem, np.asarray(slots) // per_node
+
+
+@settings(max_examples=60, deadline=None)
+@given(mappings(), st.sampled_from(FORMATS), st.booleans())
+def test_what_is_written_is_read_back(case, form, named):
+    problem, nodes = case
+    num_nodes = problem.machine.num_nodes
+    node_of_nid = {7 * (num_nodes - node): node for node in range(num_nodes)} if named else None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mapping"
+        write_mapping(path, form, problem, nodes, node_of_nid)
+        back = read_mapping(path, form, problem, node_of_nid)
+    assert back.tolist() == nodes.tolist()
+    assert hop_bytes(problem, back) == hop_bytes(problem, nodes)
+
+
+def test_idle_ranks_come_last_and_fill_every_node(tmp_path):
+    problem = small()
+    order, node_list = tmp_path / "MPICH_RANK_ORDER", tmp_path / "nodes"
+    assert write_rank_order(problem, UNEVEN, order, node_list) == 2
+    assert node_list.read_text() == "1,3,8,10,11\n"
+    assert order.read_text() == "1,5\n0,2\n4,7\n3,8\n6,9\n"
+    assert read_rank_order(problem, order, node_list).tolist() == UNEVEN.tolist()
+
+
+def test_hosts_and_tables_as_they_look(tmp_path):
+    problem = small()
+    write_mapping(tmp_path / "hosts", "hostfile", problem, UNEVEN, {100 + n: n for n in range(12)})
+    hosts = (tmp_path / "hosts").read_text().splitlines()
+    assert hosts[:3] == ["nid00103", "nid00101", "nid00103"]
+    write_mapping(tmp_path / "table", "csv", problem, UNEVEN)
+    rows = (tmp_path / "table").read_text().splitlines()
+    assert rows[:2] + rows[-1:] == ["task,node,c0,c1", "0,3,0,1", "6,11,2,1"]
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("rank-order", "# a comment\n0-1, 2\n3 4\n\n5\n6,7"),
+        ("hostfile", "nid00001\nnid1:1\n# two more\nnid00002 slots=2\nnid0003\nnid3\nnid4\n"),
+        ("csv", "task, node\n6,4\n0,1\n1,1\n5,3\n4,3\n2,2\n3,2\n"),
+        ("csv", "task,node,c0,c1\n6,4,1,0\n0,1,0,0\n1,1,0,0\n5,3,0,1\n4,3,0,1\n2,2,0,1\n3,2,0,1\n"),
+    ],
+)
+def test_other_ways_to_write_the_same(tmp_path, form, text):
+    path = tmp_path / "given"
+    path.write_text(text)
+    node_list_beside(path).write_text("1-3\n4\n")
+    assert read_mapping(path, form, small()).tolist() == [1, 1, 2, 2, 3, 3, 4]
+
+
+ORDER = "0,1\n2,3\n4,5\n6,7\n"
+TABLE = "task,node\n" + "".join(f"{t},{1 + t // 2}\n" for t in range(7))
+HOSTS = "".join(f"nid{1 + t // 2:05d}\n" for t in range(7))
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "nodes", "message"),
+    [
+        ("rank-order", ORDER.replace("5", "x"), "1-4", r"given: line 3: an integer .*'x'"),
+        ("rank-order", ORDER.replace("5", "4"), "1-4", r"given: line 3: each rank once .*4"),
+        ("rank-order", ORDER.replace("5", "9"), "1-4", r"given: line 3: ranks below 8 .*9"),
+        ("rank-order", ORDER + "8", "1-4", r"given: the same number .* 4 nodes .*9 ranks"),
+        ("rank-order", "0,1,2,3", "1-4", r"given: the same number .* at least 7"),
+        ("rank-order", ORDER, "", r"given: the same number .* 0 nodes"),
+        ("rank-order", ORDER, "1-3,2", r"given\.nodes: line 1: each node once .*2"),
+        ("rank-order", ORDER, "1-3\n5-4", r"given\.nodes: line 2: an integer from 5 .*4"),
+        ("rank-order", ORDER, "1-99999999999", r"given\.nodes: line 1: at most"),
+        ("rank-order", ORDER, "1-3,0", r"given: line 4, rank 6: a node that tasks .*0"),
+        ("rank-order", ORDER, "1-3,12", r"given: line 4, rank 6: a node that tasks .*12"),
+        ("rank-order", "0-2,3-5,6-8", "1-3", r"given: line 1, rank 2: at most 2 tasks .*node 1"),
+        ("hostfile", HOSTS.replace("4", "x"), "", r"given: line 7: a host name .*'nid0000x'"),
+        ("hostfile", HOSTS + "nid00005\n", "", r"given: line 8: hosts for 7 tasks"),
+        ("hostfile", "nid00001 slots=0", "", r"given: line 1: an integer from 1 .*'0'"),
+        ("hostfile", "nid00001 slots=99", "", r"given: line 1: hosts for 7 tasks"),
+        ("hostfile", HOSTS[9:], "", r"given: nodes for 7 tasks .*6"),
+        ("hostfile", HOSTS.replace("3", "2"), "", r"given: line 5: at most 2 .*4 on node 2"),
+        ("csv", TABLE.replace("task", "rank"), "", r"given: line 1: a header .*rank,node"),
+        ("csv", "", "", r"given: a header"),
+        ("csv", TABLE + "7,5\n", "", r"given: line 9: tasks below 7 .*7"),
+        ("csv", TABLE + "6,5\n", "", r"given: line 9: each task once .*6"),
+        ("csv", TABLE[:-4], "", r"given: a row for every task .*no task 6"),
+        ("csv", TABLE.replace("6,4", "6,4,0"), "", r"given: line 8: 2 columns .*3"),
+        ("csv", TABLE.replace("6,4", "6,-4"), "", r"given: line 8: an integer from 0 .*'-4'"),
+        ("csv", TABLE.replace("6,4", "6,0"), "", r"given: line 8: a node that tasks .*0"),
+        ("metis", "", "", r"format: one of rank-order, hostfile, csv .*'metis'"),
+    ],
+)
+def test_bad_files_are_refused_with_file_line_and_value(tmp_path, form, text, nodes, message):
+    path = tmp_path / "given"
+    path.write_text(text)
+    node_list_beside(path).write_text(nodes)
+    with pytest.raises(InputError, match=message) as caught:
+        read_mapping(path, form, small())
+    assert "\n" not in str(caught.value)
+
+
+def test_coordinates_must_be_those_of_the_node(tmp_path):
+    path = tmp_path / "given"
+    write_mapping(path, "csv", small(), UNEVEN)
+    path.write_text(path.read_text().replace("4,8,2,0", "4,8,2,1"))
+    with pytest.raises(InputError, match=r"line 6: the coordinates .*\[2, 1\]"):
+        read_mapping(path, "csv", small())
+
+
+def test_missing_files_and_nids_are_bad_input(tmp_path):
+    problem = small()
+    with pytest.raises(InputError, match="nowhere"):
+        read_mapping(tmp_path / "nowhere", "csv", problem)
+    with pytest.raises(InputError, match="every node of the mapping"):
+        write_mapping(tmp_path / "hosts", "hostfile", problem, UNEVEN, {5: 1})
+    with pytest.raises(InputError, match="one nid for each node"):
+        write_mapping(tmp_path / "hosts", "hostfile", problem, UNEVEN, {5: 1, 6: 1})
+    write_mapping(tmp_path / "hosts", "hostfile", problem, UNEVEN)
+    with pytest.raises(InputError, match=r"line 2: a nid of the machine .*1"):
+        read_mapping(tmp_path / "hosts", "hostfile", problem, {3: 3})
+
+
+def test_no_mapping_is_ever_written_that_is_none(tmp_path):
+    problem = small()
+    for wrong in (UNEVEN[:-1], np.zeros(7, dtype=np.int64), np.ones(7, dtype=np.int64)):
+        for form in FORMATS:
+            with pytest.raises(InputError):
+                write_mapping(tmp_path / "none", form, problem, wrong)
+    assert not (tmp_path / "none").exists()
