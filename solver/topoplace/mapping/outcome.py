@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from topoplace import __version__
 from topoplace.mapping.evaluate import Evaluation, evaluate
@@ -22,6 +24,9 @@ from topoplace.result.mapping import (
     MappingResult,
     MappingSolution,
 )
+
+if TYPE_CHECKING:
+    from topoplace.mapping.best import BestSoFar
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,10 @@ class MapOptions:
         Largest extent of a pencil window along the pencils.
     start
         The mapping (node of every task) that a local search starts from.
+    progress
+        Takes a line of what a method has to say of its work; a method may call it often.
+    best
+        Takes every improvement (`report`); what it holds is the answer if the run is interrupted.
     """
 
     time_limit: float | None = None
@@ -50,6 +59,20 @@ class MapOptions:
     column_major: bool = False
     max_depth: int | None = None
     start: IntArray | None = None
+    progress: Callable[[str], None] | None = None
+    best: BestSoFar | None = None
+
+    def report(
+        self, nodes: IntArray | None, value: int | None, bound: Bound | None = None
+    ) -> None:
+        """Report an improvement (see `BestSoFar.report`) to whoever listens."""
+        if self.best is not None:
+            self.best.report(nodes, value, bound)
+
+    def say(self, line: str) -> None:
+        """Tell whoever listens what the method is doing."""
+        if self.progress is not None:
+            self.progress(line)
 
 
 @dataclass(frozen=True)

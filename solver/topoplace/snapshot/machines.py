@@ -15,7 +15,7 @@ from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.regular_tree import regular_tree
 from topoplace.snapshot.schema import Snapshot, TorusModel, TreeModel
 
-_SHORTHAND = re.compile(r"(torus|mesh|tree):(\d{1,7}(?:x\d{1,7})*)")
+_SHORTHAND = re.compile(r"(torus|mesh|tree):(\d{1,7}(?:x\d{1,7})*)(?::(\d{1,4}))?")
 _TOPOLOGY_CONF = re.compile(rb"\s*(#|SwitchName\b)", re.IGNORECASE)  # no JSON begins so
 
 
@@ -38,7 +38,7 @@ def load_machine(spec: str) -> TorusModel | TreeModel:
     """Return the machine of a file, a shipped name or a shorthand.
 
     A file is a machine document or a Slurm topology.conf. ``tree:4x6x16`` is a root with 4
-    switches, each with 6 leaves of 16 nodes.
+    switches, each with 6 leaves of 16 nodes; ``torus:8x8x8:2`` has two nodes on every router.
 
     Raises
     ------
@@ -49,8 +49,10 @@ def load_machine(spec: str) -> TorusModel | TreeModel:
     if match is not None:
         sizes = [int(n) for n in match[2].split("x")]
         if match[1] == "tree":
+            if match[3]:
+                raise InputError("a tree such as tree:24x16", field="machine", value=spec)
             return regular_tree(sizes, spec)
-        return _regular_torus(sizes, match[1] == "torus", spec)
+        return _regular_torus(sizes, match[1] == "torus", int(match[3] or 1), spec)
     if spec in machine_names():
         spec = str(data_folder("instances") / "machines" / f"{spec}.json")
     elif not Path(spec).exists():
@@ -97,10 +99,12 @@ def _machine_of_file(path: str) -> TorusModel | TreeModel:
         ) from None
 
 
-def _regular_torus(shape: list[int], wraps: bool, spec: str) -> TorusModel:
+def _regular_torus(shape: list[int], wraps: bool, nodes: int, spec: str) -> TorusModel:
     name = spec.replace(":", "-")
     try:
-        return TorusModel(name=name, shape=shape, wrap=[wraps] * len(shape))
+        return TorusModel(
+            name=name, shape=shape, wrap=[wraps] * len(shape), nodes_per_router=nodes
+        )
     except ValidationError as error:
         raise InputError(error.errors()[0]["msg"], field="machine", value=spec) from None
 

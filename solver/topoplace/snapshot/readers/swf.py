@@ -26,6 +26,8 @@ class SwfLog:
     ----------
     requests
         One per job, `id` its job number.
+    run_times
+        Seconds each of them ran (field 4), None where unknown.
     num_without_size
         Jobs left out because the log says neither a requested nor an allocated size.
     num_partial
@@ -33,6 +35,7 @@ class SwfLog:
     """
 
     requests: tuple[Request, ...]
+    run_times: tuple[int | None, ...]
     num_without_size: int
     num_partial: int
 
@@ -53,6 +56,7 @@ def read_swf(path: str | Path, *, procs_per_node: int = 1, node_class: str | Non
         raise InputError("a positive integer", field="procs_per_node", value=procs_per_node)
     file = str(path)
     requests: list[Request] = []
+    run_times: list[int | None] = []
     line_of: dict[int, str] = {}
     without_size = partial = 0
     for line, fields in field_lines(path, ";"):
@@ -81,6 +85,7 @@ def read_swf(path: str | Path, *, procs_per_node: int = 1, node_class: str | Non
         if nodes > _MAX_NODES:
             raise InputError(f"at most {_MAX_NODES} nodes", file=file, field=line, value=nodes)
         executable = numbers[_EXECUTABLE]
+        run_times.append(_first_known(numbers[_RUN], unknown=-1))
         requests.append(
             Request(
                 id=str(job),
@@ -91,7 +96,7 @@ def read_swf(path: str | Path, *, procs_per_node: int = 1, node_class: str | Non
                 submitted=_first_known(numbers[_SUBMIT], unknown=-1),
             )
         )
-    return SwfLog(tuple(requests), without_size, partial)
+    return SwfLog(tuple(requests), tuple(run_times), without_size, partial)
 
 
 def _numbers(fields: list[str], file: str, line: str) -> dict[int, int]:

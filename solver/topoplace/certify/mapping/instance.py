@@ -1,0 +1,193 @@
+"""The checker's own reading of a mapping instance."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.certify.report import RefusedError
+from topoplace.machine import Torus, parse_node_set
+from topoplace.machine.matrix import MatrixMachine
+from topoplace.snapshot.application import (
+    MAX_TASKS,
+    GraphApplication,
+    GridApplication,
+    MappingInstance,
+    MatrixModel,
+)
+from topoplace.snapshot.schema import TorusModel
+
+IntArray = NDArray[np.int64]
+Vector = tuple[int, ...]
+
+EXACT = 1 << 62
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A virtual grid: tasks per dimension, which dimensions close, bytes per offset."""
+
+    shape: Vector
+    periodic: tuple[bool, ...]
+    sent: dict[Vector, int]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An application and the places for its tasks (docs/proofs-mapping.md, "The problem").
+
+    Attributes
+    ----------
+    usable
+        Whether tasks may go to a node, per node.
+    sources, targets, sizes
+        Tasks at the ends of every message, and its bytes.
+    grid
+        The virtual grid, if the application is one.
+    """
+
+    machine: Torus | MatrixMachine
+    usable: NDArray[np.bool_]
+    tasks_per_node: int
+    num_tasks: int
+    sources: IntArray
+    targets: IntArray
+    sizes: IntArray
+    grid: Grid | None
+
+    @property
+    def torus(self) -> Torus:
+        """The torus or mesh; `RefusedError` if the machine is none."""
+        if not isinstance(self.machine, Torus):
+            raise RefusedError("a claim of coordinates on a machine without them")
+        return self.machine
+
+    @cached_property
+    def total(self) -> int:
+        """Bytes of all messages."""
+        return sum(map(int, self.sizes))
+
+    @cached_property
+    def usable_nodes(self) -> IntArray:
+        """Usable nodes of every router, shape ``(num_routers,)``."""
+        counts: IntArray = self.usable.reshape(-1, self.machine.nodes_per_router).sum(axis=1)
+        return counts
+
+    @cached_property
+    def capacity(self) -> IntArray:
+        """Most tasks on every router, shape ``(num_routers,)``."""
+        return self.usable_nodes * self.tasks_per_node
+
+
+def read_instance(model: MappingInstance) -> Instance:
+    """Return the checker's view of an instance.
+
+    Raises
+    ------
+    RefusedError, InputError
+        If it contradicts itself, has fewer places than tasks, or hop-bytes that 64 bits do not
+        hold exactly.
+    """
+    machine = _machine(model.machine)
+    usable = np.zeros(machine.num_nodes, dtype=bool)
+    usable[parse_node_set(model.nodes, machine.num_nodes, "nodes")] = True
+    application = model.application
+    grid = None
+    if isinstance(application, GridApplication):
+        grid = _grid(application)
+        num_tasks = math.prod(grid.shape)
+        ends = _grid_messages(grid)
+    else:
+        num_tasks = application.num_tasks
+        ends = _listed_messages(application)
+    found = Instance(machine, usable, model.tasks_per_node, num_tasks, *ends, grid)
+    places = int(usable.sum()) * model.tasks_per_node
+    if num_tasks > places:
+        raise RefusedError(f"{num_tasks} tasks have only {places} places")
+    longest = sum(machine.shape) if isinstance(machine, Torus) else machine.diameter
+    if found.total * max(1, longest) >= EXACT:
+        raise RefusedError("the bytes are too large to be added up exactly")
+    return found
+
+
+def _machine(model: TorusModel | MatrixModel) -> Torus | MatrixMachine:
+    if isinstance(model, MatrixModel):
+        if any(len(row) != len(model.distances) for row in model.distances):
+            raise RefusedError("the matrix of distances is not square")
+        return MatrixMachine(np.asarray(model.distances, dtype=np.int64))
+    return Torus(
+        tuple(model.shape),
+        tuple(model.wrap or ()),
+        tuple(model.bandwidth or ()),
+        model.nodes_per_router,
+    )
+
+
+def _grid(application: GridApplication) -> Grid:
+    shape, dims = tuple(application.shape), len(application.shape)
+    if len(application.periodic) != dims or len(application.bytes) != dims:
+        raise RefusedError(f"periodic and bytes need {dims} entries, one per dimension")
+    if math.prod(shape) > MAX_TASKS:
+        raise RefusedError(f"the grid has more than {MAX_TASKS} tasks")
+    far = dims - 1 if application.stencil == "full" else 0
+    if len(application.diagonal_bytes) != far:
+        raise RefusedError(f"diagonal_bytes needs {far} entries")
+    sent = {}
+    for d, (up, down) in enumerate(application.bytes):
+        sent[tuple(int(k == d) for k in range(dims))] = up
+        sent[tuple(-int(k == d) for k in range(dims))] = down
+    if far:
+        for offset in itertools.product((-1, 0, 1), repeat=dims):
+            moved = sum(map(abs, offset))
+            if moved > 1:
+                sent[offset] = application.diagonal_bytes[moved - 2]
+    positive = {offset: size for offset, size in sent.items() if size}
+    return Grid(shape, tuple(application.periodic), positive)
+
+
+def _grid_messages(grid: Grid) -> tuple[IntArray, IntArray, IntArray]:
+    """Walk every task along every offset, by its coordinates."""
+    tasks = np.arange(math.prod(grid.shape), dtype=np.int64)
+    coords = np.unravel_index(tasks, grid.shape)
+    parts: list[tuple[IntArray, IntArray, IntArray]] = []
+    for offset, size in grid.sent.items():
+        target = np.zeros_like(tasks)
+        exists = np.ones(len(tasks), dtype=bool)
+        for x, step, n, wraps in zip(coords, offset, grid.shape, grid.periodic, strict=True):
+            y = x + step
+            if wraps:
+                y %= n
+            exists &= (y >= 0) & (y < n)
+            target = target * n + y
+        exists &= target != tasks
+        senders = tasks[exists]
+        parts.append((senders, target[exists], np.full(len(senders), size, dtype=np.int64)))
+    return _joined(parts)
+
+
+def _joined(
+    parts: list[tuple[IntArray, IntArray, IntArray]],
+) -> tuple[IntArray, IntArray, IntArray]:
+    empty = np.zeros(0, dtype=np.int64)
+    if not parts:
+        return empty, empty, empty
+    sources, targets, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return sources, targets, sizes
+
+
+def _listed_messages(application: GraphApplication) -> tuple[IntArray, IntArray, IntArray]:
+    sources, targets, sizes = (
+        np.asarray(values, dtype=np.int64)
+        for values in (application.sources, application.targets, application.bytes)
+    )
+    if not len(sources) == len(targets) == len(sizes):
+        raise RefusedError("sources, targets and bytes differ in length")
+    if len(sources) and max(sources.max(), targets.max()) >= application.num_tasks:
+        raise RefusedError(f"a message ends at a task beyond {application.num_tasks - 1}")
+    real = (sources != targets) & (sizes > 0)
+    return sources[real], targets[real], sizes[real]

@@ -1,0 +1,237 @@
+"""Lower bounds on hop-bytes: never above any mapping, and exact where they should be."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from baseline_instances import grid, problem_on, random_graph
+from random_grids import random_grid
+from topoplace.bounds.blocks import blocks_bound
+from topoplace.bounds.blocks.averages import BoxSums
+from topoplace.bounds.blocks.multipliers import best_multipliers
+from topoplace.bounds.mapping import best_bound
+from topoplace.certify.mapping.blocks import blocks_value
+from topoplace.certify.mapping.instance import read_instance
+from topoplace.machine import Torus, format_node_set
+from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.graph import IntArray
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import BlocksCertificate
+from topoplace.snapshot.application import GridApplication
+
+
+def random_problem(rng: np.random.Generator, most_tasks: int) -> MappingProblem:
+    """Return a small problem: mesh, ring or both, with holes and some places to spare."""
+    application = random_grid(rng, most_tasks)
+    tasks = math.prod(application.shape)
+    per_node, per_router = int(rng.integers(1, 4)), int(rng.integers(1, 3))
+    routers = -(-tasks // (per_node * per_router)) + int(rng.integers(0, 4))
+    while True:
+        shape = rng.integers(1, 6, size=int(rng.integers(1, 4))).tolist()
+        if math.prod(shape) >= routers:
+            break
+    every = math.prod(shape) * per_router
+    places = -(-tasks // per_node)
+    spare = int(rng.integers(0, every - places + 1)) if every > places else 0
+    usable = rng.permutation(every)[: places + spare]
+    return problem_on(
+        application,
+        shape,
+        tasks_per_node=per_node,
+        wrap=bool(rng.random() < 0.5),
+        nodes_per_router=per_router,
+        nodes=format_node_set(usable.tolist()),
+    )
+
+
+def random_nodes(rng: np.random.Generator, problem: MappingProblem) -> IntArray:
+    places = np.repeat(problem.nodes, problem.tasks_per_node)
+    return np.asarray(rng.permutation(places)[: problem.num_tasks])
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_no_mapping_beats_the_bound(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng, 40)
+    bound = best_bound(problem)
+    assert bound is not None
+    least = min(hop_bytes(problem, random_nodes(rng, problem)) for _ in range(40))
+    assert 0 <= bound.value <= least
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_optimum_of_a_tiny_machine_beats_the_bound(seed: int) -> None:
+    rng = np.random.default_rng(1000 + seed)
+    while True:
+        problem = random_problem(rng, 6)
+        places = np.repeat(problem.nodes, problem.tasks_per_node).tolist()
+        if math.perm(len(places), problem.num_tasks) <= 5040:
+            break
+    bound = best_bound(problem)
+    assert bound is not None
+    mappings = set(itertools.permutations(places, problem.num_tasks))
+    least = min(hop_bytes(problem, np.asarray(nodes)) for nodes in mappings)
+    assert bound.value <= least
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_checker_proves_the_same_value(seed: int) -> None:
+    problem = random_problem(np.random.default_rng(2000 + seed), 60)
+    assert problem.grid is not None
+    bound = blocks_bound(problem, problem.grid)
+    assert bound is not None
+    assert isinstance(bound.certificate, BlocksCertificate)
+    assert blocks_value(read_instance(problem.instance), bound.certificate) == bound.value
+
+
+def tilings(size: int, extent: int, wraps: bool) -> list[list[list[int]]]:
+    """Return the patterns of one dimension, each a list of intervals, by the definition."""
+    if extent == size:
+        return [[list(range(size))]]
+    if wraps:
+        starts = [[t + k for k in range(0, size, extent)] for t in range(size)]
+        return [
+            [[x % size for x in range(a, min(a + extent, row[0] + size))] for a in row]
+            for row in starts
+        ]
+    steps = [extent] * extent if extent else [size] * (size - 1)
+    cuts = [[0, *range(t, size, step), size] for t, step in enumerate(steps, 1)]
+    return [[list(range(a, b)) for a, b in itertools.pairwise(marks)] for marks in cuts]
+
+
+@pytest.mark.parametrize("wraps", [False, True])
+def test_families_average_over_all_tilings(wraps: bool) -> None:
+    rng = np.random.default_rng(8)
+    shape = (5, 4)
+    torus = Torus(shape, (wraps, wraps))
+    capacity = rng.integers(0, 4, size=20)
+    for extents in itertools.product(range(wraps, 6), range(wraps, 5)):
+        family = BoxSums(torus, capacity).family(extents, 12)
+        assert family is not None
+        patterns = [tilings(n, a, wraps) for n, a in zip(shape, extents, strict=True)]
+        counts: Counter[int] = Counter()
+        for rows, columns in itertools.product(*patterns):
+            for a, b in itertools.product(rows, columns):
+                counts[min(12, int(capacity.reshape(shape)[np.ix_(a, b)].sum()))] += 1
+        assert family.num_tilings == len(patterns[0]) * len(patterns[1])
+        found = zip(family.capacities.tolist(), family.counts.tolist(), strict=True)
+        assert dict(found) == counts
+        for d, (n, a) in enumerate(zip(shape, extents, strict=True)):
+            # every plane is in as many patterns: cuts of all patterns over planes and patterns
+            cuts = sum(len(p) - (not wraps) for p in patterns[d]) * (a != n)
+            places = n if wraps else n - 1
+            assert family.rates[d] == Fraction(cuts, places * len(patterns[d]))
+
+
+def block_nodes(problem: MappingProblem, routers: tuple[int, ...]) -> IntArray:
+    """Map equal boxes of tasks to the routers of a machine, in order."""
+    assert problem.grid is not None
+    blocks = np.asarray(problem.grid.shape) // np.asarray(routers)
+    router = np.ravel_multi_index(tuple((problem.grid.coordinates() // blocks).T), routers)
+    order = np.argsort(router, kind="stable")
+    size = problem.num_tasks // math.prod(routers)
+    nodes = np.empty(problem.num_tasks, dtype=np.int64)
+    nodes[order] = np.arange(problem.num_tasks) // (size // problem.torus.nodes_per_router)
+    return nodes
+
+
+@pytest.mark.parametrize(
+    ("tasks", "machine", "per_node", "wrap", "periodic", "per_router"),
+    [
+        ((3, 3, 3), (3, 3, 3), 1, False, False, 1),
+        ((4, 4, 4), (4, 4, 4), 1, True, True, 1),
+        ((12, 12), (4, 4), 9, False, False, 1),
+        ((8, 8, 8, 8), (4, 4, 4, 4), 16, True, False, 1),
+        ((32, 32, 32), (8, 8, 8), 32, True, False, 2),
+        ((32, 32, 32), (8, 8, 8), 32, True, True, 2),
+        ((32, 32, 32), (2, 1, 1), 8192, False, True, 2),
+    ],
+)
+def test_blocks_of_cubes_are_optimal(
+    tasks: tuple[int, ...],
+    machine: tuple[int, ...],
+    per_node: int,
+    wrap: bool,
+    periodic: bool,
+    per_router: int,
+) -> None:
+    problem = problem_on(
+        grid(tasks, periodic),
+        machine,
+        tasks_per_node=per_node,
+        wrap=wrap,
+        nodes_per_router=per_router,
+    )
+    bound = best_bound(problem)
+    assert bound is not None
+    assert bound.value == hop_bytes(problem, block_nodes(problem, machine))
+
+
+def test_known_optimum_of_three_cubed() -> None:
+    """54 with bytes one way, as DESIGN 5 says; blocks alone find it too."""
+    one_way = GridApplication(shape=[3] * 3, periodic=[False] * 3, bytes=[[1, 0]] * 3)
+    problem = problem_on(one_way, [3, 3, 3], wrap=False)
+    assert problem.grid is not None
+    for bound in (best_bound(problem), blocks_bound(problem, problem.grid)):
+        assert bound is not None
+        assert bound.value == 54
+
+
+def test_the_bound_is_a_multiple_of_the_bytes() -> None:
+    application = grid((7, 5), size=1000)
+    problem = problem_on(application, [3, 3], tasks_per_node=4, wrap=False)
+    bound = best_bound(problem)
+    assert bound is not None
+    assert bound.value > 0
+    assert bound.value % 2000 == 0
+
+
+def test_holes_and_spare_places_take_a_moment() -> None:
+    rng = np.random.default_rng(5)
+    usable = np.sort(rng.permutation(24**3)[400:])
+    problem = problem_on(
+        grid((32, 32, 32)), [24] * 3, tasks_per_node=64, nodes=format_node_set(usable.tolist())
+    )
+    best_bound(problem_on(grid((4, 4)), [2, 2], tasks_per_node=4))  # compiled code is loaded once
+    start = time.process_time()
+    bound = best_bound(problem)
+    assert bound is not None
+    assert time.process_time() - start < 3.0  # a second on an idle machine
+    assert bound.value == 43008  # 512 cubes of 64: the holes leave room for them
+
+
+def test_graphs_have_a_bound_where_no_router_takes_two() -> None:
+    application = random_graph(np.random.default_rng(0), 6, 20)
+    alone = problem_on(application, [3, 3])
+    bound = best_bound(alone)
+    assert bound is not None
+    assert bound.value == alone.graph.total_bytes
+    assert best_bound(problem_on(application, [3, 3], tasks_per_node=2)) is None
+
+
+def test_multipliers_are_a_best_packing() -> None:
+    """Against all bases of random programs."""
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        values = [Fraction(int(v)) for v in rng.integers(-3, 20, size=5)]
+        rates = [
+            tuple(Fraction(int(a), int(b)) for a, b in rng.integers(1, 6, size=(2, 2)))
+            for _ in values
+        ]
+        found = best_multipliers(values, rates)
+        assert all(m >= 0 for m in found)
+        assert all(sum(m * r[d] for m, r in zip(found, rates, strict=True)) <= 1 for d in (0, 1))
+        best = Fraction(0)
+        for f, g in itertools.combinations(range(len(values)), 2):
+            (a, b), (c, d) = rates[f], rates[g]
+            best = max(best, values[f] / max(a, b), values[g] / max(c, d))
+            if (det := a * d - b * c) and (d - c) / det >= 0 and (a - b) / det >= 0:
+                best = max(best, values[f] * (d - c) / det + values[g] * (a - b) / det)
+        assert sum(m * v for m, v in zip(found, values, strict=True)) == best
