@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
+import itertools
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -183,11 +184,12 @@ def report(rows: list[dict[str, object]], seed: int, num_regions: int) -> str:
         f"--seed {seed}`.",
         "",
         "The paper timed halo exchanges in node features of one size. We draw random regions of",
-        "that size on Blue Waters (its service nodes in place; a region counts if Topaware's layout",
-        "fits into it) and predict the time of an exchange as the largest load of a link, bytes over",
-        "bandwidth, under dimension-ordered routing (y links half as fast). Default and grid_order",
-        "take the first nodes of the region in the order of scheme 2Y. Relative figures: largest link",
-        "load over that of Topaware, mean over the regions, and the paper's time over Topaware's.",
+        "that size on Blue Waters (its service nodes in place; a region counts if Topaware's",
+        "layout fits) and predict the time of an exchange as the largest load of a link, bytes",
+        "over bandwidth, under dimension-ordered routing (y links half as fast). Default and",
+        "grid_order take the first nodes of the region in the order of scheme 2Y. Relative",
+        "figures: largest link load over that of Topaware, mean over the regions, and the paper's",
+        "time over Topaware's.",
         "",
         "| table | method | predicted | measured | largest hop | regions in the measured order |",
         "|---|---|---:|---:|---:|---:|",
@@ -200,7 +202,7 @@ def report(rows: list[dict[str, object]], seed: int, num_regions: int) -> str:
         agree = sum(
             all(
                 loads[region, slow] > loads[region, fast]
-                for slow, fast in zip(ranked, ranked[1:], strict=False)
+                for slow, fast in itertools.pairwise(ranked)
             )
             for region in regions
         )

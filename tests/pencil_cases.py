@@ -15,9 +15,9 @@ SOURCE, SINK = -1, -2
 
 
 def random_window(rng: random.Random) -> PencilWindow:
-    """Return a feasible window of at most four pencils, three levels and six positions."""
-    pencils, levels = rng.randint(1, 4), rng.randint(1, 3)
-    depth = levels + rng.randint(0, 3)
+    """Return a feasible window of at most four pencils, four levels and seven positions."""
+    pencils, levels = rng.randint(1, 4), rng.randint(1, 4)
+    depth = levels + rng.randint(0, 3 if pencils < 4 else 2)
     usable = np.zeros((pencils, depth), dtype=bool)
     for row in usable:
         row[rng.sample(range(depth), rng.randint(levels, depth))] = True
@@ -35,7 +35,7 @@ def random_terms(rng: random.Random, window: PencilWindow) -> CellTerms:
     ]
     low, high = (np.array([pair[k] for pair in pairs], dtype=np.int64) for k in (0, 1))
     weight = np.array([rng.randint(1, 9) for _ in pairs], dtype=np.int64)
-    ring = rng.choice([None, window.depth, window.depth + 1, 2 * window.depth])
+    ring = rng.choice([None, *[window.depth] * 2, window.depth + 1, 2 * window.depth])
     fixed = rng.randint(0, 99)
     return CellTerms(window.num_pencils, window.levels, ring, low, high, weight, fixed)
 

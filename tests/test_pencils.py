@@ -1,4 +1,4 @@
-"""Pencil placement: the minimum cut, its flow, the search around it, and Topaware's rule."""
+"""The minimum cut of a window against brute force, MiniZinc, its own flow and Topaware's rule."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ import pytest
 
 from minizinc_cases import needs_minizinc
 from pencil_cases import flow_value, least_hop_bytes, random_terms, random_window
-from topoplace.certify.mapping import check_mapping
 from topoplace.errors import InputError
-from topoplace.machine import Torus, format_node_set
-from topoplace.mapping.allocation import load_allocation
+from topoplace.machine import Torus
 from topoplace.mapping.grids import VirtualGrid
-from topoplace.mapping.layouts import cells
-from topoplace.mapping.outcome import MapOptions
 from topoplace.mapping.pencils import (
     cell_terms,
     cut_selection,
@@ -24,60 +20,10 @@ from topoplace.mapping.pencils import (
     network,
     window_at,
 )
-from topoplace.mapping.pencils.bound import bytes_between_cells, stretch_bound
+from topoplace.mapping.pencils.bound import stretch_bound
 from topoplace.mapping.pencils.minizinc import minizinc_selection
-from topoplace.mapping.pencils.origins import WindowTables
-from topoplace.mapping.pencils.space import admissible_layouts, deepening, usable_extents
-from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.mapping.solve import map_tasks
-from topoplace.result import Proof
-from topoplace.snapshot.application import GridApplication, MappingInstance
-from topoplace.snapshot.schema import TorusModel
 
-NUM_WINDOWS = 400
-
-
-def problem_of(
-    machine: TorusModel, nodes: str, shape: list[int], tasks_per_node: int, **grid: object
-) -> MappingProblem:
-    document = {"periodic": [False] * len(shape), "bytes": [[8, 8]] * len(shape)} | grid
-    instance = MappingInstance(
-        schema_version="topoplace.mapping/1",
-        name="case",
-        machine=machine,
-        nodes=nodes,
-        tasks_per_node=tasks_per_node,
-        application=GridApplication.model_validate({"shape": shape, **document}),
-    )
-    return prepare_mapping(instance)
-
-
-def random_problem(rng: random.Random) -> MappingProblem:
-    """Return a small machine with unusable routers, and a grid for it."""
-    shape = [rng.randint(1, 3), rng.randint(1, 3), rng.randint(3, 5)]
-    nodes_per_router = rng.choice([1, 2])
-    machine = TorusModel(
-        name="small",
-        shape=shape,
-        wrap=[rng.random() < 0.6 for _ in shape],
-        nodes_per_router=nodes_per_router,
-    )
-    routers = int(np.prod(shape))
-    nodes = [n for n in range(routers * nodes_per_router) if rng.random() < 0.94]
-    grid = [rng.randint(1, 4), rng.randint(2, 4), rng.randint(2, 4)][rng.choice([0, 0, 1]) :]
-    return problem_of(
-        machine,
-        format_node_set(nodes),
-        grid,
-        -(-4 // nodes_per_router),
-        periodic=[rng.random() < 0.4 for _ in grid],
-        bytes=[[rng.randint(1, 9), rng.randint(1, 9)] for _ in grid],
-        stencil="full" if rng.random() < 0.3 else "nearest",
-        diagonal_bytes=[],
-    )
-
-
-# ---- The cut in one window --------------------------------------------------------------------
+NUM_WINDOWS = 500
 
 
 def test_cut_equals_brute_force_and_its_flow() -> None:
@@ -171,7 +117,7 @@ def test_two_thirds_of_the_excess_hops_are_gone() -> None:
     terms = cell_terms(torus, grid.graph(), grid.coordinates(), shape, 2)
     ideal = terms.fixed + int(terms.gap @ terms.weight)
     removed = []
-    for seed in range(20):
+    for seed in itertools.count():
         whole = np.random.default_rng(seed).random(torus.num_routers) >= 0.03
         window = window_at(torus, whole, shape, 2, (0, 0, 0), 24)
         if not window.feasible:  # more than four holes in one pencil
@@ -180,158 +126,6 @@ def test_two_thirds_of_the_excess_hops_are_gone() -> None:
         topaware = terms.hop_bytes(leftmost_selection(window))
         assert ideal <= best <= topaware
         removed.append((topaware - best) / (topaware - ideal))
-    assert len(removed) >= 15
+        if len(removed) == 20:
+            break
     assert sum(removed) / len(removed) >= 0.4
-
-
-# ---- The search -------------------------------------------------------------------------------
-
-
-def _least_of_all(problem: MappingProblem) -> int | None:
-    """Return the least hop-bytes of all layouts, windows and selections."""
-    assert problem.grid is not None
-    torus, pencil = problem.torus, problem.torus.num_dims - 1
-    layouts = admissible_layouts(problem)
-    for depths in deepening(layouts, pencil, torus.shape[pencil], None):
-        least: int | None = None
-        for layout, depth in zip(layouts, depths, strict=True):
-            at = cells(layout, problem.grid)
-            terms = cell_terms(torus, problem.graph, at, layout.extents, pencil)
-            box = (*layout.extents[:pencil], depth)
-            for origin in itertools.product(*map(range, torus.shape)):
-                inside = [
-                    e <= n and (wraps or o + e <= n)
-                    for e, n, o, wraps in zip(box, torus.shape, origin, torus.wrap, strict=True)
-                ]
-                if not all(inside):
-                    continue
-                window = window_at(
-                    torus, problem.whole_routers, layout.extents, pencil, origin, depth
-                )
-                if window.feasible:
-                    cost = least_hop_bytes(window, terms)
-                    least = cost if least is None else min(least, cost)
-        if least is not None:
-            return least
-    return None
-
-
-def test_search_equals_brute_force_over_all_windows() -> None:
-    proven = 0
-    for seed in range(60):
-        try:
-            problem = random_problem(random.Random(f"search-{seed}"))
-            least = _least_of_all(problem)
-        except InputError:
-            continue
-        if least is None:
-            with pytest.raises(InputError, match="room"):
-                map_tasks(problem, "pencils")
-            continue
-        result = map_tasks(problem, "pencils")
-        assert check_mapping(result).holds, (seed, check_mapping(result).failures)
-        assert result.solution is not None
-        optimum = result.solution.optimum
-        assert optimum is not None
-        assert optimum.bound <= least <= optimum.objective == result.objective
-        if optimum.proof is Proof.SEARCH:
-            assert optimum.objective == least, seed
-            proven += 1
-        topaware = map_tasks(problem, "topaware")
-        assert check_mapping(topaware).holds
-        assert topaware.objective is not None
-        assert topaware.objective >= optimum.bound
-    assert proven >= 25
-
-
-def test_cheap_bytes_are_those_of_the_terms() -> None:
-    for seed in range(20):
-        try:
-            problem = random_problem(random.Random(f"bytes-{seed}"))
-            layouts = admissible_layouts(problem)
-        except InputError:
-            continue
-        assert problem.grid is not None
-        for layout, between in zip(
-            layouts, bytes_between_cells(layouts, problem.grid), strict=True
-        ):
-            at = cells(layout, problem.grid)
-            terms = cell_terms(problem.torus, problem.graph, at, layout.extents, 2)
-            assert between == int(terms.weight.sum())
-
-
-@pytest.mark.parametrize("wrap", [(True, True, True), (False, False, False)])
-def test_tables_say_what_windows_say(wrap: tuple[bool, ...]) -> None:
-    torus = Torus((3, 4, 6), wrap)
-    whole = np.random.default_rng(1).random(torus.num_routers) >= 0.2
-    tables = WindowTables(torus, whole, 2)
-    logical, depth = (2, 2, 3), 5
-    price = np.arange(1, 5)
-    fits, added = tables.fits(logical, depth), tables.weighted_stretch(logical, depth, price)
-    for origin in itertools.product(*map(range, torus.shape)):
-        box = zip(origin, (2, 2, depth), torus.shape, wrap, strict=True)
-        inside = all(wraps or o + e <= n for o, e, n, wraps in box)
-        window = window_at(torus, whole, logical, 2, origin, depth)
-        assert fits[origin] == (inside and window.feasible)
-        if fits[origin]:
-            positions = [np.flatnonzero(row) for row in window.usable]
-            spans = [int((p[2:] - p[:-2]).min()) - 2 for p in positions]
-            assert added[origin] == price @ spans
-    assert 0 < fits.sum() < tables.num_begins((2, 2, depth))
-
-
-def test_extents_of_usable_slices() -> None:
-    whole = np.zeros((6, 5, 4), dtype=bool)
-    whole[np.ix_([0, 1, 5], [1, 2, 4], [0, 2, 3])] = True
-    assert usable_extents(whole, (True, True, True)) == (3, 2, 3)
-    assert usable_extents(whole, (False, False, False)) == (2, 2, 3)
-    assert usable_extents(np.ones((2, 3, 4), dtype=bool), (True, False, True)) == (2, 3, 4)
-    assert usable_extents(np.zeros((2, 3, 4), dtype=bool), (True,) * 3) == (0, 0, 0)
-
-
-def test_deepens_until_a_window_is_feasible() -> None:
-    # Two usable positions of the eight on the one pencil, five apart either way but one.
-    machine = TorusModel(name="pencil", shape=[1, 1, 12], wrap=[False] * 3)
-    problem = problem_of(machine, "0,11", [2], 1)
-    result = map_tasks(problem, "pencils")
-    assert result.objective == 2 * 8 * 11
-    assert check_mapping(result).holds
-    with pytest.raises(InputError, match="room"):
-        map_tasks(problem, "pencils", MapOptions(max_depth=11))
-
-
-def test_no_layout_is_one_clear_error() -> None:
-    machine = TorusModel(name="small", shape=[2, 2, 2])
-    problem = problem_of(machine, "0-7", [7], 1)
-    for method in ("pencils", "topaware"):
-        with pytest.raises(InputError, match="layout"):
-            map_tasks(problem, method)
-
-
-def test_time_limit_leaves_a_bound_without_proof() -> None:
-    torus = TorusModel(name="torus", shape=[12, 12, 12])
-    usable = np.flatnonzero(np.random.default_rng(3).random(12**3) >= 0.04)
-    problem = problem_of(torus, format_node_set(usable.tolist()), [10, 10, 9], 1)
-    result = map_tasks(problem, "pencils", MapOptions(time_limit=0.3))
-    assert result.limits.hit
-    assert result.solution is not None
-    optimum = result.solution.optimum
-    assert optimum is not None
-    assert optimum.bound < optimum.objective
-    assert optimum.proof is Proof.NONE
-    assert check_mapping(result).holds
-
-
-def test_blue_waters_layout_and_window() -> None:
-    allocation = load_allocation("blue_waters")
-    problem = problem_of(allocation.machine, allocation.node_set, [32, 32, 32], 32)
-    result = map_tasks(problem, "pencils")
-    assert check_mapping(result).holds
-    assert result.solution is not None
-    layout, optimum = result.solution.layout, result.solution.optimum
-    assert layout is not None
-    assert optimum is not None
-    assert layout.partitions == [4, 4, 4]
-    assert optimum.objective == optimum.bound
-    assert optimum.proof is Proof.SEARCH
-    assert optimum.objective == 6 * 7 * 32 * 32 * 8  # every cut plane between cells, one hop

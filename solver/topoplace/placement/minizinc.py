@@ -17,7 +17,12 @@ import numpy as np
 
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.machine import Prism
-from topoplace.placement.minizinc_program import Message, minizinc_versions, run_minizinc
+from topoplace.placement.minizinc_program import (
+    Message,
+    checks_in,
+    minizinc_versions,
+    run_minizinc,
+)
 from topoplace.placement.outcome import Outcome
 from topoplace.placement.problem import Candidate, Options, PlacementProblem
 from topoplace.placement.solve import register
@@ -214,8 +219,3 @@ def _read(messages: list[Message]) -> LevelRun:
         if starts
     )
     return LevelRun(started, int(last["_objective"]), status == "OPTIMAL_SOLUTION", checks)
-
-
-def checks_in(messages: list[Message]) -> tuple[str, ...]:
-    """Return what the checker model said of every placement found."""
-    return tuple(m["output"]["default"] for m in messages if m["type"] == "checker")

@@ -131,6 +131,11 @@ def run_minizinc(
     return messages
 
 
+def checks_in(messages: list[Message]) -> tuple[str, ...]:
+    """Return what the checker model said of every placement found."""
+    return tuple(m["output"]["default"] for m in messages if m["type"] == "checker")
+
+
 def _message(line: str) -> Message:
     try:
         message = json.loads(line)

@@ -21,7 +21,7 @@ class Fraction(Model):
 
 
 class BlockFamily(Model):
-    """One inequality of a blocks certificate (docs/proofs.md, "Blocks").
+    """One inequality of a blocks certificate (docs/proofs-mapping.md, "Blocks").
 
     `extents` is the block in routers, per dimension of the machine; 0 in a dimension stands for
     the family of single cuts. `slope` is the price of a task, `multiplier` the weight of the
@@ -68,7 +68,7 @@ class MappingLevel(Model):
 class LayoutModel(Model):
     """A Topaware layout (Enos 2014 IV.A, IV.C, IV.E) and where it lies.
 
-    Lists have one entry per machine dimension unless said otherwise. See docs/proofs.md,
+    Lists have one entry per machine dimension unless said otherwise. See docs/proofs-mapping.md,
     "Layouts", for the task -> cell rule.
     """
 
@@ -94,7 +94,7 @@ class FlowCertificate(Model):
     """An integer flow in the threshold network of a pencil selection; parallel lists of arcs.
 
     Vertices are numbered ``((pencil * levels + level) * (depth - 1)) + threshold - 1``; -1 is the
-    source, -2 the sink. Its value bounds every selection in the window (docs/proofs.md,
+    source, -2 the sink. Its value bounds every selection in the window (docs/proofs-mapping.md,
     "Pencils").
     """
 

@@ -63,8 +63,8 @@ def cut_selection(window: PencilWindow, terms: CellTerms) -> PencilCut:
     value, flows = int(solver.optimal_flow()), np.asarray(solver.flows(arcs), dtype=np.int64)
     true = np.zeros(network.num_states, dtype=bool)
     true[solver.get_source_side_min_cut()] = True
-    thresholds = true[network.state[:-2]].reshape(-1, window.depth - 1)
-    selection = thresholds.sum(axis=1).reshape(window.num_pencils, window.levels)
+    shape = (window.num_pencils, window.levels, window.depth - 1)
+    selection = true[network.state[:-2]].reshape(shape).sum(axis=-1)
     return PencilCut(selection, value, window, network, flows)
 
 
@@ -75,34 +75,33 @@ def _full_flow(window: PencilWindow, network: Network, flows: IntArray) -> FlowC
     unusable, or else of the level below; one that is never true, mirrored, leads to t + 1.
     """
     steps, cells = window.depth - 1, window.num_pencils * window.levels
-    tails, heads, amounts = ([array[flows > 0]] for array in (network.tails, network.heads, flows))
+    carrying = flows > 0
+    arcs = [(network.tails[carrying], network.heads[carrying], flows[carrying])]
     excess = np.zeros(cells * steps + 2, dtype=np.int64)
-    np.add.at(excess, heads[0], amounts[0])
-    np.subtract.at(excess, tails[0], amounts[0])
+    np.add.at(excess, arcs[0][1], arcs[0][2])
+    np.subtract.at(excess, arcs[0][0], arcs[0][2])
     decided = network.state[:-2].reshape(cells, steps)
     usable = np.repeat(window.usable, window.levels, axis=0)
-    cell = np.arange(cells)
-    for t in range(steps, 0, -1):
-        here = cell * steps + t - 1
-        owed = np.flatnonzero((decided[:, t - 1] == 0) & (excess[here] < 0))
+    for t in range(steps, 0, -1):  # away from the source, last first
+        owed = np.flatnonzero((decided[:, t - 1] == 0) & (excess[t - 1 : -2 : steps] < 0))
+        here = owed * steps + t - 1
+        before = (owed - usable[owed, t - 1]) * steps + t - 2
         if t == 1:
-            before = np.full(len(owed), SOURCE, dtype=np.int64)
-        else:
-            before = (owed - usable[owed, t - 1]) * steps + t - 2
-        amount = -excess[here[owed]]
+            before[:] = SOURCE
+        amount = -excess[here]
         np.subtract.at(excess, before, amount)
-        tails.append(before), heads.append(here[owed]), amounts.append(amount)
-    for t in range(1, steps + 1):
-        here = cell * steps + t - 1
-        owed = np.flatnonzero((decided[:, t - 1] == 1) & (excess[here] > 0))
+        arcs.append((before, here, amount))
+    for t in range(1, steps + 1):  # towards the sink
+        owed = np.flatnonzero((decided[:, t - 1] == 1) & (excess[t - 1 : -2 : steps] > 0))
+        here = owed * steps + t - 1
+        after = (owed + usable[owed, t]) * steps + t
         if t == steps:
-            after = np.full(len(owed), SINK, dtype=np.int64)
-        else:
-            after = (owed + usable[owed, t]) * steps + t
-        amount = excess[here[owed]]
+            after[:] = SINK
+        amount = excess[here]
         np.add.at(excess, after, amount)
-        tails.append(here[owed]), heads.append(after), amounts.append(amount)
-    return _merged(*(np.concatenate(parts) for parts in (tails, heads, amounts)), cells * steps)
+        arcs.append((here, after, amount))
+    tails, heads, amounts = (np.concatenate(parts) for parts in zip(*arcs, strict=True))
+    return _merged(tails, heads, amounts, cells * steps)
 
 
 def _merged(tails: IntArray, heads: IntArray, amounts: IntArray, size: int) -> FlowCertificate:

@@ -10,7 +10,6 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.machine import Torus
 from topoplace.mapping.graph import IntArray

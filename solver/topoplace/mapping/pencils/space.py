@@ -68,7 +68,7 @@ def usable_extents(whole: BoolArray, wrap: tuple[bool, ...]) -> tuple[int, ...]:
     """
     extents = []
     for d, wraps in enumerate(wrap):
-        some = whole.any(axis=tuple(k for k in range(whole.ndim) if k != d))
+        some = np.asarray(np.moveaxis(whole, d, 0).reshape(whole.shape[d], -1).any(axis=1))
         extents.append(int(some.sum()) if d == whole.ndim - 1 else _longest_run(some, wraps))
     return tuple(extents)
 

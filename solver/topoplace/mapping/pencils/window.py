@@ -36,12 +36,12 @@ class PencilWindow:
     @property
     def num_pencils(self) -> int:
         """Number of pencils."""
-        return self.usable.shape[0]
+        return len(self.usable)
 
     @property
     def depth(self) -> int:
         """Positions per pencil."""
-        return self.usable.shape[1]
+        return int(self.usable.shape[1])
 
     @property
     def slack(self) -> int:
