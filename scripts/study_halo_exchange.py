@@ -28,7 +28,7 @@ from topoplace.mapping.evaluate import Evaluation, evaluate
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.outcome import MapOptions
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.mapping.solve import map_methods
+from topoplace.mapping.solve import map_method
 from topoplace.placement.heuristics.alps_orders import TWO_Y, block_order
 from topoplace.snapshot.application import GridApplication, MappingInstance
 from topoplace.snapshot.state import torus_of
@@ -127,7 +127,7 @@ def run(case: Case, allocation: Allocation) -> dict[str, Evaluation] | None:
         options = MapOptions(cell=case.cell if method == "grid-order" else None)
         try:
             problem = problem_of(case, allocation, tasks_per_node)
-            outcome = map_methods()[method].mapper(problem, options)
+            outcome = map_method(method).mapper(problem, options)
         except InputError:
             return None
         if outcome.nodes is None:

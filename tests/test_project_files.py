@@ -58,7 +58,7 @@ def test_make_commands_of_the_readme_exist() -> None:
 
 
 def test_topoplace_commands_of_the_readme_exist() -> None:
-    known = {command.callback.__name__ for command in app.registered_commands}
+    known = {command.name for command in app.registered_commands}
     lines = [line for line in code_lines("README.md") if line.startswith("topoplace ")]
     assert {line.split()[1] for line in lines} <= known
     assert lines

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from baseline_instances import grid, problem_on
 from topoplace.errors import InputError
 from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.problem import prepare_mapping
 from topoplace.mapping.rankfiles import (
     FORMATS,
     node_list_beside,
@@ -21,6 +22,7 @@ from topoplace.mapping.rankfiles import (
     write_mapping,
     write_rank_order,
 )
+from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance, MatrixModel
 
 
 def small():
@@ -58,7 +60,9 @@ def test_what_is_written_is_read_back(case, form, named):
         path = Path(folder) / "mapping"
         write_mapping(path, form, problem, nodes, node_of_nid)
         back = read_mapping(path, form, problem, node_of_nid)
-    assert back.tolist() == nodes.tolist()
+    # MapLib's lines say on which router a task is, not on which of its nodes
+    kept = problem.routers_of if form == "maplib" else np.asarray
+    assert kept(back).tolist() == kept(nodes).tolist()
     assert hop_bytes(problem, back) == hop_bytes(problem, nodes)
 
 
@@ -86,6 +90,7 @@ def test_hosts_and_tables_as_they_look(tmp_path):
     [
         ("rank-order", "# a comment\n0-1, 2\n3 4\n\n5\n6,7"),
         ("hostfile", "nid00001\nnid1:1\n# two more\nnid00002 slots=2\nnid0003\nnid3\nnid4\n"),
+        ("scotch", "7\n7 4\n1\t1\n2\t1\n6 3\n5 3\n3 2\n4 2\n"),
         ("csv", "task, node\n6,4\n0,1\n1,1\n5,3\n4,3\n2,2\n3,2\n"),
         ("csv", "task,node,c0,c1\n6,4,1,0\n0,1,0,0\n1,1,0,0\n5,3,0,1\n4,3,0,1\n2,2,0,1\n3,2,0,1\n"),
     ],
@@ -99,6 +104,8 @@ def test_other_ways_to_write_the_same(tmp_path, form, text):
 
 ORDER = "0,1\n2,3\n4,5\n6,7\n"
 TABLE = "task,node\n" + "".join(f"{t},{1 + t // 2}\n" for t in range(7))
+MAPLIB = "title\nx y count tasks\n0 0 1 0\n0 1 2 1 3\n1 0 2 2 4\n2 0 2 5,6\n"
+SCOTCH = "7\n" + "".join(f"{t}\t{1 + t // 2}\n" for t in range(7))
 HOSTS = "".join(f"nid{1 + t // 2:05d}\n" for t in range(7))
 
 
@@ -131,7 +138,23 @@ HOSTS = "".join(f"nid{1 + t // 2:05d}\n" for t in range(7))
         ("csv", TABLE.replace("6,4", "6,4,0"), "", r"given: line 8: 2 columns .*3"),
         ("csv", TABLE.replace("6,4", "6,-4"), "", r"given: line 8: an integer from 0 .*'-4'"),
         ("csv", TABLE.replace("6,4", "6,0"), "", r"given: line 8: a node that tasks .*0"),
-        ("metis", "", "", r"format: one of rank-order, hostfile, csv .*'metis'"),
+        ("maplib", MAPLIB.replace("0 1 2 1 3", "0 1 2 1"), "", r"line 4: 2 coordinates, .*2 1'"),
+        ("maplib", MAPLIB.replace("0 1 2", "3 1 2"), "", r"line 4: coordinates inside .*\[3, 1\]"),
+        ("maplib", MAPLIB.replace("0 1 2", "0 0 2"), "", r"line 4: each router once .*\[0, 0\]"),
+        ("maplib", MAPLIB.replace("2 0 2 5,6", "2 0 1 6"), "", r"given: a router .*no task 5"),
+        ("maplib", MAPLIB.replace("1 3", "1 4"), "", r"line 5: each task once .*4"),
+        ("maplib", MAPLIB.replace("1 3", "1 7"), "", r"line 4: tasks below 7 .*7"),
+        ("maplib", "0 0 3 0 1 2\n", "", r"line 1: at most 2 tasks, the places .*3"),
+        ("maplib", "title\ncolumns\nmore\n", "", r"line 3: an integer .*'more'"),
+        ("scotch", SCOTCH.replace("\n6", "\n5"), "", r"line 8: each task once .*5"),
+        ("scotch", SCOTCH.replace("\n6", "\n9"), "", r"line 8: tasks from 0 to 6 .*9"),
+        ("scotch", SCOTCH.replace("\t4", "\t-1"), "", r"line 8: an integer from 0 .*'-1'"),
+        ("scotch", SCOTCH.replace("\t4", "\t12"), "", r"line 8: a node that tasks .*12"),
+        ("scotch", SCOTCH.replace("\t4", ""), "", r"line 8: a task and a node .*'6'"),
+        ("scotch", SCOTCH.replace("7\n0", "6\n0"), "", r"a line for each of the 7 .*6, and 7"),
+        ("scotch", "1 2\n", "", r"line 1: the number of lines .*'1 2'"),
+        ("scotch", "", "", r"given: the number of lines"),
+        ("metis", "", "", r"format: one of rank-order, hostfile, csv, maplib, scotch .*'metis'"),
     ],
 )
 def test_bad_files_are_refused_with_file_line_and_value(tmp_path, form, text, nodes, message):
@@ -149,6 +172,29 @@ def test_coordinates_must_be_those_of_the_node(tmp_path):
     path.write_text(path.read_text().replace("4,8,2,0", "4,8,2,1"))
     with pytest.raises(InputError, match=r"line 6: the coordinates .*\[2, 1\]"):
         read_mapping(path, "csv", small())
+
+
+def test_maplib_spreads_the_tasks_of_a_router_over_its_nodes(tmp_path):
+    path = tmp_path / "given"
+    path.write_text(MAPLIB)
+    assert read_mapping(path, "maplib", small()).tolist() == [1, 2, 4, 3, 5, 8, 9]
+
+
+def test_maplib_needs_coordinates(tmp_path):
+    machine = MatrixModel(kind="matrix", name="two", distances=[[0, 1], [1, 0]])
+    problem = prepare_mapping(
+        MappingInstance(
+            schema_version=MAPPING_SCHEMA,
+            name="case",
+            machine=machine,
+            nodes="0-1",
+            tasks_per_node=1,
+            application=grid((2,)),
+        )
+    )
+    with pytest.raises(InputError, match="a torus or mesh"):
+        write_mapping(tmp_path / "given", "maplib", problem, np.array([1, 0]))
+    assert not (tmp_path / "given").exists()
 
 
 def test_missing_files_and_nids_are_bad_input(tmp_path):

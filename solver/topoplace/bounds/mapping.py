@@ -2,31 +2,57 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from topoplace.bounds.blocks import blocks_bound
+from topoplace.bounds.distance_classes import distance_classes_bound
+from topoplace.bounds.star import star_bound
 from topoplace.machine import Torus
 from topoplace.machine.matrix import MatrixMachine
-from topoplace.mapping.outcome import Bound
+from topoplace.mapping.outcome import Bound, stronger
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import TotalCertificate
 
 
-def best_bound(problem: MappingProblem) -> Bound | None:
+def best_bound(
+    problem: MappingProblem, time_limit: float | None = None, target: int | None = None
+) -> Bound | None:
     """Bound the hop-bytes of any mapping of the problem's tasks to its nodes from below.
 
-    Grids get the better of `total_bound` and `blocks_bound`, other graphs the former.
+    The highest of `total_bound`, `blocks_bound` (grids) and `star_bound`, which take a moment; if
+    that is not enough, also of `distance_classes_bound`. Grids have that one only within a time
+    limit, as their blocks are rarely weaker.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    time_limit
+        Seconds for the semidefinite bound, at least one step of which is taken; without it the
+        work is bounded, and the answer the same each time.
+    target
+        A bound this high is enough: the hop-bytes of a mapping in hand.
 
     Returns
     -------
     Bound or None
         The value, in bytes x hops, with its certificate; None if nothing is known.
     """
-    found = [total_bound(problem)]
+    start = time.perf_counter()
+    best = stronger(total_bound(problem), star_bound(problem))
     if problem.grid is not None and isinstance(problem.machine, Torus):
-        found.append(blocks_bound(problem, problem.grid))
-    known = [bound for bound in found if bound is not None]
-    return max(known, key=lambda bound: bound.value, default=None)
+        best = stronger(blocks_bound(problem, problem.grid), best)
+    if best is not None and target is not None and best.value >= target:
+        return best
+    if time_limit is not None:
+        time_limit -= time.perf_counter() - start
+        if time_limit <= 0:
+            return best
+    elif problem.grid is not None:
+        return best
+    return stronger(best, distance_classes_bound(problem, time_limit, target))
 
 
 def total_bound(problem: MappingProblem) -> Bound | None:

@@ -16,6 +16,7 @@ from topoplace.cli.convert import convert
 from topoplace.cli.layouts import layouts
 from topoplace.cli.map import map_command
 from topoplace.cli.place import place
+from topoplace.cli.replay import replay
 from topoplace.cli.show import show
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ for name, command in (
     ("map", map_command),
     ("check", check),
     ("compare", compare),
+    ("replay", replay),
     ("show", show),
     ("convert", convert),
 ):

@@ -13,4 +13,9 @@ def say(text: str, *, as_json: bool) -> None:
 
 def print_json(document: object) -> None:
     """Print a JSON document on stdout."""
-    print(json.dumps(document, ensure_ascii=False, allow_nan=False))
+    print(json_text(document))
+
+
+def json_text(document: object) -> str:
+    """Return a document as one line of JSON."""
+    return json.dumps(document, ensure_ascii=False, allow_nan=False)

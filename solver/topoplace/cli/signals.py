@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import socket
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 GRACE_SECONDS = 2.0
 """How long a run may take to unwind (delete temporary files) before it is ended the hard way."""
+
+_LOOK_AGAIN_SECONDS = 0.1
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -22,6 +26,72 @@ class Interrupted(BaseException):
     def __init__(self, signal_number: int) -> None:
         self.signal_number = signal_number
         super().__init__(signal.Signals(signal_number).name)
+
+
+class TimeUp(BaseException):
+    """The time limit has passed and there is an answer to return."""
+
+
+class Rescue:
+    """What an interrupted run still has to say, said once.
+
+    Parameters
+    ----------
+    answer
+        Delivers the best answer so far and returns the exit code; None if there is none.
+    """
+
+    def __init__(self, answer: Callable[[], int | None]) -> None:
+        self.answer = answer
+        self._claimed = threading.Lock()
+
+    def claim(self) -> bool:
+        """Tell whether the caller is the first who wants to deliver the answer."""
+        return self._claimed.acquire(blocking=False)
+
+
+_rescue: Rescue | None = None
+
+
+@contextlib.contextmanager
+def rescued(answer: Callable[[], int | None]) -> Iterator[Rescue]:
+    """Let Ctrl-C end with an answer while the block runs.
+
+    The block catches `Interrupted`, claims the rescue and delivers. If it does not come to that
+    within `GRACE_SECONDS`, because it is inside native code, the watcher of `interruptible` claims
+    the rescue and delivers in its own thread.
+    """
+    global _rescue  # noqa: PLW0603 - signals are global
+    _rescue = Rescue(answer)
+    try:
+        yield _rescue
+    finally:
+        _rescue = None
+
+
+@contextlib.contextmanager
+def ended_after(seconds: float, ready: Callable[[], bool]) -> Iterator[None]:
+    """Raise `TimeUp` in the block after some seconds, or as soon after as `ready` says yes.
+
+    Does nothing if the seconds are infinite, and outside the main thread, where Python has no
+    signals.
+    """
+    if seconds == math.inf or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def expire(number: int, frame: FrameType | None) -> None:
+        if ready():
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise TimeUp
+
+    before = signal.signal(signal.SIGALRM, expire)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), _LOOK_AGAIN_SECONDS)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextlib.contextmanager
@@ -60,7 +130,19 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 def _watch(wakeup: socket.socket, done: threading.Event) -> None:
+    excused = False
     while received := wakeup.recv(1):
         number = received[0]
-        if number in _SIGNALS and not done.wait(GRACE_SECONDS):
+        if number not in _SIGNALS or done.wait(GRACE_SECONDS):
+            continue
+        rescue = _rescue
+        if number != signal.SIGINT or rescue is None or excused:
             os._exit(128 + number)
+        if rescue.claim():
+            code = None
+            try:
+                code = rescue.answer()
+                sys.stdout.flush()
+            finally:
+                os._exit(128 + number if code is None else code)
+        excused = True  # the main thread is delivering; a second Ctrl-C does not wait for it

@@ -1,27 +1,24 @@
-"""The mapping methods shipped; importing this module registers them."""
+"""The mapping methods shipped: each name, and the module that registers it when imported.
 
-from topoplace.mapping.methods import (
-    auto,
-    blocks,
-    default,
-    fold2d,
-    grid_order,
-    local_search,
-    pencils,
-    random_blocks,
-    round_robin,
-    topaware,
-)
+A table instead of imports: compiled kernels take time to load, and a command runs one method.
+"""
 
-__all__ = [
-    "auto",
-    "blocks",
-    "default",
-    "fold2d",
-    "grid_order",
-    "local_search",
-    "pencils",
-    "random_blocks",
-    "round_robin",
-    "topaware",
-]
+MODULES = {
+    "auto": "auto",
+    "bisection": "bisection",
+    "blocks": "blocks",
+    "default": "default",
+    "exact": "exact",
+    "fold-2d": "fold2d",
+    "greedy": "greedy",
+    "grid-order": "grid_order",
+    "hilbert": "hilbert",
+    "local-search": "local_search",
+    "pencils": "pencils",
+    "random-blocks": "random_blocks",
+    "round-robin": "round_robin",
+    "scotch": "scotch",
+    "search": "search",
+    "tabu": "tabu",
+    "topaware": "topaware",
+}

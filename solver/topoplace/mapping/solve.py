@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from topoplace.errors import InputError
+from topoplace.machine import Torus
+from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import IntArray
-from topoplace.mapping.outcome import MapOptions, MapOutcome, result_of, stronger
+from topoplace.mapping.outcome import Bound, MapOptions, MapOutcome, result_of, stronger
 from topoplace.mapping.problem import MappingProblem
+from topoplace.mapping.registered import MODULES
 from topoplace.result.mapping import MappingResult
 
 Mapper = Callable[[MappingProblem, MapOptions], MapOutcome]
+
+GIVEN = "given"
+"""What stands for the method in the result of a mapping made elsewhere."""
+
+METHOD_SHARE = 0.7
+"""Share of a time limit that a method gets where a bound may use the rest."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +50,29 @@ def register(name: str, summary: str, *, needs_grid: bool = False) -> Callable[[
     return add
 
 
-def map_methods() -> dict[str, MapMethod]:
-    """Return the registered mapping methods by name."""
-    import topoplace.mapping.registered  # noqa: F401, PLC0415 - registers; heavy, so only here
+def map_method(name: str) -> MapMethod:
+    """Return a mapping method; of those shipped only its own module is imported.
 
-    return dict(_METHODS)
+    Raises
+    ------
+    InputError
+        If there is no such method.
+    """
+    if name not in _METHODS and name in MODULES:
+        importlib.import_module(f"topoplace.mapping.methods.{MODULES[name]}")
+    if name not in _METHODS:
+        raise InputError(f"one of {', '.join(method_names())}", field="method", value=name)
+    return _METHODS[name]
+
+
+def method_names() -> list[str]:
+    """Return the names of all mapping methods."""
+    return sorted(MODULES.keys() | _METHODS.keys())
+
+
+def map_methods() -> dict[str, MapMethod]:
+    """Return all mapping methods by name."""
+    return {name: map_method(name) for name in method_names()}
 
 
 def map_tasks(
@@ -60,16 +88,44 @@ def map_tasks(
     from topoplace.bounds.mapping import best_bound  # noqa: PLC0415 - heavy
 
     options = options or MapOptions()
-    known = map_methods()
-    if method not in known:
-        raise InputError(f"one of {', '.join(known)}", field="method", value=method)
-    if known[method].needs_grid and problem.grid is None:
-        names = [name for name, entry in known.items() if not entry.needs_grid]
+    chosen = map_method(method)
+    if chosen.needs_grid and problem.grid is None:
+        names = [name for name, entry in map_methods().items() if not entry.needs_grid]
         raise InputError(f"a grid, or one of {', '.join(names)}", field="method", value=method)
     start = time.perf_counter()
-    outcome = known[method].mapper(problem, options)
-    bound = stronger(best_bound(problem), outcome.bound)
+    bound = best_bound(problem, 0.0)
+    options.report(None, None, bound)
+    spent = time.perf_counter() - start
+    outcome = chosen.mapper(problem, _for_method(problem, options, spent))
+    bound = stronger(bound, outcome.bound)
+    if outcome.nodes is not None:
+        value = hop_bytes(problem, outcome.nodes)
+        options.report(outcome.nodes, value, outcome.bound)  # lest an interrupt lose it
+        bound = _raised(problem, bound, value, options, start)
     return result_of(problem, outcome, bound, method, options, time.perf_counter() - start)
+
+
+def _for_method(problem: MappingProblem, options: MapOptions, spent: float) -> MapOptions:
+    """Return the options with the time that a method may take."""
+    if options.time_limit is None:
+        return options
+    # Grids have their bound at once; other graphs may gain by the semidefinite one.
+    share = METHOD_SHARE if problem.grid is None and isinstance(problem.machine, Torus) else 1.0
+    return replace(options, time_limit=max(0.0, share * options.time_limit - spent))
+
+
+def _raised(
+    problem: MappingProblem, bound: Bound | None, value: int, options: MapOptions, start: float
+) -> Bound | None:
+    """Return a bound, or a higher one that took longer if this one does not prove the value."""
+    from topoplace.bounds.mapping import best_bound  # noqa: PLC0415 - heavy
+
+    if bound is not None and bound.value >= value:
+        return bound
+    left = None
+    if options.time_limit is not None:
+        left = max(0.0, options.time_limit - (time.perf_counter() - start))
+    return stronger(best_bound(problem, left, value), bound)
 
 
 def evaluate_mapping(
@@ -78,7 +134,11 @@ def evaluate_mapping(
     """Return the figures of a mapping made elsewhere, and the bound of any mapping."""
     from topoplace.bounds.mapping import best_bound  # noqa: PLC0415 - heavy
 
+    options = options or MapOptions()
     start = time.perf_counter()
-    bound = best_bound(problem)
+    value = hop_bytes(problem, nodes)
+    bound = best_bound(problem, 0.0)
+    options.report(nodes, value, bound)
+    bound = _raised(problem, bound, value, options, start)
     seconds = time.perf_counter() - start
-    return result_of(problem, MapOutcome(nodes), bound, "given", options or MapOptions(), seconds)
+    return result_of(problem, MapOutcome(nodes), bound, GIVEN, options, seconds)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
+import platform
 from collections.abc import Sequence
 from fractions import Fraction
 
+from topoplace import __version__
 from topoplace.report.table import plain_table
-from topoplace.study.replay.run import MethodRun
+from topoplace.study.replay.run import MethodRun, Protocol, Setup
 
 REPLAY_SCHEMA = "topoplace.replay/1"
 _IN_HOURS = {
@@ -64,27 +67,32 @@ def replay_csv(runs: Sequence[MethodRun]) -> str:
     return stream.getvalue()
 
 
-def metrics_documents(runs: Sequence[MethodRun]) -> list[dict[str, object]]:
-    """Return the metrics of runs, ready for JSON, with percents saved against the first run.
+def replay_document(setup: Setup, runs: Sequence[MethodRun]) -> dict[str, object]:
+    """Return runs as a document ready for JSON, with percents saved against the first run.
 
     Times are in seconds, costs are texts such as ``37/4``.
     """
-    documents: list[dict[str, object]] = []
-    for run in runs:
-        metrics = run.metrics
-        documents.append(
+    individual = setup.protocol is Protocol.INDIVIDUAL
+    return {
+        "schema": REPLAY_SCHEMA,
+        "machine": setup.state.snapshot.name,
+        "protocol": setup.protocol,
+        "against": setup.against,
+        "occupancy_percent": setup.occupancy if individual else None,
+        "time_limit": setup.options.time_limit,
+        "seed": setup.options.seed,
+        "jobs": len(setup.jobs),
+        "versions": {"topoplace": __version__, "python": platform.python_version()},
+        "runs": [
             {
                 "method": run.method,
-                "jobs": metrics.num_jobs,
-                "execution": metrics.execution,
-                "wait": metrics.wait,
-                "turnaround": metrics.turnaround,
-                "node_seconds": metrics.node_seconds,
-                "cost": str(metrics.cost),
+                **dataclasses.asdict(run.metrics),
+                "cost": str(run.metrics.cost),
                 "percent_saved": None if run is runs[0] else run.improvements(runs[0]),
             }
-        )
-    return documents
+            for run in runs
+        ],
+    }
 
 
 def _percent(value: float | None) -> str:

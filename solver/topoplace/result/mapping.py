@@ -49,7 +49,49 @@ class TotalCertificate(Model):
     kind: Literal["total"] = "total"
 
 
-MappingCertificate = Annotated[BlocksCertificate | TotalCertificate, Field(discriminator="kind")]
+STAR_ROUTERS = 1 << 12
+"""With more usable routers on a torus or mesh, a star certificate takes all to be the best one."""
+
+
+class StarCertificate(Model):
+    """Every task by itself, its heaviest partners on the nearest places, at prices of routers.
+
+    See docs/proofs-graphs.md, "Star". `prices` has one entry per router; empty stands for zeros.
+    """
+
+    kind: Literal["star"] = "star"
+    prices: list[Annotated[int, Field(ge=0)]]
+
+
+class DistanceClassesCertificate(Model):
+    """Multipliers of the semidefinite bound (docs/proofs-graphs.md, "Distance classes").
+
+    Any integers are valid; they only decide how much is proven. `shape` is a host
+    torus with the same number of places on every router; task i is place i.
+    """
+
+    kind: Literal["distance-classes"] = "distance-classes"
+    shape: Annotated[list[Size], Field(min_length=1, max_length=8)]
+    routers: list[Annotated[int, Field(ge=0)]] = Field(
+        description="host router of every router of the machine"
+    )
+    classes: list[Annotated[int, Field(ge=0)]] = Field(
+        description="class of every coordinate difference, row-major; 0 for no difference alone"
+    )
+    scale: Annotated[int, Field(ge=1)]
+    filters: list[Numbers] = Field(
+        description="per space: coefficient of the identity, then of every class; it is squared"
+    )
+    factors: list[list[Numbers]] = Field(
+        description="per space: vectors with an entry per place, whose outer products add up"
+    )
+    rows: list[Numbers] = Field(description="row multipliers, per class and place")
+
+
+MappingCertificate = Annotated[
+    BlocksCertificate | TotalCertificate | StarCertificate | DistanceClassesCertificate,
+    Field(discriminator="kind"),
+]
 
 
 class MappingLevel(Model):

@@ -1,4 +1,4 @@
-"""The mapping instance: an application, and the nodes its tasks may go to (``topoplace.mapping/1``).
+"""The mapping instance (``topoplace.mapping/1``): an application, and where its tasks may go.
 
 Strict, like the snapshot. What needs the machine to be judged is checked by
 `topoplace.mapping.problem.prepare_mapping`.

@@ -6,20 +6,25 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from topoplace.certify.mapping.blocks import blocks_value, total_value
+from topoplace.certify.mapping.distance_classes import distance_classes_value
 from topoplace.certify.mapping.figures import check_figures
 from topoplace.certify.mapping.instance import Instance, IntArray, read_instance
 from topoplace.certify.mapping.layout import Window, check_layout
 from topoplace.certify.mapping.levels import check_level, check_levels
 from topoplace.certify.mapping.optimum import check_optimum
 from topoplace.certify.mapping.solution import read_nodes
+from topoplace.certify.mapping.star import star_value
 from topoplace.certify.report import Claim, RefusedError, Report
 from topoplace.errors import InputError
 from topoplace.result import Proof
 from topoplace.result.mapping import (
+    DistanceClassesCertificate,
     LayoutModel,
+    MappingCertificate,
     MappingLevel,
     MappingResult,
     MappingSolution,
+    StarCertificate,
     TotalCertificate,
 )
 
@@ -118,10 +123,7 @@ def _bound(instance: Instance, level: MappingLevel) -> tuple[bool, str]:
         raise RefusedError("a certificate without a bound")
     if level.certificate is None:
         return True, "found by search, not repeated"
-    if isinstance(level.certificate, TotalCertificate):
-        proven = total_value(instance)
-    else:
-        proven = blocks_value(instance, level.certificate)
+    proven = _proven(instance, level.certificate)
     if level.proof is Proof.SEARCH:
         if level.bound <= proven:
             raise RefusedError(f"proof is search, but the certificate proves {proven}")
@@ -129,3 +131,14 @@ def _bound(instance: Instance, level: MappingLevel) -> tuple[bool, str]:
     if level.bound > proven:
         raise RefusedError(f"bound is {level.bound}, the certificate only proves {proven}")
     return True, f"the certificate proves {proven}"
+
+
+def _proven(instance: Instance, certificate: MappingCertificate) -> int:
+    """Return the hop-bytes that a certificate proves of any mapping."""
+    if isinstance(certificate, TotalCertificate):
+        return total_value(instance)
+    if isinstance(certificate, StarCertificate):
+        return star_value(instance, certificate)
+    if isinstance(certificate, DistanceClassesCertificate):
+        return distance_classes_value(instance, certificate)
+    return blocks_value(instance, certificate)

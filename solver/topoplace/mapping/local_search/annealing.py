@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from topoplace.mapping.local_search.arrays import (
 from topoplace.mapping.problem import MappingProblem
 
 HOT, COLD = 2.5, 0.3
-"""Temperatures of an annealing, in units of `_Search.typical_change`."""
+"""Temperatures of an annealing, in units of `Annealing.typical_change`."""
 
 WANDER = 0.02
 """Share of moves to any router at all."""
@@ -93,7 +94,7 @@ def improve(
     """
     if num_moves is None:
         num_moves = min(max(FEWEST_MOVES, MOVES_PER_TASK * problem.num_tasks), MOST_MOVES)
-    search = _Search(problem, routers, seed, time_limit, num_moves)
+    search = Annealing(problem, routers, seed, time_limit, num_moves)
     unit = search.typical_change()
     if unit > 0:
         start = search.state.copy()
@@ -109,8 +110,23 @@ def improve(
     return Improved(search.best.astype(np.int64), search.least, hit)
 
 
-class _Search:
-    """A mapping on its way, the best one seen, and how much of the work is done."""
+class Annealing:
+    """A mapping on its way, the best one seen, and how much of the work is done.
+
+    Parameters
+    ----------
+    problem, routers, seed, time_limit, num_moves
+        See `improve`.
+    watch
+        Called after every improvement of the best mapping.
+    floor
+        Hop-bytes that no mapping goes below: the search ends there.
+
+    Attributes
+    ----------
+    best, least
+        The best mapping seen, as router of every task, and its hop-bytes.
+    """
 
     def __init__(
         self,
@@ -119,7 +135,10 @@ class _Search:
         seed: int,
         time_limit: float | None,
         num_moves: int,
+        watch: Callable[[], None] | None = None,
+        floor: int = 0,
     ) -> None:
+        self.watch, self.floor = watch, floor
         self.began = time.perf_counter()
         self.time_limit, self.num_moves, self.tried = time_limit, num_moves, 0
         self.chunk = CHUNK if time_limit else max(1, min(CHUNK, num_moves // 500))
@@ -143,8 +162,9 @@ class _Search:
         rows = np.bincount(tasks, weights=squares)
         if not rows.any():
             return 0.0
-        at = self.machine.left + self.machine.right[self.machine.near[:, 0]]
-        step = self.machine.table[at].sum(axis=1).mean()
+        at = self.machine.left[:, None, :] + self.machine.right[self.machine.near]
+        # where the routers next to a router are all at distance 0, a step is any distance
+        step = self.machine.table[at].sum(axis=2).max(axis=1).mean() or self.machine.table.mean()
         return float(np.sqrt(rows[rows > 0]).mean() * step)
 
     def resume(self, state: State) -> None:
@@ -158,7 +178,7 @@ class _Search:
         temperature, begun = hot, self.spent()
         # each temperature gets its part of the work
         part = (until - begun) / (1 + np.log(hot / cold) / np.log(1.5))
-        while temperature > cold and self.least > 0 and self.spent() < until:
+        while temperature > cold and self.least > self.floor and self.spent() < until:
             self.resume(start)
             begun = self.spent()
             while self.spent() < begun + part:
@@ -172,7 +192,7 @@ class _Search:
     def cool(self, hot: float, cold: float, until: float) -> None:
         """Lower the temperature until a share of the work is done, and go downhill at the end."""
         begun = self.spent()
-        while self.least > 0 and (now := self.spent()) < until:
+        while self.least > self.floor and (now := self.spent()) < until:
             progress = (now - begun) / (until - begun) / COOLING_SHARE
             self.run(hot * (cold / hot) ** progress if progress < 1 else 0.0)
 
@@ -185,3 +205,5 @@ class _Search:
         self.cost += int(change)
         if self.cost < self.least:
             self.least, self.best = self.cost, self.state.router.copy()
+            if self.watch is not None:
+                self.watch()

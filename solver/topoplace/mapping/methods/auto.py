@@ -4,33 +4,37 @@ from __future__ import annotations
 
 from topoplace.errors import InputError
 from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.methods.exact import exact_or_search
 from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import map_methods, register
+from topoplace.mapping.solve import map_method, register
 
 STRUCTURED = ("pencils", "blocks", "fold-2d")
 """Constructions that use the shape of a grid; each refuses what it cannot map."""
 
+BRANCH_SECONDS = 20.0
+"""Most time for branch and bound if the options set none."""
 
-@register("auto", "the best of the constructions; local search for what has no structure")
+
+@register("auto", "the best of the constructions; for graphs as exact, within a time")
 def auto(problem: MappingProblem, options: MapOptions) -> MapOutcome:
-    """Return the best mapping of the structured methods, else the local search's.
+    """Return the best mapping of the structured methods, else as `exact` does.
 
     Ties go to the earlier method, so that a pencil placement keeps its statement of optimality.
     """
-    known = map_methods()
     best: MapOutcome | None = None
+    least = 0
     for name in STRUCTURED:
-        if known[name].needs_grid and problem.grid is None:
+        method = map_method(name)
+        if method.needs_grid and problem.grid is None:
             continue
         try:
-            found = known[name].mapper(problem, options)
+            found = method.mapper(problem, options)
         except InputError:
             continue  # no such structure here: that is what it is asked for
         if found.nodes is None:
             continue
-        if best is None or best.nodes is None:
-            best = found
-        elif hop_bytes(problem, found.nodes) < hop_bytes(problem, best.nodes):
-            best = found
-    return best or known["local-search"].mapper(problem, options)
+        cost = hop_bytes(problem, found.nodes)
+        if best is None or cost < least:
+            best, least = found, cost
+    return best or exact_or_search(problem, options, BRANCH_SECONDS)

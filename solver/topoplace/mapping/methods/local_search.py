@@ -10,7 +10,7 @@ from topoplace.mapping.methods._boxes import spread_over_nodes
 from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.rankfiles.check import require_mapping
-from topoplace.mapping.solve import map_methods, register
+from topoplace.mapping.solve import map_method, register
 
 SIMPLE = ("default", "grid-order", "blocks", "fold-2d", "topaware")
 """Methods cheap enough to look for a start with; those that refuse the problem are left out."""
@@ -47,7 +47,7 @@ def map_local_search(problem: MappingProblem, options: MapOptions) -> MapOutcome
 def _best_simple(problem: MappingProblem, options: MapOptions) -> IntArray:
     """Return the best mapping of the simple methods that can map the problem."""
     found = []
-    for method in map(map_methods().__getitem__, SIMPLE):
+    for method in map(map_method, SIMPLE):
         if method.needs_grid and problem.grid is None:
             continue
         try:

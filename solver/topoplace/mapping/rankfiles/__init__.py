@@ -1,8 +1,8 @@
-"""Mappings as files of other tools: rank orders, host files and tables."""
+"""Mappings as files of other tools: rank orders, host files, tables, MapLib's and Scotch's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from topoplace.errors import InputError
@@ -10,12 +10,14 @@ from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.rankfiles.check import require_mapping
 from topoplace.mapping.rankfiles.hostfile import read_hostfile, write_hostfile
+from topoplace.mapping.rankfiles.maplib import read_maplib, write_maplib
 from topoplace.mapping.rankfiles.numbering import Numbering
 from topoplace.mapping.rankfiles.rank_order import (
     node_list_beside,
     read_rank_order,
     write_rank_order,
 )
+from topoplace.mapping.rankfiles.scotch_map import read_scotch_map, write_scotch_map
 from topoplace.mapping.rankfiles.table import read_csv, write_csv
 
 __all__ = [
@@ -24,16 +26,33 @@ __all__ = [
     "node_list_beside",
     "read_csv",
     "read_hostfile",
+    "read_maplib",
     "read_mapping",
     "read_rank_order",
+    "read_scotch_map",
     "require_mapping",
     "write_csv",
     "write_hostfile",
+    "write_maplib",
     "write_mapping",
     "write_rank_order",
+    "write_scotch_map",
 ]
 
-FORMATS = ("rank-order", "hostfile", "csv")
+_PLAIN: dict[
+    str,
+    tuple[
+        Callable[[MappingProblem, str | Path], IntArray],
+        Callable[[MappingProblem, IntArray, str | Path], None],
+    ],
+] = {
+    "csv": (read_csv, write_csv),
+    "maplib": (read_maplib, write_maplib),
+    "scotch": (read_scotch_map, write_scotch_map),
+}
+"""Reader and writer of the formats that have our own numbers of nodes or routers."""
+
+FORMATS = ("rank-order", "hostfile", *_PLAIN)
 """Names of the formats that `read_mapping` and `write_mapping` know."""
 
 
@@ -46,7 +65,7 @@ def read_mapping(
     """Read a mapping file and return the node of every task.
 
     The node list of a rank order is expected beside it (`node_list_beside`). `node_of_nid` is
-    explained at `Numbering`; a table has our own node numbers.
+    explained at `Numbering`; the other formats have our own numbers.
 
     Raises
     ------
@@ -58,8 +77,8 @@ def read_mapping(
         return read_rank_order(problem, path, node_of_nid=node_of_nid)
     if format == "hostfile":
         return read_hostfile(problem, path, node_of_nid)
-    if format == "csv":
-        return read_csv(problem, path)
+    if format in _PLAIN:
+        return _PLAIN[format][0](problem, path)
     raise InputError(f"one of {', '.join(FORMATS)}", field="format", value=format)
 
 
@@ -72,6 +91,8 @@ def write_mapping(
 ) -> None:
     """Write a mapping file that `read_mapping` reads back unchanged.
 
+    (``maplib`` says on which router a task is, not on which of its nodes.)
+
     Raises
     ------
     InputError
@@ -81,7 +102,7 @@ def write_mapping(
         write_rank_order(problem, nodes, path, node_of_nid=node_of_nid)
     elif format == "hostfile":
         write_hostfile(problem, nodes, path, node_of_nid)
-    elif format == "csv":
-        write_csv(problem, nodes, path)
+    elif format in _PLAIN:
+        _PLAIN[format][1](problem, nodes, path)
     else:
         raise InputError(f"one of {', '.join(FORMATS)}", field="format", value=format)

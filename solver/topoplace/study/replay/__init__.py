@@ -11,7 +11,9 @@ from topoplace.study.replay.metrics import (
 )
 from topoplace.study.replay.mix import MIXES, with_intensive
 from topoplace.study.replay.placing import Decision, Placer
+from topoplace.study.replay.run import MethodRun, Protocol, Setup, run_method
 from topoplace.study.replay.scheduler import Replay
+from topoplace.study.replay.snapshots import SnapshotWriter
 
 __all__ = [
     "MIXES",
@@ -19,14 +21,19 @@ __all__ = [
     "JobLog",
     "JobRecord",
     "LogJob",
+    "MethodRun",
     "Metrics",
     "Placer",
+    "Protocol",
     "Replay",
+    "Setup",
+    "SnapshotWriter",
     "improvements",
     "individual_runs",
     "mean_execution_gain",
     "metrics_of",
     "occupied",
     "read_log",
+    "run_method",
     "with_intensive",
 ]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
-from topoplace.snapshot.readers.lines import field_lines
 from topoplace.snapshot.readers.swf import read_swf
 from topoplace.snapshot.schema import PatternUse
 from topoplace.snapshot.tree_state import TreeRequest
-
-_JOB, _RUN, _STATUS = 0, 3, 10
-_PARTIAL = ("2", "3", "4")  # lines of one stretch of a job, which `read_swf` passes over too
 
 
 @dataclass(frozen=True)
@@ -23,7 +20,7 @@ class LogJob:
     submitted
         Seconds since the log's start.
     seconds
-        Run time in the log, which is taken for that under Slurm's default allocation.
+        Run time in the log, which is taken for that under the reference allocation of eq. (7).
     walltime
         Seconds asked for: what backfilling reckons with. A job may run longer.
     patterns
@@ -63,21 +60,14 @@ def read_log(path: str | Path, *, procs_per_node: int = 1) -> JobLog:
         Naming file, line, field and value.
     """
     log = read_swf(path, procs_per_node=procs_per_node)
-    run_time = {
-        str(int(fields[_JOB])): int(fields[_RUN])  # `read_swf` has checked that they are integers
-        for _, fields in field_lines(path, ";")
-        if fields[_STATUS] not in _PARTIAL
-    }
     jobs = [
-        LogJob(request.id, request.nodes, request.submitted, run_time[request.id], request.walltime)
-        for request in log.requests
-        if request.submitted is not None
-        and request.walltime is not None
-        and run_time[request.id] >= 0
+        LogJob(request.id, request.nodes, request.submitted, seconds, request.walltime)
+        for request, seconds in zip(log.requests, log.run_times, strict=True)
+        if request.submitted is not None and request.walltime is not None and seconds is not None
     ]
     first = min((job.submitted for job in jobs), default=0)
     jobs = [
-        LogJob(job.id, job.nodes, job.submitted - first, job.seconds, job.walltime)
+        dataclasses.replace(job, submitted=job.submitted - first)
         for job in sorted(jobs, key=lambda job: job.submitted)
     ]
     num_left_out = log.num_without_size + len(log.requests) - len(jobs)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from topoplace.placement.tree.cost import runtime
 from topoplace.placement.tree.heuristics.in_turn import registered_allocator
-from topoplace.placement.tree.heuristics.slurm_default import slurm_default
 from topoplace.placement.tree.occupancy import Occupancy
 from topoplace.placement.tree.problem import TreeOptions, TreeProblem
 from topoplace.placement.tree.solve import tree_method
@@ -24,11 +23,11 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Decision:
-    """Nodes of a job in rank order, what it costs there, and what it would by default.
+    """Nodes of a job in rank order, what it costs there, and what it would by the reference.
 
     `seconds` is its run time by eq. (7), rounded to the nearest second as logs count them. Where
-    the default has no place for the job (it wants one switch above all nodes; a method may do
-    with one above any two), the run time is the log's and `default_cost` is `cost`.
+    the reference has no place for the job (Slurm's default wants one switch above all nodes; a
+    method may do with one above any two), the run time is the log's and `default_cost` is `cost`.
     """
 
     nodes: IntArray
@@ -48,6 +47,8 @@ class Placer:
         A name of `topoplace.placement.tree.solve.tree_methods`.
     options
         Time limit per job, and seed.
+    against
+        The reference of eq. (7): the method under which jobs run as long as in the log.
 
     Raises
     ------
@@ -55,32 +56,45 @@ class Placer:
         If there is no such method.
     """
 
-    def __init__(self, state: TreeState, method: str, options: TreeOptions | None = None) -> None:
-        self._state = state
-        self._options = options or TreeOptions()
-        self._solver = tree_method(method).solver
-        self._allocator = registered_allocator(method)
-        self._rng = np.random.default_rng(self._options.seed)
+    def __init__(
+        self,
+        state: TreeState,
+        method: str,
+        options: TreeOptions | None = None,
+        against: str = "default",
+    ) -> None:
+        options = options or TreeOptions()
+        self._method = _Chooser(state, method, options)
+        self._reference = None if against == method else _Chooser(state, against, options)
 
     def place(self, occupancy: Occupancy, job: LogJob) -> Decision | None:
         """Return what the method decides for a job now, or None if it does not fit."""
-        request = job.request
-        nodes = self._nodes(occupancy, request)
+        nodes = self._method.choose(occupancy, job.request)
         if nodes is None:
             return None
-        if not request.intensive:
+        if not job.request.intensive:
             return Decision(nodes, Fraction(0), Fraction(0), job.seconds)
-        cost = occupancy.cost_with(nodes, job.patterns)
-        default_cost = cost
-        if self._allocator is not slurm_default:
-            by_default = slurm_default(occupancy, request, self._rng)
-            if by_default is not None:
-                default_cost = occupancy.cost_with(by_default, job.patterns)
+        cost = default_cost = occupancy.cost_with(nodes, job.patterns)
+        if self._reference is not None:
+            others = self._reference.choose(occupancy, job.request)
+            if others is not None:
+                default_cost = occupancy.cost_with(others, job.patterns)
         share = sum(use.share for use in job.patterns)
         exact = runtime(job.seconds, share, cost, default_cost)
         return Decision(nodes, cost, default_cost, math.floor(exact + Fraction(1, 2)))
 
-    def _nodes(self, occupancy: Occupancy, request: TreeRequest) -> IntArray | None:
+
+class _Chooser:
+    """A method as a function from what is free, and one request, to nodes."""
+
+    def __init__(self, state: TreeState, method: str, options: TreeOptions) -> None:
+        self._state = state
+        self._options = options
+        self._solver = tree_method(method).solver
+        self._allocator = registered_allocator(method)
+        self._rng = np.random.default_rng(options.seed)
+
+    def choose(self, occupancy: Occupancy, request: TreeRequest) -> IntArray | None:
         if self._allocator is not None:
             return self._allocator(occupancy, request, self._rng)
         state = dataclasses.replace(

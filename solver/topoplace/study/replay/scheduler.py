@@ -47,6 +47,8 @@ class Replay:
         A name of `topoplace.placement.tree.solve.tree_methods`.
     options
         Time limit per job, and seed.
+    against
+        The reference of eq. (7) (`topoplace.study.replay.placing.Placer`).
 
     Attributes
     ----------
@@ -69,11 +71,12 @@ class Replay:
         jobs: Sequence[LogJob],
         method: str,
         options: TreeOptions | None = None,
+        against: str = "default",
     ) -> None:
         self.now = 0
         self.records: list[JobRecord] = []
         self._state = state
-        self._placer = Placer(state, method, options)
+        self._placer = Placer(state, method, options, against)
         self._occupancy = TreeProblem(state).occupancy()
         self._queue: list[LogJob] = []
         self._running: dict[int, _Running] = {}  # by place in `records`
@@ -85,7 +88,10 @@ class Replay:
         self.num_jobs = len(coming)
 
     def run(
-        self, until: int | None = None, progress: Callable[[int, int], None] | None = None
+        self,
+        until: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        before_starts: Callable[[Replay], None] | None = None,
     ) -> None:
         """Go through all events, or those up to a time in seconds.
 
@@ -95,6 +101,9 @@ class Replay:
             Last second to look at.
         progress
             Called with the numbers of jobs started and of all, whenever some have started.
+        before_starts
+            Called at every event at which someone waits, before it is decided who starts: the
+            moment to take a snapshot, as its queue is what the allocator is about to see.
 
         Raises
         ------
@@ -103,7 +112,10 @@ class Replay:
         """
         while (at := self._next_event()) is not None and (until is None or at <= until):
             before = len(self.records)
-            self._handle(at)
+            self._free_and_queue(at)
+            if self._queue and before_starts is not None:
+                before_starts(self)
+            self._start_who_can()
             if progress is not None and len(self.records) > before:
                 progress(len(self.records), self.num_jobs)
         if until is not None:
@@ -145,13 +157,15 @@ class Replay:
             times.append(self._coming[0].submitted)
         return min(times, default=None)
 
-    def _handle(self, at: int) -> None:
+    def _free_and_queue(self, at: int) -> None:
         self.now = at
         while self._ends and self._ends[0][0] == at:
             item = self._running.pop(heapq.heappop(self._ends)[1])
             self._occupancy.end(item.nodes, item.job.request.intensive)
         while self._coming and self._coming[0].submitted == at:
             self._queue.append(self._coming.popleft())
+
+    def _start_who_can(self) -> None:
         while self._queue and (decision := self._decide(self._queue[0])):
             self._start(self._queue.pop(0), decision)
         if len(self._queue) > 1:

@@ -1,0 +1,212 @@
+"""Mishra 2020 again: a Theta log on 4,392 nodes, continuous and individual runs, mixes A to E.
+
+Writes a CSV with every run, and the tables of docs/studies/mishra2020.md between its markers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import datetime
+import io
+import math
+import platform
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mishra2020_tables import PUBLISHED, Row, tables
+from topoplace import __version__
+from topoplace.placement.tree.occupancy import Occupancy
+from topoplace.placement.tree.problem import TreeOptions, TreeProblem
+from topoplace.placement.tree.solve import tree_method, tree_methods
+from topoplace.snapshot.files import write_text
+from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot, SwitchModel, TreeModel
+from topoplace.snapshot.tree_state import TreeState, prepare_tree
+from topoplace.study.replay import (
+    MIXES,
+    LogJob,
+    MethodRun,
+    Placer,
+    Replay,
+    improvements,
+    individual_runs,
+    mean_execution_gain,
+    metrics_of,
+    occupied,
+    read_log,
+    with_intensive,
+)
+
+NUM_NODES = 4392
+NODES_PER_LEAF = (16, 366)
+INTENSIVE = 90
+NUM_INDIVIDUAL = 200
+OCCUPANCY = 50
+BASE = "default"  # what the others are held against: Slurm's own
+METHODS = (*PUBLISHED, "exact")
+SETS = {
+    "RHVD": (PatternUse(pattern=Pattern.VECTOR_DOUBLING),),
+    "RD": (PatternUse(pattern=Pattern.RECURSIVE_DOUBLING),),
+    "binomial": (PatternUse(pattern=Pattern.BINOMIAL),),
+    **MIXES,
+}
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "studies"
+BEGIN, END = "<!-- tables: written by scripts/study_mishra2020.py -->", "<!-- end of tables -->"
+
+
+def main() -> None:
+    """Run the study and write its table and document."""
+    options = _options()
+    wanted = options.methods or [name for name in METHODS if name in tree_methods()]
+    methods = [BASE, *(tree_method(name).name for name in wanted if name != BASE)]
+    start = time.perf_counter()
+    rows: list[Row] = []
+    for row in _all_rows(options, methods):
+        rows.append(row)
+        print(f"{time.perf_counter() - start:7.1f} s  {row.title}", file=sys.stderr)
+    options.output.mkdir(parents=True, exist_ok=True)
+    write_text(options.output / "mishra2020.csv", _csv(rows))
+    seconds = time.perf_counter() - start
+    head = (
+        f"{datetime.date.today()}, topoplace {__version__}, Python {platform.python_version()}, "
+        f"numpy {np.__version__}; {seconds:.0f} s on one core. Command:\n\n"
+        f"```\npython scripts/study_mishra2020.py theta_1000.swf --methods {' '.join(methods)} "
+        f"--seeds {options.seeds} --exact-seeds {options.exact_seeds}\n```\n\n"
+        "Percents saved against Slurm's default, the mean over the seeds (least to largest)."
+    )
+    _write_between_markers(options.output / "mishra2020.md", head + "\n\n" + tables(rows))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("log", type=Path, help="theta_1000.swf")
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help="default: the paper's, exact")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="draws of 90 %% of jobs")
+    parser.add_argument("--exact-seeds", type=int, default=1, metavar="N", help="draws for exact")
+    parser.add_argument("--time-limit", type=float, metavar="S", help="per job, for exact")
+    parser.add_argument("--limit", type=int, metavar="N", help="take the first N jobs only")
+    parser.add_argument("-o", "--output", type=Path, default=DOCS, metavar="DIR")
+    return parser.parse_args()
+
+
+def _all_rows(options: argparse.Namespace, methods: Sequence[str]) -> Iterator[Row]:
+    log = read_log(options.log).jobs[: options.limit]
+    for per_leaf in NODES_PER_LEAF:
+        state = leaves_of(NUM_NODES, per_leaf)
+        for name, patterns in SETS.items():
+            for seed in range(options.seeds):
+                jobs = with_intensive(log, INTENSIVE, patterns, seed)
+                few = [m for m in methods if m != "exact" or seed < options.exact_seeds]
+                study = _Study(state, jobs, few, TreeOptions(options.time_limit, seed))
+                for protocol, runs in study.runs():
+                    base = runs[0]
+                    for run in runs:
+                        yield _row(per_leaf, protocol, name, seed, run, base)
+
+
+def leaves_of(num_nodes: int, per_leaf: int) -> TreeState:
+    """Return one switch above leaves of so many nodes, the last of what is left."""
+    num_leaves = math.ceil(num_nodes / per_leaf)
+    leaves = [
+        SwitchModel(
+            name=f"s{k}", nodes=f"n[{k * per_leaf}-{min(num_nodes, (k + 1) * per_leaf) - 1}]"
+        )
+        for k in range(num_leaves)
+    ]
+    root = SwitchModel(name="root", switches=f"s[0-{num_leaves - 1}]")
+    machine = TreeModel(kind="tree", name=f"theta-{per_leaf}", switches=[*leaves, root])
+    return prepare_tree(
+        Snapshot(schema_version="topoplace.snapshot/1", name=machine.name, machine=machine)
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Study:
+    """All protocols with the same jobs on the same machine."""
+
+    state: TreeState
+    jobs: Sequence[LogJob]
+    methods: Sequence[str]
+    options: TreeOptions
+
+    def runs(self) -> Iterator[tuple[str, list[MethodRun]]]:
+        yield "continuous", [self._continuous(method) for method in self.methods]
+        order = np.random.default_rng(self.options.seed).permutation(len(self.jobs))
+        drawn = [self.jobs[k] for k in sorted(order[:NUM_INDIVIDUAL])]
+        packed = occupied(self.state, self.jobs, OCCUPANCY)
+        for protocol, occupancy in (("packed", packed), ("in use", self._in_use())):
+            yield protocol, [self._individual(m, occupancy, drawn) for m in self.methods]
+
+    def _continuous(self, method: str) -> MethodRun:
+        replay = Replay(self.state, self.jobs, method, self.options)
+        replay.run()
+        return MethodRun(method, tuple(replay.records))
+
+    def _individual(self, method: str, before: Occupancy, drawn: Sequence[LogJob]) -> MethodRun:
+        placer = Placer(self.state, method, self.options)
+        return MethodRun(method, individual_runs(before, drawn, placer))
+
+    def _in_use(self) -> Occupancy:
+        """Return the machine in the continuous run of Slurm's default, with half of it free.
+
+        It is the first hour from the middle of the log on at which so much is free.
+        """
+        replay = Replay(self.state, self.jobs, BASE, self.options)
+        hour = self.jobs[-1].submitted // 7200
+        while True:
+            replay.run(until=3600 * hour)
+            occupancy = TreeProblem(prepare_tree(replay.snapshot("in-use"))).occupancy()
+            if 100 * occupancy.free_per_leaf.sum() >= (100 - OCCUPANCY) * NUM_NODES:
+                return occupancy
+            hour += 1
+
+
+def _row(
+    per_leaf: int, protocol: str, patterns: str, seed: int, run: MethodRun, base: MethodRun
+) -> Row:
+    metrics = metrics_of(run.records)
+    return Row(
+        nodes_per_leaf=per_leaf,
+        protocol=protocol,
+        patterns=patterns,
+        seed=seed,
+        method=run.method,
+        jobs=metrics.num_jobs,
+        execution_hours=metrics.execution / 3600,
+        wait_hours=metrics.wait / 3600,
+        turnaround_hours=metrics.turnaround / 3600,
+        node_hours=metrics.node_seconds / 3600,
+        cost=float(metrics.cost),
+        saved=improvements(metrics, base.metrics),
+        mean_job_gain=mean_execution_gain(run.records, base.records),
+    )
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    plain = [f.name for f in dataclasses.fields(Row) if f.name != "saved"]
+    metrics = list(rows[0].saved)
+    writer.writerow([*plain, *(f"{name}_percent_saved" for name in metrics)])
+    for row in rows:
+        values = [*(getattr(row, name) for name in plain), *(row.saved[name] for name in metrics)]
+        writer.writerow([f"{v:.4f}" if isinstance(v, float) else v for v in values])
+    return stream.getvalue()
+
+
+def _write_between_markers(path: Path, text: str) -> None:
+    """Put text between the markers of a document; what is written around them by hand stays."""
+    before, _, rest = (
+        path.read_text() if path.exists() else f"# Mishra 2020\n\n{BEGIN}{END}\n"
+    ).partition(BEGIN)
+    after = rest.partition(END)[2]
+    write_text(path, f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""The star bound with prices of routers: Gilmore and Lawler's (docs/proofs-graphs.md, "Star").
+
+A task's messages cost least when its heaviest partners are on the nearest places. That holds for
+every task by itself; the prices make tasks share the good routers, and with the dual values of
+the assignment problem the bound is Gilmore's (1962) and Lawler's (1963).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from topoplace.bounds.pairs import exchanged, received, sent
+from topoplace.machine import Torus
+from topoplace.machine.matrix import MatrixMachine
+from topoplace.mapping.graph import IntArray
+from topoplace.mapping.outcome import Bound
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import STAR_ROUTERS, StarCertificate
+
+MAX_TABLE = 1 << 26
+"""Most entries of a table of partners or of costs; larger problems go without the bound."""
+
+MAX_PRICED = 1 << 22
+"""Most pairs of task and place for which prices are computed."""
+
+LARGEST = 1 << 50
+"""Costs beyond this are not priced: sums of them would leave 64 bits."""
+
+
+def star_bound(problem: MappingProblem) -> Bound | None:
+    """Return the star bound with the best prices, or without where those are too costly.
+
+    Returns
+    -------
+    Bound or None
+        In bytes x hops; None if the graph is too large and too dense for tables.
+    """
+    routers = np.flatnonzero(problem.capacity)
+    lists = _Lists(problem, routers)
+    tables = [pairs.descending() for pairs in lists.pairs]
+    if any(table.size > MAX_TABLE for table in tables):
+        return None
+    kinds, costs = lists.costs(tables)
+    if costs is None:
+        return None
+    prices: IntArray | None = None
+    capacity = problem.capacity[routers]
+    if costs.shape[1] > 1 and len(costs) * int(capacity.sum()) <= MAX_PRICED:
+        prices = _prices(costs[:, kinds], capacity)
+        value = int((costs[:, kinds] + prices).min(axis=1).sum()) - int(capacity @ prices)
+    plain = sum(costs.min(axis=1).tolist())
+    if prices is None or value <= plain:
+        return Bound(_rounded(plain, lists.unit), StarCertificate(prices=[]))
+    every = np.zeros(len(problem.capacity), dtype=np.int64)
+    every[routers] = prices
+    return Bound(_rounded(value, lists.unit), StarCertificate(prices=every.tolist()))
+
+
+def _rounded(twice: int, unit: int) -> int:
+    """Return half of a bound on twice the hop-bytes, up to the next multiple of their unit."""
+    return unit * max(0, -(-twice // (2 * unit)))
+
+
+class _Lists:
+    """The messages at the ends of every task, and the nearest places of every router.
+
+    Where distances are symmetric there is one kind of list; else one for messages sent and one
+    for messages received.
+    """
+
+    def __init__(self, problem: MappingProblem, routers: IntArray) -> None:
+        self._machine = problem.machine
+        self._capacity = problem.capacity
+        self._routers = routers
+        both = True
+        if isinstance(problem.machine, MatrixMachine):
+            between = problem.machine.distances[np.ix_(routers, routers)]
+            both = np.array_equal(between, between.T)
+        graph = problem.graph
+        self.pairs = [exchanged(graph)] if both else [sent(graph), received(graph)]
+        self.unit = self.pairs[0].unit
+
+    def costs(self, tables: list[IntArray]) -> tuple[IntArray, IntArray | None]:
+        """Return which kind every router is, and the cost of every task on every kind.
+
+        Routers with the same nearest places are of one kind. None if there are too many costs.
+        """
+        width = max(table.shape[1] for table in tables)
+        nearest = self._nearest(width)
+        kinds, of_router = np.unique(nearest, axis=0, return_inverse=True)
+        if len(tables[0]) * len(kinds) > MAX_TABLE:
+            return of_router.ravel(), None
+        costs = np.zeros((len(tables[0]), len(kinds)), dtype=np.int64)
+        for way, table in enumerate(tables):
+            first = way * width
+            costs += table @ kinds[:, first : first + table.shape[1]].T
+        return of_router.ravel(), costs
+
+    def _nearest(self, width: int) -> IntArray:
+        """Return per router the distances to its nearest `width` other places, ways in a row."""
+        machine = self._machine
+        if isinstance(machine, MatrixMachine):
+            rows = machine.distances[self._routers]
+            columns = machine.distances[:, self._routers].T
+            ways = [rows, columns][: len(self.pairs)]
+            found = [self._sorted(way, self._routers, self._capacity, width) for way in ways]
+            return np.concatenate(found, axis=1)
+        alike = all(machine.wrap) and len(np.unique(self._capacity)) == 1
+        if alike or len(self._routers) > STAR_ROUTERS:
+            return self._ideal(machine, width)
+        rows = np.stack([machine.distances_from(r) for r in self._routers.tolist()])
+        return self._sorted(rows, self._routers, self._capacity, width)
+
+    def _ideal(self, machine: Torus, width: int) -> IntArray:
+        """Return the one list of a torus as large with the most places on every router."""
+        rows = Torus(machine.shape).distances_from(0)[None]
+        capacity = np.full(machine.num_routers, self._capacity.max())
+        one = self._sorted(rows, np.zeros(1, dtype=np.int64), capacity, width)
+        return np.repeat(one, len(self._routers), axis=0)
+
+    @staticmethod
+    def _sorted(rows: IntArray, own: IntArray, capacity: IntArray, width: int) -> IntArray:
+        found = np.zeros((len(rows), width), dtype=np.int64)
+        for k, (row, router) in enumerate(zip(rows, own.tolist(), strict=True)):
+            places = capacity.copy()
+            places[router] -= 1
+            order = np.argsort(row, kind="stable")
+            # a router alone may have more places than anyone has partners
+            order = order[: int(np.searchsorted(np.cumsum(places[order]), width)) + 1]
+            found[k] = np.repeat(row[order], np.minimum(places[order], width))[:width]
+        return found
+
+
+def _prices(costs: IntArray, capacity: IntArray) -> IntArray:
+    """Return the dual prices of routers in the assignment of tasks to places, at least 0.
+
+    Minus the prices are the lengths of shortest paths in the graph of moves: a task on router r
+    moves to t for ``cost[t] - cost[r]``; every path may start anywhere at length 0. They are
+    integers, as the costs are. Costs too large for that are not priced at all.
+    """
+    if int(costs.max(initial=0)) >= LARGEST:
+        return np.zeros(len(capacity), dtype=np.int64)
+    place_router = np.repeat(np.arange(len(capacity)), np.minimum(capacity, len(costs)))
+    tasks, places = linear_sum_assignment(costs[:, place_router])
+    chosen = place_router[places]
+    moves = np.full((len(capacity), len(capacity)), LARGEST, dtype=np.int64)
+    for task, router in zip(tasks.tolist(), chosen.tolist(), strict=True):
+        np.minimum(moves[router], costs[task] - costs[task, router], out=moves[router])
+    lengths = np.zeros(len(capacity), dtype=np.int64)
+    for _ in range(len(capacity)):
+        shorter = np.minimum(lengths, (lengths[:, None] + moves).min(axis=0))
+        if np.array_equal(shorter, lengths):
+            break
+        lengths = shorter
+    return -lengths

@@ -1,0 +1,85 @@
+"""What a star certificate proves (docs/proofs-graphs.md, "Star")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from topoplace.certify.mapping.instance import EXACT, Instance, IntArray
+from topoplace.certify.mapping.volumes import Volumes, directed_volumes, mutual_volumes
+from topoplace.certify.report import RefusedError
+from topoplace.machine import Torus
+from topoplace.machine.matrix import MatrixMachine
+from topoplace.result.mapping import STAR_ROUTERS, StarCertificate
+
+
+def star_value(instance: Instance, certificate: StarCertificate) -> int:
+    """Return the hop-bytes that a star certificate proves of any mapping."""
+    routers = np.flatnonzero(instance.capacity)
+    prices = _prices(instance, certificate)
+    twice: int = -sum(
+        c * v for c, v in zip(instance.capacity.tolist(), prices.tolist(), strict=True) if v
+    )
+    ways = _ways(instance, routers)
+    # Lists of sizes have a task's largest first, as rows of `nearest` have the shortest way.
+    for task in range(instance.num_tasks):
+        costs = prices[routers].copy()
+        for volumes, nearest in ways:
+            sizes = np.sort(volumes.of(task))[::-1]
+            # below EXACT, which instances are tested for, and prices below half of that
+            costs += nearest[:, : len(sizes)] @ sizes
+        twice += int(costs.min())
+    return ways[0][0].rounded_up(twice, 2)
+
+
+def _prices(instance: Instance, certificate: StarCertificate) -> IntArray:
+    num = instance.machine.num_routers
+    prices = certificate.prices or [0] * num
+    if len(prices) != num:
+        raise RefusedError(f"{len(prices)} prices for {num} routers")
+    if min(prices) < 0 or max(prices) >= EXACT // 2:
+        raise RefusedError(f"prices are not between 0 and {EXACT // 2}")
+    return np.asarray(prices, dtype=np.int64)
+
+
+def _ways(instance: Instance, routers: IntArray) -> list[tuple[Volumes, IntArray]]:
+    """Return volumes with the distances to be matched: both ways at once, or one after the other.
+
+    Distances are to the nearest other places, a row per router that takes tasks.
+    """
+    machine, capacity = instance.machine, instance.capacity
+    if isinstance(machine, MatrixMachine):
+        table = machine.distances
+        inside = table[np.ix_(routers, routers)]
+        if (inside != inside.T).any():
+            out, back = directed_volumes(instance)
+            return [
+                (out, _nearest(table[routers], routers, capacity, out.most)),
+                (back, _nearest(table.T[routers], routers, capacity, back.most)),
+            ]
+        both = mutual_volumes(instance)
+        return [(both, _nearest(table[routers], routers, capacity, both.most))]
+    both = mutual_volumes(instance)
+    if len(routers) > STAR_ROUTERS:
+        # closed and full it has all places that the machine has, and none farther away
+        machine = Torus(machine.shape)
+        capacity = np.full(machine.num_routers, capacity.max())
+        best = _nearest([machine.distances_from(0)], np.zeros(1, np.int64), capacity, both.most)
+        return [(both, np.broadcast_to(best, (len(routers), best.shape[1])))]
+    rows = map(machine.distances_from, routers.tolist())
+    return [(both, _nearest(rows, routers, capacity, both.most))]
+
+
+def _nearest(
+    rows: Iterable[IntArray], owners: IntArray, capacity: IntArray, width: int
+) -> IntArray:
+    """Return the least `width` distances from every owner to places other than one of its own."""
+    # beyond `width` a router's places cannot all be among the nearest
+    places = np.repeat(np.arange(len(capacity)), np.minimum(capacity, width + 1))
+    found = np.empty((len(owners), width), dtype=np.int64)
+    for k, (row, owner) in enumerate(zip(rows, owners.tolist(), strict=True)):
+        distances = row[places]
+        distances = np.delete(distances, np.searchsorted(places, owner))
+        found[k] = np.sort(distances)[:width]
+    return found

@@ -1,0 +1,234 @@
+"""Compiled branch and bound over partial mappings (Gilmore 1962, Lawler 1963).
+
+Costs are doubled, so that the cost of two tasks can be shared between them. `Tree` holds one
+level per task placed. Whatever is left out, by bound or by symmetry, is left out because it is
+shown to be no better than the best mapping or than something searched before.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# Compiled for the array types it is called with; annotations would be noise.
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from topoplace.mapping.exact._assignment import NEVER, assign
+from topoplace.mapping.exact._orbits import images, keep_fixing, representatives
+
+
+@numba.njit(cache=True, nogil=True)
+def search(case, tree, work, max_nodes):
+    """Go on with the search for some nodes; tell whether it is complete."""
+    nodes = 0
+    depth = tree.at[0]
+    while depth >= 0:
+        if tree.num_children[depth] < 0:
+            _open(case, tree, work, depth)
+            nodes += 1
+        k = tree.next[depth]
+        if k == tree.num_children[depth]:
+            depth -= 1
+            if depth >= 0:
+                _forbidimages(case, tree, work, depth)
+            continue
+        tree.next[depth] = k + 1
+        i, r = tree.child[depth, k, 0], tree.child[depth, k, 1]
+        if tree.child[depth, k, 2] < tree.best[0] and not tree.forbidden[depth, i, r]:
+            _descend(case, tree, depth, i, r)
+            depth += 1
+            tree.num_children[depth] = -1
+        if nodes >= max_nodes:
+            break
+    tree.at[0] = depth
+    tree.at[1] += nodes
+    return depth < 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _descend(case, tree, depth, i, r):
+    """Put a task on a router one level down."""
+    n, below = case.weight.shape[1], depth + 1
+    tree.placed[depth, 0], tree.placed[depth, 1] = i, r
+    tree.base[below] = tree.base[depth] + tree.linear[depth, i, r]
+    tree.room[below] = tree.room[depth]
+    tree.room[below, r] -= 1
+    tree.where[below] = tree.where[depth]
+    tree.where[below, i] = r
+    tree.forbidden[below] = tree.forbidden[depth]
+    tree.linear[below] = tree.linear[depth]
+    for k in range(case.weight.shape[0]):
+        for j in range(n):
+            if case.weight[k, i, j] and tree.where[below, j] < 0:
+                tree.linear[below, j] += 2 * case.weight[k, i, j] * case.distance[k, r]
+    keep_fixing(case.guest, tree.guest, tree.num_guest, depth, i)
+    keep_fixing(case.host, tree.host, tree.num_host, depth, r)
+
+
+@numba.njit(cache=True, nogil=True)
+def _forbidimages(case, tree, work, depth):
+    """Forbid what symmetries make of the child just searched: it is no better."""
+    tasks, routers = work.guest_first, work.host_first
+    images(case.guest, tree.guest, tree.num_guest, depth, tree.placed[depth, 0], tasks)
+    images(case.host, tree.host, tree.num_host, depth, tree.placed[depth, 1], routers)
+    for i in range(tasks.shape[0]):
+        if tasks[i]:
+            for r in range(routers.shape[0]):
+                if routers[r]:
+                    tree.forbidden[depth, i, r] = 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _open(case, tree, work, depth):
+    """Bound a node, try the mapping that the bound suggests, and list the children."""
+    tree.num_children[depth] = 0
+    tree.next[depth] = 0
+    num_rows = 0
+    for i in range(case.weight.shape[1]):
+        if tree.where[depth, i] < 0:
+            work.tasks[num_rows] = i
+            num_rows += 1
+    num_columns = 0
+    for r in range(case.distance.shape[1]):
+        for _ in range(min(tree.room[depth, r], num_rows)):
+            work.kind[num_columns] = r
+            num_columns += 1
+    _gilmore_lawler(case, tree, work, depth, num_rows)
+    total = assign(work.cost, work.kind, num_rows, num_columns, work)
+    if total == NEVER:
+        return
+    total += tree.base[depth]
+    _try(case, tree, work, depth, num_columns)
+    if (total + 1) // 2 >= tree.best[0]:
+        return
+    _bound_children(case, tree, work, depth, num_rows, num_columns, total)
+    _list_children(case, tree, work, depth, num_rows, num_columns)
+
+
+@numba.njit(cache=True, nogil=True)
+def _gilmore_lawler(case, tree, work, depth, num_rows):
+    """Fill ``work.cost``: what a task on a router costs at least, costs doubled.
+
+    Its messages to tasks without router are sent, most bytes first, to the nearest places.
+    """
+    num_kinds, n, m = case.weight.shape[0], case.weight.shape[1], case.distance.shape[1]
+    room = tree.room[depth]
+    for row in range(num_rows):
+        i = work.tasks[row]
+        for r in range(m):
+            closed = room[r] == 0 or tree.forbidden[depth, i, r]
+            work.cost[row, r] = NEVER if closed else tree.linear[depth, i, r]
+    for k in range(num_kinds):
+        for row in range(num_rows):
+            i, count = work.tasks[row], 0
+            for p in range(n):
+                j = case.heaviest[k, i, p]
+                if case.weight[k, i, j] == 0:
+                    break
+                if j != i and tree.where[depth, j] < 0:
+                    work.sent[row, count] = case.weight[k, i, j]
+                    count += 1
+            work.num_sent[row] = count
+        for r in range(m):
+            if room[r] == 0:
+                continue
+            count = min(room[r] - 1, num_rows - 1)
+            work.near[:count] = 0
+            for p in range(m):
+                if count >= num_rows - 1:
+                    break
+                s = case.nearest[k, r, p]
+                if s != r:
+                    step = case.distance[k, r, s]
+                    for _ in range(min(room[s], num_rows - 1 - count)):
+                        work.near[count] = step
+                        count += 1
+            for row in range(num_rows):
+                if work.cost[row, r] != NEVER:
+                    total = np.int64(0)
+                    for p in range(work.num_sent[row]):
+                        total += work.sent[row, p] * work.near[p]
+                    work.cost[row, r] += total
+
+
+@numba.njit(cache=True, nogil=True)
+def _try(case, tree, work, depth, num_columns):
+    """Keep the mapping of the assignment if it is the best so far."""
+    n = case.weight.shape[1]
+    trial = work.trial
+    trial[:] = tree.where[depth]
+    for c in range(num_columns):
+        if work.row_of[c] >= 0:
+            trial[work.tasks[work.row_of[c]]] = work.kind[c]
+    total = np.int64(0)
+    for k in range(case.weight.shape[0]):
+        for i in range(n):
+            for j in range(i):
+                total += case.weight[k, i, j] * case.distance[k, trial[i], trial[j]]
+    if total < tree.best[0]:
+        tree.best[0] = total
+        tree.best_where[:] = trial
+
+
+@numba.njit(cache=True, nogil=True)
+def _bound_children(case, tree, work, depth, num_rows, num_columns, total):
+    """Turn ``work.cost`` into lower bounds of the children; forbid those that cannot be better."""
+    m = case.distance.shape[1]
+    work.price[:m] = -NEVER
+    for c in range(num_columns):
+        r = work.kind[c]
+        work.price[r] = max(work.price[r], work.v[c])
+    for row in range(num_rows):
+        i = work.tasks[row]
+        for r in range(m):
+            if work.cost[row, r] == NEVER:
+                continue
+            doubled = total + work.cost[row, r] - work.u[row] - work.price[r]
+            work.cost[row, r] = (doubled + 1) // 2
+            if work.cost[row, r] >= tree.best[0]:
+                work.cost[row, r] = NEVER
+                tree.forbidden[depth, i, r] = 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _list_children(case, tree, work, depth, num_rows, num_columns):
+    """Branch on the task, or on the router that must be filled, with the fewest children."""
+    m = case.distance.shape[1]
+    representatives(case.guest, tree.guest, tree.num_guest, depth, work.guest_first)
+    representatives(case.host, tree.host, tree.num_host, depth, work.host_first)
+    line, fewest, strength = -1, NEVER, np.int64(-1)
+    full = num_rows == num_columns
+    for entry in range(num_rows + (m if full else 0)):
+        by_task = entry < num_rows
+        if not by_task and tree.room[depth, entry - num_rows] == 0:
+            continue
+        count, least = np.int64(0), np.int64(0)
+        for other in range(m if by_task else num_rows):
+            row, r = (entry, other) if by_task else (other, entry - num_rows)
+            if work.cost[row, r] != NEVER:
+                first = work.host_first[r] == r
+                if not by_task:
+                    first = work.guest_first[work.tasks[row]] == work.tasks[row]
+                if first:
+                    count += 1
+                    least += work.cost[row, r]
+        if count < fewest or (count == fewest and least > strength):
+            line, fewest, strength = entry, count, least
+    found = 0
+    by_task = line < num_rows
+    for other in range(m if by_task else num_rows):
+        row, r = (line, other) if by_task else (other, line - num_rows)
+        if work.cost[row, r] != NEVER:
+            _insert(tree.child[depth], found, work.tasks[row], r, work.cost[row, r])
+            found += 1
+    tree.num_children[depth] = found
+
+
+@numba.njit(cache=True, nogil=True)
+def _insert(children, count, i, r, bound):
+    """Add a child to a list kept in ascending order of bounds: open bounds rise soonest."""
+    k = count
+    while k > 0 and children[k - 1, 2] > bound:
+        children[k] = children[k - 1]
+        k -= 1
+    children[k, 0], children[k, 1], children[k, 2] = i, r, bound

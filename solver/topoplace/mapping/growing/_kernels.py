@@ -1,0 +1,104 @@
+"""The compiled loop of the greedy construction."""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# Compiled for the array types it is called with; annotations would be noise.
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+import numba
+import numpy as np
+
+from topoplace.mapping.local_search._kernels import distance
+
+FEWEST_CANDIDATES = 24
+
+
+@numba.njit(cache=True, nogil=True)
+def grow(machine, guest, seeds, outward, room, everywhere):
+    """Return the router of every task.
+
+    `seeds` are all tasks, `outward` all usable routers, each in order of preference; `everywhere`
+    tells whether to look at all free routers.
+    """
+    num_tasks = seeds.shape[0]
+    router = np.full(num_tasks, -1, dtype=np.int64)
+    attached = np.zeros(num_tasks, dtype=np.int64)
+    free = room.copy()
+    seen = np.zeros(room.shape[0], dtype=np.int32)
+    queue = np.empty(room.shape[0], dtype=np.int32)
+    waiting = [(np.int64(0), np.int64(-1))]
+    waiting.pop()
+    next_seed, next_router = 0, 0
+    for count in range(1, num_tasks + 1):
+        task = np.int64(-1)
+        while task < 0:
+            if len(waiting) > 0:
+                bytes_, candidate = heappop(waiting)
+                if router[candidate] < 0 and attached[candidate] == -bytes_:
+                    task = candidate
+            else:
+                if router[seeds[next_seed]] < 0:
+                    task = seeds[next_seed]
+                next_seed += 1
+        while free[outward[next_router]] == 0:
+            next_router += 1
+        goal = -1
+        if attached[task] > 0:
+            if everywhere:
+                goal = cheapest(machine, guest, router, free, task, outward[next_router:])
+            else:
+                goal = cheapest_near(machine, guest, router, free, task, seen, queue, count)
+        if goal < 0:
+            goal = outward[next_router]
+        router[task] = goal
+        free[goal] -= 1
+        for e in range(guest.first[task], guest.first[task + 1]):
+            other = guest.other[e]
+            if router[other] < 0:
+                attached[other] += guest.weight[e]
+                heappush(waiting, (-attached[other], np.int64(other)))
+    return router
+
+
+@numba.njit(cache=True, nogil=True)
+def cheapest(machine, guest, router, free, task, candidates):
+    """Return the first of the free candidates where a task costs least."""
+    best, goal = np.int64(0), -1
+    for candidate in candidates:
+        if free[candidate] == 0:
+            continue
+        cost = np.int64(0)
+        for e in range(guest.first[task], guest.first[task + 1]):
+            at = router[guest.other[e]]
+            if at >= 0:
+                cost += guest.weight[e] * distance(machine, candidate, at)
+                if goal >= 0 and cost >= best:
+                    break
+        if goal < 0 or cost < best:
+            best, goal = cost, candidate
+    return goal
+
+
+@numba.njit(cache=True, nogil=True)
+def cheapest_near(machine, guest, router, free, task, seen, queue, stamp):
+    """Return the cheapest of the free routers reached first from the heaviest partner; or -1."""
+    heaviest, start = np.int64(-1), -1
+    for e in range(guest.first[task], guest.first[task + 1]):
+        if router[guest.other[e]] >= 0 and guest.weight[e] > heaviest:
+            heaviest, start = guest.weight[e], router[guest.other[e]]
+    queue[0] = start
+    seen[start] = stamp
+    head, tail, found = 0, 1, 0
+    while head < tail and found < FEWEST_CANDIDATES:
+        at = queue[head]
+        head += 1
+        found += free[at] > 0
+        for k in range(machine.num_near[at]):
+            beside = machine.near[at, k]
+            if seen[beside] != stamp:
+                seen[beside] = stamp
+                queue[tail] = beside
+                tail += 1
+    return cheapest(machine, guest, router, free, task, queue[:head])

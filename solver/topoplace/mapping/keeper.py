@@ -1,0 +1,111 @@
+"""The best mapping of a search that tries many, its clock, and its reports."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.graph import IntArray
+from topoplace.mapping.methods._boxes import spread_over_nodes
+from topoplace.mapping.outcome import MapOptions
+from topoplace.mapping.problem import MappingProblem
+
+REPORT_SECONDS = 0.25
+"""Least time between two reports of a search that improves all the time."""
+
+
+class Keeper:
+    """Keeps the best of the mappings offered to it, and reports it.
+
+    Parameters
+    ----------
+    problem
+        The instance.
+    options
+        Time limit, and who listens.
+    name
+        What the search is called in its reports.
+
+    Attributes
+    ----------
+    least
+        Hop-bytes of the best mapping; None before the first one.
+    floor
+        Hop-bytes that no mapping goes below.
+    """
+
+    def __init__(self, problem: MappingProblem, options: MapOptions, name: str) -> None:
+        self.problem, self.options, self.name = problem, options, name
+        self.began = time.perf_counter()
+        self.least: int | None = None
+        self.floor = least_possible(problem)
+        self._nodes: IntArray | None = None
+        self._reported = -REPORT_SECONDS
+
+    @property
+    def nodes(self) -> IntArray:
+        """Node of every task in the best mapping."""
+        assert self._nodes is not None
+        return self._nodes
+
+    @property
+    def routers(self) -> IntArray:
+        """Router of every task in the best mapping."""
+        return self.problem.routers_of(self.nodes)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the search began."""
+        return time.perf_counter() - self.began
+
+    @property
+    def left(self) -> float:
+        """Seconds left; infinite without a time limit."""
+        limit = self.options.time_limit
+        return np.inf if limit is None else limit - self.seconds
+
+    @property
+    def done(self) -> bool:
+        """Whether the time is over, or nothing is left to gain."""
+        return self.left <= 0 or self.perfect
+
+    @property
+    def perfect(self) -> bool:
+        """Whether the best mapping is the best there can be."""
+        return self.least is not None and self.least <= self.floor
+
+    def offer(self, routers: IntArray, source: str) -> None:
+        """Take a mapping (router of every task) if it is better than all before."""
+        self.offer_nodes(spread_over_nodes(self.problem, routers), source)
+
+    def offer_nodes(self, nodes: IntArray, source: str) -> None:
+        """Take a mapping (node of every task) if it is better than all before."""
+        value = hop_bytes(self.problem, nodes)
+        if self.least is not None and value >= self.least:
+            return
+        self.least, self._nodes = value, nodes
+        self._reported = self.seconds
+        self.options.report(nodes, value)
+        self.options.say(f"{self.name}: {source}, hop-bytes {value}")
+
+    def offer_sometimes(self, routers: IntArray, source: str) -> None:
+        """Do as `offer`, unless something was reported a moment ago."""
+        if self.seconds >= self._reported + REPORT_SECONDS:
+            self.offer(routers, source)
+
+
+def least_possible(problem: MappingProblem) -> int:
+    """Return hop-bytes that no mapping goes below: where routers hold one task, all bytes travel.
+
+    The `total` bound of docs/proofs-mapping.md, times the least distance of two routers.
+    """
+    if problem.num_tasks < 2 or problem.capacity.max() > 1:
+        return 0
+    usable = np.flatnonzero(problem.capacity)
+    if problem.machine.num_routers > 1 << 12:
+        return problem.graph.total_bytes  # a torus: the least distance is 1
+    distances = problem.machine.hops(usable[:, None], usable[None, :])
+    np.fill_diagonal(distances, problem.machine.diameter)
+    return int(distances.min()) * problem.graph.total_bytes

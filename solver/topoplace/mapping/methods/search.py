@@ -1,0 +1,176 @@
+"""The search for a good mapping of any graph: constructions, annealing, and tabu search."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from topoplace.mapping.compact import compact_routers, fill
+from topoplace.mapping.graph import IntArray
+from topoplace.mapping.growing import grow_mapping
+from topoplace.mapping.halving import halve_mapping
+from topoplace.mapping.keeper import Keeper
+from topoplace.mapping.local_search.annealing import COLD, HOT, Annealing
+from topoplace.mapping.local_search.arrays import state_arrays
+from topoplace.mapping.methods.default import map_default
+from topoplace.mapping.methods.hilbert import map_hilbert
+from topoplace.mapping.outcome import MapOptions, MapOutcome
+from topoplace.mapping.positions import symmetric
+from topoplace.mapping.problem import MappingProblem
+from topoplace.mapping.rankfiles.check import require_mapping
+from topoplace.mapping.solve import register
+from topoplace.mapping.tabu_search import Tabu, num_places
+
+MOVES_PER_TASK, FEWEST_MOVES, MOST_MOVES = 20_000, 500_000, 60_000_000
+"""Annealing moves in all without a time limit."""
+
+ROUND_PER_TASK, FEWEST_ROUND = 6_000, 50_000
+"""Moves per task, and moves at least, of one annealing if there is time for more than one."""
+
+HEAT = ((300, 0.24), (1_500, 0.5))
+"""Up to so many moves per task, an annealing begins at this part of `HOT`: less undoes less."""
+
+TABU_PLACES, TABU_MOVES, TABU_WORK = 256, 20_000, 60_000_000
+"""Places up to which annealings take turns with tabu search, its moves, and swaps to look at."""
+
+CHUNK_WORK = 4_000_000
+"""Swaps looked at between two looks at the clock."""
+
+BISECTION_SECONDS, GREEDY_SECONDS, HILBERT_SECONDS = 1e-6, 2e-6, 4e-6
+"""Rough times of constructions per task and message; of bisection, per level of it, too."""
+
+SPARE = 4
+"""A second construction is made if there is so many times the time it takes."""
+
+
+@register("search", "constructions, annealing and tabu search, as long as the time limit says")
+def map_search(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+    """Return the best mapping of constructions and of annealings and tabu searches from them.
+
+    `options.start`, if given, is one of the starts, so the outcome is never worse. Without a time
+    limit the work is fixed and the seed decides the outcome; with one, all of it is used unless
+    nothing is left to gain.
+
+    Raises
+    ------
+    InputError
+        If the start is no mapping of this instance.
+    """
+    keeper = Keeper(problem, options, "search")
+    if options.start is not None:
+        require_mapping(problem, options.start)
+        keeper.offer_nodes(options.start, "given")
+    proxy = symmetric(problem)
+    _construct(keeper, proxy)
+    if problem.num_tasks > 1 and not keeper.done:
+        _improve(keeper, proxy)
+    return MapOutcome(keeper.nodes, hit=keeper.left <= 0 and not keeper.perfect)
+
+
+def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
+    """Offer the constructions there is time for, the one that tends to be best first."""
+    problem, options = keeper.problem, keeper.options
+    keeper.offer_nodes(_nodes(map_default(problem, options)), "default")
+    size = problem.num_tasks + problem.graph.num_messages
+    levels = math.log2(problem.num_tasks + 1)
+    makers: tuple[tuple[str, float, Callable[[], IntArray]], ...] = (
+        ("bisection", BISECTION_SECONDS * levels, lambda: halve_mapping(proxy, seed=options.seed)),
+        ("greedy", GREEDY_SECONDS, lambda: grow_mapping(proxy)),
+        (
+            "hilbert",
+            HILBERT_SECONDS,
+            lambda: problem.routers_of(_nodes(map_hilbert(proxy, options))),
+        ),
+    )
+    made = False
+    for name, seconds, make in makers:
+        if not keeper.done and seconds * size * (SPARE if made else 1) < keeper.left:
+            keeper.offer(make(), name)
+            made = True
+
+
+def _nodes(outcome: MapOutcome) -> IntArray:
+    assert outcome.nodes is not None
+    return outcome.nodes
+
+
+def _improve(keeper: Keeper, proxy: MappingProblem) -> None:
+    """Anneal again and again, each time from another start, with tabu search in between."""
+    problem, options = keeper.problem, keeper.options
+    num_moves = min(max(FEWEST_MOVES, MOVES_PER_TASK * problem.num_tasks), MOST_MOVES)
+    limit = None if options.time_limit is None else keeper.left
+
+    def watch() -> None:
+        keeper.offer_sometimes(search.best.astype(np.int64), "annealing")
+
+    # a mean of distances is no floor of the distances themselves
+    floor = keeper.floor if proxy is problem else 0
+    search = Annealing(proxy, keeper.routers, options.seed, limit, num_moves, watch, floor)
+    unit = search.typical_change()
+    if unit == 0:
+        return
+    small = num_places(problem) <= TABU_PLACES
+    rng = np.random.default_rng(options.seed)
+    share = _round_share(search, problem.num_tasks)
+    heat = _heat(share * _affordable(search), problem.num_tasks)
+    for turn in itertools.count():
+        if turn:
+            start = _start(keeper, proxy, rng, turn)
+            search.resume(state_arrays(proxy, start))
+        until = min(1.0, search.spent() + share)
+        search.least, search.best = search.cost, search.state.router.copy()
+        search.cool((HOT if turn % 4 else heat) * unit, COLD * unit, until)
+        found = search.best.astype(np.int64)
+        keeper.offer(found, "annealing")
+        if small and not keeper.done:
+            _tabu(keeper, found, options.seed + turn)
+        if keeper.done or search.spent() >= 1 - 1e-9:
+            break
+
+
+def _start(keeper: Keeper, proxy: MappingProblem, rng: np.random.Generator, turn: int) -> IntArray:
+    """Return the start of an annealing: in turns the best mapping, a bisection, any mapping."""
+    kind = turn % 4
+    if kind == 0:
+        return keeper.routers
+    if kind == 2:
+        return halve_mapping(proxy, seed=keeper.options.seed + turn)
+    routers, _ = compact_routers(proxy)
+    return fill(proxy, rng.permutation(proxy.num_tasks), routers)
+
+
+def _affordable(search: Annealing) -> float:
+    """Return about how many moves the whole budget allows."""
+    if search.time_limit is None:
+        return search.num_moves
+    before = search.spent()
+    search.run(0.0)
+    return search.chunk * (1 - before) / max(search.spent() - before, 1e-9)
+
+
+def _round_share(search: Annealing, num_tasks: int) -> float:
+    """Return the share of the budget that one annealing takes."""
+    wanted = max(FEWEST_ROUND, ROUND_PER_TASK * num_tasks)
+    return 1.0 / max(1, round(_affordable(search) / wanted))
+
+
+def _heat(num_moves: float, num_tasks: int) -> float:
+    """Return the temperature at which an annealing of so many moves begins."""
+    per_task = num_moves / num_tasks
+    return HOT * next((part for most, part in HEAT if per_task <= most), 1.0)
+
+
+def _tabu(keeper: Keeper, routers: IntArray, seed: int) -> None:
+    """Improve a mapping by tabu search, with a fixed number of moves if the time allows."""
+    search = Tabu(keeper.problem, routers, seed)
+    chunk = max(1, CHUNK_WORK // search.move_work)
+    num_moves = min(TABU_MOVES, TABU_WORK // search.move_work)
+    for done in range(0, num_moves, chunk):
+        search.run(min(chunk, num_moves - done))
+        if keeper.least is None or search.least < keeper.least:
+            keeper.offer(search.routers, "tabu")
+        if keeper.done:
+            return

@@ -1,0 +1,69 @@
+"""Routers as points: coordinates for curves and cuts on any machine, and symmetric distances."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.sparse.linalg import eigsh
+
+from topoplace.machine import MatrixMachine, Torus
+from topoplace.mapping.graph import IntArray
+from topoplace.mapping.problem import MappingProblem
+
+SCALED_DIMS, SCALED_SIDE = 3, 255
+"""Dimensions, and the largest coordinate, of a machine that has none of its own."""
+
+SMALL = 64
+"""Routers up to which all eigenvectors are computed at once."""
+
+
+def positions(machine: Torus | MatrixMachine) -> tuple[IntArray, IntArray]:
+    """Return coordinates of all routers, and which dimensions are rings.
+
+    A machine given by its distances gets the coordinates of classical scaling (Torgerson 1952),
+    rounded: near routers get near points.
+
+    Returns
+    -------
+    coordinates : ndarray
+        Shape ``(num_routers, num_dims)``, not negative.
+    rings : ndarray
+        Per dimension the length of the ring, 0 for a line.
+    """
+    if isinstance(machine, Torus):
+        lengths = [n if wraps else 0 for n, wraps in zip(machine.shape, machine.wrap, strict=True)]
+        return machine.coordinates, np.asarray(lengths, dtype=np.int64)
+    points = _scaled(machine)
+    low = points.min(axis=0)
+    span = max(float((points - low).max()), 1e-9)
+    rounded = np.rint((points - low) * (SCALED_SIDE / span)).astype(np.int64)
+    return rounded, np.zeros(points.shape[1], dtype=np.int64)
+
+
+def symmetric(problem: MappingProblem) -> MappingProblem:
+    """Return the problem, with distances that differ by direction replaced by their mean.
+
+    The mean is rounded down: good enough to search with, and never to be reported.
+    """
+    machine = problem.machine
+    if isinstance(machine, Torus) or (machine.distances == machine.distances.T).all():
+        return problem
+    mean = (machine.distances + machine.distances.T) // 2
+    return replace(problem, machine=MatrixMachine(mean))
+
+
+def _scaled(machine: MatrixMachine) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """Return the points of classical scaling, shape ``(num_routers, SCALED_DIMS)``."""
+    squares = ((machine.distances + machine.distances.T) / 2.0) ** 2
+    centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
+    n = machine.num_routers
+    if n <= SMALL:
+        values, vectors = np.linalg.eigh(-centred / 2)
+        values, vectors = values[-SCALED_DIMS:], vectors[:, -SCALED_DIMS:]
+    else:
+        # a fixed start vector: the same machine gives the same points
+        start = np.cos(np.arange(n, dtype=float))
+        values, vectors = eigsh(-centred / 2, k=SCALED_DIMS, which="LA", v0=start)
+    points = vectors * np.sqrt(np.maximum(values, 0))
+    return np.asarray(points[:, ::-1], dtype=np.float64)

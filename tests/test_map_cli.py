@@ -1,0 +1,319 @@
+"""`topoplace map` with graph files, end to end: answers that check, errors of one line."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from real_files import real_file
+from test_cli_bad_input import one_line_error
+from topoplace.bounds.mapping import total_bound
+from topoplace.cli import run
+from topoplace.cli.map_run import MapRun
+from topoplace.cli.progress import Progress
+from topoplace.mapping.best import BestSoFar
+from topoplace.mapping.graphfiles import read_graph
+from topoplace.mapping.onto import load_places, problem_on
+from topoplace.mapping.outcome import Bound, MapOptions
+
+SQUARE = "0,9,0,9\n9,0,9,0\n0,9,0,9\n9,0,9,0\n"
+QAPLIB = "3\n0 1 2\n1 0 1\n2 1 0\n\n0 0 7\n0 0 5\n7 5 0\n"
+
+
+def mapped(capsys: pytest.CaptureFixture[str], *args: str | Path) -> dict:
+    """Run `map`, which must succeed, and return its result."""
+    assert run(["map", *map(str, args), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def checked(path: Path, capsys: pytest.CaptureFixture[str]) -> bool:
+    code = run(["check", str(path)])
+    return code == 0 and "every claim holds" in capsys.readouterr().out
+
+
+@pytest.fixture
+def square(tmp_path: Path) -> Path:
+    path = tmp_path / "square.csv"
+    path.write_text(SQUARE)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "objective"),
+    [
+        ("g.csv", SQUARE, 72),
+        ("g.graph", "4 4 1\n2 9 4 9\n1 9 3 9\n2 9 4 9\n1 9 3 9\n", 36),
+        ("g.grf", "0 4 8 0 10 2 9 1 9 3 2 9 0 9 2 2 9 1 9 3 2 9 0 9 2", 36),
+        ("g.el", "0 1 9\n1 2 9\n2 3 9\n3 0 9\n", 36),
+    ],
+)
+def test_a_ring_of_any_format_fits_a_ring(tmp_path, capsys, name, text, objective):
+    (tmp_path / name).write_text(text)
+    out = tmp_path / "r.json"
+    found = mapped(capsys, "--graph", tmp_path / name, "--on", "torus:4", "-o", out)
+    assert (found["objective"], found["bound"], found["status"]) == (objective,) * 2 + ("optimal",)
+    assert found["instance"]["name"] == "g"
+    assert checked(out, capsys)
+
+
+def test_qaplib_on_its_own_distances_and_on_the_mesh_they_are(tmp_path, capsys):
+    (tmp_path / "q.dat").write_text(QAPLIB)
+    out = tmp_path / "r.json"
+    args = ["--graph", tmp_path / "q.dat", "--time-limit", "2"]
+    own = mapped(capsys, *args, "--on", "qaplib", "-o", out)
+    assert checked(out, capsys)
+    mesh = mapped(capsys, *args, "--on", "mesh:3", "-o", out)
+    assert checked(out, capsys)
+    swapped = mapped(capsys, *args, "--on", "qaplib", "--flow", "first")
+    assert own["objective"] == mesh["objective"] == swapped["objective"] == 24
+    assert own["instance"]["application"] != swapped["instance"]["application"]
+
+
+def test_a_machine_by_its_distances_and_some_of_its_nodes(square, tmp_path, capsys):
+    (tmp_path / "d.csv").write_text(
+        "\n".join(",".join(str(abs(a - b)) for b in range(6)) for a in range(6))
+    )
+    out = tmp_path / "r.json"
+    args = ["--graph", square, "--on", f"matrix:{tmp_path / 'd.csv'}", "--time-limit", "1"]
+    anywhere = mapped(capsys, *args, "-o", out)
+    assert checked(out, capsys)
+    assert anywhere["objective"] == 9 * 2 * 6  # a ring folded onto a line
+    apart = mapped(capsys, *args, "--subset", "0,2-3,5", "-o", out)
+    assert checked(out, capsys)
+    assert set(apart["solution"]["nodes"]) == {0, 2, 3, 5}
+    assert apart["objective"] == 9 * 2 * 10
+
+
+def test_the_mapping_files_written_are_read_again(square, tmp_path, capsys):
+    files = {"csv": "csv", "maplib": "maplib", "scotch-map": "scotch", "hostfile": "hostfile"}
+    args = ["--graph", square, "--on", "mesh:2x3", "--time-limit", "1"]
+    asked = [word for name in files for word in (f"--{name}", tmp_path / name)]
+    found = mapped(capsys, *args, *asked)
+    for name, form in files.items():
+        again = mapped(capsys, *args, "--mapping", tmp_path / name, "--format", form)
+        assert again["solution"]["nodes"] == found["solution"]["nodes"]
+        assert again["method"] == "given"
+
+
+@pytest.mark.parametrize(
+    ("text", "objective"),
+    [("0\n", 0), ("7\n", 0), ("0,0\n0,0\n", 0), ("0,3,0,0\n0,0,0,0\n0,0,0,4\n0,0,0,0\n", 7)],
+    ids=["one", "diagonal", "zeros", "disconnected"],
+)
+def test_graphs_of_little_content_are_fine(text, objective, tmp_path, capsys):
+    path, out = tmp_path / "g.csv", tmp_path / "r.json"
+    path.write_text(text)
+    found = mapped(capsys, "--graph", path, "--on", "mesh:2x3", "--graph-format", "csv", "-o", out)
+    assert (found["objective"], found["status"]) == (objective, "optimal")
+    assert checked(out, capsys)
+
+
+HUGE = str(1 << 53)
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "message"),
+    [
+        ("0,1\n1,0\n0,0\n", [], "g.csv: line 3: a square matrix, 2 rows of 2 numbers"),
+        ("0,1\n-4,0\n", [], "g.csv: line 2, field 1: 0 or more, not a negative number"),
+        ("0,1\nx,0\n", [], "g.csv: line 2, field 1: an integer, 0 or more (found 'x')"),
+        (f"0,1\n{HUGE}9,0\n", [], f"g.csv: line 2, field 1: at most {HUGE}"),
+        ("0,1\n1,0\n", ["--on", "mesh:1"], "g.csv: num_tasks: at most 1 tasks"),
+        ("0,1\n1,0\n", ["--graph-format", "dot"], "one of csv, qaplib, metis, grf, edges"),
+        ("0,1\n1,0\n", ["--grid", "2x2"], "--grid: no such option beside --graph"),
+        ("0,1\n1,0\n", ["--stencil", "full"], "--stencil: no such option beside --graph"),
+        ("0,1\n1,0\n", ["--on", "qaplib"], "--graph: a QAPLIB file with --on qaplib"),
+        ("0,1\n1,0\n", ["--flow", "first"], "--flow: a QAPLIB file with --flow"),
+        ("0,1\n1,0\n", ["--on", "matrix:nowhere"], "nowhere: a file that exists"),
+        ("0,1\n1,0\n", ["--on", "matrix:g.csv", "--within", "1@0"], "--within: a machine that"),
+        ("0,1\n1,0\n", ["--on", "matrix:g.csv", "--maplib", "m"], "--maplib with --on: a torus"),
+        ("0,1\n1,0\n", ["--subset", "0-9"], "--subset: node numbers from 0 to 3"),
+        ("0,1\n1,0\n", ["--subset", "0-1,1"], "--subset: each node once"),
+        ("0,1\n1,0\n", ["--subset", "3"], "g.csv: num_tasks: at most 1 tasks"),
+        ("0,1\n1,0\n", ["--method", "grid-order"], "method: a grid, or one of"),
+        ("0,1\n1,0\n", ["--tasks-per-node", "0"], "--tasks-per-node: from 1 to 1048576"),
+        ("0,1\n1,0\n", ["--maplib", "."], "--maplib: a file, not a folder"),
+        ("0,1\n1,0\n", ["--mapping", "g.csv"], "g.csv: line 1: a header"),
+        ("0,1\n1,0\n", ["--mapping", "g.csv", "--format", "x"], "format: one of rank-order"),
+    ],
+)
+def test_bad_input_is_one_line(text, args, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("g.csv").write_text(text)
+    on = [] if "--on" in args else ["--on", "torus:2x2"]
+    assert run(["map", "--graph", "g.csv", *on, *args]) == 2
+    assert message in one_line_error(capsys)
+
+
+def test_sums_too_large_to_be_exact_are_bad_input(tmp_path, capsys):
+    path = tmp_path / "g.csv"
+    path.write_text("\n".join([",".join([HUGE] * 32)] * 32))
+    assert run(["map", "--graph", str(path), "--on", "torus:32"]) == 2
+    assert "g.csv: bytes: bytes x hops below" in one_line_error(capsys)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--on", "torus:2"], "--grid: a virtual grid, or a graph file (--graph)"),
+        (["--on", "qaplib", "--grid", "2"], "--graph: a graph file (--graph) with --on qaplib"),
+        (["--on", "torus:2", "--grid", "2", "--flow", "first"], "--flow: a graph file"),
+        (["--on", "torus:4", "--grid", "2", "--subset", "4"], "--subset: node numbers from 0 to 3"),
+    ],
+)
+def test_bad_options_without_a_graph(args, message, capsys):
+    assert run(["map", *args]) == 2
+    assert message in one_line_error(capsys)
+
+
+def test_maplib_figures_from_the_command(capsys, tmp_path):
+    folder = "maplib/amg"
+    given = real_file(f"{folder}/mapping_torus_sweep.csv")
+    args = ["--graph", real_file(f"{folder}/bytes.csv"), "--on", "torus:4x4x4", "--time-limit", "1"]
+    found = mapped(
+        capsys, *args, "--mapping", given, "--format", "maplib", "-o", tmp_path / "r.json"
+    )
+    assert found["objective"] == 5783590656
+    assert checked(tmp_path / "r.json", capsys)
+
+
+def test_progress_is_rare_and_ends_with_the_last_news():
+    stream = io.StringIO()
+    progress = Progress(stream)
+    best = BestSoFar(progress.improved)
+    for value in range(1000, 900, -1):
+        best.report(np.zeros(1, dtype=np.int64), value)
+    best.report(None, None, Bound(7, None))
+    progress.say("too soon, so dropped")
+    progress.close()
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 2
+    assert "hop-bytes 1,000, bound none yet" in lines[0]
+    assert "hop-bytes 901, bound 7" in lines[1]
+
+
+def test_progress_is_shown_when_asked_for(square, capsys):
+    args = ["map", "--graph", str(square), "--on", "torus:4"]
+    assert run([*args, "--progress"]) == 0
+    assert "hop-bytes 72" in capsys.readouterr().err
+    assert run(args) == 0
+    assert capsys.readouterr().err == ""
+
+
+PROGRAM = """
+import hashlib, time
+from pathlib import Path
+import numpy as np
+from topoplace.cli import main
+from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.solve import register
+
+@register("endless", "reports and never ends")
+def endless(problem, options):
+    if {reports}:
+        for answer in (np.array([0, 2, 1, 3]), np.array([3, 1, 2, 0])):
+            options.report(answer, hop_bytes(problem, answer))
+    Path("started").touch()
+    if {native}:  # one long call into native code, deaf to Python's signal handlers
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)
+    time.sleep(600)
+
+main()
+"""
+
+
+def start_endless(
+    folder: Path, *args: str, native: bool = False, reports: bool = True
+) -> subprocess.Popen[str]:
+    """Start a run that never ends by itself, and wait until it is at work."""
+    program = PROGRAM.format(native=native, reports=reports)
+    words = ["map", "--graph", "square.csv", "--on", "torus:4", "--method", "endless", *args]
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    deadline = time.monotonic() + 60
+    while not (folder / "started").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["python", "native"])
+def test_ctrl_c_returns_the_best_so_far(native, square, tmp_path, capsys):
+    process = start_endless(tmp_path, "-o", "r.json", "--csv", "r.csv", native=native)
+    try:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert (process.returncode, err) == (0, "")
+    assert "feasible by endless" in out
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert found["limits"] == {"time_limit": None, "hit": True}
+    assert (found["objective"], found["bound"]) == (108, 72)
+    assert len((tmp_path / "r.csv").read_text().splitlines()) == 5
+    assert checked(tmp_path / "r.json", capsys)
+
+
+def test_ctrl_c_before_any_answer_is_an_interrupt(square, tmp_path):
+    process = start_endless(tmp_path, "-o", "r.json", reports=False)
+    try:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert (process.returncode, out, err) == (130, "", "topoplace: interrupted\n")
+    assert not (tmp_path / "r.json").exists()
+
+
+def test_a_method_that_forgets_its_time_limit_is_ended(square, tmp_path, capsys):
+    process = start_endless(tmp_path, "-o", "r.json", "--time-limit", "1")
+    try:
+        _, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert (process.returncode, err) == (0, "")
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert found["limits"] == {"time_limit": 1, "hit": True}
+    assert 1 <= found["seconds"] < 3  # one second more than promised, for a machine that is busy
+    assert checked(tmp_path / "r.json", capsys)
+
+
+def test_the_best_so_far_keeps_what_is_better():
+    news = []
+    best = BestSoFar(lambda known: news.append((known.value, known.bound)))
+    nodes = np.arange(3)
+    low, high = Bound(3, None), Bound(5, None)
+    best.report(nodes, 9, low)
+    nodes[:] = 0  # the caller may go on with its array
+    best.report(nodes, 9)
+    best.report(nodes, 10, low)
+    best.report(None, None, high)
+    assert best.outcome.nodes is not None
+    assert best.outcome.nodes.tolist() == [0, 1, 2]
+    assert best.outcome.hit
+    assert news == [(9, low), (9, high)]
+
+
+def test_a_quick_bound_is_not_dropped(square):
+    problem = problem_on(load_places("torus:4"), read_graph(square))
+    early = MapRun(problem, "auto", MapOptions())
+    early.best.report(np.array([0, 2, 1, 3]), 108)
+    known = total_bound(problem)
+    assert known is not None
+    assert early.best_result().bound == known.value

@@ -1,0 +1,294 @@
+"""Methods for any graph: valid mappings, exact books, never worse, seeds, limits, known values."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baseline_instances import grid, problem_on, random_graph
+from real_files import real_file
+from test_local_search import cost, random_problem
+from topoplace.errors import InputError
+from topoplace.machine import MatrixMachine
+from topoplace.mapping import scotch_program
+from topoplace.mapping.best import BestSoFar
+from topoplace.mapping.curves import hilbert_order
+from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.graph import TaskGraph
+from topoplace.mapping.graphfiles import read_csv_graph, read_qaplib
+from topoplace.mapping.halving import _refinement
+from topoplace.mapping.keeper import least_possible
+from topoplace.mapping.methods import bisection, greedy, hilbert, scotch, search, tabu
+from topoplace.mapping.onto import places_of_qaplib
+from topoplace.mapping.onto import problem_on as on_places
+from topoplace.mapping.outcome import MapOptions
+from topoplace.mapping.rankfiles.check import require_mapping
+from topoplace.mapping.tabu_search import MAX_PLACES, Tabu
+from topoplace.mapping.tabu_search._kernels import all_changes
+from topoplace.snapshot.application import GraphApplication
+
+METHODS = {
+    "greedy": greedy.map_greedy,
+    "bisection": bisection.map_bisection,
+    "hilbert": hilbert.map_hilbert,
+    "tabu": tabu.map_tabu,
+    "search": search.map_search,
+    "scotch": scotch.map_scotch,
+}
+SEEDED = ("tabu", "search")
+
+needs_scotch = pytest.mark.skipif(
+    not scotch_program.is_installed(), reason="Scotch is not installed"
+)
+every_method = pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=needs_scotch if n == "scotch" else ()) for n in METHODS]
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled():
+    """Compile all kernels outside of any time limit."""
+    search.map_search(problem_on(grid((3,)), (4,)), MapOptions())
+
+
+@pytest.fixture(autouse=True)
+def _little_work(monkeypatch):
+    monkeypatch.setattr(tabu, "WORK", 200_000)
+    monkeypatch.setattr(tabu, "FEWEST_MOVES", 50)
+    monkeypatch.setattr(search, "MOVES_PER_TASK", 200)
+    monkeypatch.setattr(search, "FEWEST_MOVES", 5_000)
+    monkeypatch.setattr(search, "TABU_WORK", 100_000)
+
+
+def skewed(problem, seed):
+    """Return the problem with distances that differ by direction, on a matrix machine."""
+    if not isinstance(problem.machine, MatrixMachine):
+        return problem
+    distances = np.random.default_rng(seed).integers(0, 9, problem.machine.distances.shape)
+    np.fill_diagonal(distances, 0)
+    return replace(problem, machine=MatrixMachine(distances))
+
+
+def renumbered(problem, seed=1):
+    """Return the problem with its tasks numbered at random: their order gives nothing away."""
+    label = np.random.default_rng(seed).permutation(problem.num_tasks)
+    graph = problem.graph
+    mixed = TaskGraph(graph.num_tasks, label[graph.sources], label[graph.targets], graph.bytes)
+    return replace(problem, graph=mixed, grid=None)
+
+
+def relabelled(shape):
+    """Return a periodic grid on a torus of the same shape, its tasks numbered at random."""
+    return renumbered(problem_on(grid(shape, True), shape))
+
+
+def graph_problem(num_tasks, messages, shape, **machine):
+    """Return a problem of messages (source, target, bytes)."""
+    sources, targets, sizes = zip(*messages, strict=True) if messages else ((), (), ())
+    application = GraphApplication(
+        num_tasks=num_tasks, sources=list(sources), targets=list(targets), bytes=list(sizes)
+    )
+    return problem_on(application, shape, **machine)
+
+
+@every_method
+def test_any_graph_on_any_machine_gets_a_valid_mapping(name):
+    for seed in range(12 if name == "scotch" else 30):
+        problem, _ = random_problem(seed)
+        if seed % 3 == 0:
+            problem = skewed(problem, seed)
+        require_mapping(problem, METHODS[name](problem, MapOptions()).nodes)
+
+
+@every_method
+@pytest.mark.parametrize(
+    ("num_tasks", "messages", "machine"),
+    [
+        (1, [], {"shape": (1,)}),
+        (1, [], {"shape": (3, 3)}),
+        (9, [], {"shape": (3, 3)}),
+        (7, [(0, 1, 0), (2, 3, 0)], {"shape": (2, 2), "tasks_per_node": 2}),
+        (8, [(0, 1, 5), (2, 3, 9), (6, 7, 1)], {"shape": (4, 4), "nodes": "0,2,5,7-9,12,15"}),
+        (5, [(0, 4, 1 << 53)], {"shape": (2, 3), "wrap": False, "nodes_per_router": 4}),
+        (4, [(0, 1, 3), (1, 2, 3), (2, 3, 3)], {"shape": (1, 2, 1, 2, 1, 2)}),
+    ],
+)
+def test_graphs_with_little_or_nothing_in_them(name, num_tasks, messages, machine):
+    problem = graph_problem(num_tasks, messages, **machine)
+    require_mapping(problem, METHODS[name](problem, MapOptions()).nodes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 1 << 32), st.integers(1, 40))
+def test_the_changes_kept_by_tabu_search_are_those_computed_anew(seed, num_moves):
+    problem, routers = random_problem(seed)
+    problem = skewed(problem, seed)
+    moving = Tabu(problem, routers, seed)
+    moving.run(num_moves)
+    flow, dist, router, num_tasks = moving._problem
+    anew = np.zeros_like(moving._delta)
+    all_changes(flow, dist, moving._place, num_tasks, anew)
+    assert (anew == moving._delta).all()
+    assert sorted(moving._place) == list(range(len(router)))
+    assert moving.cost == cost(problem, router[moving._place[:num_tasks]])
+    assert moving.least == cost(problem, moving.routers) <= cost(problem, routers)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_refinement_keeps_sizes_in_range_and_never_adds_cost(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 40))
+    dense = np.triu(rng.integers(0, 9, (n, n)) * (rng.random((n, n)) < 0.2), 1)
+    dense = dense + dense.T
+    rows, other = np.nonzero(dense)
+    first = np.searchsorted(rows, np.arange(n + 1))
+    graph = (first, other, dense[rows, other], rng.integers(-20, 20, n), np.ones(n, dtype=int))
+    side = rng.integers(0, 2, n).astype(np.int8)
+    filled = int((side == 0).sum())
+    before = _refinement.cost_of(graph, side)
+    _refinement.refine(graph, side, filled, filled)
+    assert (side == 0).sum() == filled
+    assert _refinement.cost_of(graph, side) <= before
+    low = int(rng.integers(0, n + 1))
+    high = int(rng.integers(low, n + 1))
+    _refinement.refine(graph, side, low, high)
+    assert low <= (side == 0).sum() <= high
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (4, 4, 4), (2, 2, 2, 2), (16,), (2,) * 7])
+def test_each_step_of_the_curve_through_a_cube_is_one_hop(shape):
+    points = np.indices(shape).reshape(len(shape), -1).T
+    order = hilbert_order(points)
+    assert sorted(order) == list(range(len(points)))
+    assert (np.abs(np.diff(points[order], axis=0)).sum(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_never_worse_than_the_start_and_what_is_reported_is_true(name):
+    for seed in range(12):
+        problem = skewed(random_problem(seed)[0], seed)
+        best = BestSoFar()
+        start = METHODS["hilbert"](problem, MapOptions()).nodes
+        lines = []
+        options = MapOptions(start=start, best=best, progress=lines.append)
+        nodes = METHODS[name](problem, options).nodes
+        require_mapping(problem, nodes)
+        assert hop_bytes(problem, nodes) <= hop_bytes(problem, start)
+        assert hop_bytes(problem, nodes) == best.value == hop_bytes(problem, best.nodes)
+        assert name == "tabu" or lines
+
+
+@pytest.mark.parametrize("name", [*SEEDED, "bisection"])
+def test_the_seed_decides(name):
+    rng = np.random.default_rng(0)
+    problem = problem_on(random_graph(rng, 40, 200), (4, 3, 4))
+    one, again, other = (
+        METHODS[name](problem, MapOptions(seed=seed)).nodes.tolist() for seed in (3, 3, 4)
+    )
+    assert one == again
+    assert one != other
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_the_time_limit_is_kept(name):
+    rng = np.random.default_rng(0)
+    problem = problem_on(random_graph(rng, 200, 3000), (6, 6, 6))
+    begun = time.perf_counter()
+    outcome = METHODS[name](problem, MapOptions(time_limit=0.5))
+    assert time.perf_counter() - begun < 1.5
+    assert outcome.hit
+    require_mapping(problem, outcome.nodes)
+
+
+def test_grids_numbered_at_random_are_found_again():
+    for shape in ((4, 4, 4), (8, 4), (12,)):
+        problem = relabelled(shape)
+        assert hop_bytes(problem, bisection.map_bisection(problem, MapOptions()).nodes) == (
+            problem.graph.total_bytes
+        )
+    problem = relabelled((4, 4, 4))
+    outcome = search.map_search(problem, MapOptions(time_limit=20))
+    assert hop_bytes(problem, outcome.nodes) == problem.graph.total_bytes
+    assert not outcome.hit
+
+
+def test_bisection_beats_a_random_mapping_by_far():
+    problem = relabelled((8, 8, 8))
+    found = hop_bytes(problem, bisection.map_bisection(problem, MapOptions()).nodes)
+    assert found <= 1.4 * problem.graph.total_bytes  # a random mapping has 6
+
+
+def test_machines_with_routers_at_no_distance_are_searched_too():
+    bits = np.arange(16)
+    distances = np.bitwise_count(bits[:, None] ^ bits).astype(np.int64)
+    machine = MatrixMachine(np.maximum(distances - 1, 0))
+    problem = problem_on(random_graph(np.random.default_rng(1), 16, 60), (16,))
+    problem = replace(problem, machine=machine)
+    start = hop_bytes(problem, greedy.map_greedy(problem, MapOptions()).nodes)
+    assert hop_bytes(problem, search.map_search(problem, MapOptions()).nodes) < start
+    assert least_possible(problem) == 0
+
+
+def test_no_mapping_goes_below_the_least_possible():
+    for seed in range(40):
+        problem, routers = random_problem(seed)
+        problem = skewed(problem, seed)
+        assert least_possible(problem) <= cost(problem, routers)
+
+
+def test_tabu_refuses_machines_of_many_places():
+    problem = problem_on(grid((600,)), (30, 30))
+    with pytest.raises(InputError, match=f"at most {MAX_PLACES} places"):
+        tabu.map_tabu(problem, MapOptions())
+
+
+def test_a_missing_scotch_is_bad_input(monkeypatch):
+    monkeypatch.setattr(scotch_program.shutil, "which", lambda _: None)
+    problem = problem_on(grid((4,)), (2, 2))
+    with pytest.raises(InputError, match="method: the programs gmap and amk_grf of Scotch"):
+        scotch.map_scotch(problem, MapOptions())
+
+
+def test_what_does_not_fit_goes_to_the_nearest_free_router():
+    problem = problem_on(grid((4,)), (6,), nodes="0-4")
+    moved = scotch.within_capacity(problem, np.array([1, 1, 4, 1]))
+    assert moved[0] == 1
+    assert moved[2] == 4
+    assert sorted(moved[[1, 3]].tolist()) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "best", "seconds"),
+    [
+        ("nug12", 578, 1),
+        ("nug15", 1150, 1),
+        ("scr12", 31410, 1),
+        ("esc16a", 68, 1),
+        ("tho30", 149936, 3),
+    ],
+)
+def test_the_best_known_assignments_of_qaplib_are_found(name, best, seconds):
+    read = read_qaplib(real_file(f"qaplib/{name}.dat"))
+    problem = on_places(places_of_qaplib(read), read.graph)
+    nodes = search.map_search(problem, MapOptions(time_limit=seconds)).nodes
+    assert hop_bytes(problem, nodes) == best
+
+
+@pytest.mark.parametrize(("name", "best"), [("amg", 5783590656), ("lulesh", 20824833600)])
+def test_mappings_of_maplib_are_no_worse_than_the_best_published(name, best):
+    application = read_csv_graph(real_file(f"maplib/{name}/bytes.csv"))
+    problem = renumbered(problem_on(application, (4, 4, 4)))
+    nodes = search.map_search(problem, MapOptions(time_limit=2)).nodes
+    assert hop_bytes(problem, nodes) <= best
+
+
+@needs_scotch
+def test_scotch_keeps_to_its_time_limit():
+    outcome = scotch.map_scotch(relabelled((12, 12, 12)), MapOptions(time_limit=0.01))
+    assert (outcome.nodes, outcome.hit) == (None, True)
