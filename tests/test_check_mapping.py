@@ -113,7 +113,8 @@ def test_a_matrix_machine_is_checked() -> None:
     )
     problem = prepare_mapping(instance)
     result = result_for(problem, MapOutcome(np.arange(6)))
-    assert result.bound == problem.graph.total_bytes
+    assert result.bound is not None
+    assert result.bound >= problem.graph.total_bytes
     assert check_mapping(result).holds
     document = document_of(result)
     document["instance"]["machine"]["distances"][0][1] = 0

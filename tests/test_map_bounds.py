@@ -16,7 +16,7 @@ from random_grids import random_grid
 from topoplace.bounds.blocks import blocks_bound
 from topoplace.bounds.blocks.averages import BoxSums
 from topoplace.bounds.blocks.multipliers import best_multipliers
-from topoplace.bounds.mapping import best_bound
+from topoplace.bounds.mapping import best_bound, total_bound
 from topoplace.certify.mapping.blocks import blocks_value
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.machine import Torus, format_node_set
@@ -207,13 +207,13 @@ def test_holes_and_spare_places_take_a_moment() -> None:
     assert bound.value == 43008  # 512 cubes of 64: the holes leave room for them
 
 
-def test_graphs_have_a_bound_where_no_router_takes_two() -> None:
+def test_graphs_take_a_hop_per_message_where_no_router_takes_two() -> None:
     application = random_graph(np.random.default_rng(0), 6, 20)
     alone = problem_on(application, [3, 3])
-    bound = best_bound(alone)
+    bound = total_bound(alone)
     assert bound is not None
     assert bound.value == alone.graph.total_bytes
-    assert best_bound(problem_on(application, [3, 3], tasks_per_node=2)) is None
+    assert total_bound(problem_on(application, [3, 3], tasks_per_node=2)) is None
 
 
 def test_multipliers_are_a_best_packing() -> None:

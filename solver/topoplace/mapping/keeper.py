@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 
+from topoplace.machine import Torus
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.methods._boxes import spread_over_nodes
@@ -103,9 +104,9 @@ def least_possible(problem: MappingProblem) -> int:
     """
     if problem.num_tasks < 2 or problem.capacity.max() > 1:
         return 0
+    if isinstance(problem.machine, Torus):
+        return problem.graph.total_bytes
     usable = np.flatnonzero(problem.capacity)
-    if problem.machine.num_routers > 1 << 12:
-        return problem.graph.total_bytes  # a torus: the least distance is 1
-    distances = problem.machine.hops(usable[:, None], usable[None, :])
-    np.fill_diagonal(distances, problem.machine.diameter)
-    return int(distances.min()) * problem.graph.total_bytes
+    between = problem.machine.hops(usable[:, None], usable[None, :])
+    np.fill_diagonal(between, problem.machine.diameter)
+    return int(between.min()) * problem.graph.total_bytes

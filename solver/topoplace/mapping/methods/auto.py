@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from topoplace.errors import InputError
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.methods.exact import exact_or_search
 from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.solve import map_method, register
@@ -37,4 +36,8 @@ def auto(problem: MappingProblem, options: MapOptions) -> MapOutcome:
         cost = hop_bytes(problem, found.nodes)
         if best is None or cost < least:
             best, least = found, cost
-    return best or exact_or_search(problem, options, BRANCH_SECONDS)
+    if best is not None:
+        return best
+    from topoplace.mapping.methods.exact import exact_or_search  # noqa: PLC0415 - heavy
+
+    return exact_or_search(problem, options, BRANCH_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import topoplace.placement.tree.exact.method
 import topoplace.placement.tree.heuristics.adaptive
 import topoplace.placement.tree.heuristics.balanced
 import topoplace.placement.tree.heuristics.fewest_domains

@@ -1,0 +1,362 @@
+"""Bounds for any graph: never above a mapping, as strong as they should be, and checkable."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from baseline_instances import grid, problem_on, random_graph
+from graph_bound_cases import (
+    application_of,
+    least_of_some,
+    matrix_problem,
+    optimum_of,
+    random_problem,
+    tiny_problem,
+)
+from mapping_results import document_of
+from real_files import real_file
+from topoplace.bounds.distance_classes import bound as semidefinite
+from topoplace.bounds.distance_classes import distance_classes_bound
+from topoplace.bounds.distance_classes.scheme import scheme_of
+from topoplace.bounds.mapping import best_bound
+from topoplace.bounds.star import star_bound
+from topoplace.certify import check_mapping
+from topoplace.certify.mapping.distance_classes import distance_classes_value
+from topoplace.certify.mapping.instance import read_instance
+from topoplace.certify.mapping.star import star_value
+from topoplace.mapping.graph import IntArray
+from topoplace.mapping.outcome import Bound, MapOptions, MapOutcome, result_of
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import (
+    DistanceClassesCertificate,
+    MappingResult,
+    StarCertificate,
+)
+
+Certificate = dict[str, Any]
+
+
+def proven(problem: MappingProblem, bound: Bound) -> int:
+    """Return what the checker says a certificate proves."""
+    instance = read_instance(problem.instance)
+    if isinstance(bound.certificate, StarCertificate):
+        return star_value(instance, bound.certificate)
+    assert isinstance(bound.certificate, DistanceClassesCertificate)
+    return distance_classes_value(instance, bound.certificate)
+
+
+@pytest.fixture
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop the semidefinite bound early: what it proves is valid at any step."""
+    monkeypatch.setattr(semidefinite, "MAX_STEPS", 25)
+
+
+@pytest.mark.usefixtures("few_steps")
+@pytest.mark.parametrize("seed", range(20))
+def test_no_mapping_beats_a_bound(seed: int) -> None:
+    """A thousand problems, each with five local optima."""
+    rng = np.random.default_rng(seed)
+    for case in range(50):
+        problem = random_problem(rng, 14)
+        star = star_bound(problem)
+        assert star is not None
+        assert proven(problem, star) == star.value
+        found = [star]
+        if case % 5 == 0:
+            other = distance_classes_bound(problem)
+            if other is not None:
+                assert proven(problem, other) == other.value
+                found.append(other)
+        least = least_of_some(rng, problem, 2)
+        assert 0 <= max(bound.value for bound in found) <= least
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_optimum_beats_a_bound(seed: int) -> None:
+    rng = np.random.default_rng(100 + seed)
+    for case in range(25):
+        problem = tiny_problem(rng)
+        optimum = optimum_of(problem)
+        star = star_bound(problem)
+        assert star is not None
+        assert 0 <= star.value <= optimum
+        if case % 5 == 0:
+            best = best_bound(problem)
+            assert best is not None
+            assert star.value <= best.value <= optimum
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_prices_are_valid(seed: int) -> None:
+    rng = np.random.default_rng(200 + seed)
+    problem = tiny_problem(rng)
+    instance, optimum = read_instance(problem.instance), optimum_of(problem)
+    for _ in range(20):
+        prices = rng.integers(0, 100, size=problem.machine.num_routers).tolist()
+        assert star_value(instance, StarCertificate(prices=prices)) <= optimum
+
+
+@pytest.mark.usefixtures("few_steps")
+@pytest.mark.parametrize("seed", range(30))
+def test_any_integers_are_valid(seed: int) -> None:
+    """Certificates that are noise, or right but for noise, prove nothing that is false."""
+    rng = np.random.default_rng(300 + seed)
+    while True:
+        problem = tiny_problem(rng)
+        bound = distance_classes_bound(problem)
+        if bound is not None:
+            break
+    certificate = bound.certificate
+    assert isinstance(certificate, DistanceClassesCertificate)
+    instance, optimum = read_instance(problem.instance), optimum_of(problem)
+    assert bound.value <= optimum
+    for size in (1, 10, 10**6):
+        noisy = certificate.model_copy(
+            update={
+                "scale": int(rng.integers(1, 100)) if size < 10**6 else certificate.scale,
+                "rows": [_noisy(rng, row, size) for row in certificate.rows],
+                "factors": [
+                    [_noisy(rng, v, size) for v in factor] for factor in certificate.factors
+                ],
+            }
+        )
+        assert distance_classes_value(instance, noisy) <= optimum
+
+
+def _noisy(rng: np.random.Generator, values: list[int], size: int) -> list[int]:
+    return [x + int(rng.integers(-size, size + 1)) for x in values]
+
+
+def naive_star(sizes: IntArray, distances: IntArray) -> int:
+    """Return Gilmore's and Lawler's bound on twice the cost of symmetric matrices."""
+    costs = [
+        [
+            sum(
+                int(x) * int(y)
+                for x, y in zip(
+                    sorted(np.delete(row, i), reverse=True),
+                    sorted(np.delete(ways, r)),
+                    strict=True,
+                )
+            )
+            for r, ways in enumerate(distances)
+        ]
+        for i, row in enumerate(sizes)
+    ]
+    table = np.array(costs)
+    return int(table[linear_sum_assignment(table)].sum())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_star_is_gilmore_and_lawler(seed: int) -> None:
+    rng = np.random.default_rng(400 + seed)
+    n = int(rng.integers(3, 12))
+    sizes, distances = rng.integers(0, 30, size=(2, n, n)) * (1 - np.eye(n, dtype=np.int64))
+    distances = distances + distances.T
+    exchanged = sizes + sizes.T
+    bound = star_bound(matrix_problem(application_of(sizes), distances))
+    assert bound is not None
+    unit = int(np.gcd.reduce(exchanged.ravel()))
+    assert bound.value == unit * -(-naive_star(exchanged, distances) // (2 * unit))
+
+
+@pytest.mark.parametrize("name", ["nug12", "nug15", "scr12", "tho30"])
+def test_star_of_qaplib(name: str) -> None:
+    """The bounds in the literature are 493, 963, 27858 and 90578; 493 and 963 are then made even."""
+    numbers = list(map(int, real_file(f"qaplib/{name}.dat").read_text().split()))
+    n = numbers[0]
+    sizes, distances = np.array(numbers[1:]).reshape(2, n, n)
+    bound = star_bound(matrix_problem(application_of(sizes), distances))
+    assert bound is not None
+    assert bound.value == 2 * -(-naive_star(2 * sizes, distances) // 4)
+
+
+@pytest.mark.parametrize(("name", "best"), [("amg", 5783590656), ("lulesh", 20824833600)])
+def test_measured_applications_are_bounded_tightly(name: str, best: int) -> None:
+    """Figures of the published mappings (MapLib); the promise is a gap of 0.001 %."""
+    file = real_file(f"maplib/{name}/bytes.csv")
+    sizes = np.loadtxt(file, delimiter=",", dtype=np.int64)
+    problem = problem_on(application_of(sizes), [4, 4, 4])
+    bound = best_bound(problem, target=best)
+    assert bound is not None
+    assert proven(problem, bound) == bound.value
+    assert 0 <= best - bound.value <= 1e-5 * best
+
+
+def test_a_hypercube_by_its_matrix() -> None:
+    """esc16a: hops of a hypercube minus one, of which the star sees little."""
+    numbers = list(map(int, real_file("qaplib/esc16a.dat").read_text().split()))
+    first, second = np.array(numbers[1:]).reshape(2, 16, 16)
+    bounds = []
+    for sizes, distances in ((first, second), (second, first)):
+        np.fill_diagonal(distances, 0)
+        found = distance_classes_bound(matrix_problem(application_of(sizes), distances))
+        bounds += [found] if found is not None else []
+    star = star_bound(matrix_problem(application_of(first), second))
+    assert len(bounds) == 1
+    assert star is not None
+    assert star.value < bounds[0].value <= 68
+
+
+@pytest.mark.parametrize(
+    ("shape", "per_router"), [((4, 4, 4), 1), ((5, 3), 1), ((7,), 2), ((6, 4, 6), 1), ((2, 8), 3)]
+)
+def test_schemes_are_orthogonal(shape: tuple[int, ...], per_router: int) -> None:
+    scheme = scheme_of(shape, per_router)
+    eigenvalues, valencies = scheme.place_eigenvalues, scheme.place_valencies
+    products = (eigenvalues * valencies[:, None]).T @ eigenvalues
+    expected = scheme.num_places * np.diag(eigenvalues[0])
+    assert np.allclose(products, expected)
+    assert valencies.sum() == scheme.num_places
+
+
+def test_the_time_limit_holds() -> None:
+    problem = problem_on(random_graph(np.random.default_rng(0), 100, 300), [5, 5, 4])
+    star = star_bound(problem)
+    assert star is not None
+    start = time.perf_counter()
+    bound = best_bound(problem, time_limit=0.0)
+    assert time.perf_counter() - start < 1.0
+    assert bound is not None
+    assert bound.value == max(star.value, problem.graph.total_bytes)
+    start = time.perf_counter()
+    better = best_bound(problem, time_limit=4.0)
+    assert time.perf_counter() - start < 6.0
+    assert better is not None
+    assert better.value >= bound.value
+    assert isinstance(better.certificate, DistanceClassesCertificate | StarCertificate)
+
+
+def test_a_target_ends_the_search() -> None:
+    problem = problem_on(random_graph(np.random.default_rng(1), 16, 40), [4, 4])
+    total = best_bound(problem, target=1)
+    best = best_bound(problem)
+    assert total is not None
+    assert best is not None
+    assert total.value < best.value
+    assert not isinstance(total.certificate, DistanceClassesCertificate)
+
+
+def test_many_routers_have_one_list() -> None:
+    """Beyond the limit of lists the star is that of a full torus, and still below a mapping."""
+    nodes = "0-4200,4300-5831"
+    problem = problem_on(grid((17, 17, 17)), [18, 18, 18], nodes=nodes)
+    bound = star_bound(problem)
+    assert bound is not None
+    assert proven(problem, bound) == bound.value
+    assert bound.value == problem.graph.total_bytes  # six neighbours each
+
+
+@cache
+def solved(name: str) -> MappingResult:
+    """Return a mapping that its bound proves best, for a certificate of a kind."""
+    rng = np.random.default_rng(5)
+    if name == "star":
+        distances = np.add.outer(np.arange(8), np.arange(8) ** 2)
+        distances = np.minimum(distances, distances.T) + 1
+        np.fill_diagonal(distances, 0)
+        star = np.zeros((8, 8), dtype=np.int64)
+        star[5, :4] = 3, 5, 7, 9
+        problem = matrix_problem(application_of(star), distances)
+        bound = star_bound(problem)
+    else:
+        order = rng.permutation(16)
+        ring = problem_on(grid((4, 4), periodic=True), [4, 4]).graph
+        sizes = np.zeros((16, 16), dtype=np.int64)
+        sizes[order[ring.sources], order[ring.targets]] = ring.bytes * 1000
+        problem = problem_on(application_of(sizes), [4, 4])
+        bound = distance_classes_bound(problem)
+    assert bound is not None
+    outcome = MapOutcome(problem.nodes[: problem.num_tasks])
+    return result_of(problem, outcome, bound, "by-hand", MapOptions(), 0.5)
+
+
+def _set(*path: str | int) -> Callable[[Any], Callable[[Certificate], None]]:
+    """Return a change that puts a function of the old value at a place of the certificate."""
+
+    def with_function(function: Any) -> Callable[[Certificate], None]:
+        def change(certificate: Certificate) -> None:
+            at: Any = certificate
+            for step in path[:-1]:
+                at = at[step]
+            at[path[-1]] = function(at[path[-1]])
+
+        return change
+
+    return with_function
+
+
+MUTATIONS: dict[str, tuple[str, Callable[[Certificate], None]]] = {
+    "prices dropped": ("star", _set("prices")(lambda _: [])),
+    "prices too few": ("star", _set("prices")(lambda old: old[1:])),
+    "a price raised": ("star", _set("prices", 3)(lambda old: old + 1000)),
+    "a price beyond 64 bits": ("star", _set("prices", 3)(lambda _: 1 << 70)),
+    "scale doubled": ("classes", _set("scale")(lambda old: 2 * old)),
+    "scale halved": ("classes", _set("scale")(lambda old: old // 2)),
+    "another host": ("classes", _set("shape")(lambda _: [16])),
+    "a smaller host": ("classes", _set("shape")(lambda _: [4, 2])),
+    "a huge host": ("classes", _set("shape")(lambda _: [1 << 20, 1 << 20])),
+    "a router twice": ("classes", _set("routers", 0)(lambda _: 5)),
+    "a router outside": ("classes", _set("routers", 0)(lambda _: 16)),
+    "a router too few": ("classes", _set("routers")(lambda old: old[1:])),
+    "routers moved": (
+        "classes",
+        _set("routers")(lambda old: sorted(old, key=lambda r: r * 7 % 16)),
+    ),
+    "a class without opposite": ("classes", _set("classes", 1)(lambda _: 2)),
+    "a class empty": ("classes", _set("classes")(lambda old: [c + (c > 1) for c in old])),
+    "no first class": ("classes", _set("classes", 0)(lambda _: 1)),
+    "two of the first class": ("classes", _set("classes", 10)(lambda _: 0)),
+    "classes too few": ("classes", _set("classes")(lambda old: old[:-1])),
+    "a class that is none": ("classes", _set("classes", 10)(lambda _: 1 << 60)),
+    "classes exchanged": (
+        "classes",
+        _set("classes")(lambda old: [{1: 2, 2: 1}.get(c, c) for c in old]),
+    ),
+    "filter raised": ("classes", _set("filters", 0, 2)(lambda old: old + 1)),
+    "filter of the identity": ("classes", _set("filters", 0, 0)(lambda old: old + 1)),
+    "filter shortened": ("classes", _set("filters", 0)(lambda old: old[1:])),
+    "filters dropped": ("classes", _set("filters")(lambda _: [])),
+    "filters reversed": ("classes", _set("filters")(lambda old: old[::-1])),
+    "factors dropped": ("classes", _set("factors")(lambda old: [[] for _ in old])),
+    "a factor shortened": ("classes", _set("factors", -1, -1)(lambda old: old[1:])),
+    "a factor doubled": ("classes", _set("factors", -1, -1)(lambda old: [2 * x for x in old])),
+    "a huge entry": ("classes", _set("factors", -1, -1, 0)(lambda old: old + (1 << 80))),
+    "a row raised": ("classes", _set("rows", 1, 0)(lambda old: old + (1 << 70))),
+    "a row lowered": ("classes", _set("rows", 1, 0)(lambda old: old - (1 << 70))),
+    "rows too few": ("classes", _set("rows")(lambda old: old[1:])),
+    "rows ragged": ("classes", _set("rows", 1)(lambda old: old[1:])),
+}
+
+
+@pytest.mark.parametrize("name", ["star", "classes"])
+def test_correct_certificates_hold(name: str) -> None:
+    report = check_mapping(solved(name))
+    assert report.holds, report.failures
+    assert report.claims[-1].name == "hop-bytes.bound"
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_spoilt_certificates_are_rejected(name: str) -> None:
+    case, change = MUTATIONS[name]
+    document = json.loads(json.dumps(document_of(solved(case))))
+    change(document["levels"][0]["certificate"])
+    assert document != document_of(solved(case))
+    report = check_mapping(MappingResult.model_validate_json(json.dumps(document)))
+    assert [claim.name for claim in report.failures] == ["hop-bytes.bound"]
+
+
+def test_classes_of_another_machine_are_rejected() -> None:
+    certificate = solved("classes").levels[0].certificate
+    document = document_of(solved("star"))
+    document["levels"][0]["certificate"] = certificate.model_dump(mode="json")  # type: ignore[union-attr]
+    report = check_mapping(MappingResult.model_validate_json(json.dumps(document)))
+    assert [claim.name for claim in report.failures] == ["hop-bytes.bound"]
