@@ -5,11 +5,122 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from topoplace.study.compare import ComparisonRow
+from topoplace.study.compare_mapping import MappingComparisonRow
 from topoplace.study.compare_tree import TreeComparisonRow
+from topoplace.study.ranking import MethodSummary, Row, by_instance, summaries
+
+Rows = Sequence[ComparisonRow] | Sequence[TreeComparisonRow] | Sequence[MappingComparisonRow]
+
+BREAKS_RULE = "does not obey the rule of prisms and links, so that the bound does not hold for it"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name, the text of a row in it, and whether that is a number."""
+
+    name: str
+    text: Callable[[Any], str]
+    number: bool = True
+
+
+def gap_text(gap: float | None) -> str:
+    """Return a gap as a percentage; a gap that is not zero never reads as zero."""
+    if gap is None:
+        return "-"
+    text = f"{100 * gap:.2f} %"
+    return "< 0.01 %" if gap > 0 and text == "0.00 %" else text
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _decimal(value: Fraction | float | None, digits: int = 4) -> str:
+    return "-" if value is None else f"{float(value):,.{digits}f}"
+
+
+def _started(row: ComparisonRow | TreeComparisonRow) -> str:
+    return "-" if row.jobs_started is None else f"{row.jobs_started}/{row.jobs_queued}"
+
+
+def _method(row: Row) -> str:
+    return f"{row.method} *" if _breaks_rule(row) else row.method
+
+
+def _breaks_rule(row: Row) -> bool:
+    return isinstance(row, ComparisonRow) and not row.conforming
+
+
+_METHOD = Column("method", _method, number=False)
+_OBJECTIVE = Column("objective", lambda row: _number(row.objective))
+_BOUND = Column("bound", lambda row: _number(row.bound))
+_GAP = Column("gap", lambda row: gap_text(row.gap))
+_SECONDS = Column("seconds", lambda row: _decimal(row.seconds, 2))
+_RANK = Column("rank", lambda row: _number(row.rank))
+_JOBS = Column("jobs", _started)
+_STATUS = Column("status", lambda row: str(row.status), number=False)
+_PROOF = Column("proof", lambda row: str(row.proof), number=False)
+
+_COLUMNS: dict[type, tuple[Column, ...]] = {
+    ComparisonRow: (
+        _METHOD,
+        _OBJECTIVE,
+        _BOUND,
+        _GAP,
+        _SECONDS,
+        _RANK,
+        _JOBS,
+        Column("shared", lambda row: _number(row.shared_links)),
+        _STATUS,
+    ),
+    TreeComparisonRow: (
+        _METHOD,
+        Column("nodes", lambda row: _number(row.nodes)),
+        Column("cost", lambda row: _decimal(row.cost)),
+        Column("bound", lambda row: _decimal(row.bound)),
+        _GAP,
+        _SECONDS,
+        _RANK,
+        _JOBS,
+        _STATUS,
+        _PROOF,
+    ),
+    MappingComparisonRow: (
+        _METHOD,
+        _OBJECTIVE,
+        _BOUND,
+        _GAP,
+        _SECONDS,
+        _RANK,
+        Column("max hops", lambda row: _number(row.max_hops)),
+        _STATUS,
+        _PROOF,
+    ),
+}
+_NAMED = {MappingComparisonRow: "instance"}
+
+SUMMARY_COLUMNS = (
+    Column("method", lambda entry: entry.method, number=False),
+    Column("ranked", lambda entry: f"{entry.ranked}/{entry.instances}"),
+    Column("wins", lambda entry: _number(entry.wins)),
+    Column("mean rank", lambda entry: _decimal(entry.mean_rank, 2)),
+    Column("median gap", lambda entry: gap_text(entry.median_gap)),
+    Column("largest gap", lambda entry: gap_text(entry.largest_gap)),
+    Column("median seconds", lambda entry: _decimal(entry.median_seconds, 2)),
+    Column("total seconds", lambda entry: _decimal(entry.total_seconds, 2)),
+)
+"""Columns of a table of `MethodSummary`."""
+
+
+def columns_of(rows: Rows) -> tuple[Column, ...]:
+    """Return the columns of a table of comparison rows, all but the instance's name."""
+    return _COLUMNS[_kind(rows)]
 
 
 def plain_table(
@@ -27,101 +138,44 @@ def plain_table(
     return "\n".join(lines)
 
 
-def gap_text(gap: float | None) -> str:
-    """Return a gap as a percentage; a gap that is not zero never reads as zero."""
-    if gap is None:
-        return "-"
-    text = f"{100 * gap:.2f} %"
-    return "< 0.01 %" if gap > 0 and text == "0.00 %" else text
-
-
-def comparison_table(rows: Sequence[ComparisonRow]) -> str:
-    """Return the table of a comparison: method, objective, gap to bound, seconds and more."""
-    shown = []
-    for idx, row in enumerate(rows):
-        first = idx == 0 or rows[idx - 1].snapshot != row.snapshot
-        started = "-" if row.jobs_started is None else f"{row.jobs_started}/{row.jobs_queued}"
-        shown.append(
-            [
-                row.snapshot if first else "",
-                row.method if row.conforming else f"{row.method} *",
-                _number(row.objective),
-                _number(row.bound),
-                gap_text(row.gap),
-                f"{row.seconds:.2f}",
-                started,
-                _number(row.shared_links),
-                row.status,
-            ]
-        )
-    header = [
-        "snapshot",
-        "method",
-        "objective",
-        "bound",
-        "gap",
-        "seconds",
-        "jobs",
-        "shared",
-        "status",
-    ]
-    text = plain_table(header, shown, right=(2, 3, 4, 5, 6, 7))
-    if any(not row.conforming for row in rows):
-        text += (
-            "\n* does not obey the rule of prisms and links, so that the bound does not hold for it"
-        )
+def comparison_table(rows: Rows) -> str:
+    """Return the table of a comparison, and over several instances what it says of each method."""
+    groups: list[list[Row]] = by_instance(list(rows))
+    first = Column(_NAMED.get(_kind(rows), "snapshot"), lambda row: row.instance, number=False)
+    columns = (first, *columns_of(rows))
+    cells = []
+    for group in groups:
+        for idx, row in enumerate(group):
+            texts = [column.text(row) for column in columns]
+            cells.append(texts if idx == 0 else ["", *texts[1:]])
+    text = _column_table(columns, cells)
+    if any(_breaks_rule(row) for row in rows):
+        text += f"\n* {BREAKS_RULE}"
+    if len(groups) > 1:
+        text += f"\n\n{summary_table(summaries(rows))}"
     return text
 
 
-def tree_comparison_table(rows: Sequence[TreeComparisonRow]) -> str:
-    """Return the table of a comparison on tree machines."""
-    shown = []
-    for idx, row in enumerate(rows):
-        first = idx == 0 or rows[idx - 1].snapshot != row.snapshot
-        started = "-" if row.jobs_started is None else f"{row.jobs_started}/{row.jobs_queued}"
-        shown.append(
-            [
-                row.snapshot if first else "",
-                row.method,
-                _number(row.nodes),
-                _decimal(row.cost),
-                _decimal(row.bound),
-                gap_text(row.gap),
-                f"{row.seconds:.2f}",
-                started,
-                row.status,
-                row.proof,
-            ]
-        )
-    header = [
-        "snapshot",
-        "method",
-        "nodes",
-        "cost",
-        "bound",
-        "gap",
-        "seconds",
-        "jobs",
-        "status",
-        "proof",
-    ]
-    return plain_table(header, shown, right=(2, 3, 4, 5, 6, 7))
+def summary_table(entries: Sequence[MethodSummary]) -> str:
+    """Return a line per method: wins, ranks, gaps and seconds over all instances."""
+    cells = [[column.text(entry) for column in SUMMARY_COLUMNS] for entry in entries]
+    return _column_table(SUMMARY_COLUMNS, cells)
 
 
-def comparison_csv(rows: Sequence[ComparisonRow] | Sequence[TreeComparisonRow]) -> str:
+def comparison_csv(rows: Rows) -> str:
     """Return a comparison as CSV with a header line; absent values are empty."""
     stream = io.StringIO()
-    kind = TreeComparisonRow if rows and isinstance(rows[0], TreeComparisonRow) else ComparisonRow
-    names = [field.name for field in dataclasses.fields(kind)]
+    names = [field.name for field in dataclasses.fields(_kind(rows))]
     writer = csv.DictWriter(stream, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(dataclasses.asdict(row) for row in rows)
     return stream.getvalue()
 
 
-def _decimal(value: Fraction | None) -> str:
-    return "-" if value is None else f"{float(value):,.4f}"
+def _kind(rows: Rows) -> type[ComparisonRow | TreeComparisonRow | MappingComparisonRow]:
+    return type(rows[0]) if rows else ComparisonRow
 
 
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
+def _column_table(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> str:
+    right = [idx for idx, column in enumerate(columns) if column.number]
+    return plain_table([column.name for column in columns], cells, right=right)

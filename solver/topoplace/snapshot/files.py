@@ -27,21 +27,31 @@ def read_document(path: str | Path, model: type[Document], schema: str) -> Docum
     InputError
         Naming the file, the field, the value and what was expected.
     """
-    text = read_bytes(path)
+    return parse_document(read_bytes(path), model, schema, str(path))
+
+
+def parse_document(text: bytes, model: type[Document], schema: str, source: str) -> Document:
+    """Return the document of the given schema that a text is; `source` names it in errors.
+
+    Raises
+    ------
+    InputError
+        Naming the source, the field, the value and what was expected.
+    """
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
         detail = error.msg if isinstance(error, json.JSONDecodeError) else "not text or too deep"
         line = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise InputError(f"a JSON document ({detail}{line})", file=str(path)) from None
+        raise InputError(f"a JSON document ({detail}{line})", file=source) from None
     if not isinstance(raw, dict):
-        raise InputError("a JSON object", file=str(path), value=raw)
+        raise InputError("a JSON object", file=source, value=raw)
     if raw.get("schema") != schema:
-        raise InputError(f'"{schema}"', file=str(path), field="schema", value=raw.get("schema"))
+        raise InputError(f'"{schema}"', file=source, field="schema", value=raw.get("schema"))
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        raise _first_problem(error, str(path)) from None
+        raise _first_problem(error, source) from None
 
 
 def read_bytes(path: str | Path) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +12,17 @@ from topoplace.placement.problem import Options
 from topoplace.placement.solve import methods as known_methods
 from topoplace.placement.solve import place
 from topoplace.result import Interference, Proof, Result
+from topoplace.snapshot import SnapshotState
+from topoplace.study.ranking import ranked, ratios, summaries
 from topoplace.study.subject import Subject, load_subject
 
 COMPARISON_SCHEMA = "topoplace.comparison/1"
 
 ONLY_BY_NAME = ("minizinc",)
 """Methods a comparison runs only when asked: the reference model takes small instances alone."""
+
+Keep = Callable[[Result, SnapshotState], None]
+"""Takes every result behind the rows, in their order, before the next snapshot is begun."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,10 @@ class ComparisonRow:
         conform: the bound does not hold for it.
     conforming
         Whether every job has a prism and no link breaks the interference rule.
+    rank
+        By objective among the conforming placements of the snapshot; null for others.
+    ratio
+        Best objective of these over this one, at least 1; null for others and if not finite.
     """
 
     snapshot: str
@@ -50,19 +59,30 @@ class ComparisonRow:
     conforming: bool
     status: str
     proof: str
+    rank: int | None = None
+    ratio: float | None = None
+
+    @property
+    def instance(self) -> str:
+        """Name of the snapshot."""
+        return self.snapshot
 
 
 def compare_files(
-    paths: Sequence[str | Path], methods: Sequence[str] | None, options: Options
+    paths: Sequence[str | Path],
+    methods: Sequence[str] | None,
+    options: Options,
+    keep: Keep | None = None,
 ) -> list[ComparisonRow]:
     """Compare methods on snapshot or result files (see `compare`)."""
-    return compare([load_subject(path) for path in paths], methods, options)
+    return compare([load_subject(path) for path in paths], methods, options, keep)
 
 
 def compare(
     subjects: Iterable[Subject],
     methods: Sequence[str] | None = None,
     options: Options | None = None,
+    keep: Keep | None = None,
 ) -> list[ComparisonRow]:
     """Run methods on snapshots and return one row for each pair, in the order given.
 
@@ -75,6 +95,8 @@ def compare(
         Names of registered methods; default all but those of `ONLY_BY_NAME`.
     options
         Time limit for each solve, interference rule and seed.
+    keep
+        Called with every result and its snapshot: results are large, and not held here.
 
     Raises
     ------
@@ -95,12 +117,19 @@ def compare(
             if name not in results:
                 results[name] = place(subject.state, name, options)
         rows += _rows(subject, list(results.values()))
+        if keep is not None:
+            for result in results.values():
+                keep(result, subject.state)
     return rows
 
 
 def rows_document(rows: Sequence[ComparisonRow]) -> dict[str, object]:
-    """Return rows as a document ready for JSON."""
-    return {"schema": COMPARISON_SCHEMA, "rows": [dataclasses.asdict(row) for row in rows]}
+    """Return rows, and what they say of each method, as a document ready for JSON."""
+    return {
+        "schema": COMPARISON_SCHEMA,
+        "rows": [dataclasses.asdict(row) for row in rows],
+        "methods": [dataclasses.asdict(summary) for summary in summaries(rows)],
+    }
 
 
 def _checked_names(methods: Sequence[str] | None) -> list[str]:
@@ -147,4 +176,6 @@ def _rows(subject: Subject, results: list[Result]) -> list[ComparisonRow]:
                 proof=result.proof,
             )
         )
-    return rows
+    values = [row.objective if row.conforming else None for row in rows]
+    losses = [None if value is None else (-value,) for value in values]
+    return ranked(rows, losses, ratios(values, larger_is_better=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -14,10 +14,13 @@ from topoplace.placement.tree.solve import allocate, tree_method, tree_methods
 from topoplace.result import Proof
 from topoplace.result.tree import TreeResult
 from topoplace.snapshot.tree_state import TreeState
+from topoplace.study.ranking import ranked, ratios, summaries
 from topoplace.study.subject import TreeSubject, load_tree_subject
 
 TREE_COMPARISON_SCHEMA = "topoplace.tree-comparison/1"
 ONLY_BY_NAME = ("minizinc",)
+TreeKeep = Callable[[TreeResult, TreeState], None]
+"""Takes every result behind the rows, in their order, before the next snapshot is begun."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,10 @@ class TreeComparisonRow:
         that number of nodes.
     gap
         ``(cost - bound) / max(1, cost)``.
+    rank
+        By most nodes, then least cost; null without an allocation.
+    ratio
+        Cost over the least cost of those that start the most nodes; null for the others.
     """
 
     snapshot: str
@@ -48,19 +55,35 @@ class TreeComparisonRow:
     jobs_queued: int
     status: str
     proof: str
+    rank: int | None = None
+    ratio: float | None = None
+
+    @property
+    def instance(self) -> str:
+        """Name of the snapshot."""
+        return self.snapshot
+
+    @property
+    def conforming(self) -> bool:
+        """Every allocation obeys the rules: jobs on a tree may share switches."""
+        return self.cost is not None
 
 
 def compare_tree_files(
-    paths: Sequence[str | Path], methods: Sequence[str] | None, options: TreeOptions
+    paths: Sequence[str | Path],
+    methods: Sequence[str] | None,
+    options: TreeOptions,
+    keep: TreeKeep | None = None,
 ) -> list[TreeComparisonRow]:
     """Compare allocation methods on snapshot or result files (see `compare_trees`)."""
-    return compare_trees([load_tree_subject(path) for path in paths], methods, options)
+    return compare_trees([load_tree_subject(path) for path in paths], methods, options, keep)
 
 
 def compare_trees(
     subjects: Iterable[TreeSubject],
     methods: Sequence[str] | None = None,
     options: TreeOptions | None = None,
+    keep: TreeKeep | None = None,
 ) -> list[TreeComparisonRow]:
     """Run allocation methods on snapshots and return one row for each pair.
 
@@ -72,6 +95,8 @@ def compare_trees(
         Names of registered methods; default all but those of `ONLY_BY_NAME`.
     options
         Time limit for each solve, and seed.
+    keep
+        Called with every result and its snapshot: results are large, and not held here.
 
     Raises
     ------
@@ -91,11 +116,14 @@ def compare_trees(
             if name not in results:
                 results[name] = allocate(subject.state, name, options)
         rows += _rows(subject.name, subject.state, list(results.values()))
+        if keep is not None:
+            for result in results.values():
+                keep(result, subject.state)
     return rows
 
 
 def tree_rows_document(rows: Sequence[TreeComparisonRow]) -> dict[str, object]:
-    """Return rows as a document ready for JSON; costs are texts such as ``37/4``."""
+    """Return rows and summaries of methods, ready for JSON; costs are texts such as ``37/4``."""
     return {
         "schema": TREE_COMPARISON_SCHEMA,
         "rows": [
@@ -105,6 +133,7 @@ def tree_rows_document(rows: Sequence[TreeComparisonRow]) -> dict[str, object]:
             }
             for row in rows
         ],
+        "methods": [dataclasses.asdict(summary) for summary in summaries(rows)],
     }
 
 
@@ -155,7 +184,16 @@ def _rows(name: str, state: TreeState, results: list[TreeResult]) -> list[TreeCo
                 proof=level.proof,
             )
         )
-    return rows
+    return _ranked(rows)
+
+
+def _ranked(rows: list[TreeComparisonRow]) -> list[TreeComparisonRow]:
+    """Rank by nodes, then cost; costs compare only between those that start the most nodes."""
+    losses = [
+        None if row.nodes is None or row.cost is None else (-row.nodes, row.cost) for row in rows
+    ]
+    most = max((row.nodes for row in rows if row.nodes is not None), default=None)
+    return ranked(rows, losses, ratios([row.cost if row.nodes == most else None for row in rows]))
 
 
 def _cost_bound(result: TreeResult) -> Fraction | None:

@@ -31,8 +31,8 @@ SAFE = 0.1
 ROUNDING_SECONDS = 3e-7
 """Upper estimate of the time the certificate takes, per square of places x spaces."""
 
-LARGEST = 1 << 50
-"""Bytes in all from which on floating point would be too coarse a guide."""
+LARGEST = 1 << 46
+"""Bytes in all from which on factors would be too large for their digits."""
 
 
 def distance_classes_bound(
@@ -66,9 +66,10 @@ def distance_classes_bound(
     steps = MAX_STEPS
     stop = None
     if time_limit is None:
-        steps = min(steps, int(WORK / (num**3 * spaces)))
-        if steps < LEAST_STEPS:
+        affordable = int(WORK / (num**3 * spaces))
+        if affordable < LEAST_STEPS:
             return None
+        steps = min(steps, affordable)
     else:
         stop = start + time_limit - ROUNDING_SECONDS * (num * spaces) ** 2
         if time.perf_counter() >= stop:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topoplace.bounds.distance_classes.relaxation import Multipliers
-from topoplace.bounds.distance_classes.scheme import FloatArray, Scheme
+from topoplace.bounds.distance_classes.scheme import Scheme
 from topoplace.mapping.graph import IntArray
 from topoplace.result.mapping import DistanceClassesCertificate
+
+Exact = NDArray[np.object_]
 
 BITS = 26
 """Digits of the largest entry of a factor: its square, added up over places, fits 64 bits."""
@@ -70,13 +73,14 @@ def proven(scheme: Scheme, exchanged: IntArray, certificate: DistanceClassesCert
     c, n = scheme.per_router, scheme.num_places
     upper = np.triu_indices(n, 1)
     squares = [_square(scheme, f) for f in certificate.filters]
-    total = 0
+    total: int = 0
     grams = []
     for square, factor in zip(squares, certificate.factors, strict=True):
         columns = np.array(factor, dtype=np.int64).reshape(-1, n)
-        total -= (square[0] + square[1]) * int((columns * columns).sum())
-        grams.append((columns.T @ columns)[upper].astype(object))
-    least: FloatArray | None = None
+        gram = (columns.T @ columns).astype(object)
+        total -= (square[0] + square[1]) * gram.trace()
+        grams.append(gram[upper])
+    least: Exact | None = None
     for d in range(len(scheme.hops)):
         rows = np.array(certificate.rows[d], dtype=object)
         sums = int(rows.sum())
@@ -91,4 +95,4 @@ def proven(scheme: Scheme, exchanged: IntArray, certificate: DistanceClassesCert
             if square[1 + d]:
                 weights -= square[1 + d] * gram
         least = weights if least is None else np.minimum(least, weights)
-    return total + 2 * int(least.sum()) if least is not None else total
+    return total if least is None else total + 2 * int(least.sum())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +10,6 @@ import numpy as np
 
 from topoplace.bounds.distance_classes.scheme import Scheme, scheme_of
 from topoplace.machine import Torus
-from topoplace.machine.matrix import MatrixMachine
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem
 
@@ -40,16 +38,39 @@ def host_of(problem: MappingProblem) -> tuple[Scheme, IntArray] | None:
         if math.prod(shape) == 1 or math.prod(shape) * per_router > MAX_PLACES:
             return None
         return _costed(problem, scheme_of(shape, per_router), machine.shape)
+    most = MAX_PLACES // per_router
+    if machine.num_routers > most:
+        return None
     best: tuple[Scheme, IntArray] | None = None
     for sizes in _factorisations(machine.num_routers):
-        for wrap in itertools.product((True, False), repeat=len(sizes)):
-            shape = _host_shape(sizes, wrap)
-            most = MAX_PLACES // per_router if best is None else len(best[0].classes) - 1
-            if math.prod(shape) <= most:
-                found = _costed(problem, scheme_of(shape, per_router), sizes)
-                if _is_exact(machine, *found):
-                    best = found
+        wrap = _closed(machine.distances, sizes)
+        if wrap is None or math.prod(_host_shape(sizes, wrap)) > most:
+            continue
+        found = _costed(problem, scheme_of(_host_shape(sizes, wrap), per_router), sizes)
+        if np.array_equal(found[0].hops[_classes(*found)], machine.distances):
+            best, most = found, len(found[0].classes) - 1
     return best
+
+
+def _closed(distances: IntArray, sizes: Shape) -> tuple[bool, ...] | None:
+    """Return which dimensions of a grid of `sizes` are rings; None if some are not even lines.
+
+    In a ring distances stay the same if all routers move by one, in a line if none moves out.
+    """
+    table = distances.reshape(*sizes, *sizes)
+    closed = []
+    for d in range(len(sizes)):
+        axes = d, d + len(sizes)
+        moved = np.roll(table, 1, axis=axes)
+        closed.append(np.array_equal(moved, table))
+        if not closed[-1]:
+            both = (
+                np.moveaxis(moved, axes, (0, 1))[1:, 1:],
+                np.moveaxis(table, axes, (0, 1))[1:, 1:],
+            )
+            if not np.array_equal(*both):
+                return None
+    return tuple(closed)
 
 
 def _host_shape(sizes: Shape, wrap: tuple[bool, ...]) -> Shape:
@@ -58,7 +79,7 @@ def _host_shape(sizes: Shape, wrap: tuple[bool, ...]) -> Shape:
 
 def _factorisations(number: int) -> Iterator[Shape]:
     """Yield all ways to write a number as a product of factors from 2, in any order."""
-    if 1 < number <= MAX_PLACES:
+    if number > 1:
         yield (number,)
     for first in range(2, number // 2 + 1):
         if number % first == 0:
@@ -86,7 +107,3 @@ def _classes(scheme: Scheme, routers: IntArray) -> IntArray:
     steps = (coords[None, :] - coords[:, None]) % np.array(host.shape)
     found: IntArray = scheme.classes[steps @ np.array(host.strides)]
     return found
-
-
-def _is_exact(machine: MatrixMachine, scheme: Scheme, routers: IntArray) -> bool:
-    return np.array_equal(scheme.hops[_classes(scheme, routers)], machine.distances)

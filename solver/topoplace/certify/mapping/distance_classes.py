@@ -146,7 +146,8 @@ def _gram(factor: list[list[int]], places: int) -> Exact:
     vectors = np.array(factor, dtype=object).reshape(-1, places)
     if (vectors * vectors).sum() < EXACT:  # no entry of the product is larger
         vectors = vectors.astype(np.int64)
-    return (vectors.T @ vectors).astype(object)
+    gram: Exact = (vectors.T @ vectors).astype(object)
+    return gram
 
 
 def _squared(host: Torus, classes: IntArray, room: int, values: list[int]) -> tuple[int, list[int]]:

@@ -15,13 +15,14 @@ from topoplace.mapping.halving import halve_mapping
 from topoplace.mapping.keeper import Keeper
 from topoplace.mapping.local_search.annealing import COLD, HOT, Annealing
 from topoplace.mapping.local_search.arrays import state_arrays
+from topoplace.mapping.methods.bisection import TRIALS, map_bisection
 from topoplace.mapping.methods.default import map_default
 from topoplace.mapping.methods.hilbert import map_hilbert
 from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.positions import symmetric
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.rankfiles.check import require_mapping
-from topoplace.mapping.solve import register
+from topoplace.mapping.solve import Mapper, register
 from topoplace.mapping.tabu_search import Tabu, num_places
 
 MOVES_PER_TASK, FEWEST_MOVES, MOST_MOVES = 20_000, 500_000, 60_000_000
@@ -76,14 +77,16 @@ def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
     keeper.offer_nodes(_nodes(map_default(problem, options)), "default")
     size = problem.num_tasks + problem.graph.num_messages
     levels = math.log2(problem.num_tasks + 1)
+    halving = BISECTION_SECONDS * levels
+
+    def routers(method: Mapper) -> Callable[[], IntArray]:
+        return lambda: problem.routers_of(_nodes(method(proxy, options)))
+
     makers: tuple[tuple[str, float, Callable[[], IntArray]], ...] = (
-        ("bisection", BISECTION_SECONDS * levels, lambda: halve_mapping(proxy, seed=options.seed)),
+        ("bisection", halving, lambda: halve_mapping(proxy, seed=options.seed)),
         ("greedy", GREEDY_SECONDS, lambda: grow_mapping(proxy)),
-        (
-            "hilbert",
-            HILBERT_SECONDS,
-            lambda: problem.routers_of(_nodes(map_hilbert(proxy, options))),
-        ),
+        ("hilbert", HILBERT_SECONDS, routers(map_hilbert)),
+        ("bisections", TRIALS * halving, routers(map_bisection)),
     )
     made = False
     for name, seconds, make in makers:
