@@ -14,7 +14,10 @@ from topoplace.mapping.outcome import MapOptions
 from topoplace.mapping.problem import MappingProblem
 
 REPORT_SECONDS = 0.25
-"""Least time between two reports of a search that improves all the time."""
+"""Most time between two reports of a search that improves all the time."""
+
+REPORT_SHARE = 0.05
+"""Most of the time that reports may take where they could come more often."""
 
 
 class Keeper:
@@ -43,7 +46,7 @@ class Keeper:
         self.least: int | None = None
         self.floor = least_possible(problem)
         self._nodes: IntArray | None = None
-        self._reported = -REPORT_SECONDS
+        self._next_report = 0.0
 
     @property
     def nodes(self) -> IntArray:
@@ -83,17 +86,19 @@ class Keeper:
 
     def offer_nodes(self, nodes: IntArray, source: str) -> None:
         """Take a mapping (node of every task) if it is better than all before."""
+        began = self.seconds
         value = hop_bytes(self.problem, nodes)
         if self.least is not None and value >= self.least:
             return
         self.least, self._nodes = value, nodes
-        self._reported = self.seconds
         self.options.report(nodes, value)
         self.options.say(f"{self.name}: {source}, hop-bytes {value}")
+        now = self.seconds
+        self._next_report = now + min(REPORT_SECONDS, (now - began) / REPORT_SHARE)
 
     def offer_sometimes(self, routers: IntArray, source: str) -> None:
         """Do as `offer`, unless something was reported a moment ago."""
-        if self.seconds >= self._reported + REPORT_SECONDS:
+        if self.seconds >= self._next_report:
             self.offer(routers, source)
 
 

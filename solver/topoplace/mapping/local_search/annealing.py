@@ -66,6 +66,7 @@ def improve(
     seed: int = 0,
     time_limit: float | None = None,
     num_moves: int | None = None,
+    watch: Callable[[IntArray], None] | None = None,
 ) -> Improved:
     """Search for a mapping of fewer hop-bytes than the one given.
 
@@ -86,6 +87,8 @@ def improve(
         the speed of the computer.
     num_moves
         Moves to try if there is no time limit; by default a number that grows with the tasks.
+    watch
+        Called with the router of every task after every improvement.
 
     Raises
     ------
@@ -95,6 +98,8 @@ def improve(
     if num_moves is None:
         num_moves = min(max(FEWEST_MOVES, MOVES_PER_TASK * problem.num_tasks), MOST_MOVES)
     search = Annealing(problem, routers, seed, time_limit, num_moves)
+    if watch is not None:
+        search.watch = lambda: watch(search.best.astype(np.int64))
     unit = search.typical_change()
     if unit > 0:
         start = search.state.copy()

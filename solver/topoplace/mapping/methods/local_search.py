@@ -5,6 +5,7 @@ from __future__ import annotations
 from topoplace.errors import InputError
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import IntArray
+from topoplace.mapping.keeper import Keeper
 from topoplace.mapping.local_search import improve
 from topoplace.mapping.methods._boxes import spread_over_nodes
 from topoplace.mapping.outcome import MapOptions, MapOutcome
@@ -33,11 +34,14 @@ def map_local_search(problem: MappingProblem, options: MapOptions) -> MapOutcome
         start = _best_simple(problem, options)
     else:
         require_mapping(problem, start)
+    keeper = Keeper(problem, options, "local-search")
+    keeper.offer_nodes(start, "start")
     found = improve(
         problem,
         problem.routers_of(start),
         seed=options.seed,
         time_limit=options.time_limit,
+        watch=lambda routers: keeper.offer_sometimes(routers, "annealing"),
     )
     if found.hop_bytes == hop_bytes(problem, start):
         return MapOutcome(start, hit=found.hit)
