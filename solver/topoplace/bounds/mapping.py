@@ -30,8 +30,8 @@ def best_bound(
     problem
         The problem.
     time_limit
-        Seconds for the semidefinite bound, at least one step of which is taken; without it the
-        work is bounded, and the answer the same each time.
+        Seconds; what the quick bounds leave of them goes to the semidefinite one (0: nothing).
+        Without it the work is bounded, and the answer the same each time.
     target
         A bound this high is enough: the hop-bytes of a mapping in hand.
 

@@ -35,13 +35,17 @@ class Pairs:
         dense[self.tasks, self.partners] = self.sizes
         return dense
 
+    @property
+    def most(self) -> int:
+        """Partners of the task that has most."""
+        return int(np.bincount(self.tasks).max(initial=0))
+
     def descending(self) -> IntArray:
-        """Return every task's sizes from the largest, shape ``(num_tasks, most partners)``."""
+        """Return every task's sizes from the largest, shape ``(num_tasks, most)``."""
         order = np.lexsort((-self.sizes, self.tasks))
-        degrees = np.bincount(self.tasks, minlength=self.num_tasks)
-        firsts = np.cumsum(degrees) - degrees
         tasks = self.tasks[order]
-        table = np.zeros((self.num_tasks, int(degrees.max(initial=0))), dtype=np.int64)
+        firsts = np.searchsorted(tasks, np.arange(self.num_tasks))
+        table = np.zeros((self.num_tasks, self.most), dtype=np.int64)
         table[tasks, np.arange(len(tasks)) - firsts[tasks]] = self.sizes[order]
         return table
 

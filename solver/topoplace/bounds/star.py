@@ -24,7 +24,7 @@ MAX_TABLE = 1 << 26
 MAX_PRICED = 1 << 22
 """Most pairs of task and place for which prices are computed."""
 
-LARGEST = 1 << 50
+LARGEST = 1 << 46
 """Costs beyond this are not priced: sums of them would leave 64 bits."""
 
 
@@ -38,28 +38,26 @@ def star_bound(problem: MappingProblem) -> Bound | None:
     """
     routers = np.flatnonzero(problem.capacity)
     lists = _Lists(problem, routers)
-    tables = [pairs.descending() for pairs in lists.pairs]
-    if any(table.size > MAX_TABLE for table in tables):
+    width = max(pairs.most for pairs in lists.pairs)
+    if max(problem.num_tasks, len(routers)) * width > MAX_TABLE:
         return None
-    kinds, costs = lists.costs(tables)
+    kinds, costs = lists.costs(width)
     if costs is None:
         return None
-    prices: IntArray | None = None
     capacity = problem.capacity[routers]
+    every: list[int] = []
+    twice = sum(costs.min(axis=1).tolist())
     if costs.shape[1] > 1 and len(costs) * int(capacity.sum()) <= MAX_PRICED:
         prices = _prices(costs[:, kinds], capacity)
-        value = int((costs[:, kinds] + prices).min(axis=1).sum()) - int(capacity @ prices)
-    plain = sum(costs.min(axis=1).tolist())
-    if prices is None or value <= plain:
-        return Bound(_rounded(plain, lists.unit), StarCertificate(prices=[]))
-    every = np.zeros(len(problem.capacity), dtype=np.int64)
-    every[routers] = prices
-    return Bound(_rounded(value, lists.unit), StarCertificate(prices=every.tolist()))
-
-
-def _rounded(twice: int, unit: int) -> int:
-    """Return half of a bound on twice the hop-bytes, up to the next multiple of their unit."""
-    return unit * max(0, -(-twice // (2 * unit)))
+        paid = sum((capacity * prices).tolist())
+        priced = sum((costs[:, kinds] + prices).min(axis=1).tolist()) - paid
+        if priced > twice:
+            twice = priced
+            spread = np.zeros(len(problem.capacity), dtype=np.int64)
+            spread[routers] = prices
+            every = spread.tolist()
+    value = lists.unit * max(0, -(-twice // (2 * lists.unit)))
+    return Bound(value, StarCertificate(prices=every))
 
 
 class _Lists:
@@ -81,19 +79,20 @@ class _Lists:
         self.pairs = [exchanged(graph)] if both else [sent(graph), received(graph)]
         self.unit = self.pairs[0].unit
 
-    def costs(self, tables: list[IntArray]) -> tuple[IntArray, IntArray | None]:
+    def costs(self, width: int) -> tuple[IntArray, IntArray | None]:
         """Return which kind every router is, and the cost of every task on every kind.
 
-        Routers with the same nearest places are of one kind. None if there are too many costs.
+        Routers with the same `width` nearest places are of one kind. None if there are too many
+        costs.
         """
-        width = max(table.shape[1] for table in tables)
         nearest = self._nearest(width)
         kinds, of_router = np.unique(nearest, axis=0, return_inverse=True)
-        if len(tables[0]) * len(kinds) > MAX_TABLE:
+        num_tasks = self.pairs[0].num_tasks
+        if num_tasks * len(kinds) > MAX_TABLE:
             return of_router.ravel(), None
-        costs = np.zeros((len(tables[0]), len(kinds)), dtype=np.int64)
-        for way, table in enumerate(tables):
-            first = way * width
+        costs = np.zeros((num_tasks, len(kinds)), dtype=np.int64)
+        for way, pairs in enumerate(self.pairs):
+            table, first = pairs.descending(), way * width
             costs += table @ kinds[:, first : first + table.shape[1]].T
         return of_router.ravel(), costs
 

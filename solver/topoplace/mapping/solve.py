@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from topoplace.errors import InputError
-from topoplace.machine import Torus
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.outcome import Bound, MapOptions, MapOutcome, result_of, stronger
@@ -110,7 +109,7 @@ def _for_method(problem: MappingProblem, options: MapOptions, spent: float) -> M
     if options.time_limit is None:
         return options
     # Grids have their bound at once; other graphs may gain by the semidefinite one.
-    share = METHOD_SHARE if problem.grid is None and isinstance(problem.machine, Torus) else 1.0
+    share = METHOD_SHARE if problem.grid is None else 1.0
     return replace(options, time_limit=max(0.0, share * options.time_limit - spent))
 
 

@@ -22,9 +22,12 @@ def star_value(instance: Instance, certificate: StarCertificate) -> int:
         c * v for c, v in zip(instance.capacity.tolist(), prices.tolist(), strict=True) if v
     )
     ways = _ways(instance, routers)
+    offers = prices[routers]
+    if len(ways[0][1]) == 1:  # the same distances everywhere: the cheapest router is the best
+        offers = offers.min(keepdims=True)
     # Lists of sizes have a task's largest first, as rows of `nearest` have the shortest way.
     for task in range(instance.num_tasks):
-        costs = prices[routers].copy()
+        costs = offers.copy()
         for volumes, nearest in ways:
             sizes = np.sort(volumes.of(task))[::-1]
             # below EXACT, which instances are tested for, and prices below half of that
@@ -46,7 +49,8 @@ def _prices(instance: Instance, certificate: StarCertificate) -> IntArray:
 def _ways(instance: Instance, routers: IntArray) -> list[tuple[Volumes, IntArray]]:
     """Return volumes with the distances to be matched: both ways at once, or one after the other.
 
-    Distances are to the nearest other places, a row per router that takes tasks.
+    Distances are to the nearest other places, a row per router that takes tasks, or one
+    for all of them.
     """
     machine, capacity = instance.machine, instance.capacity
     if isinstance(machine, MatrixMachine):
@@ -66,7 +70,7 @@ def _ways(instance: Instance, routers: IntArray) -> list[tuple[Volumes, IntArray
         machine = Torus(machine.shape)
         capacity = np.full(machine.num_routers, capacity.max())
         best = _nearest([machine.distances_from(0)], np.zeros(1, np.int64), capacity, both.most)
-        return [(both, np.broadcast_to(best, (len(routers), best.shape[1])))]
+        return [(both, best)]
     rows = map(machine.distances_from, routers.tolist())
     return [(both, _nearest(rows, routers, capacity, both.most))]
 
