@@ -62,9 +62,7 @@ class MapOptions:
     progress: Callable[[str], None] | None = None
     best: BestSoFar | None = None
 
-    def report(
-        self, nodes: IntArray | None, value: int | None, bound: Bound | None = None
-    ) -> None:
+    def report(self, nodes: IntArray | None, value: int | None, bound: Bound | None = None) -> None:
         """Report an improvement (see `BestSoFar.report`) to whoever listens."""
         if self.best is not None:
             self.best.report(nodes, value, bound)
@@ -154,7 +152,9 @@ def result_of(
         gap=gap,
         proof=proof,
         seconds=seconds,
-        limits=MappingLimits(time_limit=options.time_limit, hit=outcome.hit),
+        limits=MappingLimits(
+            time_limit=options.time_limit, hit=outcome.hit and status is not Status.OPTIMAL
+        ),
         seed=options.seed,
         versions={
             "topoplace": __version__,

@@ -20,8 +20,10 @@ Mapper = Callable[[MappingProblem, MapOptions], MapOutcome]
 GIVEN = "given"
 """What stands for the method in the result of a mapping made elsewhere."""
 
-METHOD_SHARE = 0.7
-"""Share of a time limit that a method gets where a bound may use the rest."""
+STAGES = ((0.1, 0.4), (1.0, 1.0))
+"""Shares of a time limit at which a method, and then the bound, end. A graph's mapping may be
+optimal long before its method would stop: then the bound of the first stage says so. Grids have
+their bound at once and need no first stage."""
 
 
 @dataclass(frozen=True)
@@ -94,37 +96,38 @@ def map_tasks(
     start = time.perf_counter()
     bound = best_bound(problem, 0.0)
     options.report(None, None, bound)
-    spent = time.perf_counter() - start
-    outcome = chosen.mapper(problem, _for_method(problem, options, spent))
-    bound = stronger(bound, outcome.bound)
-    if outcome.nodes is not None:
+    for method_until, bound_until in STAGES if problem.grid is None else STAGES[-1:]:
+        outcome = chosen.mapper(problem, _until(options, method_until, start))
+        bound = stronger(bound, outcome.bound)
+        if outcome.nodes is None:
+            continue
         value = hop_bytes(problem, outcome.nodes)
         options.report(outcome.nodes, value, outcome.bound)  # lest an interrupt lose it
-        bound = _raised(problem, bound, value, options, start)
+        left = _until(options, bound_until if outcome.hit else 1.0, start).time_limit
+        bound = _raised(problem, bound, value, left)
+        if not outcome.hit or (bound is not None and bound.value >= value):
+            break
+        options = replace(options, start=outcome.nodes)
     return result_of(problem, outcome, bound, method, options, time.perf_counter() - start)
 
 
-def _for_method(problem: MappingProblem, options: MapOptions, spent: float) -> MapOptions:
-    """Return the options with the time that a method may take."""
+def _until(options: MapOptions, share: float, start: float) -> MapOptions:
+    """Return the options with the time left until a share of the limit is over."""
     if options.time_limit is None:
         return options
-    # Grids have their bound at once; other graphs may gain by the semidefinite one.
-    share = METHOD_SHARE if problem.grid is None else 1.0
+    spent = time.perf_counter() - start
     return replace(options, time_limit=max(0.0, share * options.time_limit - spent))
 
 
 def _raised(
-    problem: MappingProblem, bound: Bound | None, value: int, options: MapOptions, start: float
+    problem: MappingProblem, bound: Bound | None, value: int, time_limit: float | None
 ) -> Bound | None:
     """Return a bound, or a higher one that took longer if this one does not prove the value."""
     from topoplace.bounds.mapping import best_bound  # noqa: PLC0415 - heavy
 
     if bound is not None and bound.value >= value:
         return bound
-    left = None
-    if options.time_limit is not None:
-        left = max(0.0, options.time_limit - (time.perf_counter() - start))
-    return stronger(best_bound(problem, left, value), bound)
+    return stronger(best_bound(problem, time_limit, value), bound)
 
 
 def evaluate_mapping(
@@ -138,6 +141,6 @@ def evaluate_mapping(
     value = hop_bytes(problem, nodes)
     bound = best_bound(problem, 0.0)
     options.report(nodes, value, bound)
-    bound = _raised(problem, bound, value, options, start)
+    bound = _raised(problem, bound, value, _until(options, 1.0, start).time_limit)
     seconds = time.perf_counter() - start
     return result_of(problem, MapOutcome(nodes), bound, GIVEN, options, seconds)
