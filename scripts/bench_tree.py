@@ -95,9 +95,7 @@ def synthetic(num_nodes: int, per_leaf: int) -> TreeModel:
     return TreeModel(kind="tree", name=f"tree{per_leaf}", switches=[*switches, root])
 
 
-def case(
-    machine: TreeModel, running: list[RunningJob], pattern: Pattern, size: int
-) -> Snapshot:
+def case(machine: TreeModel, running: list[RunningJob], pattern: Pattern, size: int) -> Snapshot:
     """Return a snapshot in which one request waits."""
     return Snapshot(
         schema_version="topoplace.snapshot/1",

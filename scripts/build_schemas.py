@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from topoplace.result import Result
 from topoplace.snapshot import Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.files import write_text
+from topoplace.study.external.schema import Placements, TreePlacements
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schema"
 MODELS: dict[str, type[BaseModel]] = {
@@ -17,6 +18,8 @@ MODELS: dict[str, type[BaseModel]] = {
     "machine": TorusModel,
     "tree-machine": TreeModel,
     "result": Result,
+    "placements": Placements,
+    "tree-placements": TreePlacements,
 }
 
 

@@ -1,1 +1,120 @@
-"""Solvers for worker processes: each is fatal for some instances, told by the words in its seed."""
+"""Solvers for worker processes, light to load: answers without work, and ways to fail."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from topoplace.study.batch.task import Task
+
+
+def quick(task: Task) -> str:
+    """Answer without a solver, so that a worker is there at once: nothing starts."""
+    level = {
+        "name": "nodes",
+        "sense": "max",
+        "status": "feasible",
+        "objective": int(task.key, 16) % 100,
+        "bound": None,
+        "gap": None,
+        "proof": "none",
+    }
+    return json.dumps(
+        {
+            "schema": "topoplace.result/1",
+            "problem": "placement",
+            "method": task.settings.method,
+            **{key: level[key] for key in ("status", "objective", "bound", "gap", "proof")},
+            "seconds": time.perf_counter(),
+            "limits": {},
+            "seed": task.settings.seed,
+            "versions": {},
+            "levels": [level],
+            "solution": None,
+            "instance": json.loads(task.document),
+        }
+    )
+
+
+def slow(task: Task) -> str:
+    """Answer after a twentieth of a second."""
+    time.sleep(0.05)
+    return quick(task)
+
+
+def poisoned(task: Task) -> str:
+    """Answer, unless the name of the instance says how to fail."""
+    POISONS.get(json.loads(task.document)["name"], lambda: None)()
+    return quick(task)
+
+
+def poisoned_slowly(task: Task) -> str:
+    """The same, after a tenth of a second."""
+    time.sleep(0.1)
+    return poisoned(task)
+
+
+def hanging(task: Task) -> str:
+    """Never end; the pids of the process and of a program it runs are in the source's file."""
+    program = subprocess.Popen(["sleep", "600"])
+    source = Path(json.loads(task.document)["source"])
+    source.with_suffix(".part").write_text(f"{os.getpid()} {program.pid}")
+    source.with_suffix(".part").rename(source)
+    ctypes.CDLL(None).sleep(600)
+    raise AssertionError("the process should have been killed")
+
+
+def broken(task: Task) -> str:
+    """Return what is no result."""
+    return '{"schema": "topoplace.result/1"}'
+
+
+def _kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _segfault() -> None:
+    signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def _leave() -> None:
+    os._exit(7)
+
+
+def _exit() -> None:
+    raise SystemExit("gone")
+
+
+def _fail() -> None:
+    raise ValueError("a bug\non two lines")
+
+
+def _hog() -> None:
+    bytearray(1 << 34)
+
+
+def _hog_natively() -> None:
+    os.write(2, b"terminate called after throwing an instance of 'std::bad_alloc'\n")
+    os.abort()
+
+
+def _hang() -> None:
+    time.sleep(600)
+
+
+POISONS = {
+    "killed": _kill,
+    "segfault": _segfault,
+    "leaves": _leave,
+    "exits": _exit,
+    "fails": _fail,
+    "hogs": _hog,
+    "hogs-natively": _hog_natively,
+    "hangs": _hang,
+}

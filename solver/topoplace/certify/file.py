@@ -8,17 +8,24 @@ from pathlib import Path
 from topoplace.certify.check import check_result
 from topoplace.certify.mapping import check_mapping
 from topoplace.certify.report import Report
+from topoplace.certify.tree_machine import check_allocation
 from topoplace.errors import InputError
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.mapping import MappingResult
+from topoplace.result.tree import TreeResult
 
 LARGEST_FILE = 64 << 20
 
+_MODELS: dict[str, type[Result] | type[MappingResult] | type[TreeResult]] = {
+    "mapping": MappingResult,
+    "allocation": TreeResult,
+}
+
 
 def check_file(path: str | Path) -> Report:
-    """Read the result file of a placement or a mapping and check every claim in it.
+    """Read the result file of a placement, a mapping or an allocation and check all it claims.
 
-    A mapping says so in its field `problem`.
+    Which it is says its field `problem`.
 
     Raises
     ------
@@ -34,14 +41,15 @@ def check_file(path: str | Path) -> Report:
     if not isinstance(raw, dict) or raw.get("schema") != RESULT_SCHEMA:
         found = raw.get("schema") if isinstance(raw, dict) else None
         raise InputError(f'"{RESULT_SCHEMA}"', file=file, field="schema", value=found)
-    model = MappingResult if raw.get("problem") == "mapping" else Result
     try:
-        result = model.model_validate_json(text)
+        result = _MODELS.get(str(raw.get("problem")), Result).model_validate_json(text)
     except ValueError as error:  # pydantic's report: one line per problem, the first ones tell
         where, what, *_ = [*str(error).splitlines()[1:], "", ""]
         expected = what.strip().split(" [type=")[0] or "a result document"
         raise InputError(expected, file=file, field=where.strip() or None) from None
-    return check_mapping(result) if isinstance(result, MappingResult) else check_result(result)
+    if isinstance(result, MappingResult):
+        return check_mapping(result)
+    return check_allocation(result) if isinstance(result, TreeResult) else check_result(result)
 
 
 def _read(file: str) -> bytes:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from topoplace import __version__
+from topoplace.cli.batch import batch
 from topoplace.cli.check import check
 from topoplace.cli.compare import compare
 from topoplace.cli.convert import convert
@@ -32,6 +33,7 @@ for name, command in (
     ("map", map_command),
     ("check", check),
     ("compare", compare),
+    ("batch", batch),
     ("replay", replay),
     ("show", show),
     ("convert", convert),

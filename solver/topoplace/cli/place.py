@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from topoplace.cli.external import COMMAND_HELP, Choice, Stderr, place_on_torus, place_on_tree
 from topoplace.cli.options import (
     InterferenceRule,
     Json,
@@ -30,7 +31,14 @@ if TYPE_CHECKING:
 def place(
     snapshot: Annotated[Path, typer.Argument(metavar="SNAPSHOT", help="A snapshot file.")],
     *,
-    method: Annotated[str, typer.Option(metavar="NAME", help="The placement method.")] = "exact",
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The placement method, or an installed allocator; default exact."
+        ),
+    ] = None,
+    command: Annotated[str | None, typer.Option(metavar="TEXT", help=COMMAND_HELP)] = None,
+    stderr: Stderr = None,
     time_limit: TimeLimit = None,
     interference: InterferenceRule = "strict",
     seed: Seed = 0,
@@ -50,19 +58,21 @@ def place(
     options = solve_options(time_limit, interference, seed)
     require_writable(output, "--output")
     require_writable(png, "--png")
+    require_writable(stderr, "--stderr")
+    choice = Choice(method, command, stderr, as_json)
     state = load_any(snapshot)
     if isinstance(state, SnapshotState):
-        result, text = _on_torus(state, method, options, png)
+        result, text = _on_torus(state, choice, options, png)
     else:
         if interference != "strict":
             raise InputError(
                 "no interference rule on a tree machine", field="--interference", value=interference
             )
-        result, text = _on_tree(state, method, options, png)
+        result, text = _on_tree(state, choice, options, png)
     if output is not None:
         write_document(output, result)
     say(text, as_json=as_json)
-    for label, path in (("result", output), ("picture", png)):
+    for label, path in (("result", output), ("picture", png), ("stderr", stderr)):
         if path is not None:
             say(f"{label}: {path}", as_json=as_json)
     if as_json:
@@ -71,13 +81,12 @@ def place(
 
 
 def _on_torus(
-    state: SnapshotState, method: str, options: Options, png: Path | None
+    state: SnapshotState, choice: Choice, options: Options, png: Path | None
 ) -> tuple[Result | TreeResult, str]:
     """Place on a torus; return the result and its summary, the picture drawn."""
-    from topoplace.placement.solve import place as solve  # noqa: PLC0415 - heavy
     from topoplace.report.summary import summary  # noqa: PLC0415 - heavy
 
-    result = solve(state, method, options)
+    result = place_on_torus(state, choice, options)
     if png is not None:
         from topoplace.report.torus import write_picture  # noqa: PLC0415 - heavy
 
@@ -86,14 +95,12 @@ def _on_torus(
 
 
 def _on_tree(
-    state: TreeState, method: str, options: Options, png: Path | None
+    state: TreeState, choice: Choice, options: Options, png: Path | None
 ) -> tuple[Result | TreeResult, str]:
     """Allocate on a tree; return the result and its summary, the picture drawn."""
-    from topoplace.placement.tree.problem import TreeOptions  # noqa: PLC0415 - heavy
-    from topoplace.placement.tree.solve import allocate  # noqa: PLC0415 - heavy
     from topoplace.report.tree_summary import tree_summary  # noqa: PLC0415 - heavy
 
-    result = allocate(state, method, TreeOptions(options.time_limit, options.seed))
+    result = place_on_tree(state, choice, options)
     if png is not None:
         from topoplace.report.tree_picture import write_tree_picture  # noqa: PLC0415 - heavy
 

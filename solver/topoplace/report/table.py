@@ -50,11 +50,12 @@ def _started(row: ComparisonRow | TreeComparisonRow) -> str:
 
 
 def _method(row: Row) -> str:
-    return f"{row.method} *" if _breaks_rule(row) else row.method
+    return f"{row.method} *" if breaks_rule(row) else row.method
 
 
-def _breaks_rule(row: Row) -> bool:
-    return isinstance(row, ComparisonRow) and not row.conforming
+def breaks_rule(row: Row) -> bool:
+    """Tell whether a row is marked by a star: its placement is not one the bound is about."""
+    return isinstance(row, ComparisonRow) and row.objective is not None and not row.conforming
 
 
 _METHOD = Column("method", _method, number=False)
@@ -103,7 +104,6 @@ _COLUMNS: dict[type, tuple[Column, ...]] = {
         _PROOF,
     ),
 }
-_NAMED = {MappingComparisonRow: "instance"}
 
 SUMMARY_COLUMNS = (
     Column("method", lambda entry: entry.method, number=False),
@@ -141,7 +141,8 @@ def plain_table(
 def comparison_table(rows: Rows) -> str:
     """Return the table of a comparison, and over several instances what it says of each method."""
     groups: list[list[Row]] = by_instance(list(rows))
-    first = Column(_NAMED.get(_kind(rows), "snapshot"), lambda row: row.instance, number=False)
+    name = "instance" if _kind(rows) is MappingComparisonRow else "snapshot"
+    first = Column(name, lambda row: row.instance, number=False)
     columns = (first, *columns_of(rows))
     cells = []
     for group in groups:
@@ -149,7 +150,7 @@ def comparison_table(rows: Rows) -> str:
             texts = [column.text(row) for column in columns]
             cells.append(texts if idx == 0 else ["", *texts[1:]])
     text = _column_table(columns, cells)
-    if any(_breaks_rule(row) for row in rows):
+    if any(breaks_rule(row) for row in rows):
         text += f"\n* {BREAKS_RULE}"
     if len(groups) > 1:
         text += f"\n\n{summary_table(summaries(rows))}"

@@ -11,6 +11,37 @@ from topoplace.result.schema import Proof, Status
 from topoplace.snapshot.schema import Model, Name, Snapshot
 
 
+BoxMove = tuple[Literal["low", "high", "split", "close"], int, int]
+"""What to do with the box at hand, the number of a step, and the number of a value."""
+
+
+class BoxProof(Model):
+    """Moves that show that a request alone, with the running jobs, costs no less than `bound`.
+
+    See docs/proofs-tree.md, "Certificates".
+    """
+
+    request: Name
+    bound: Fraction
+    moves: list[BoxMove]
+
+
+class BoxesCertificate(Model):
+    """The cost is at least the sum of what the requests cost alone; all of them start."""
+
+    kind: Literal["boxes"] = "boxes"
+    proofs: list[BoxProof]
+
+
+class AllStartCertificate(Model):
+    """No more nodes can start than all requests want."""
+
+    kind: Literal["all-start"] = "all-start"
+
+
+TreeCertificate = Annotated[BoxesCertificate | AllStartCertificate, Field(discriminator="kind")]
+
+
 class TreeLevel(Model):
     """A level of the objective: ``nodes`` started (max, an integer), then ``cost`` (min).
 
@@ -24,6 +55,7 @@ class TreeLevel(Model):
     bound: Fraction | None
     gap: float | None
     proof: Annotated[Proof, Field(strict=False)]
+    certificate: TreeCertificate | None = None
 
 
 class Allocation(Model):

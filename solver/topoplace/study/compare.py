@@ -116,6 +116,7 @@ def compare(
         for name in names:
             if name not in results:
                 results[name] = place(subject.state, name, options)
+        results |= {other.method: other for other in subject.others}
         rows += _rows(subject, list(results.values()))
         if keep is not None:
             for result in results.values():

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.mapping.outcome import MapOptions
-from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.solve import map_method, map_methods, map_tasks
-from topoplace.result import RESULT_SCHEMA, Proof
+from topoplace.result import Proof
 from topoplace.result.mapping import MappingResult
-from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance
-from topoplace.snapshot.files import read_bytes, read_document
+from topoplace.study.mapping_subject import MappingSubject, load_mapping_subject
 from topoplace.study.ranking import ranked, ratios, summaries
-from topoplace.study.subject import load_mapping_result
 
 MAPPING_COMPARISON_SCHEMA = "topoplace.mapping-comparison/1"
 
@@ -32,19 +29,6 @@ UNSUITED = "unsuited"
 
 MappingKeep = Callable[[MappingResult, MappingProblem], None]
 """Takes every result behind the rows, in their order, before the next instance is begun."""
-
-
-@dataclass(frozen=True)
-class MappingSubject:
-    """A mapping instance to study, with the result that came along, if any."""
-
-    problem: MappingProblem
-    result: MappingResult | None = None
-
-    @property
-    def name(self) -> str:
-        """Name of the instance."""
-        return self.problem.instance.name
 
 
 @dataclass(frozen=True)
@@ -89,46 +73,10 @@ class MappingComparisonRow:
         return self.objective is not None
 
 
-def is_mapping(path: str | Path) -> bool:
-    """Tell whether a file is a mapping instance, or the result of a mapping.
-
-    What cannot be read is none: its reader will say what is wrong with it.
-    """
-    try:
-        raw = json.loads(read_bytes(path))
-    except (ValueError, RecursionError, InputError):
-        return False
-    if not isinstance(raw, dict):
-        return False
-    return raw.get("schema") == MAPPING_SCHEMA or raw.get("problem") == "mapping"
-
-
-def load_mapping_subject(path: str | Path) -> MappingSubject:
-    """Read a mapping instance, or a result file with its instance.
-
-    Raises
-    ------
-    InputError
-        Naming the file, the field and the value at fault.
-    """
-    result = None
-    try:
-        instance = read_document(path, MappingInstance, MAPPING_SCHEMA)
-    except InputError as error:
-        if error.field != "schema" or error.value != RESULT_SCHEMA:
-            raise
-        result = load_mapping_result(path)
-        instance = result.instance
-    try:
-        return MappingSubject(prepare_mapping(instance), result)
-    except InputError as error:
-        raise error.located(str(path)) from None
-
-
 def compare_mapping_files(
     paths: Sequence[str | Path],
     methods: Sequence[str] | None,
-    options: MapOptions,
+    options: MapOptions | None = None,
     keep: MappingKeep | None = None,
 ) -> list[MappingComparisonRow]:
     """Compare mapping methods on instance or result files (see `compare_mappings`)."""

@@ -115,6 +115,7 @@ def compare_trees(
         for name in names:
             if name not in results:
                 results[name] = allocate(subject.state, name, options)
+        results |= {other.method: other for other in subject.others}
         rows += _rows(subject.name, subject.state, list(results.values()))
         if keep is not None:
             for result in results.values():

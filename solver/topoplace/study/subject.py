@@ -19,20 +19,28 @@ from topoplace.snapshot.tree_state import TreeState
 
 @dataclass(frozen=True)
 class TreeSubject:
-    """A snapshot of a tree machine to study, with the result that came along, if any."""
+    """A snapshot of a tree machine to study, with the result that came along, if any.
+
+    `others` are results of allocators that are not ours.
+    """
 
     name: str
     state: TreeState
     result: TreeResult | None = None
+    others: tuple[TreeResult, ...] = ()
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A snapshot to study, with the result that came along, if any."""
+    """A snapshot to study, with the result that came along, if any.
+
+    `others` are results of allocators that are not ours.
+    """
 
     name: str
     state: SnapshotState
     result: Result | None = None
+    others: tuple[Result, ...] = ()
 
 
 def load_result(path: str | Path) -> tuple[Result, SnapshotState]:

@@ -16,7 +16,13 @@ from topoplace.placement.tree.problem import TreeOptions, TreeProblem
 from topoplace.result import RESULT_SCHEMA, Proof, Status
 from topoplace.result.mapping import Fraction as FractionModel
 from topoplace.result.mapping import MappingLimits
-from topoplace.result.tree import Allocation, TreeLevel, TreeResult, TreeSolution
+from topoplace.result.tree import (
+    Allocation,
+    TreeCertificate,
+    TreeLevel,
+    TreeResult,
+    TreeSolution,
+)
 
 IntArray = NDArray[np.int64]
 
@@ -27,6 +33,7 @@ class TreeBound:
 
     value: Fraction
     proof: Proof
+    certificate: TreeCertificate | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,7 @@ def _level(name: str, objective: Fraction | None, bound: TreeBound | None) -> Tr
         bound=None if bound is None else fraction_model(bound.value),
         gap=gap,
         proof=Proof.NONE if bound is None else bound.proof,
+        certificate=None if bound is None else bound.certificate,
     )
 
 

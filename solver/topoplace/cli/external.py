@@ -1,0 +1,148 @@
+"""External allocators on the command line: their options, verdicts and stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from topoplace.cli.output import print_json, say
+from topoplace.errors import InputError
+
+if TYPE_CHECKING:
+    from topoplace.placement.problem import Options
+    from topoplace.result import Result
+    from topoplace.result.tree import TreeResult
+    from topoplace.snapshot import SnapshotState
+    from topoplace.snapshot.tree_state import TreeState
+    from topoplace.study.external.allocator import Allocator
+    from topoplace.study.external.trial import AnyTrial
+
+DEFAULT_METHOD = "exact"
+_MOST_SHOWN = 10
+
+COMMAND_HELP = (
+    "An allocator of your own, '[NAME=]PROG ARGS': snapshot on stdin, placements on stdout."
+)
+Stderr = Annotated[
+    Path | None, typer.Option(metavar="F", help="Keep what allocators of your own say here.")
+]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Who is to place a queue: a method, an installed allocator or a command, as asked for."""
+
+    method: str | None
+    command: str | None
+    stderr: Path | None
+    as_json: bool
+
+    def allocator(self, ours: Collection[str]) -> Allocator | None:
+        """Return the allocator asked for; None if it is a method of ours.
+
+        Raises
+        ------
+        InputError
+            If there is no such method, or both options are given.
+        """
+        from topoplace.study.external.allocator import (  # noqa: PLC0415 - heavy
+            command_allocators,
+            split_methods,
+        )
+
+        if self.command is None:
+            return next(iter(split_methods([self.method or DEFAULT_METHOD], ours)[1]), None)
+        if self.method is not None:
+            raise InputError("either --method or --command", field="--command", value=self.command)
+        return command_allocators([self.command], ours)[0]
+
+
+def place_on_torus(state: SnapshotState, choice: Choice, options: Options) -> Result:
+    """Place the queue of a torus snapshot by whatever was chosen.
+
+    Raises
+    ------
+    VerdictError
+        If it is an external allocator and its answer does not count.
+    """
+    from topoplace.placement.solve import methods, place  # noqa: PLC0415 - heavy
+    from topoplace.study.external.trial import try_on_torus  # noqa: PLC0415 - heavy
+
+    allocator = choice.allocator(methods())
+    if allocator is None:
+        return place(state, choice.method or DEFAULT_METHOD, options)
+    trial = try_on_torus(state, allocator, options)
+    _require_answer(trial, choice)
+    return trial.result
+
+
+def place_on_tree(state: TreeState, choice: Choice, options: Options) -> TreeResult:
+    """Allocate to the queue of a tree snapshot by whatever was chosen (see `place_on_torus`)."""
+    from topoplace.placement.tree.problem import TreeOptions  # noqa: PLC0415 - heavy
+    from topoplace.placement.tree.solve import allocate, tree_methods  # noqa: PLC0415 - heavy
+    from topoplace.study.external.trial import try_on_tree  # noqa: PLC0415 - heavy
+
+    limits = TreeOptions(options.time_limit, options.seed)
+    allocator = choice.allocator(tree_methods())
+    if allocator is None:
+        return allocate(state, choice.method or DEFAULT_METHOD, limits)
+    trial = try_on_tree(state, allocator, limits)
+    _require_answer(trial, choice)
+    return trial.result
+
+
+def _require_answer(trial: AnyTrial, choice: Choice) -> None:
+    from topoplace.study.external.verdict import VerdictError  # noqa: PLC0415 - heavy
+
+    _tell(trial, choice.as_json)
+    keep_stderr([trial], choice.stderr)
+    if trial.verdict is not None:
+        if choice.as_json:
+            print_json(verdict_documents([trial])[0])
+        raise VerdictError(trial.snapshot, trial.allocator, trial.verdict)
+
+
+def tell_verdicts(trials: Sequence[AnyTrial], *, as_json: bool) -> None:
+    """Say which answers do not count and why, and the last words of the others' allocators."""
+    from topoplace.study.external.verdict import verdict_line  # noqa: PLC0415 - heavy
+
+    for trial in trials:
+        if trial.verdict is not None:
+            say(verdict_line(trial.snapshot, trial.allocator, trial.verdict), as_json=as_json)
+        _tell(trial, as_json)
+
+
+def _tell(trial: AnyTrial, as_json: bool) -> None:
+    """Say what the line of a verdict leaves out, or what an allocator said beside its answer."""
+    from topoplace.study.external.verdict import last_words, printable  # noqa: PLC0415 - heavy
+
+    if trial.verdict is not None:
+        for breach in trial.verdict.breaches[1:_MOST_SHOWN]:
+            say(f"  {printable(breach.text)}", as_json=as_json)
+    elif trial.stderr:
+        text = f"{trial.snapshot}: {trial.allocator} said: {last_words(trial.stderr)}"
+        say(text, as_json=as_json)
+
+
+def keep_stderr(trials: Sequence[AnyTrial], path: Path | None) -> None:
+    """Write what the allocators wrote to stderr into a file, if one is wanted."""
+    from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
+
+    if path is not None:
+        parts = [f"== {trial.allocator} on {trial.snapshot}\n{trial.stderr}" for trial in trials]
+        write_text(path, "\n".join(parts))
+
+
+def verdict_documents(trials: Sequence[AnyTrial]) -> list[dict[str, object]]:
+    """Return the verdicts of those trials that got one, ready for JSON."""
+    from topoplace.study.external.verdict import verdict_document  # noqa: PLC0415 - heavy
+
+    return [
+        verdict_document(t.snapshot, t.allocator, t.verdict, t.stderr)
+        for t in trials
+        if t.verdict is not None
+    ]

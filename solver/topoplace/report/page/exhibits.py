@@ -1,0 +1,133 @@
+"""What a page shows of every result beside its figures: a small picture, and the file it is in."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from topoplace.errors import InputError
+from topoplace.snapshot.files import write_document
+
+if TYPE_CHECKING:
+    from topoplace.mapping.problem import MappingProblem
+    from topoplace.report.page.thumbnails import Thumbnail
+    from topoplace.result import Result
+    from topoplace.result.mapping import MappingResult
+    from topoplace.result.tree import TreeResult
+    from topoplace.snapshot import SnapshotState
+    from topoplace.snapshot.tree_state import TreeState
+
+    AnyResult = Result | TreeResult | MappingResult
+
+PICTURE_BYTES = 2_700_000
+"""Bytes of PNG that one page holds, 3.6 MB in its text; pictures that come later are left out."""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """What there is to see of a result: its picture unless left out, its file if written."""
+
+    picture: Thumbnail | None
+    file: Path | None
+
+
+class Exhibits:
+    """Takes results as they are found, and keeps of each no more than a page needs.
+
+    Parameters
+    ----------
+    folder
+        Where to write every result as a file; None for nowhere. Made if missing.
+    pictures
+        Whether to draw them.
+
+    Attributes
+    ----------
+    left_out
+        How many pictures found no room on the page.
+    settings
+        What the results were computed under: time limits, seeds and interference rules.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be made.
+    """
+
+    def __init__(self, folder: Path | None = None, *, pictures: bool = True) -> None:
+        self.folder, self.pictures = folder, pictures
+        self.left_out = 0
+        self.settings: dict[str, set[str]] = {}
+        self._room = PICTURE_BYTES
+        self._names: set[str] = set()
+        self._kept: dict[tuple[str, str], deque[Exhibit]] = {}
+        if folder is not None:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(
+                    f"a folder that can be made ({error.strerror})",
+                    field="--results",
+                    value=str(folder),
+                ) from None
+
+    def placement(self, result: Result, state: SnapshotState) -> None:
+        """Take a placement on a torus or mesh."""
+        from topoplace.report.page.thumbnails import placement_thumbnail  # noqa: PLC0415 - heavy
+
+        self._keep(result, placement_thumbnail(result, state) if self.pictures else None)
+
+    def allocation(self, result: TreeResult, state: TreeState) -> None:
+        """Take an allocation on a tree."""
+        from topoplace.report.page.thumbnails import allocation_thumbnail  # noqa: PLC0415 - heavy
+
+        self._keep(result, allocation_thumbnail(result, state) if self.pictures else None)
+
+    def mapping(self, result: MappingResult, problem: MappingProblem) -> None:
+        """Take a mapping."""
+        from topoplace.report.page.thumbnails import mapping_thumbnail  # noqa: PLC0415 - heavy
+
+        self._keep(result, mapping_thumbnail(result, problem) if self.pictures else None)
+
+    def take(self, instance: str, method: str) -> Exhibit | None:
+        """Return what was kept of a method on an instance, of several the first, only once."""
+        kept = self._kept.get((instance, method))
+        return kept.popleft() if kept else None
+
+    def _note_settings(self, result: AnyResult) -> None:
+        limit = result.limits.time_limit
+        found = {
+            "time limit per solve": "the method's own" if limit is None else f"{limit:g} s",
+            "seed": "none" if result.seed is None else str(result.seed),
+        }
+        if result.problem == "placement":
+            found["interference"] = str(result.limits.interference)
+        for name, value in found.items():
+            self.settings.setdefault(name, set()).add(value)
+
+    def _keep(self, result: AnyResult, picture: Thumbnail | None) -> None:
+        self._note_settings(result)
+        file = None
+        if self.folder is not None:
+            file = self.folder / self._file_name(result.instance.name, result.method)
+            write_document(file, result)
+        if picture is not None and len(picture.png) > self._room:
+            self.left_out += 1
+            picture = None
+        elif picture is not None:
+            self._room -= len(picture.png)
+        key = (result.instance.name, result.method)
+        self._kept.setdefault(key, deque()).append(Exhibit(picture, file))
+
+    def _file_name(self, instance: str, method: str) -> str:
+        """Return a name of a result file, safe on all systems and not given before."""
+        stem = re.sub(r"[^A-Za-z0-9._-]", "_", f"{instance}-{method}").lstrip(".-")
+        name, number = f"{stem}.json", 1
+        while name.lower() in self._names:  # some file systems do not tell cases apart
+            number += 1
+            name = f"{stem}-{number}.json"
+        self._names.add(name.lower())
+        return name

@@ -1,0 +1,95 @@
+"""The page of one result: its figures and its picture."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from topoplace.machine import Torus
+from topoplace.report.page.frame import framed, image_url
+from topoplace.report.page.markup import Markup, element
+from topoplace.result import Result
+from topoplace.result.mapping import MappingResult
+from topoplace.result.tree import TreeResult
+from topoplace.snapshot import prepare
+from topoplace.snapshot.files import write_text
+from topoplace.snapshot.machines import resolve_machine
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+AnyResult = Result | TreeResult | MappingResult
+
+_DPI = 100
+
+
+def write_result_page(path: Path, result: AnyResult) -> None:
+    """Write the page of a result, all of it or nothing (see `result_page`)."""
+    write_text(path, result_page(result))
+
+
+def result_page(result: AnyResult) -> str:
+    """Return a result as HTML that needs no other file, network or script.
+
+    Mappings onto a matrix of distances have no picture: such a machine has no places to draw.
+
+    Raises
+    ------
+    InputError
+        If the instance inside is not valid.
+    """
+    figure, text = _picture_and_text(result)
+    facts = {
+        "instance": result.instance.name,
+        "method": result.method,
+        "status": str(result.status),
+        "proof": str(result.proof),
+        "seconds": f"{result.seconds:,.2f}",
+        "time limit": _seconds(result.limits.time_limit),
+        "seed": "-" if result.seed is None else str(result.seed),
+        "versions": ", ".join(f"{name} {number}" for name, number in result.versions.items()),
+    }
+    lines = [element("tr", element("th", k), element("td", v)) for k, v in facts.items()]
+    return framed(
+        f"{result.instance.name}, {result.method}",
+        element("div", element("table", *lines), class_="wide"),
+        element("h2", "Figures"),
+        element("pre", text),
+        *_pictures(figure, result),
+    )
+
+
+def _picture_and_text(result: AnyResult) -> tuple[Figure | None, str]:
+    """Return the figure of a result, if its machine can be drawn, and its summary."""
+    if isinstance(result, MappingResult):
+        from topoplace.mapping.problem import prepare_mapping  # noqa: PLC0415 - heavy
+        from topoplace.report.mapping_picture import mapping_figure  # noqa: PLC0415 - heavy
+        from topoplace.report.mapping_summary import mapping_summary  # noqa: PLC0415 - heavy
+
+        drawable = isinstance(prepare_mapping(result.instance).machine, Torus)
+        return mapping_figure(result) if drawable else None, mapping_summary(result)
+    if isinstance(result, TreeResult):
+        from topoplace.report.tree_picture import tree_figure  # noqa: PLC0415 - heavy
+        from topoplace.report.tree_summary import tree_summary  # noqa: PLC0415 - heavy
+
+        return tree_figure(result), tree_summary(result)
+    from topoplace.report.summary import summary  # noqa: PLC0415 - heavy
+    from topoplace.report.torus import placement_figure  # noqa: PLC0415 - heavy
+
+    state = prepare(resolve_machine(result.instance))
+    return placement_figure(result, state), summary(result)
+
+
+def _pictures(figure: Figure | None, result: AnyResult) -> list[Markup]:
+    if figure is None:
+        return []
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=_DPI)
+    name = f"{result.method} on {result.instance.name}"
+    image = element("img", src=image_url(stream.getvalue()), alt=name)
+    return [element("h2", "Picture"), element("figure", image, class_="drawn")]
+
+
+def _seconds(limit: float | None) -> str:
+    return "none" if limit is None else f"{limit:g} s"

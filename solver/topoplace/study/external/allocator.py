@@ -1,0 +1,119 @@
+"""An allocator that is not ours: a command, or a Python entry point run as one."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shlex
+import sys
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from topoplace.errors import InputError
+from topoplace.study.external.call import GROUP
+
+DEFAULT_SECONDS = 120.0
+"""Time limit where the user sets none: the exact method's."""
+
+_NAMED = re.compile(r"([A-Za-z0-9_.-]{1,64})=(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Allocator:
+    """A program that places queues.
+
+    Attributes
+    ----------
+    name
+        What tables and results call it.
+    arguments
+        The program and its arguments; ``{seconds}`` stands for the time limit.
+    source
+        What was run, for the result's `versions`.
+    environment
+        Variables to set for it.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    source: str
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def command_allocator(text: str, default_name: str = "command") -> Allocator:
+    """Return the allocator of a command line such as ``prog args`` or ``NAME=prog args``.
+
+    Raises
+    ------
+    InputError
+        If the text is no command line.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise InputError(f"a command line ({error})", field="command", value=text) from None
+    if not words or not words[0]:
+        raise InputError("a program and its arguments", field="command", value=text)
+    named = _NAMED.fullmatch(words[0])
+    name = default_name
+    if named is not None:
+        name, words[0] = named[1], named[2]
+    return Allocator(name, tuple(words), shlex.join(words))
+
+
+def command_allocators(texts: Iterable[str], ours: Collection[str]) -> list[Allocator]:
+    """Return the allocators of several command lines, with names of their own.
+
+    Raises
+    ------
+    InputError
+        If a text is no command line, or two methods would have one name.
+    """
+    found: dict[str, Allocator] = {}
+    for idx, text in enumerate(texts):
+        allocator = command_allocator(text, f"command-{idx + 1}" if idx else "command")
+        if allocator.name in found or allocator.name in ours:
+            raise InputError("a name no other method has", field="command", value=allocator.name)
+        found[allocator.name] = allocator
+    return list(found.values())
+
+
+def entry_point_names() -> list[str]:
+    """Return the names of the installed allocators, none of which is imported."""
+    return sorted({entry.name for entry in importlib.metadata.entry_points(group=GROUP)})
+
+
+def split_methods(names: Iterable[str], ours: Collection[str]) -> tuple[list[str], list[Allocator]]:
+    """Tell our own methods from the installed allocators; ours come first where names clash.
+
+    Raises
+    ------
+    InputError
+        If a name is neither, or is given twice.
+    """
+    own: list[str] = []
+    others: list[Allocator] = []
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError("each method once", field="methods", value=name)
+        seen.add(name)
+        if name in ours:
+            own.append(name)
+        else:
+            others.append(_entry_point_allocator(name, ours))
+    return own, others
+
+
+def _entry_point_allocator(name: str, ours: Collection[str]) -> Allocator:
+    entries = importlib.metadata.entry_points(group=GROUP)
+    if name not in entries.names:
+        known = [*ours, *entry_point_names()]
+        raise InputError(f"one of {', '.join(known)}", field="method", value=name)
+    entry = entries[name]
+    # -P: a file json.py in the current folder is not the standard library's
+    arguments = (sys.executable, "-P", "-m", "topoplace.study.external.call", name, "{seconds}")
+    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
+    version = "" if entry.dist is None else f" ({entry.dist.name} {entry.dist.version})"
+    return Allocator(name, arguments, f"{entry.value}{version}", {"PYTHONPATH": path})

@@ -1,0 +1,145 @@
+"""Running a program that nobody vouches for: bounded in time and output, and never left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from topoplace.errors import InputError
+
+MAX_ANSWER_BYTES = 16 << 20
+"""A program that prints more is killed: a million node names on a tree take 15 MiB."""
+
+MAX_STDERR_BYTES = 256 << 10
+"""Of what a program complains of, the end is kept."""
+
+GRACE_SECONDS = 0.5
+"""A program that obeys its time limit needs a moment to print what it found."""
+
+_LOOK_AGAIN_SECONDS = 0.05
+_CHUNK_BYTES = 1 << 16
+
+
+class End(StrEnum):
+    """How a run ended: by itself, or killed because of its time or its output."""
+
+    EXITED = "exited"
+    TIME_OUT = "time-out"
+    TOO_MUCH = "too-much"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a program did.
+
+    Attributes
+    ----------
+    code
+        Exit code; the negated number of a signal that ended it.
+    stdout, stderr
+        What it printed: all of stdout up to a byte above `MAX_ANSWER_BYTES`, the end of stderr.
+    seconds
+        Wall time from its start to its end.
+    """
+
+    end: End
+    code: int
+    stdout: bytes
+    stderr: str
+    seconds: float
+
+
+def run_program(
+    arguments: Sequence[str],
+    text: bytes,
+    seconds: float,
+    environment: Mapping[str, str] | None = None,
+) -> Run:
+    """Run a program on a text, without a shell, and return what it did.
+
+    It and all its children that stay in its process group are dead on return.
+
+    Parameters
+    ----------
+    arguments
+        The program and its arguments.
+    text
+        What it reads on stdin.
+    seconds
+        Wall time after which it is killed, plus `GRACE_SECONDS`.
+    environment
+        Variables to set besides those inherited.
+
+    Raises
+    ------
+    InputError
+        If there is no such program, or it cannot be started.
+    """
+    # A file, not a pipe: a program that never reads its stdin must not block the writer.
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(text)
+        stdin.seek(0)
+        began = time.perf_counter()
+        try:
+            process = subprocess.Popen(
+                arguments,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise InputError(
+                f"a program that can be run ({reason})", field="command", value=arguments[0]
+            ) from None
+    stdout, stderr = bytearray(), bytearray()
+    with process:
+        try:
+            end = _listen(process, began + seconds + GRACE_SECONDS, stdout, stderr)
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            code = process.wait()
+    took = time.perf_counter() - began
+    return Run(end, code, bytes(stdout), stderr.decode(errors="replace"), took)
+
+
+def _listen(
+    process: subprocess.Popen[bytes], deadline: float, stdout: bytearray, stderr: bytearray
+) -> End:
+    """Collect what a process prints until it ends or has to be ended."""
+    with selectors.DefaultSelector() as selector:
+        for pipe, kept in ((process.stdout, stdout), (process.stderr, stderr)):
+            assert pipe is not None
+            selector.register(pipe, selectors.EVENT_READ, kept)
+        while selector.get_map():
+            left = deadline - time.perf_counter()
+            if left <= 0:
+                return End.TIME_OUT
+            ready = selector.select(min(left, _LOOK_AGAIN_SECONDS))
+            for key, _ in ready:
+                chunk = os.read(key.fd, _CHUNK_BYTES)
+                key.data.extend(chunk)
+                if not chunk:
+                    selector.unregister(key.fileobj)
+            if len(stdout) > MAX_ANSWER_BYTES:
+                return End.TOO_MUCH
+            if len(stderr) > MAX_STDERR_BYTES:
+                del stderr[:-MAX_STDERR_BYTES]
+            if not ready and process.poll() is not None:
+                break  # what holds the pipes open is only something it left running
+    try:
+        process.wait(max(0.0, deadline - time.perf_counter()))
+    except subprocess.TimeoutExpired:
+        return End.TIME_OUT
+    return End.EXITED

@@ -1,0 +1,126 @@
+"""Batches for tests: folders of tiny instances, and runs in processes that may be killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from random_instances import random_snapshot
+from topoplace.snapshot.files import write_document
+
+PATIENCE_SECONDS = 60
+
+
+def write_snapshots(folder: Path, number: int, first_seed: int = 0) -> Path:
+    """Write random tiny snapshots into a new folder and return it."""
+    folder.mkdir(parents=True)
+    for seed in range(first_seed, first_seed + number):
+        snapshot = random_snapshot(random.Random(seed))
+        write_document(folder / f"s{seed:04}.json", snapshot)
+    return folder
+
+
+def write_named(folder: Path, name: str, source: str | None = None) -> Path:
+    """Write a random tiny snapshot with a certain name and return its path."""
+    path = folder / f"{name}.json"
+    changes = {"name": name, "source": source}
+    write_document(path, random_snapshot(random.Random(0)).model_copy(update=changes))
+    return path
+
+
+def started(*arguments: str | Path, program: str | None = None) -> subprocess.Popen[str]:
+    """Start ``topoplace batch`` with such arguments, or a program that gets them."""
+    run = ["-m", "topoplace", "batch"] if program is None else ["-c", program]
+    return subprocess.Popen(
+        [sys.executable, *run, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+
+
+def environment() -> dict[str, str]:
+    """Return the environment in which another process finds the package and the tests."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def results(outdir: Path) -> list[Path]:
+    """Return the result files there are."""
+    return sorted((outdir / "results").glob("[!.]*.json"))
+
+
+def stamps(outdir: Path) -> dict[str, tuple[int, int]]:
+    """Return what changes when a result file is written again: its inode and time."""
+    found = {}
+    for path in results(outdir):
+        stat = path.stat()
+        found[path.name] = (stat.st_ino, stat.st_mtime_ns)
+    return found
+
+
+def without_times(table: Path) -> list[str]:
+    """Return the lines of a table without its last column, the time."""
+    header, *lines = table.read_text().splitlines()
+    assert header.endswith(",seconds")
+    return [line.rpartition(",")[0] for line in (header, *lines)]
+
+
+def wait_until(happened: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
+    """Wait for something, for some time."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.005)
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process runs; one that only waits to be reaped does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def killed_and_resumed(
+    start: Callable[[], subprocess.Popen[str]],
+    outdir: Path,
+    number: int,
+    kills: int,
+    rng: random.Random,
+) -> None:
+    """Kill a batch several times at random moments, then let it end; check that it goes on.
+
+    No result that was there when it was killed is written again.
+    """
+    targets = sorted(rng.sample(range(1, number - number // 10), kills))
+    before = stamps(outdir)
+    for target in targets:
+        _kill_when(start(), outdir, target + rng.random())
+        after = stamps(outdir)
+        assert before.items() <= after.items()
+        assert target <= len(after) < number
+        before = after
+    process = start()
+    _, err = process.communicate(timeout=20 * PATIENCE_SECONDS)
+    assert (process.returncode, err) == (0, "")
+    after = stamps(outdir)
+    assert before.items() <= after.items()
+    assert len(after) == number
+
+
+def _kill_when(process: subprocess.Popen[str], outdir: Path, reached: float) -> None:
+    """Kill a batch when it has so many results; the fraction is that of 20 ms to wait then."""
+    try:
+        wait_until(lambda: process.poll() is not None or len(results(outdir)) >= int(reached))
+        time.sleep(0.02 * (reached % 1))
+    finally:
+        process.kill()
+    process.communicate()
+    assert process.returncode == -9, "it should not have ended by itself"

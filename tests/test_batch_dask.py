@@ -1,0 +1,162 @@
+"""Batches on a Dask cluster: a real scheduler and two workers on loopback."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from batch_runs import environment, results, wait_until, without_times, write_named, write_snapshots
+from topoplace.cli import run
+from topoplace.errors import ExitCode, InputError, TopoplaceError
+from topoplace.study.batch import cluster as cluster_module
+from topoplace.study.batch.cluster import Cluster, solve_in_child
+from topoplace.study.batch.pool import Pool
+from topoplace.study.batch.run import Executor, run_batch
+from topoplace.study.batch.task import FailureStatus, Limits, Problem, Settings, Task
+
+pytest.importorskip("distributed", reason="the extra dask is not installed")
+
+FIRST_FIT = Settings("first-fit")
+
+
+class LoopbackCluster:
+    """A Dask scheduler and its workers, each in a process group of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "scheduler.json"
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        wait_until(self.file.exists)
+        self.workers = [self._start("worker", "--nthreads", "1") for _ in range(2)]
+        with self.client() as client:
+            self.address: str = client.scheduler.address
+            client.wait_for_workers(2, timeout=60)
+
+    def client(self):
+        from distributed import Client  # noqa: PLC0415 - optional
+
+        return Client(scheduler_file=str(self.file), set_as_default=False)
+
+    def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dask", kind, "--scheduler-file", str(self.file), *arguments],
+            cwd=self.file.parent,
+            env=environment() | {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._processes.append(process)
+        return process
+
+    def kill_worker(self) -> None:
+        """Kill one worker and its nanny, so that nobody starts it again."""
+        os.killpg(self.workers[0].pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LoopbackCluster]:
+    running = LoopbackCluster(tmp_path)
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def test_nothing_is_lost_when_a_worker_dies(cluster: LoopbackCluster, tmp_path: Path) -> None:
+    number = 40
+    folder = write_snapshots(tmp_path / "in", number)
+    for name in ("segfault", "hangs"):
+        write_named(folder, name)
+
+    def batch(out: Path, executor: Executor) -> Path:
+        return run_batch([folder], out, FIRST_FIT, executor=executor).table
+
+    limits = Limits(kill_after=2.0)
+    whole = batch(tmp_path / "whole", Pool("batch_solvers:poisoned", 2, limits))
+
+    out = tmp_path / "out"
+    at = random.Random(4).randrange(5, 30)
+
+    def kill_in_the_middle() -> None:
+        wait_until(lambda: len(results(out)) >= at)
+        cluster.kill_worker()
+        killed_at.append(len(results(out)))
+
+    killed_at: list[int] = []
+    killer = threading.Thread(target=kill_in_the_middle)
+    killer.start()
+    table = batch(out, Cluster(cluster.address, "batch_solvers:poisoned_slowly", limits))
+    killer.join()
+    assert at <= killed_at[0] < number
+    assert without_times(table) == without_times(whole)
+    with cluster.client() as client:
+        assert len(client.scheduler_info()["workers"]) == 1
+    assert (
+        run(
+            [
+                "batch",
+                str(folder),
+                "-o",
+                str(out),
+                "--dask",
+                cluster.address,
+                "--method",
+                "first-fit",
+            ]
+        )
+        == ExitCode.INTERNAL
+    )  # the poisoned ones stay so
+
+
+def test_no_scheduler_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topoplace.study.batch.cluster.CONNECT_SECONDS", 0.2)
+    for address in ("tcp://127.0.0.1:9", "no-such-scheme://x"):
+        with pytest.raises(InputError, match="the address of a Dask scheduler"):
+            Cluster(address, "batch_solvers:quick", Limits())
+
+
+def test_without_the_extra_the_message_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    file = write_named(tmp_path, "any")
+    arguments = ["batch", str(file), "-o", str(tmp_path / "out"), "--dask", "tcp://127.0.0.1:9"]
+    assert run(arguments) == ExitCode.BAD_INPUT
+    assert "topoplace[dask]" in capsys.readouterr().err
+
+
+def test_what_the_cluster_cannot_do_is_told_apart() -> None:
+    from distributed import CancelledError, Future, KilledWorker  # noqa: PLC0415 - optional
+
+    class Failed(Future):
+        def __init__(self, error: Exception) -> None:
+            self.error = error
+
+        def __del__(self) -> None:  # the cluster does not know it
+            pass
+
+        def result(self, timeout: float | None = None) -> object:
+            raise self.error
+
+    killed = KilledWorker("task", None, 3)
+    assert cluster_module._outcome(Failed(killed)).status is FailureStatus.CRASH
+    with pytest.raises(TopoplaceError, match="the Dask scheduler is gone"):
+        cluster_module._outcome(Failed(CancelledError("task")))
+    other = Task("0", Problem.PLACEMENT, "{}", FIRST_FIT, "0.0.0-other")
+    with pytest.raises(TopoplaceError, match=r"the batch 0\.0\.0-other"):
+        solve_in_child(other, "batch_solvers:quick", Limits())
