@@ -33,14 +33,14 @@ def draw_slices(axes: Axes, cells: CellMap) -> int:
     """
     from matplotlib.collections import LineCollection  # noqa: PLC0415 - heavy
 
-    codes = _as_slices(cells.codes)
-    colours = _as_slices(cell_colours(cells), tail=1)
-    owner = _as_slices(cells.owner)
-    special = _as_slices(cells.special)
+    codes = as_slices(cells.codes)
+    colours = as_slices(cell_colours(cells), tail=1)
+    owner = as_slices(cells.owner)
+    special = as_slices(cells.special)
     middle = cells.shape[1:-1]
     all_slices, width, height = (int(n) for n in codes.shape)
     num = min(all_slices, _MAX_SLICES)
-    columns = _num_columns(num, width, height)
+    columns = num_columns(num, width, height)
     rows = math.ceil(num / columns)
     pitch_x, pitch_y = width + max(1.0, 0.08 * width), height + max(2.0, 0.12 * height)
     job_lines: list[NDArray[np.float64]] = []
@@ -74,7 +74,7 @@ def draw_slices(axes: Axes, cells: CellMap) -> int:
     return num
 
 
-def _as_slices(values: NDArray[Any], tail: int = 0) -> NDArray[Any]:
+def as_slices(values: NDArray[Any], tail: int = 0) -> NDArray[Any]:
     """Return an array as ``(num_slices, first, last, *tail)``."""
     num_dims = values.ndim - tail
     if num_dims == 1:
@@ -84,7 +84,7 @@ def _as_slices(values: NDArray[Any], tail: int = 0) -> NDArray[Any]:
     return moved.reshape(-1, *moved.shape[num_dims - 2 :])
 
 
-def _num_columns(num: int, width: int, height: int) -> int:
+def num_columns(num: int, width: int, height: int) -> int:
     """Return how many slices stand in a row so that the mosaic is about 4 to 3."""
     return max(1, min(num, round(math.sqrt(num * 4 / 3 * (height + 3) / (width + 1)))))
 

@@ -38,7 +38,7 @@ def tree_figure(result: TreeResult) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
 
     state = prepare_tree(result.instance)
-    cells, ticks = _cells(result, state)
+    cells, ticks = leaf_cells(result, state)
     rows, columns = cells.shape[:2]
     height = min(22.0, 3 + 0.17 * rows)
     figure = Figure(figsize=(min(18.0, 5 + 0.22 * columns), height))
@@ -65,7 +65,7 @@ def write_tree_picture(result: TreeResult, path: str | Path) -> None:
     write_bytes(path, stream.getvalue())
 
 
-def _cells(result: TreeResult, state: TreeState) -> tuple[NDArray[np.float64], list[int]]:
+def leaf_cells(result: TreeResult, state: TreeState) -> tuple[NDArray[np.float64], list[int]]:
     """Return the colour of every cell, and the row at which each leaf begins."""
     tree = state.tree
     per_leaf = tree.nodes_per_leaf

@@ -13,8 +13,8 @@ from topoplace.mapping.problem import MappingProblem
 from topoplace.report.cells import cell_map
 from topoplace.report.colours import DOWN_COLOUR, FREE_COLOUR, cell_colours, rgb
 from topoplace.report.page.png import TRANSPARENT, palette_png
-from topoplace.report.slices import _as_slices, _num_columns
-from topoplace.report.tree_picture import _cells
+from topoplace.report.slices import as_slices, num_columns
+from topoplace.report.tree_picture import leaf_cells
 from topoplace.result import Result
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import TreeResult
@@ -44,7 +44,7 @@ def placement_thumbnail(result: Result, state: SnapshotState) -> Thumbnail:
 
 def allocation_thumbnail(result: TreeResult, state: TreeState) -> Thumbnail:
     """Return the nodes of a tree, a row of pixels per leaf, the rows folded into columns."""
-    leaves, _ = _cells(result, state)
+    leaves, _ = leaf_cells(result, state)
     rows, width = leaves.shape[:2]
     columns = _columns_of_pixels(rows, width)
     height = -(-rows // columns)
@@ -93,9 +93,9 @@ def _mean_hops(problem: MappingProblem, routers: NDArray[np.int64]) -> NDArray[n
 
 def _sliced(colours: NDArray[np.float64]) -> Thumbnail:
     """Return the slices of a machine's colours, ``(*shape, 3)``, side by side."""
-    slices = _as_slices(colours, tail=1)
+    slices = as_slices(colours, tail=1)
     num, width, height = slices.shape[:3]
-    return _mosaic(slices.transpose(0, 2, 1, 3)[:, ::-1], _num_columns(num, width, height))
+    return _mosaic(slices.transpose(0, 2, 1, 3)[:, ::-1], num_columns(num, width, height))
 
 
 def _columns_of_pixels(rows: int, width: int) -> int:
