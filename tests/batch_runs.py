@@ -12,8 +12,25 @@ from pathlib import Path
 
 from random_instances import random_snapshot
 from topoplace.snapshot.files import write_document
+from topoplace.study.batch.pool import Pool
+from topoplace.study.batch.run import Batch, run_batch
+from topoplace.study.batch.task import Limits, Settings
 
 PATIENCE_SECONDS = 60
+FIRST_FIT = Settings("first-fit")
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from topoplace.study.batch.pool import Pool
+from topoplace.study.batch.run import run_batch
+from topoplace.study.batch.task import Limits, Settings
+
+if __name__ == "__main__":
+    source, out, solver, kill_after = sys.argv[1:]
+    executor = Pool("batch_solvers:" + solver, 2, Limits(float(kill_after) or None))
+    run_batch([Path(source)], Path(out), Settings("first-fit"), executor=executor)
+"""
 
 
 def write_snapshots(folder: Path, number: int, first_seed: int = 0) -> Path:
@@ -86,6 +103,16 @@ def alive(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+def pool(solver: str = "quick", jobs: int = 1, **limits: float) -> Pool:
+    """Return a pool with a solver of `batch_solvers` and limits such as ``kill_after=2``."""
+    return Pool(f"batch_solvers:{solver}", jobs, Limits(**limits))
+
+
+def quick_batch(sources: list[Path], out: Path, seed: int = 0) -> Batch:
+    """Run a batch whose answers take no time."""
+    return run_batch(sources, out, Settings("first-fit", seed=seed), executor=pool())
 
 
 def killed_and_resumed(

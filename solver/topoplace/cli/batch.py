@@ -1,0 +1,141 @@
+"""`topoplace batch`: thousands of instances, solved once each."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from topoplace.cli.options import InterferenceRule, Json, Seed, TimeLimit, solve_options
+from topoplace.cli.output import print_json, say
+from topoplace.errors import InputError
+
+if TYPE_CHECKING:
+    from topoplace.study.batch.run import Batch, Executor, Progress
+    from topoplace.study.batch.task import Limits
+
+BATCH_SCHEMA = "topoplace.batch/1"
+
+SPARE_SECONDS = 60.0
+"""What an instance gets beyond twice its time limit before its process is killed."""
+
+
+def batch(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR|FILES", help="Snapshots and mapping instances, or folders of them."
+        ),
+    ],
+    *,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="OUTDIR", help="Folder of results and table.")
+    ],
+    method: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The method; default exact, for mappings auto."),
+    ] = None,
+    time_limit: TimeLimit = None,
+    interference: InterferenceRule = "strict",
+    seed: Seed = 0,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Worker processes; default one per core."),
+    ] = None,
+    kill_after: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            min=0.1,
+            help="Kill an instance's process after S seconds; default twice the time limit and "
+            "60, or never without one.",
+        ),
+    ] = None,
+    memory: Annotated[
+        float | None,
+        typer.Option(metavar="GIB", min=0.001, help="Most memory that an instance may take."),
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try again what failed in earlier runs.")
+    ] = False,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Run on the Dask cluster of this scheduler."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Solve every instance that has no result in OUTDIR yet; killed, it goes on when run again."""
+    solve_options(time_limit, interference, seed)  # checks them
+    from topoplace.study.batch.run import run_batch  # noqa: PLC0415 - heavy
+    from topoplace.study.batch.task import Limits, Settings  # noqa: PLC0415 - heavy
+
+    if dask is not None and jobs is not None:
+        raise InputError("no --dask beside it: the cluster has its own", field="--jobs", value=jobs)
+    if kill_after is None and time_limit is not None:
+        kill_after = 2 * time_limit + SPARE_SECONDS
+    limits = Limits(kill_after, None if memory is None else int(memory * 2**30))
+    limit = None if time_limit is None else float(time_limit)
+    with _progress() as progress:
+        done = run_batch(
+            sources,
+            output,
+            Settings(method, limit, interference, seed),
+            executor=_executor(dask, jobs, limits),
+            retry_failed=retry_failed,
+            progress=progress,
+        )
+    _report(done, as_json=as_json)
+    raise typer.Exit(done.exit_code)
+
+
+def _executor(dask: str | None, jobs: int | None, limits: Limits) -> Executor:
+    from topoplace.study.batch.cluster import Cluster  # noqa: PLC0415 - heavy
+    from topoplace.study.batch.pool import Pool  # noqa: PLC0415 - heavy
+    from topoplace.study.batch.run import SOLVER, num_cores  # noqa: PLC0415 - heavy
+
+    if dask is not None:
+        return Cluster(dask, SOLVER, limits)
+    return Pool(SOLVER, jobs or num_cores(), limits)
+
+
+def _report(done: Batch, *, as_json: bool) -> None:
+    counts = ", ".join(f"{count} {status}" for status, count in done.counts.items())
+    say(f"{len(done.rows)} instances: {counts}", as_json=as_json)
+    say(f"solved {done.num_solved}, kept {done.num_kept}, {done.seconds:.1f} s", as_json=as_json)
+    say(f"table: {done.table}", as_json=as_json)
+    if as_json:
+        print_json(
+            {
+                "schema": BATCH_SCHEMA,
+                "table": str(done.table),
+                "instances": len(done.rows),
+                "statuses": done.counts,
+                "solved": done.num_solved,
+                "kept": done.num_kept,
+                "seconds": done.seconds,
+                "exit_code": int(done.exit_code),
+            }
+        )
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """Yield what draws a bar with rate and remaining time; None where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with typer.progressbar(length=0, show_pos=True, file=sys.stderr) as bar:
+        began = time.perf_counter()
+
+        def show(done: int, total: int) -> None:
+            spent = time.perf_counter() - began
+            bar.length = total
+            bar.label = f"{done / spent:.1f}/s" if done else "batch"
+            bar.update(done - bar.pos)
+
+        yield show

@@ -1,0 +1,115 @@
+"""What goes to a worker process and what comes back; light, for workers read it first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Problem(StrEnum):
+    """What an instance asks for; the same words as the field `problem` of its result."""
+
+    PLACEMENT = "placement"
+    ALLOCATION = "allocation"
+    MAPPING = "mapping"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user may set for every solve of a batch.
+
+    Attributes
+    ----------
+    method
+        Name of a method; None for ``exact``, or ``auto`` for mappings.
+    time_limit
+        Seconds that each solve may take.
+    interference
+        ``strict``, ``tolerant`` or ``off``; anything but strict is for tori and meshes only.
+    seed
+        Of whatever a method draws at random.
+    """
+
+    method: str | None = None
+    time_limit: float | None = None
+    interference: str = "strict"
+    seed: int = 0
+
+    def method_for(self, problem: Problem) -> str:
+        """Return the method that solves such an instance."""
+        return self.method or ("auto" if problem is Problem.MAPPING else "exact")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What ends an instance the hard way.
+
+    Attributes
+    ----------
+    kill_after
+        Seconds after which its worker process is killed; None for never.
+    memory
+        Bytes of address space it may take beyond what the libraries take; None for any.
+    """
+
+    kill_after: float | None = None
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """One instance to solve.
+
+    Attributes
+    ----------
+    key
+        Its content address (`instance.key_of`).
+    document
+        Its canonical document: JSON, with the machine written out.
+    version
+        The version of topoplace that the key speaks of.
+    """
+
+    key: str
+    problem: Problem
+    document: str
+    settings: Settings
+    version: str
+
+
+class FailureStatus(StrEnum):
+    """Why there is no result."""
+
+    BAD_INPUT = "bad-input"
+    ERROR = "error"
+    CRASH = "crash"
+    OUT_OF_MEMORY = "out-of-memory"
+    TIMEOUT = "timeout"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A result document, as the text of its file."""
+
+    result: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a task has no result, and after how many seconds.
+
+    Attributes
+    ----------
+    message
+        One line that says the same whenever the same thing happens again.
+    detail
+        What else is known: a traceback, the last words of the process.
+    """
+
+    status: FailureStatus
+    message: str
+    seconds: float = 0.0
+    detail: str = ""
+
+
+Outcome = Answer | Failure

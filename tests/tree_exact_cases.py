@@ -1,0 +1,111 @@
+"""Tiny random trees with a queue, and the exact method's answers as numbers."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import numpy as np
+
+from topoplace.placement.tree.exact.job import Job
+from topoplace.placement.tree.exact.single import Room
+from topoplace.placement.tree.problem import TreeOptions, TreeProblem
+from topoplace.placement.tree.solve import allocate
+from topoplace.result.tree import TreeResult
+from topoplace.snapshot.schema import (
+    Communication,
+    Pattern,
+    PatternUse,
+    Request,
+    RunningJob,
+    Snapshot,
+    SwitchModel,
+    TreeModel,
+)
+from topoplace.snapshot.tree_state import TreeState, prepare_tree
+
+KINDS = ("flat", "flat", "deep", "fat", "apart")
+
+
+def tiny_machine(rng: random.Random, num_leaves: int) -> TreeModel:
+    """Return leaves of two to five nodes under one root, deeper, under two, or partly apart."""
+    switches = []
+    for leaf in range(num_leaves):
+        names = [f"n{leaf}-{k}" for k in range(rng.choice((2, 2, 3, 4, 4, 5)))]
+        switches.append(SwitchModel(name=f"s{leaf}", nodes=",".join(names)))
+    names = [f"s{leaf}" for leaf in range(num_leaves)]
+    kind = rng.choice(KINDS) if num_leaves > 2 else "flat"
+    half = num_leaves // 2
+    uppers = {
+        "flat": {"root": names},
+        "deep": {"a": names[:half], "b": names[half:], "root": ["a", "b"]},
+        "fat": {"a": names, "b": names},
+        "apart": {"a": names[:2], "b": names[1:]},
+    }[kind]
+    switches += [SwitchModel(name=n, switches=",".join(below)) for n, below in uppers.items()]
+    return TreeModel(kind="tree", name="tiny", switches=switches)
+
+
+def tiny_snapshot(
+    seed: int, *, most_ranks: int, num_requests: int = 1, silent: float = 0.15
+) -> Snapshot:
+    """Return a machine of one to four leaves, partly held, and requests that wait.
+
+    `silent` is the share of requests without patterns.
+    """
+    rng = random.Random(f"tiny-{seed}")
+    machine = tiny_machine(rng, rng.randint(1, 4))
+    nodes = [n for s in machine.switches if s.nodes for n in s.nodes.split(",")]
+    num_nodes = len(nodes)
+    rng.shuffle(nodes)
+    held = nodes[: rng.randint(0, max(0, num_nodes - 3))]
+    running = []
+    while held:
+        job = [held.pop() for _ in range(min(len(held), rng.randint(1, 3)))]
+        kind = rng.choice((Communication.STRICT, Communication.STRICT, Communication.NONE))
+        running.append(RunningJob(id=f"r{len(held)}", nodes=",".join(job), communication=kind))
+    queue = [
+        Request(
+            id=f"q{number}",
+            nodes=rng.randint(1, min(num_nodes, most_ranks)),
+            priority=rng.choice((1, 1, 2)),
+            patterns=None if rng.random() < silent else _patterns(rng),
+        )
+        for number in range(num_requests)
+    ]
+    return Snapshot(
+        schema_version="topoplace.snapshot/1",
+        name="tiny",
+        machine=machine,
+        running=running,
+        queue=queue,
+    )
+
+
+def _patterns(rng: random.Random) -> list[PatternUse]:
+    return [
+        PatternUse(pattern=p, share=rng.choice((20, 40, 50)), message_bytes=rng.choice((1, 1, 3)))
+        for p in rng.sample(list(Pattern), rng.choice((1, 1, 1, 2)))
+    ]
+
+
+def tiny_state(seed: int, *, most_ranks: int, num_requests: int = 1) -> TreeState:
+    return prepare_tree(tiny_snapshot(seed, most_ranks=most_ranks, num_requests=num_requests))
+
+
+def solved(state: TreeState, time_limit: float = 2.0) -> TreeResult:
+    return allocate(state, "exact", TreeOptions(time_limit=time_limit))
+
+
+def number(value: object) -> Fraction:
+    """Return a fraction of a document."""
+    assert value is not None
+    return Fraction(value.numerator, value.denominator)  # type: ignore[attr-defined]
+
+
+def jobs_of(state: TreeState) -> list[Job]:
+    """Return the first request alone, once per set of leaves that it may use together."""
+    problem = TreeProblem(state)
+    tree, request = state.tree, state.requests[0]
+    free = np.bincount(tree.leaf_of_node[state.free], minlength=tree.num_leaves)
+    return Room(problem.costs, state.comm, free).jobs(request.patterns, request.nodes)
