@@ -191,7 +191,7 @@ def _say(lines: list[str]) -> list[str]:
 
 
 def _write(lines: list[str], naive_limit: float, versions: dict[str, str]) -> None:
-    """Write the tables with the date and what they were measured on."""
+    """Write the tables with the date and what they were measured on; later sections stay."""
     used = ", ".join(f"{name} {version}" for name, version in versions.items())
     text = f"""# Benchmarks
 
@@ -206,7 +206,8 @@ CP-SAT alone. `ratio` is that over the fastest run of the command, and a lower b
 model did not finish. A model too large for a workstation's memory is not built.
 
 """
-    BENCHMARKS.write_text(text + "\n".join(lines) + "\n")
+    _, later, kept = BENCHMARKS.read_text().partition("\n## Long runs\n")
+    BENCHMARKS.write_text(text + "\n".join(lines) + "\n" + later + kept)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from topoplace.snapshot.schema import (
 from topoplace.snapshot.tree_state import TreeRequest, prepare_tree
 
 OCCUPANCIES = (50, 60, 70, 80, 90)
-SIZES = (16, 24, 32, 64, 100, 128, 256, 512)
+SIZES = (16, 32, 64, 128, 256, 512)
 SECONDS = 10.0
 ALGORITHMS = ("default", "greedy", "balanced", "adaptive", "fewest-domains", "random")
 HEAD = ("busy %", "seed", "pattern", "nodes", *ALGORITHMS, "exact", "bound", "gap %", "s")

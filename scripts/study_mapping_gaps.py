@@ -107,7 +107,8 @@ def solve(problem: MappingProblem, machine: str, method: str, search: float, see
         if first is not None and first.solution is not None:
             start = np.asarray(first.solution.nodes, dtype=np.int64)
         options = MapOptions(time_limit=search, seed=seed, start=start)
-        results.append(map_tasks(problem, "local-search", options))
+        # polish what there is; else begin with constructions for any graph
+        results.append(map_tasks(problem, "search" if start is None else "local-search", options))
     found = [r.objective for r in results if r.objective is not None]
     bound = results[-1].bound
     assert bound is not None
@@ -198,7 +199,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "",
         "Hop-bytes with one byte to every neighbour. *structured* is the best pencil placement",
         "over all layouts and windows within 30 s (the second table: Bhatele's topology-aware",
-        f"blocks), *with local search* the best mapping after {options.search:g} s of unrestricted search from it,",
+        f"blocks), *with local search* the best mapping after {options.search:g} s of unrestricted",
+        "search from it (from recursive bisection where there is none),",
         "*bound* holds for any mapping of that many tasks per node onto the usable nodes. Every",
         "result was accepted by the checker. Where the search closes little of a gap, the bound is",
         "likely the loose side.",
