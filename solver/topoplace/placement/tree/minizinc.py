@@ -62,7 +62,7 @@ def least_cost(
     if checked and set(said := checks_in(messages)) != {"CORRECT\n"}:
         raise TopoplaceError(f"the checker model says: {said}")
     found = next(m for m in reversed(messages) if m["type"] == "solution")
-    return found["output"]["json"]["_objective"] * unit
+    return int(found["output"]["json"]["_objective"]) * unit
 
 
 def data_of(problem: TreeProblem) -> tuple[dict[str, Any], Fraction]:

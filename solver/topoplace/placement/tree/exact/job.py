@@ -1,8 +1,8 @@
 """One communication-intensive request as the search sees it: steps, leaves, states, prices.
 
-A *state* is a leaf with a number of the request's ranks on it; a *kind* is what prices it: the
-leaf's size and its communication-intensive nodes. All hops are integers in units of
-1 / `Job.scale`.
+A *state* is a leaf with a number of the request's ranks on it; its *kind* is what prices it: the
+leaf's size and its communication-intensive nodes, the request's included. All hops are integers
+in units of 1 / `Job.scale`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.placement.tree.cost import CostModel
-from topoplace.placement.tree.exact.structure import Family, family_of
+from topoplace.placement.tree.exact.bounding.structure import CUBES, Family
 from topoplace.placement.tree.patterns import pattern_steps
-from topoplace.snapshot.schema import PatternUse
+from topoplace.snapshot.schema import Pattern, PatternUse
 
 IntArray = NDArray[np.int64]
 
 _FLOOR_SCALE = 1 << 40
-"""Unit of hops where no common denominator fits: rounded down, so bounds stay bounds."""
+"""Unit of hops where a common denominator is too large: rounded down, so bounds stay bounds."""
 
 _LARGEST = 1 << 50
 
 
 @dataclass(frozen=True)
 class JobStep:
-    """Pairs of ranks that talk at the same time; `price` x hops / 100 is the step's cost."""
+    """Pairs of ranks that talk at the same time; `price` x hops / 100 is what the step costs."""
 
     pairs: IntArray
     price: int
@@ -42,13 +42,13 @@ class Job:
     Attributes
     ----------
     steps
-        Of all patterns, equal ones joined.
+        The steps of all patterns, equal ones of a family joined.
     families
-        The structure of each pattern, over the numbers of its steps.
-    comm, free, sizes
-        L_comm without the request, free nodes, and L_nodes, of all leaves of the machine.
+        The structure of the patterns, over the numbers of the steps.
+    comm, free
+        L_comm without the request and free nodes, of all leaves of the machine.
     domain
-        Leaves that may be used together: any two have a common switch.
+        Leaves with free nodes that may be used together: any two have a common switch.
     """
 
     model: CostModel
@@ -58,11 +58,6 @@ class Job:
     comm: IntArray
     free: IntArray
     domain: IntArray
-
-    @cached_property
-    def sizes(self) -> IntArray:
-        """Nodes of every leaf."""
-        return self.model.tree.nodes_per_leaf
 
     @cached_property
     def exact(self) -> bool:
@@ -79,13 +74,9 @@ class Job:
         """All states of all leaves of the domain, equal leaves once."""
         return _states(self)
 
-    def counts_of(self, leaf_of_rank: IntArray) -> IntArray:
-        """Return the ranks on every leaf."""
-        return np.bincount(leaf_of_rank, minlength=len(self.comm))
-
     def cost(self, leaf_of_rank: IntArray) -> int:
         """Return the cost of an assignment in units of 1 / (100 `model.scale`), exactly."""
-        comm = self.comm + self.counts_of(leaf_of_rank)
+        comm = self.comm + np.bincount(leaf_of_rank, minlength=len(self.comm))
         total = 0
         for step in self.steps:
             ends = leaf_of_rank[step.pairs]
@@ -108,7 +99,7 @@ class States:
     key
         Per state, hops between two leaves in that state: the higher, the worse a partner.
     crossing
-        Hops between leaves of two kinds at the least distance, shape ``(num_kinds,) * 2``.
+        Hops between leaves of two kinds at the least distance, shape ``(num_kinds, num_kinds)``.
     inside
         Hops within a leaf of a kind.
     """
@@ -129,32 +120,31 @@ class States:
 
 
 def _states(job: Job) -> States:
-    keys = np.stack([job.sizes, job.comm, job.free], axis=1)[job.domain]
-    types, type_of_leaf = np.unique(keys, axis=0, return_inverse=True)
-    type_of_leaf = type_of_leaf.ravel()
+    leaf_size = job.model.tree.nodes_per_leaf
+    leaves = np.stack([leaf_size, job.comm, job.free], axis=1)[job.domain]
+    types, type_of_leaf = np.unique(leaves, axis=0, return_inverse=True)
     most = np.minimum(types[:, 2], job.ranks)
-    count = np.concatenate([np.arange(1, m + 1) for m in most])
     type_ = np.repeat(np.arange(len(types)), most)
+    count = np.concatenate([np.arange(1, m + 1) for m in most])
     pairs = np.stack([types[type_, 0], types[type_, 1] + count], axis=1)
     kinds, kind = np.unique(pairs, axis=0, return_inverse=True)
     kind = kind.ravel()
-    size, busy = kinds[:, 0], kinds[:, 1]
-    scale = job.scale
-    own = busy * scale // size
-    shared = (busy[:, None] + busy) * scale // (2 * (size[:, None] + size))
+    size, busy = kinds.T
+    own = busy * job.scale // size
+    shared = (busy[:, None] + busy) * job.scale // (2 * (size[:, None] + size))
     levels = job.model.tree.common_level[np.ix_(job.domain, job.domain)]
     apart = levels[~np.eye(len(levels), dtype=bool)]
     least = int(apart.min()) if len(apart) else 2
-    crossing = 2 * least * (scale + own[:, None] + own + shared)
+    crossing = 2 * least * (job.scale + own[:, None] + own + shared)
     return States(
         first=np.concatenate([[0], np.cumsum(most)]),
-        leaves=tuple(job.domain[type_of_leaf == t] for t in range(len(types))),
+        leaves=tuple(job.domain[type_of_leaf.ravel() == t] for t in range(len(types))),
         count=count,
         kind=kind,
         type=type_,
         key=crossing[kind, kind],
         crossing=crossing,
-        inside=2 * (scale + own),
+        inside=2 * (job.scale + own),
     )
 
 
@@ -166,26 +156,23 @@ def job_of(
     free: IntArray,
     domain: IntArray,
 ) -> Job:
-    """Return a request on the leaves of a domain; those without free nodes are left out."""
-    number: dict[bytes, int] = {}
-    pairs: list[IntArray] = []
-    prices: list[int] = []
-    families: list[Family] = []
+    """Return a request on the leaves of a domain; leaves without free nodes are left out."""
+    number: dict[tuple[Pattern, bytes], int] = {}
+    steps: list[JobStep] = []
+    families: dict[Pattern, Family] = {}
     for use in patterns:
-        dims = []
+        # Both exchanges are the same cube: their steps differ in weight only.
+        pattern = CUBES[0] if use.pattern in CUBES else use.pattern
+        dims: list[int] = []
         for step in pattern_steps(use.pattern, ranks):
-            name = step.pairs.tobytes()
-            if name not in number:
-                number[name] = len(pairs)
-                pairs.append(step.pairs)
-                prices.append(0)
-            idx = number[name]
-            prices[idx] += use.share * use.message_bytes * step.weight
+            idx = number.setdefault((pattern, step.pairs.tobytes()), len(steps))
+            if idx == len(steps):
+                steps.append(JobStep(step.pairs, 0))
+            price = use.share * use.message_bytes * step.weight
+            steps[idx] = JobStep(step.pairs, steps[idx].price + price)
             if idx not in dims:
                 dims.append(idx)
         if dims:
-            families.append(family_of(use.pattern, ranks, tuple(dims)))
-    steps = tuple(JobStep(p, price) for p, price in zip(pairs, prices, strict=True))
-    unique = {family.dims: family for family in families}
+            families[pattern] = Family(pattern, ranks, tuple(dims))
     usable = domain[free[domain] > 0]
-    return Job(model, ranks, steps, tuple(unique.values()), comm, free, usable)
+    return Job(model, ranks, tuple(steps), tuple(families.values()), comm, free, usable)

@@ -1,0 +1,131 @@
+"""Check every claim of an allocation on a tree, from the instance inside it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TypeVar
+
+from topoplace.certify.report import Claim, RefusedError, Report
+from topoplace.certify.tree_machine.boxes import Boxes
+from topoplace.certify.tree_machine.instance import Instance, read_instance
+from topoplace.certify.tree_machine.levels import check_levels, fraction_of
+from topoplace.certify.tree_machine.relaxed import Relaxed
+from topoplace.certify.tree_machine.solution import Starts, check_costs, read_starts
+from topoplace.errors import InputError
+from topoplace.result import Proof
+from topoplace.result.tree import AllStartCertificate, BoxesCertificate, TreeLevel, TreeResult
+
+Found = TypeVar("Found")
+
+
+def check_allocation(result: TreeResult) -> Report:
+    """Check every claim of an allocation (docs/proofs-tree.md).
+
+    Returns
+    -------
+    Report
+        One claim per statement; a result whose instance or solution does not hold is not
+        followed further.
+    """
+    return _Checker(result).report()
+
+
+class _Checker:
+    """Collects claims, one method call each."""
+
+    def __init__(self, result: TreeResult) -> None:
+        self._result = result
+        self._claims: list[Claim] = []
+
+    def report(self) -> Report:
+        result = self._result
+        instance = self._claim("instance", self._instance)
+        if instance is None:
+            return Report(tuple(self._claims))
+        starts: Starts | None = None
+        if result.solution is not None:
+            solution = result.solution
+            starts = self._claim("allocations", lambda: _starts(instance, result))
+            if starts is None:
+                return Report(tuple(self._claims))
+            known = starts
+            self._claim("costs", lambda: (True, check_costs(instance, known, solution)))
+        self._claim("levels", lambda: (True, check_levels(result, starts)))
+        if all(claim.holds for claim in self._claims):
+            for level in result.levels:
+                if level.bound is not None:
+                    self._bound(instance, level)
+        return Report(tuple(self._claims))
+
+    def _bound(self, instance: Instance, level: TreeLevel) -> None:
+        self._claim(f"{level.name}.bound", lambda: (True, _bound(instance, level)))
+
+    def _claim(self, name: str, check: Callable[[], tuple[Found, str]]) -> Found | None:
+        """Add a claim: it holds if the check returns (value, detail), fails if it refuses."""
+        try:
+            found, detail = check()
+        except (RefusedError, InputError, OverflowError) as error:
+            self._claims.append(Claim(name, False, str(error)))
+            return None
+        self._claims.append(Claim(name, True, detail))
+        return found
+
+    def _instance(self) -> tuple[Instance, str]:
+        instance = read_instance(self._result.instance)
+        tree = instance.tree
+        return instance, f"{tree.num_leaves} leaves, {tree.num_nodes} nodes"
+
+
+def _starts(instance: Instance, result: TreeResult) -> tuple[Starts, str]:
+    assert result.solution is not None
+    starts = read_starts(instance, result.solution)
+    nodes = sum(len(nodes) for nodes in starts.nodes.values())
+    return starts, f"{len(starts.nodes)} requests start, {nodes} nodes"
+
+
+def _bound(instance: Instance, level: TreeLevel) -> str:
+    """Check what supports a bound; a search is not repeated."""
+    bound, certificate = fraction_of(level.bound), level.certificate
+    if (level.proof is Proof.CERTIFICATE) != (certificate is not None):
+        raise RefusedError(f"proof is {level.proof.value}, with or without a certificate")
+    if certificate is None:
+        return "found by search, not repeated"
+    if isinstance(certificate, AllStartCertificate):
+        if level.name != "nodes":
+            raise RefusedError("the certificate bounds nodes alone")
+        proven = Fraction(sum(wish.value for wish in instance.wishes.values()))
+        if bound < proven:
+            raise RefusedError(f"bound is {bound}, all requests are worth {proven}")
+        return f"all requests are worth {proven}"
+    if level.name != "cost":
+        raise RefusedError("the certificate bounds the cost alone")
+    proven = _alone(instance, certificate)
+    if bound > proven:
+        raise RefusedError(f"bound is {bound}, the certificate only proves {proven}")
+    return f"the certificate proves {proven}"
+
+
+def _alone(instance: Instance, certificate: BoxesCertificate) -> Fraction:
+    """Return the sum of what the requests cost alone at least.
+
+    The others can only add to L_comm. All requests must be able to start at once, else some
+    choice may leave out a request that the certificate counts.
+    """
+    wanted = sum(wish.nodes for wish in instance.wishes.values())
+    leaves = [leaf for leaf, free in enumerate(instance.free_per_leaf) if free]
+    all_start = wanted <= len(instance.free) and instance.have_common_switch(leaves)
+    if certificate.proofs and not all_start:
+        raise RefusedError("the certificate counts requests that need not start")
+    names = [proof.request for proof in certificate.proofs]
+    if len(set(names)) < len(names):
+        raise RefusedError("the certificate counts a request twice")
+    total = Fraction(0)
+    for proof in certificate.proofs:
+        wish = instance.wishes.get(proof.request)
+        if wish is None or not wish.patterns:
+            raise RefusedError(f"{proof.request} is no request that communicates")
+        bound = fraction_of(proof.bound)
+        Boxes(Relaxed(instance, wish), bound).follow(proof.moves)
+        total += bound
+    return total

@@ -1,0 +1,166 @@
+"""Which step values no allocation of one request has (docs/proofs-tree.md, "Certificates")."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+
+from topoplace.certify.report import RefusedError
+from topoplace.certify.tree_machine.cost import hops
+from topoplace.certify.tree_machine.instance import Instance, Wish
+from topoplace.certify.tree_machine.steps import Pair, steps_of
+from topoplace.snapshot.schema import Pattern
+
+CUBES = (Pattern.RECURSIVE_DOUBLING, Pattern.VECTOR_DOUBLING)
+State = tuple[int, int]
+"""Number of a type of leaf, and ranks on a leaf of it."""
+
+
+class Relaxed:
+    """One request alone with the running jobs.
+
+    Attributes
+    ----------
+    values
+        All hops two of its ranks can have, leaves apart at the least distance; ascending, as
+        integers in units of 1 / `scale`.
+    prices
+        Per step, what its hops are multiplied by. Steps alike have theirs in descending order.
+    """
+
+    def __init__(self, instance: Instance, wish: Wish) -> None:
+        self._ranks = wish.nodes
+        leaves = [leaf for leaf, free in enumerate(instance.free_per_leaf) if free]
+        levels = instance.tree.common_level
+        apart = [int(levels[a, b]) for a in leaves for b in leaves if a < b]
+        if any(level == 0 for level in apart):
+            raise RefusedError("leaves without a common switch: the certificate does not apply")
+        self._level = min(apart, default=2)
+        free, sizes = instance.free_per_leaf, instance.sizes
+        self._types = Counter((sizes[leaf], instance.comm[leaf], free[leaf]) for leaf in leaves)
+        self._states: list[State] = [
+            (t, count)
+            for t, (_, _, room) in enumerate(self._types)
+            for count in range(1, min(room, self._ranks) + 1)
+        ]
+        self._numbers = list(self._types)
+        kinds = {self._kind(state) for state in self._states}
+        inside = {kind: hops(1, kind, None) for kind in kinds}
+        between = {(a, b): hops(self._level, a, b) for a in kinds for b in kinds}
+        self.scale = math.lcm(*(h.denominator for h in (*inside.values(), *between.values())))
+        self._inside = {kind: int(h * self.scale) for kind, h in inside.items()}
+        self._between = {pair: int(h * self.scale) for pair, h in between.items()}
+        self.values = sorted({*self._inside.values(), *self._between.values()})
+        self.prices: list[Fraction] = []
+        self._families: list[tuple[list[int], list[tuple[Pair, ...]], bool]] = []
+        self._read_steps(wish)
+        self._sums: dict[tuple[int, frozenset[int], frozenset[int]], set[int]] = {}
+
+    def _kind(self, state: State) -> tuple[int, int]:
+        size, comm, _ = self._numbers[state[0]]
+        return comm + state[1], size
+
+    def _read_steps(self, wish: Wish) -> None:
+        """Collect the different steps of every pattern; both exchanges share theirs."""
+        found: dict[tuple[Pattern, tuple[Pair, ...]], int] = {}
+        families: dict[Pattern, list[int]] = {}
+        for use in wish.patterns:
+            pattern = CUBES[0] if use.pattern in CUBES else use.pattern
+            for pairs, weight in steps_of(use.pattern, wish.nodes):
+                name = pattern, tuple(sorted(pairs))
+                if name not in found:
+                    found[name] = len(self.prices)
+                    self.prices.append(Fraction(0))
+                    families.setdefault(pattern, []).append(found[name])
+                price = Fraction(use.share, 100) * use.message_bytes * weight
+                self.prices[found[name]] += price
+        pairs_of = [pairs for _, pairs in found]
+        for pattern, steps in families.items():
+            alike = pattern in CUBES and self._ranks & (self._ranks - 1) == 0
+            if alike:
+                ordered = sorted((self.prices[step] for step in steps), reverse=True)
+                for step, price in zip(steps, ordered, strict=True):
+                    self.prices[step] = price
+            self._families.append((steps, [pairs_of[step] for step in steps], alike))
+
+    def ascend(self, low: list[int], high: list[int]) -> None:
+        """Shrink a box in place to where the values of steps alike ascend."""
+        for steps, _, alike in self._families:
+            if not alike:
+                continue
+            for at in range(1, len(steps)):
+                low[steps[at]] = max(low[steps[at]], low[steps[at - 1]])
+            for at in range(len(steps) - 1, 0, -1):
+                high[steps[at - 1]] = min(high[steps[at - 1]], high[steps[at]])
+
+    def cost(self, at: Sequence[int]) -> Fraction:
+        """Return the cost of step values, by number."""
+        parts = (price * self.values[i] for price, i in zip(self.prices, at, strict=True))
+        return sum(parts, Fraction(0)) / self.scale
+
+    def possible(self, at: Sequence[int]) -> bool:
+        """Tell whether states hold all ranks with every step at most a value, by number."""
+        most = [self.values[i] for i in at]
+        states = self._states
+        while True:
+            lowest = self._lowest(states)
+            kept = [state for state in states if self._can_be(state, most, lowest)]
+            if len(kept) == len(states):
+                break
+            states = kept
+        best: dict[int, int] = {}
+        for t, count in states:
+            best[t] = max(best.get(t, 0), count)
+        room = sum(self._types[self._numbers[t]] * count for t, count in best.items())
+        return room >= self._ranks
+
+    def _lowest(self, states: Sequence[State]) -> dict[int, State]:
+        """Return the state of every type with the fewest ranks: the cheapest partner."""
+        lowest: dict[int, State] = {}
+        for state in states:
+            if state[0] not in lowest or state[1] < lowest[state[0]][1]:
+                lowest[state[0]] = state
+        return lowest
+
+    def _can_be(self, state: State, most: Sequence[int], lowest: dict[int, State]) -> bool:
+        kind = self._kind(state)
+        crossings = [
+            self._between[kind, self._kind(other)]
+            for t, other in lowest.items()
+            if t != state[0] or self._types[self._numbers[t]] > 1
+        ]
+        cheapest = min(crossings, default=self.values[-1] + 1)
+        for number, (steps, _, _) in enumerate(self._families):
+            kept = frozenset(at for at, step in enumerate(steps) if most[step] < cheapest)
+            gone = frozenset(at for at in kept if most[steps[at]] < self._inside[kind])
+            if state[1] not in self._reachable(number, kept, gone):
+                return False
+        return True
+
+    def _reachable(self, family: int, kept: frozenset[int], gone: frozenset[int]) -> set[int]:
+        """Return how many ranks can keep steps inside and take no part in some of them."""
+        name = family, kept, gone
+        if name not in self._sums:
+            _, pairs_of, _ = self._families[family]
+            leader = list(range(self._ranks))
+            for at in kept:
+                for a, b in pairs_of[at]:
+                    leader[_find(leader, a)] = _find(leader, b)
+            part = [_find(leader, rank) for rank in range(self._ranks)]
+            barred = {part[rank] for at in gone for pair in pairs_of[at] for rank in pair}
+            sizes = Counter(size for p, size in Counter(part).items() if p not in barred)
+            sums = 1
+            for size, number in sizes.items():
+                for _ in range(number):
+                    sums |= sums << size
+            self._sums[name] = {n for n in range(self._ranks + 1) if sums >> n & 1}
+        return self._sums[name]
+
+
+def _find(leader: list[int], rank: int) -> int:
+    while leader[rank] != rank:
+        leader[rank] = leader[leader[rank]]
+        rank = leader[rank]
+    return rank

@@ -1,0 +1,82 @@
+"""The steps of the communication patterns, rank by rank (docs/proofs-tree.md, "Steps")."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from topoplace.snapshot.schema import Pattern
+
+Pair = tuple[int, int]
+Step = tuple[tuple[Pair, ...], int]
+
+
+@lru_cache(maxsize=512)
+def steps_of(pattern: Pattern, ranks: int) -> tuple[Step, ...]:
+    """Return the pairs and the weight of every step of a pattern that has pairs."""
+    if pattern is Pattern.RECURSIVE_DOUBLING:
+        steps = _exchange(ranks, vectors=False)
+    elif pattern is Pattern.VECTOR_DOUBLING:
+        steps = _exchange(ranks, vectors=True)
+    elif pattern is Pattern.BINOMIAL:
+        steps = _binomial(ranks)
+    elif pattern is Pattern.RING:
+        around = {(min(r, (r + 1) % ranks), max(r, (r + 1) % ranks)) for r in range(ranks)}
+        steps = [(tuple(sorted(around)), ranks - 1)] if ranks > 1 else []
+    else:
+        steps = _halo(_grid(ranks, 2 if pattern is Pattern.STENCIL_2D else 3))
+    return tuple(step for step in steps if step[0])
+
+
+def _exchange(ranks: int, vectors: bool) -> list[Step]:
+    bits = ranks.bit_length() - 1
+    surplus = ranks - (1 << bits)
+    members = [2 * i + 1 for i in range(surplus)] + list(range(2 * surplus, ranks))
+    steps: list[Step] = []
+    for bit in range(bits):
+        pairs = []
+        for place, rank in enumerate(members):
+            other = place ^ (1 << bit)
+            if place < other:
+                pairs.append((rank, members[other]))
+        steps.append((tuple(pairs), 1 << (bits - 1 - bit) if vectors else 1))
+    fold = tuple((2 * i, 2 * i + 1) for i in range(surplus))
+    return [(fold, 1), *steps, (fold, 1 << bits if vectors else 1)]
+
+
+def _binomial(ranks: int) -> list[Step]:
+    bits = (ranks - 1).bit_length()
+    steps: list[Step] = []
+    for n in range(bits):
+        stride = 1 << (bits - n)
+        pairs = [(r, r + stride // 2) for r in range(0, ranks, stride)]
+        steps.append((tuple(pair for pair in pairs if pair[1] < ranks), 1))
+    return steps
+
+
+def _grid(ranks: int, dims: int) -> tuple[int, ...]:
+    """Return the grid of the least sum of extents, descending; of several the first least."""
+    divisors = [n for n in range(1, ranks + 1) if ranks % n == 0]
+    found: list[tuple[int, ...]] = [()]
+    for _ in range(dims - 1):
+        found = [(*grid, n) for grid in found for n in divisors]
+    grids = []
+    for grid in found:
+        product = 1
+        for n in grid:
+            product *= n
+        if ranks % product == 0:
+            grids.append(tuple(sorted((*grid, ranks // product), reverse=True)))
+    return min(grids, key=lambda grid: (sum(grid), grid))
+
+
+def _halo(grid: tuple[int, ...]) -> list[Step]:
+    ranks = 1
+    for n in grid:
+        ranks *= n
+    steps: list[Step] = []
+    stride = ranks
+    for n in grid:
+        stride //= n
+        inside = [r for r in range(ranks) if r // stride % n < n - 1]
+        steps.append((tuple((r, r + stride) for r in inside), 1))
+    return steps

@@ -1,0 +1,1 @@
+"""Lower bounds of the cost of one request: relaxation, search over it, and the evidence."""

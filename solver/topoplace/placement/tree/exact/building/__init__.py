@@ -1,0 +1,1 @@
+"""Allocations of one request or few: spread, annealed, arranged, or all of them tried."""

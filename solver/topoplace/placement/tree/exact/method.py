@@ -1,0 +1,177 @@
+"""The exact method: which requests start, where their ranks go, and what that proves."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import itertools
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from topoplace.placement.tree.exact.bounding.certificate import boxes_of
+from topoplace.placement.tree.exact.building.exhaustive import SmallJob, best_of_all
+from topoplace.placement.tree.exact.placing import Placing
+from topoplace.placement.tree.exact.single import Answer, domains, least_cost
+from topoplace.placement.tree.exact.starts import Choice, StartModel
+from topoplace.placement.tree.outcome import TreeBound, TreeOutcome, fraction_model
+from topoplace.placement.tree.problem import TreeOptions, TreeProblem
+from topoplace.placement.tree.solve import register_tree
+from topoplace.result import Proof
+from topoplace.result.tree import AllStartCertificate, BoxesCertificate, BoxProof
+
+_SECONDS = 10.0
+"""Per request, where no time limit is given."""
+
+_LEAST_SECONDS = 0.2
+_SMALL_RANKS = 12
+_SMALL_TRIES = 3_000_000
+_SMALL_QUEUE = 6
+
+
+@register_tree("exact", "least cost (eq. 6) of the most nodes, with a bound")
+def exact(problem: TreeProblem, options: TreeOptions) -> TreeOutcome:
+    """Start the most priority-weighted nodes, then at the least total cost of eq. (6).
+
+    Without a time limit the search stops ten seconds per request after its start.
+    """
+    return _Exact(problem, options).outcome()
+
+
+class _Exact:
+    """One solve; shares of the time limit say until when each part of it may run."""
+
+    def __init__(self, problem: TreeProblem, options: TreeOptions) -> None:
+        self.problem = problem
+        self.options = options
+        self.begin = time.perf_counter()
+        self.limit = options.time_limit
+        if self.limit is None:
+            self.limit = _SECONDS * max(1, len(problem.requests))
+        self.domains = domains(problem.state.tree)
+        self.placing = Placing(problem, options.seed)
+        self.room = self.placing.room
+
+    def outcome(self) -> TreeOutcome:
+        requests, placing = self.problem.requests, self.placing
+        versions = {"ortools": importlib.metadata.version("ortools")}
+        if not requests:
+            nodes = TreeBound(Fraction(0), Proof.CERTIFICATE, AllStartCertificate())
+            cost = TreeBound(Fraction(0), Proof.CERTIFICATE, BoxesCertificate(proofs=[]))
+            return TreeOutcome({}, nodes, cost, versions=versions)
+        model = StartModel(requests, self.domains, self.room.free)
+        most = model.most_nodes(self._left(0.2))
+        nodes = _nodes_bound(self.problem, most)
+        if most.value < most.bound:
+            # The cost's bound would have to hold for choices that are not known to exist.
+            leaves = placing.improved(placing.place(most, self._at(0.7)), self._at(0.9))
+            return TreeOutcome(placing.nodes(leaves), nodes, None, True, versions)
+        alone = [self._alone(q) for q in range(len(requests))]
+        bounds = [answer.bound if answer else Fraction(0) for answer in alone]
+        choice, value = model.least_total(bounds, most.value, self._left(0.1))
+        only = alone[0]
+        if len(requests) == 1 and only is not None:
+            leaves = dict.fromkeys(choice.started, only.leaves)
+        else:
+            leaves = placing.improved(placing.place(choice, self._at(0.7)), self._at(0.95))
+        found = placing.cost(leaves)
+        bound = TreeBound(value, Proof.SEARCH)
+        if value < found:
+            better, complete = self._all(most.value, found)
+            leaves = better or leaves
+            found = placing.cost(leaves)
+            if complete:
+                bound = TreeBound(found, Proof.SEARCH)
+        if bound.value == value and len(choice.started) == len(requests):
+            bound = self._certified(value, bounds)
+        hit = bound.value < found and self._left(1.0) < 0
+        return TreeOutcome(placing.nodes(leaves), nodes, bound, hit, versions)
+
+    def _at(self, share: float) -> float:
+        """Return when a share of the limit is over."""
+        assert self.limit is not None
+        return self.begin + share * self.limit
+
+    def _left(self, share: float) -> float:
+        """Return the seconds left of a share of the limit."""
+        return self._at(share) - time.perf_counter()
+
+    def _alone(self, q: int) -> Answer | None:
+        """Return a request's best allocation and bound with the free nodes to itself."""
+        requests = self.problem.requests
+        request = requests[q]
+        jobs = self.room.jobs(request.patterns, request.nodes) if request.intensive else []
+        if not jobs:
+            return None
+        # Several requests are placed together after that, so their bounds get half the time.
+        whole = 0.9 if len(requests) == 1 else 0.45
+        begin = self._at(0.05 + whole * q / len(requests))
+        end = self._at(0.05 + whole * (q + 1) / len(requests))
+        leaves = self.placing.good(q, self.room, begin + (end - begin) / 4)
+        if leaves is None:
+            return None
+        if not jobs[0].steps:
+            return Answer(leaves, Fraction(0), Fraction(0))
+        return least_cost(jobs, leaves, end, self.options.seed)
+
+    def _certified(self, value: Fraction, bounds: Sequence[Fraction]) -> TreeBound:
+        """Return the sum of all requests' bounds, with moves that prove each if they are found."""
+        proofs = []
+        for request, bound in zip(self.problem.requests, bounds, strict=True):
+            if not bound:
+                continue
+            jobs = self.room.jobs(request.patterns, request.nodes)
+            if len(self.domains) > 1 or not jobs[0].exact:
+                return TreeBound(value, Proof.SEARCH)
+            units = int(bound * 100 * jobs[0].scale)
+            seconds = max(self._left(1.0), _LEAST_SECONDS)
+            moves = boxes_of(jobs[0], units, time.perf_counter() + seconds)
+            if moves is None:
+                return TreeBound(value, Proof.SEARCH)
+            proofs.append(BoxProof(request=request.id, bound=fraction_model(bound), moves=moves))
+        return TreeBound(value, Proof.CERTIFICATE, BoxesCertificate(proofs=proofs))
+
+    def _all(
+        self, value: int, cost: Fraction
+    ) -> tuple[dict[int, np.ndarray[tuple[int], np.dtype[np.int64]]] | None, bool]:
+        """Try every allocation of every choice of that value, if there are not too many.
+
+        Returns
+        -------
+        The best one below the cost, if any, and whether none is better.
+        """
+        requests = self.problem.requests
+        best = None
+        if len(requests) > _SMALL_QUEUE:
+            return best, False
+        unit = 100 * int(self.room.model.scale)
+        for chosen in itertools.product((False, True), repeat=len(requests)):
+            started = [q for q, starts in enumerate(chosen) if starts]
+            nodes = sum(requests[q].nodes for q in started)
+            if sum(requests[q].value for q in started) != value or nodes > self.room.free.sum():
+                continue
+            if nodes > _SMALL_RANKS:
+                return best, False
+            jobs = [self._small(q) for q in started]
+            room, to_beat = self.room, int(cost * unit)
+            found, complete = best_of_all(
+                room.model, jobs, room.comm, room.free, to_beat, _SMALL_TRIES
+            )
+            if found is not None:
+                best = dict(zip(started, found, strict=True))
+                cost = self.placing.cost(best)
+            if not complete:
+                return best, False
+        return best, True
+
+    def _small(self, q: int) -> SmallJob:
+        request = self.problem.requests[q]
+        jobs = self.room.jobs(request.patterns, request.nodes)
+        return SmallJob(request.nodes, jobs[0].steps if jobs else (), request.intensive)
+
+
+def _nodes_bound(problem: TreeProblem, most: Choice) -> TreeBound:
+    if most.bound == sum(request.value for request in problem.requests):
+        return TreeBound(Fraction(most.bound), Proof.CERTIFICATE, AllStartCertificate())
+    return TreeBound(Fraction(most.bound), Proof.SEARCH)

@@ -1,0 +1,135 @@
+"""One request at its least cost: a start, a bound, and for small ones a search to the end."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.machine.tree import SwitchTree
+from topoplace.placement.tree.cost import CostModel
+from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
+from topoplace.placement.tree.exact.building.arrange import arrangements, counts_per_leaf
+from topoplace.placement.tree.exact.building.construct import annealed, best_start
+from topoplace.placement.tree.exact.job import Job, job_of
+from topoplace.snapshot.schema import PatternUse
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where one request may go: L_comm without it and free nodes per leaf."""
+
+    model: CostModel
+    comm: IntArray
+    free: IntArray
+
+    def jobs(self, patterns: Sequence[PatternUse], ranks: int) -> list[Job]:
+        """Return the request on every set of leaves that it may use together and fits on."""
+        found = [
+            job_of(self.model, patterns, ranks, self.comm, self.free, domain)
+            for domain in domains(self.model.tree)
+        ]
+        return [job for job in found if int(self.free[job.domain].sum()) >= ranks]
+
+
+def domains(tree: SwitchTree) -> list[IntArray]:
+    """Return the largest sets of leaves any two of which have a common switch."""
+    near = tree.common_level > 0
+    if near.all():
+        return [np.arange(tree.num_leaves)]
+    found: list[IntArray] = []
+
+    def grow(clique: list[int], able: set[int], done: set[int]) -> None:
+        if not able:
+            if not done:
+                found.append(np.array(sorted(clique)))
+            return
+        pivot = max(able | done, key=lambda leaf: sum(near[leaf, list(able)]))
+        for leaf in [leaf for leaf in sorted(able) if not near[pivot, leaf] or leaf == pivot]:
+            around = set(np.flatnonzero(near[leaf]).tolist()) - {leaf}
+            grow([*clique, leaf], able & around, done & around)
+            able = able - {leaf}
+            done = done | {leaf}
+
+    grow([], set(range(tree.num_leaves)), set())
+    return found
+
+
+def good_leaves(
+    jobs: Sequence[Job], starts: Iterable[IntArray], deadline: float, seed: int
+) -> IntArray | None:
+    """Return the leaf of every rank at the least cost found, or None if there is no room."""
+    found = list(starts)
+    for number, job in enumerate(jobs):
+        share = (deadline - time.perf_counter()) / (len(jobs) - number)
+        start = best_start(job, time.perf_counter() + share, seed)
+        if start is not None:
+            found.append(start)
+    return min(found, key=jobs[0].cost) if found else None
+
+
+@dataclass
+class Answer:
+    """The least cost known of a request, the leaf of every rank at it, and a lower bound."""
+
+    leaves: IntArray
+    cost: Fraction
+    bound: Fraction
+
+
+def least_cost(jobs: Sequence[Job], leaves: IntArray, deadline: float, seed: int) -> Answer:
+    """Return a bound over all domains of a request, and a better allocation if one turns up."""
+    unit = 100 * int(jobs[0].model.scale)
+    cost = Fraction(jobs[0].cost(leaves), unit)
+    bound = cost
+    for number, job in enumerate(jobs):
+        share = (deadline - time.perf_counter()) / (len(jobs) - number)
+        search = ThresholdSearch(job, time.perf_counter() + 0.7 * share)
+        to_beat = math.floor(cost * 100 * job.scale)
+        found = search.bound(to_beat)
+        if found < to_beat or not job.exact:
+            bound = min(bound, Fraction(found, 100 * job.scale))
+        if found < to_beat:
+            end = time.perf_counter() + 0.3 * share
+            better = realised(job, leaves, search.found, found, end, seed)
+            if Fraction(job.cost(better), unit) < cost:
+                leaves, cost = better, Fraction(job.cost(better), unit)
+    return Answer(leaves, cost, min(bound, cost))
+
+
+def realised(
+    job: Job,
+    leaves: IntArray,
+    leaves_in_state: IntArray | None,
+    wanted: int,
+    deadline: float,
+    seed: int,
+) -> IntArray:
+    """Return the best allocation found from one, or from counts that the relaxation leaves.
+
+    Parameters
+    ----------
+    wanted
+        A bound of the cost, at which there is no better one.
+    """
+    best = leaves
+    starts = [leaves]
+    if leaves_in_state is not None:
+        starts += arrangements(job, counts_per_leaf(job, leaves_in_state))
+    for turn in itertools.count():
+        for start in starts:
+            # first as they are; then with less and less heat, and all over again
+            found = start if turn == 0 else annealed(job, start, 1 << turn % 5, seed + turn)
+            if job.cost(found) < job.cost(best):
+                best = starts[0] = found
+            if job.cost(best) <= wanted or time.perf_counter() > deadline:
+                return best
+    raise AssertionError("counting ends")
