@@ -10,7 +10,6 @@ from topoplace.result.mapping import Fraction, MappingLimits
 from topoplace.result.schema import Proof, Status
 from topoplace.snapshot.schema import Model, Name, Snapshot
 
-
 BoxMove = tuple[Literal["low", "high", "split", "close"], int, int]
 """What to do with the box at hand, the number of a step, and the number of a value."""
 

@@ -24,7 +24,7 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 _MOST_CUTS = 4
-_ALL_CUTS = 1 << 20
+_ALL_CUTS = 48
 _ROUNDS = 300
 
 
