@@ -102,9 +102,7 @@ def _machine_of_file(path: str) -> TorusModel | TreeModel:
 def _regular_torus(shape: list[int], wraps: bool, nodes: int, spec: str) -> TorusModel:
     name = spec.replace(":", "-")
     try:
-        return TorusModel(
-            name=name, shape=shape, wrap=[wraps] * len(shape), nodes_per_router=nodes
-        )
+        return TorusModel(name=name, shape=shape, wrap=[wraps] * len(shape), nodes_per_router=nodes)
     except ValidationError as error:
         raise InputError(error.errors()[0]["msg"], field="machine", value=spec) from None
 
