@@ -70,7 +70,7 @@ def test_a_program_that_hangs_is_killed_with_its_children(
     code, said = verdict_of(tmp_path, command, capsys, None, "--time-limit", "1")
     assert code == ExitCode.NO_SOLUTION
     assert "small: command: time-out: no answer within the time limit" in said
-    assert time.perf_counter() - began < 6
+    assert time.perf_counter() - began < 20
     assert not is_alive(int(pid.read_text()))
 
 
@@ -91,7 +91,7 @@ def test_what_a_program_leaves_running_is_not_waited_for(tmp_path: Path) -> None
     command = shell(f"{printing}; sleep 60 &")
     began = time.perf_counter()
     assert run(["place", str(write_document(tmp_path)), "--command", command]) == ExitCode.DONE
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 20
 
 
 def test_a_program_that_prints_a_gigabyte_is_cut_off(
@@ -103,7 +103,7 @@ def test_a_program_that_prints_a_gigabyte_is_cut_off(
     code, said = verdict_of(tmp_path, "head -c 1000000000 /dev/zero", capsys)
     assert code == ExitCode.CHECK_FAILED
     assert "small: command: bad-output: it printed more than 16 MiB" in said
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 20
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 100 << 10  # KiB
 

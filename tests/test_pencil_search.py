@@ -191,6 +191,7 @@ def test_time_limit_leaves_a_bound_without_proof() -> None:
     torus = TorusModel(name="torus", shape=[12, 12, 12])
     usable = np.flatnonzero(np.random.default_rng(3).random(12**3) >= 0.04)
     problem = problem_of(torus, format_node_set(usable.tolist()), [10, 10, 9], 1)
+    map_tasks(problem_of(torus, "0-1727", [2], 1), "pencils")  # loads the kernels
     result = map_tasks(problem, "pencils", MapOptions(time_limit=0.3))
     assert result.limits.hit
     assert result.solution is not None

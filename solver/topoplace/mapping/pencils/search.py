@@ -57,6 +57,10 @@ def search_pencils(problem: MappingProblem, options: MapOptions) -> MapOutcome:
     return _Search(problem, options).run()
 
 
+FIRST_WINDOW_GRACE = 0.7
+"""Seconds beyond the time limit to find any placement at all."""
+
+
 class _Search:
     def __init__(self, problem: MappingProblem, options: MapOptions) -> None:
         self.problem = problem
@@ -98,7 +102,8 @@ class _Search:
             self.num_windows += self.tables.num_begins(box_of(layout.extents, self.pencil, depth))
             put_off(self._steps(layout, depth, least))
         while heap and (self.best is None or heap[0][0] < self.best.hop_bytes):
-            if time.perf_counter() > self.deadline:
+            late = time.perf_counter() - self.deadline
+            if late > (FIRST_WINDOW_GRACE if self.best is None else 0):
                 self.unsettled.append(heap[0][0])
                 return True
             put_off(heapq.heappop(heap)[-1])
