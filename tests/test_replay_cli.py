@@ -171,7 +171,7 @@ def test_jobs_are_drawn_by_the_seed(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (["--on", "torus:4x4x4"], "--on"),
+        (["--on", "torus:4x4x4"], "method"),
         (["--on", "no-such-machine"], "machine"),
         (["--method", "no-such-method"], "method"),
         (["--against", "no-such-method"], "method"),

@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from topoplace.cli.options import (
+    InterferenceRule,
     Json,
     Seed,
     TimeLimit,
-    require_seed,
-    require_time_limit,
     require_writable,
+    solve_options,
 )
 from topoplace.cli.output import json_text, print_json, say
 from topoplace.cli.progress_bar import progress_bar
-from topoplace.cli.replay_options import DEFAULT_MIX, empty_tree, patterns_of, snapshot_writer
+from topoplace.cli.replay_options import (
+    DEFAULT_MIX,
+    empty_machine,
+    methods_to_run,
+    patterns_of,
+    require_options_of,
+    snapshot_writer,
+)
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,13 +36,20 @@ def replay(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="A job log (SWF).")],
     *,
     machine: Annotated[
-        str, typer.Option("--on", metavar="MACHINE", help="A tree: file, topology.conf, tree:24x16")
+        str,
+        typer.Option(
+            "--on", metavar="MACHINE", help="A file, a shipped name, tree:24x16, torus:8x8x8"
+        ),
     ],
     method: Annotated[str, typer.Option(metavar="NAME", help="The allocation method.")],
     against: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="The method whose run times are the log's."),
-    ] = "default",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="On a tree, the method whose run times are the log's; default Slurm's. On a "
+            "torus, one to compare with.",
+        ),
+    ] = None,
     protocol: Annotated[
         str,
         typer.Option(
@@ -68,6 +82,13 @@ def replay(
         int, typer.Option(metavar="N", min=1, help="Processors of a node in the log.")
     ] = 1,
     time_limit: TimeLimit = None,
+    interference: InterferenceRule = "strict",
+    fill_interior: Annotated[
+        bool,
+        typer.Option(
+            "--fill-interior", help="torus: offer idle nodes inside prisms to jobs without links."
+        ),
+    ] = False,
     seed: Seed = 0,
     snapshots: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write snapshots on the way here.")
@@ -81,20 +102,24 @@ def replay(
     csv: Annotated[
         Path | None, typer.Option(metavar="F", help="Write a line per job as CSV here.")
     ] = None,
+    timeline: Annotated[
+        Path | None, typer.Option(metavar="F", help="Write a line per event as CSV here.")
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="F", help="Write the JSON document here."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Replay LOG on a tree machine through an allocation method (docs/replay.md)."""
-    from topoplace.placement.tree.problem import TreeOptions  # noqa: PLC0415 - heavy
-    from topoplace.placement.tree.solve import tree_method  # noqa: PLC0415 - heavy
+    """Replay LOG on a machine through an allocation or placement method (docs/replay.md)."""
     from topoplace.report.replay import (  # noqa: PLC0415 - heavy
+        efficiency_table,
         replay_csv,
         replay_document,
         replay_table,
+        timeline_csv,
     )
+    from topoplace.snapshot import TreeState  # noqa: PLC0415 - heavy
     from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
     from topoplace.study.replay import (  # noqa: PLC0415 - heavy
         Protocol,
@@ -104,35 +129,30 @@ def replay(
     )
 
     begin = time.perf_counter()
-    require_time_limit(time_limit)
-    require_seed(seed)
+    options = solve_options(time_limit, interference, seed)
     if protocol not in list(Protocol):
         raise InputError(f"one of {', '.join(Protocol)}", field="--protocol", value=protocol)
-    if protocol == Protocol.INDIVIDUAL and snapshots is not None:
-        raise InputError("a continuous run beside it", field="--snapshots", value=str(snapshots))
+    for option, path in (("--snapshots", snapshots), ("--timeline", timeline)):
+        if protocol == Protocol.INDIVIDUAL and path is not None:
+            raise InputError("a continuous run beside it", field=option, value=str(path))
     require_writable(csv, "--csv")
+    require_writable(timeline, "--timeline")
     require_writable(output, "--output")
-    for name in (method, against):
-        tree_method(name)
+    state = empty_machine(machine)
+    require_options_of(state, protocol, interference, fill_interior)
+    names = methods_to_run(state, method, against)
     patterns = patterns_of(mix, pattern, share)
     read = read_log(log, procs_per_node=procs_per_node)
     jobs = with_intensive(read.jobs[:limit], intensive, patterns, seed)
     if not jobs:
         raise InputError("at least one job of known size and times", file=str(log))
-    setup = Setup(
-        empty_tree(machine),
-        jobs,
-        Protocol(protocol),
-        against,
-        occupancy,
-        TreeOptions(time_limit, seed),
-    )
+    setup = Setup(state, jobs, Protocol(protocol), names[0], occupancy, options, fill_interior)
     writer = snapshot_writer(snapshots, every, at, log)
-    runs = [
-        _run(setup, name, writer if name == method else None) for name in {against: 0, method: 0}
-    ]
+    runs = [_run(setup, name, writer if name == method else None) for name in names]
     if csv is not None:
         write_text(csv, replay_csv(runs))
+    if timeline is not None:
+        write_text(timeline, timeline_csv(runs))
     document = {
         **replay_document(setup, runs),
         "log": str(log),
@@ -145,12 +165,15 @@ def replay(
     if output is not None:
         write_text(output, json_text(document) + "\n")
     say(replay_table(runs), as_json=as_json)
+    if not isinstance(state, TreeState):
+        say("\n" + efficiency_table(runs), as_json=as_json)
     without_room = len(jobs) - len(runs[-1].records)
     for label, text in (
         ("jobs without room", without_room),
         ("jobs of unknown size or times", read.num_left_out),
         ("snapshots", None if writer is None else f"{len(writer.written)} in {snapshots}"),
         ("table", csv),
+        ("time line", timeline),
         ("document", output),
     ):
         if text:

@@ -9,6 +9,7 @@ from topoplace.errors import InputError
 
 if TYPE_CHECKING:
     from topoplace.snapshot.schema import PatternUse
+    from topoplace.snapshot.state import SnapshotState
     from topoplace.snapshot.tree_state import TreeState
     from topoplace.study.replay import SnapshotWriter
 
@@ -40,28 +41,58 @@ def patterns_of(mix: str | None, pattern: str | None, share: int | None) -> tupl
     return MIXES[mix]
 
 
-def empty_tree(spec: str) -> TreeState:
-    """Return a tree machine on which nothing runs.
+def empty_machine(spec: str) -> TreeState | SnapshotState:
+    """Return a machine on which nothing runs.
 
     Raises
     ------
     InputError
-        If there is no such machine, or it is no tree.
+        If there is no such machine.
     """
-    from topoplace.snapshot.machines import load_machine  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.schema import Snapshot, TreeModel  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.tree_state import prepare_tree  # noqa: PLC0415 - heavy
+    from topoplace.snapshot import Snapshot, load_machine, prepare_any  # noqa: PLC0415 - heavy
 
     machine = load_machine(spec)
-    if not isinstance(machine, TreeModel):
-        raise InputError(
-            "a tree machine, as the methods of a replay allocate on switch trees only",
-            field="--on",
-            value=spec,
-        )
-    return prepare_tree(
+    return prepare_any(
         Snapshot(schema_version="topoplace.snapshot/1", name=machine.name, machine=machine)
     )
+
+
+def methods_to_run(state: TreeState | SnapshotState, method: str, against: str | None) -> list[str]:
+    """Return the methods of a replay, each once, the one that others are compared with first.
+
+    Raises
+    ------
+    InputError
+        If the machine has no such method.
+    """
+    from topoplace.placement.tree.solve import tree_method  # noqa: PLC0415 - heavy
+    from topoplace.snapshot import TreeState  # noqa: PLC0415 - heavy
+    from topoplace.study.replay import placement_method  # noqa: PLC0415 - heavy
+
+    on_tree = isinstance(state, TreeState)
+    names = list(dict.fromkeys([against or ("default" if on_tree else method), method]))
+    for name in names:
+        if on_tree:
+            tree_method(name)
+        else:
+            placement_method(name)
+    return names
+
+
+def require_options_of(
+    state: TreeState | SnapshotState, protocol: str, interference: str, fill_interior: bool
+) -> None:
+    """Raise `InputError` for an option that machines of this kind do not have."""
+    from topoplace.snapshot import TreeState  # noqa: PLC0415 - heavy
+
+    if not isinstance(state, TreeState):
+        if protocol == "individual":
+            raise InputError("a tree machine beside it", field="--protocol", value=protocol)
+        return
+    if fill_interior:
+        raise InputError("a torus, whose jobs have prisms", field="--fill-interior")
+    if interference != "strict":
+        raise InputError("a torus to share links on", field="--interference", value=interference)
 
 
 def snapshot_writer(

@@ -10,8 +10,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from topoplace import __version__
+from topoplace.placement.problem import Options
 from topoplace.report.table import plain_table
+from topoplace.snapshot import SnapshotState
 from topoplace.study.replay.run import MethodRun, Protocol, Setup
+from topoplace.study.replay.timeline import Moment
 
 REPLAY_SCHEMA = "topoplace.replay/1"
 _IN_HOURS = {
@@ -23,6 +26,13 @@ _IN_HOURS = {
 _CSV_COLUMNS = (
     "method,job,nodes,intensive,submitted,start,end,wait,execution,log_execution,cost,default_cost"
 )
+_FIGURES = {
+    "utilisation": "utilisation",
+    "scheduling": "scheduling efficiency",
+    "application": "application efficiency (E_AVE)",
+    "system": "system efficiency",
+    "fragmentation": "fragmentation",
+}
 
 
 def replay_table(runs: Sequence[MethodRun]) -> str:
@@ -38,6 +48,29 @@ def replay_table(runs: Sequence[MethodRun]) -> str:
         gains = [_percent(gain[name]) for gain in saved]
         rows.append([title, *(f"{value:,.2f}" for value in values), *gains])
     return plain_table(header, rows, right=range(1, len(header)))
+
+
+def efficiency_table(runs: Sequence[MethodRun]) -> str:
+    """Return how well runs used a torus, as a table in percent."""
+    header = ["figure", *(run.method for run in runs)]
+    found = [run.efficiency for run in runs]
+    rows = [
+        [title, *(_percent(_times_100(getattr(figures, name))) for figures in found)]
+        for name, title in _FIGURES.items()
+    ]
+    return plain_table(header, rows, right=range(1, len(header)))
+
+
+def timeline_csv(runs: Sequence[MethodRun]) -> str:
+    """Return a line per run and event: the machine from then on until the next one."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    fields = [field.name for field in dataclasses.fields(Moment)]
+    writer.writerow(["method", *fields, "nodes"])
+    for run in runs:
+        for moment in run.timeline:
+            writer.writerow([run.method, *dataclasses.astuple(moment), run.num_nodes])
+    return stream.getvalue()
 
 
 def replay_csv(runs: Sequence[MethodRun]) -> str:
@@ -70,14 +103,18 @@ def replay_csv(runs: Sequence[MethodRun]) -> str:
 def replay_document(setup: Setup, runs: Sequence[MethodRun]) -> dict[str, object]:
     """Return runs as a document ready for JSON, with percents saved against the first run.
 
-    Times are in seconds, costs are texts such as ``37/4``.
+    Times are in seconds, costs are texts such as ``37/4``. On a torus every run has its
+    efficiencies, from 0 to 1, instead of a reference it ran against.
     """
+    on_torus, options = isinstance(setup.state, SnapshotState), setup.options
     individual = setup.protocol is Protocol.INDIVIDUAL
     return {
         "schema": REPLAY_SCHEMA,
         "machine": setup.state.snapshot.name,
         "protocol": setup.protocol,
-        "against": setup.against,
+        "against": None if on_torus else setup.against,
+        "interference": options.interference if on_torus and isinstance(options, Options) else None,
+        "fill_interior": setup.fill_interior,
         "occupancy_percent": setup.occupancy if individual else None,
         "time_limit": setup.options.time_limit,
         "seed": setup.options.seed,
@@ -89,10 +126,20 @@ def replay_document(setup: Setup, runs: Sequence[MethodRun]) -> dict[str, object
                 **dataclasses.asdict(run.metrics),
                 "cost": str(run.metrics.cost),
                 "percent_saved": None if run is runs[0] else run.improvements(runs[0]),
+                **({"efficiency": _efficiency(run)} if on_torus else {}),
             }
             for run in runs
         ],
     }
+
+
+def _efficiency(run: MethodRun) -> dict[str, float | None]:
+    figures = dataclasses.asdict(run.efficiency)
+    return {name: None if share is None else float(share) for name, share in figures.items()}
+
+
+def _times_100(share: Fraction | None) -> float | None:
+    return None if share is None else float(100 * share)
 
 
 def _percent(value: float | None) -> str:

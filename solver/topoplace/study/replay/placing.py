@@ -1,39 +1,22 @@
-"""Where a job of a log goes, and how long it runs there."""
+"""Where a job of a log goes on a tree, and how long it runs there."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.placement.tree.cost import runtime
 from topoplace.placement.tree.heuristics.in_turn import registered_allocator
 from topoplace.placement.tree.occupancy import Occupancy
 from topoplace.placement.tree.problem import TreeOptions, TreeProblem
 from topoplace.placement.tree.solve import tree_method
 from topoplace.snapshot.tree_state import TreeRequest, TreeState
 from topoplace.study.replay.log import LogJob
+from topoplace.study.replay.site import Decision, run_seconds
 
 IntArray = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Decision:
-    """Nodes of a job in rank order, what it costs there, and what it would by the reference.
-
-    `seconds` is its run time by eq. (7), rounded to the nearest second as logs count them. Where
-    the reference has no place for the job (Slurm's default wants one switch above all nodes; a
-    method may do with one above any two), the run time is the log's and `default_cost` is `cost`.
-    """
-
-    nodes: IntArray
-    cost: Fraction
-    default_cost: Fraction
-    seconds: int
 
 
 class Placer:
@@ -68,7 +51,12 @@ class Placer:
         self._reference = None if against == method else _Chooser(state, against, options)
 
     def place(self, occupancy: Occupancy, job: LogJob) -> Decision | None:
-        """Return what the method decides for a job now, or None if it does not fit."""
+        """Return what the method decides for a job now, or None if it does not fit.
+
+        Where the reference has no place for the job (Slurm's default wants one switch above all
+        nodes; a method may do with one above any two), it runs as long as in the log, and its
+        `default_cost` is its cost.
+        """
         nodes = self._method.choose(occupancy, job.request)
         if nodes is None:
             return None
@@ -79,9 +67,7 @@ class Placer:
             others = self._reference.choose(occupancy, job.request)
             if others is not None:
                 default_cost = occupancy.cost_with(others, job.patterns)
-        share = sum(use.share for use in job.patterns)
-        exact = runtime(job.seconds, share, cost, default_cost)
-        return Decision(nodes, cost, default_cost, math.floor(exact + Fraction(1, 2)))
+        return Decision(nodes, cost, default_cost, run_seconds(job, cost, default_cost))
 
 
 class _Chooser:

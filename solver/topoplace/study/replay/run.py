@@ -6,13 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from topoplace.errors import InputError
+from topoplace.placement.problem import Options
 from topoplace.placement.tree.problem import TreeOptions
+from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.study.replay.individual import individual_runs, occupied
 from topoplace.study.replay.log import LogJob
 from topoplace.study.replay.metrics import JobRecord, Metrics, improvements, metrics_of
 from topoplace.study.replay.placing import Placer
 from topoplace.study.replay.scheduler import Replay
+from topoplace.study.replay.timeline import Efficiency, Moment, efficiency_of
 
 
 class Protocol(StrEnum):
@@ -31,32 +35,45 @@ class Setup:
     jobs
         The log, with its patterns.
     against
-        The reference of eq. (7): the method under which jobs run as long as in the log.
+        On a tree, the reference of eq. (7): the method under which jobs run as long as in the log.
     occupancy
         Individual runs: percent of the machine that the log's first jobs hold.
     options
-        Time limit per job, and seed.
+        Time limit per job, and seed; on a torus the interference rule too.
+    fill_interior
+        See `topoplace.study.replay.scheduler.Replay`.
     """
 
-    state: TreeState
+    state: TreeState | SnapshotState
     jobs: Sequence[LogJob]
     protocol: Protocol = Protocol.CONTINUOUS
     against: str = "default"
     occupancy: int = 50
-    options: TreeOptions = field(default_factory=TreeOptions)
+    options: TreeOptions | Options = field(default_factory=TreeOptions)
+    fill_interior: bool = False
 
 
 @dataclass(frozen=True)
 class MethodRun:
-    """What a method made of the jobs that the machine had room for."""
+    """What a method made of the jobs that the machine had room for.
+
+    The time line is empty for individual runs; `num_nodes` is how many nodes jobs can have.
+    """
 
     method: str
     records: tuple[JobRecord, ...]
+    timeline: tuple[Moment, ...] = ()
+    num_nodes: int = 0
 
     @property
     def metrics(self) -> Metrics:
         """The five metrics."""
         return metrics_of(self.records)
+
+    @property
+    def efficiency(self) -> Efficiency:
+        """How well the machine was used."""
+        return efficiency_of(self.records, self.timeline, self.num_nodes)
 
     def improvements(self, base: MethodRun) -> dict[str, float | None]:
         """Return by how many percent each metric is below that of another run."""
@@ -81,17 +98,32 @@ def run_method(
     Raises
     ------
     InputError
-        If there is no such method, or the occupancy is not a percentage.
+        If there is no such method, the occupancy is not a percentage, or individual runs are
+        asked for on a torus.
     TopoplaceError
         If the method starts a job not even on the empty machine.
     """
     if setup.protocol is Protocol.INDIVIDUAL:
-        placer = Placer(setup.state, method, setup.options, setup.against)
+        if isinstance(setup.state, SnapshotState):
+            raise InputError(
+                "continuous on a torus: only trees have individual runs",
+                field="protocol",
+                value=str(setup.protocol),
+            )
+        options = TreeOptions(setup.options.time_limit, setup.options.seed)
+        placer = Placer(setup.state, method, options, setup.against)
         occupancy = occupied(setup.state, setup.jobs, setup.occupancy)
         return MethodRun(method, individual_runs(occupancy, setup.jobs, placer, progress))
-    replay = Replay(setup.state, setup.jobs, method, setup.options, setup.against)
+    replay = Replay(
+        setup.state,
+        setup.jobs,
+        method,
+        setup.options,
+        setup.against,
+        fill_interior=setup.fill_interior,
+    )
     replay.run(
         progress=None if progress is None else lambda started, _: progress(started),
         before_starts=before_starts,
     )
-    return MethodRun(method, tuple(replay.records))
+    return MethodRun(method, tuple(replay.records), tuple(replay.timeline), replay.num_nodes)

@@ -5,29 +5,19 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.errors import TopoplaceError
-from topoplace.machine.hostlist import format_host_list
-from topoplace.placement.tree.occupancy import Occupancy
-from topoplace.placement.tree.problem import TreeOptions, TreeProblem
-from topoplace.snapshot.schema import Communication, Request, RunningJob, Snapshot
+from topoplace.placement.problem import Options
+from topoplace.placement.tree.problem import TreeOptions
+from topoplace.snapshot import SnapshotState
+from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.study.replay.log import LogJob
 from topoplace.study.replay.metrics import JobRecord
-from topoplace.study.replay.placing import Decision, Placer
-
-IntArray = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class _Running:
-    job: LogJob
-    nodes: IntArray
-    due: int  # when it ends by its walltime, which is all a scheduler knows
+from topoplace.study.replay.reservation import Reservation, Running, reserve
+from topoplace.study.replay.site import Decision
+from topoplace.study.replay.site_of import site_of
+from topoplace.study.replay.timeline import Moment
 
 
 class Replay:
@@ -44,11 +34,15 @@ class Replay:
     jobs
         The log; jobs too large for the machine are left out.
     method
-        A name of `topoplace.placement.tree.solve.tree_methods`.
+        A name of `topoplace.placement.tree.solve.tree_methods`, or on a torus of
+        `topoplace.placement.solve.methods`.
     options
-        Time limit per job, and seed.
+        Time limit per job, and seed; on a torus the interference rule too.
     against
-        The reference of eq. (7) (`topoplace.study.replay.placing.Placer`).
+        The reference of eq. (7) on a tree (`topoplace.study.replay.placing.Placer`).
+    fill_interior
+        On a torus, offer the idle nodes inside running jobs' prisms to jobs that use no links
+        (`topoplace.study.replay.torus_site.TorusSite.interior`).
 
     Attributes
     ----------
@@ -56,8 +50,12 @@ class Replay:
         Seconds since the log's start, at the last event.
     records
         The jobs started so far, in the order of their starts.
+    timeline
+        The machine after every event.
     left_out
         Jobs too large for the machine.
+    num_nodes
+        Nodes that jobs can have.
 
     Raises
     ------
@@ -67,21 +65,26 @@ class Replay:
 
     def __init__(
         self,
-        state: TreeState,
+        state: TreeState | SnapshotState,
         jobs: Sequence[LogJob],
         method: str,
-        options: TreeOptions | None = None,
+        options: TreeOptions | Options | None = None,
         against: str = "default",
+        *,
+        fill_interior: bool = False,
     ) -> None:
         self.now = 0
         self.records: list[JobRecord] = []
-        self._state = state
-        self._placer = Placer(state, method, options, against)
-        self._occupancy = TreeProblem(state).occupancy()
+        self.timeline: list[Moment] = []
+        self._site = site_of(state, method, options, against)
+        self._fills = fill_interior
         self._queue: list[LogJob] = []
-        self._running: dict[int, _Running] = {}  # by place in `records`
+        self._running: dict[int, Running] = {}  # by place in `records`
         self._ends: list[tuple[int, int]] = []
-        fits = [self._occupancy.leaves_that_fit(job.nodes) is not None for job in jobs]
+        self._reserved: Reservation | None = None
+        room = self._site.room
+        self.num_nodes = room.num_free
+        fits = [room.holds(job) for job in jobs]
         self.left_out = tuple(job for job, ok in zip(jobs, fits, strict=True) if not ok)
         coming = [job for job, ok in zip(jobs, fits, strict=True) if ok]
         self._coming = deque(sorted(coming, key=lambda job: job.submitted))
@@ -116,6 +119,7 @@ class Replay:
             if self._queue and before_starts is not None:
                 before_starts(self)
             self._start_who_can()
+            self._note()
             if progress is not None and len(self.records) > before:
                 progress(len(self.records), self.num_jobs)
         if until is not None:
@@ -125,31 +129,8 @@ class Replay:
 
     def snapshot(self, name: str) -> Snapshot:
         """Return the machine as it is now: who runs where, and who waits."""
-        base = self._state.snapshot
-        names = self._state.tree.node_names
-        running = [
-            RunningJob(
-                id=item.job.id,
-                nodes=format_host_list([names[node] for node in item.nodes]),
-                communication=_communication(item.job),
-                patterns=list(item.job.patterns) or None,
-            )
-            for item in self._running.values()
-        ]
-        queue = [
-            Request(
-                id=job.id,
-                nodes=job.nodes,
-                communication=_communication(job),
-                patterns=list(job.patterns) or None,
-                walltime=job.walltime,
-                submitted=job.submitted,
-            )
-            for job in self._queue
-        ]
-        return base.model_copy(
-            update={"name": name, "running": [*base.running, *running], "queue": queue}
-        )
+        running = [(item.job, item.decision) for item in self._running.values()]
+        return self._site.snapshot(name, running, self._queue)
 
     def _next_event(self) -> int | None:
         times = [self._ends[0][0]] if self._ends else []
@@ -161,7 +142,8 @@ class Replay:
         self.now = at
         while self._ends and self._ends[0][0] == at:
             item = self._running.pop(heapq.heappop(self._ends)[1])
-            self._occupancy.end(item.nodes, item.job.request.intensive)
+            self._site.room.end(item.job, item.decision)
+            self._reserved = None  # it may have ended before its walltime
         while self._coming and self._coming[0].submitted == at:
             self._queue.append(self._coming.popleft())
 
@@ -173,53 +155,75 @@ class Replay:
 
     def _backfill(self) -> None:
         head, *others = self._queue
-        reserved, then = self._reservation(head)
+        if not any(self._site.may_start(job) for job in others) and not self._fills:
+            return
         waiting = [head]
         for job in others:
-            in_time = self.now + job.walltime <= reserved
-            spare = int(then.free_per_leaf.sum()) - head.nodes
-            decision = self._decide(job) if in_time or job.nodes <= spare else None
-            if decision is not None and not in_time:
-                then.start(decision.nodes, job.request.intensive)
-                if then.leaves_that_fit(head.nodes) is None:  # of several roots, the wrong one
-                    then.end(decision.nodes, job.request.intensive)
-                    decision = None
+            decision = self._inside(job)
+            if decision is None and self._site.may_start(job):
+                decision = self._decide_beside(self._reservation(head), job)
             if decision is None:
                 waiting.append(job)
             else:
                 self._start(job, decision)
         self._queue = waiting
 
-    def _reservation(self, head: LogJob) -> tuple[int, Occupancy]:
-        """Return when the first in line can start by the walltimes, and who is left then.
+    def _decide_beside(self, reserved: Reservation, job: LogJob) -> Decision | None:
+        """Return where a job starts that does not delay the first in line.
 
-        A job that has outrun its walltime may end any moment: it is due now.
+        One that may last beyond the reservation is entered into it.
         """
-        then = self._occupancy.copy()
-        reserved = self.now
-        fits = then.leaves_that_fit(head.nodes) is not None
-        for item in sorted(self._running.values(), key=lambda item: item.due):
-            due = max(item.due, self.now)
-            if fits and due > reserved:
-                break
-            then.end(item.nodes, item.job.request.intensive)
-            reserved = due
-            fits = fits or then.leaves_that_fit(head.nodes) is not None
-        return reserved, then
+        head, then = reserved.job, reserved.then
+        in_time = self.now + job.walltime <= reserved.at
+        if not in_time and (job.id in reserved.refused or job.nodes > then.num_free - head.nodes):
+            return None
+        decision = self._site.decide(job)
+        if decision is not None and not in_time:
+            then.start(job, decision)
+            if not then.holds(head):  # enough nodes, but in the wrong places
+                then.end(job, decision)
+                reserved.refused.add(job.id)
+                decision = None
+        return decision
+
+    def _reservation(self, head: LogJob) -> Reservation:
+        """Return the reservation of the first in line, which stands until a job ends."""
+        known = self._reserved
+        if known is None or known.job is not head or known.at < self.now:
+            running = self._running.values()
+            known = self._reserved = reserve(head, self._site.room, running, self.now)
+        return known
 
     def _decide(self, job: LogJob) -> Decision | None:
-        if job.nodes > self._occupancy.free_per_leaf.sum():
+        decision = self._inside(job)
+        if decision is None and self._site.may_start(job):
+            decision = self._site.decide(job)
+        return decision
+
+    def _inside(self, job: LogJob) -> Decision | None:
+        if not self._fills:
             return None
-        return self._placer.place(self._occupancy, job)
+        left = {item.job.id: item.due - self.now for item in self._running.values()}
+        return self._site.interior(job, left)
 
     def _start(self, job: LogJob, decision: Decision) -> None:
-        self._occupancy.start(decision.nodes, job.request.intensive)
+        self._site.room.start(job, decision)
         end = self.now + decision.seconds
         place = len(self.records)
-        self._running[place] = _Running(job, decision.nodes, self.now + job.walltime)
+        self._running[place] = Running(job, decision, self.now + job.walltime)
         heapq.heappush(self._ends, (end, place))
         self.records.append(JobRecord(job, self.now, end, decision.cost, decision.default_cost))
 
-
-def _communication(job: LogJob) -> Communication:
-    return Communication.STRICT if job.patterns else Communication.NONE
+    def _note(self) -> None:
+        room = self._site.room
+        self.timeline.append(
+            Moment(
+                at=self.now,
+                nodes_held=sum(item.job.nodes for item in self._running.values()),
+                jobs_running=len(self._running),
+                jobs_waiting=len(self._queue),
+                nodes_waiting=sum(job.nodes for job in self._queue),
+                nodes_free=room.num_free,
+                largest_job=room.largest,
+            )
+        )

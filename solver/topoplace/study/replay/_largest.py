@@ -1,0 +1,35 @@
+"""Compiled scan for the largest job that one free prism holds."""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# Compiled for the array types it is called with; annotations would be noise.
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+
+@numba.njit(cache=True, nogil=True)
+def most_usable(order, most, per_router, area, reach, sums, bases, box, signs):
+    """Return the most usable nodes in a prism as deep as it can go at its origin.
+
+    Tables are those of `topoplace.placement.heuristics.footprints`; `order` lists the footprints
+    by `most`, the largest number of nodes each may hold, descending.
+    """
+    num_lines = bases.shape[0]
+    n = reach.shape[1] // num_lines
+    best = np.int64(0)
+    for f in order:
+        if most[f] <= best:
+            break
+        for line in range(num_lines):
+            for z in range(n):
+                depth = np.int64(reach[f, line * n + z])
+                if depth * area[f] * per_router <= best:
+                    continue
+                usable = np.int64(0)
+                for k in range(signs.shape[0]):
+                    row = sums[bases[line] + box[f, k]]
+                    usable += signs[k] * (row[z + depth] - row[z])
+                best = max(best, usable)
+    return best

@@ -1,0 +1,161 @@
+"""What is free on a torus as jobs of a replay start and end."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.placement.heuristics.footprints import footprints_of
+from topoplace.placement.heuristics.room import Reach, reach_of, refill
+from topoplace.placement.problem import PlacementProblem, job_links
+from topoplace.snapshot import RunningState, SnapshotState
+from topoplace.study.replay import _largest
+from topoplace.study.replay.log import LogJob
+from topoplace.study.replay.site import Decision, communication_of
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+
+class TorusRoom:
+    """The routers and links that running jobs leave to others.
+
+    A job fits if some prism with enough usable nodes of the default class has no router of
+    another job and, where it communicates under a rule, no link of one. Under a method that
+    ignores prisms it fits if enough such nodes are usable.
+
+    Parameters
+    ----------
+    problem
+        The machine to begin with, and the interference rule.
+    in_prisms
+        Whether the method places jobs on prisms.
+
+    Attributes
+    ----------
+    running
+        Who runs, by job number, besides those of the problem.
+    """
+
+    def __init__(self, problem: PlacementProblem, in_prisms: bool) -> None:
+        state = problem.state
+        self.running: dict[str, RunningState] = {}
+        self._links: dict[str, IntArray] = {}
+        self._problem = problem
+        self._largest_prism = _LargestPrism(state) if in_prisms else None
+        # How many jobs hold each router or use each link: jobs filled into another's prism hold
+        # routers with it, and scattered jobs may share links.
+        self._holders = state.occupied.astype(np.int64)
+        self._users = np.zeros(state.torus.num_links, dtype=np.int64)
+        for job in state.running:
+            self._users[self._links_of(job)] += 1
+        self._known: dict[bool, int] = {}
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        other = type(self).__new__(type(self))
+        other.running = self.running.copy()
+        other._links = self._links.copy()
+        other._problem = self._problem
+        other._largest_prism = self._largest_prism
+        other._holders = self._holders.copy()
+        other._users = self._users.copy()
+        other._known = self._known.copy()
+        return other
+
+    @property
+    def occupied(self) -> BoolArray:
+        """Routers held by jobs, shape ``(num_routers,)``."""
+        return self._holders > 0
+
+    @property
+    def usable(self) -> BoolArray:
+        """Nodes a job may take, shape ``(num_nodes,)``."""
+        state = self._problem.state
+        return state.usable & ~np.repeat(self.occupied, state.torus.nodes_per_router)
+
+    @property
+    def used_links(self) -> BoolArray:
+        """Links that jobs close to a communicating one, shape ``(num_links,)``."""
+        return self._users > 0
+
+    @property
+    def num_free(self) -> int:
+        """Usable nodes of the default class."""
+        return int((self.usable & (self._problem.state.node_class == 0)).sum())
+
+    @property
+    def largest(self) -> int:
+        """Nodes of the largest communicating job that would fit."""
+        return self._most(True)
+
+    def holds(self, job: LogJob) -> bool:
+        """Tell whether a job would fit."""
+        return job.nodes <= self.num_free and job.nodes <= self._most(bool(job.patterns))
+
+    def start(self, job: LogJob, decision: Decision) -> None:
+        """Let a job hold what was decided."""
+        torus = self._problem.torus
+        if decision.prism is None:
+            routers = np.unique(decision.nodes // torus.nodes_per_router)
+        else:
+            routers = np.sort(decision.prism.routers(torus))
+        running = RunningState(
+            job.id, decision.nodes, routers, decision.prism, communication_of(job)
+        )
+        self.running[job.id] = running
+        self._links[job.id] = self._links_of(running)
+        self._hold(running, 1)
+
+    def end(self, job: LogJob, decision: Decision) -> None:
+        """Take back what `start` gave."""
+        del decision
+        self._hold(self.running.pop(job.id), -1)
+        del self._links[job.id]
+
+    def _hold(self, job: RunningState, change: int) -> None:
+        self._holders[job.routers] += change
+        self._users[self._links[job.id]] += change
+        self._known = {}
+
+    def _links_of(self, job: RunningState) -> IntArray:
+        if self._largest_prism is None or not self._problem.uses_links(job.communication):
+            return np.zeros(0, dtype=np.int64)
+        return job_links(self._problem.torus, job)
+
+    def _most(self, communicates: bool) -> int:
+        if self._largest_prism is None:
+            return self.num_free
+        if communicates not in self._known:
+            closed = self.used_links & communicates
+            self._known[communicates] = self._largest_prism.nodes(
+                self.occupied, closed, self.usable
+            )
+        return self._known[communicates]
+
+
+class _LargestPrism:
+    """Finds how many nodes of the default class the best prism left has."""
+
+    def __init__(self, state: SnapshotState) -> None:
+        self._state = state
+        self._footprints = footprints_of(state.torus)
+        self._reach: Reach | None = None  # its memory serves every search
+
+    def nodes(self, blocked: BoolArray, closed: BoolArray, usable: BoolArray) -> int:
+        footprints, torus = self._footprints, self._state.torus
+        if self._reach is None:
+            self._reach = reach_of(footprints, blocked, closed)
+        else:
+            refill(self._reach, footprints, blocked, closed)
+        there = (usable & (self._state.node_class == 0)).reshape(torus.num_routers, -1).sum(axis=1)
+        most = self._reach.deepest * footprints.area * torus.nodes_per_router
+        order = np.argsort(-most, kind="stable")
+        return int(
+            _largest.most_usable(
+                order, most, torus.nodes_per_router, footprints.area, self._reach.table,
+                footprints.sums(there), footprints.bases, footprints.box, footprints.signs,
+            )
+        )  # fmt: skip
