@@ -1,110 +1,100 @@
-"""Simulated annealing over refills: drop some jobs, refill greedily in a random order."""
+"""Simulated annealing over refills: drop some jobs, refill with the best-packed prisms."""
 
 from __future__ import annotations
 
-import math
-import random
 import time
 from collections.abc import Sequence
+from threading import Event
 
 import numpy as np
 
-from topoplace.machine import Torus, uses_whole_ring
-from topoplace.placement.exact.neighbourhood import drop_near
-from topoplace.placement.heuristics.prism_search import search_of
-from topoplace.placement.heuristics.room import Room
+from topoplace.machine import Prism
+from topoplace.placement.exact._refill import anneal
+from topoplace.placement.exact.forms import Forms, forms_of, passes
 from topoplace.placement.problem import Candidate, PlacementProblem
 
-_NUM_SEARCHES = 12
+_STEPS = 50  # between looks at the clock: some tenths of a second on a 24^3 machine
+_SMOOTH = 0.3  # nodes a pair of neighbours, one free and one not, is worth
+
+STRICT, TOLERANT, NO_LINKS = 0, 1, 2
 
 
 class Annealer:
-    """Improves first-level placements; a refill takes some milliseconds on a 24^3 machine.
+    """Improves first-level placements.
 
-    Besides best fit by the site's shape score, refills choose prisms by scores made for packing:
-    small volume, few rings passed through, and some noise. The prism at the smallest origin wins
-    ties, which packs towards a corner.
+    A refill looks at every form of a request and every place that holds it, and takes the one
+    that leaves fewest nodes idle in it and fewest free routers at its faces, with weights drawn
+    anew for each refill.
     """
 
-    def __init__(self, problem: PlacementProblem, seed: int) -> None:
+    def __init__(self, problem: PlacementProblem) -> None:
         self.problem = problem
-        self._rng = random.Random(seed)
-        noise = np.random.default_rng(seed)
-        site = search_of(problem)
-        self._searches = [site]
-        volume, rings, girth = _packing_terms(problem.torus)
-        for _ in range(_NUM_SEARCHES):
-            part = -10 * volume - self._rng.choice((0, 200, 1000)) * rings
-            part -= self._rng.choice((0, 3, 10)) * girth
-            part += noise.integers(0, self._rng.choice((1, 50, 300)), problem.torus.shape)
-            self._searches.append(site.with_scores(part))
+        self.forms: Forms = forms_of(problem)
+        requests = problem.requests
+        self._values = np.array([r.value for r in requests], dtype=np.int64)
+        self._kinds = np.array(
+            [
+                NO_LINKS
+                if not problem.uses_links(r.communication)
+                else (TOLERANT if problem.is_tolerant(r.communication) else STRICT)
+                for r in requests
+            ],
+            dtype=np.int64,
+        )
 
     def run(
-        self, start: Sequence[Candidate], deadline: float, temperature: float
-    ) -> tuple[list[Candidate], list[Candidate]]:
-        """Return the best placement met, and the candidates of those nearly as good.
+        self,
+        start: Sequence[Candidate],
+        deadline: float,
+        temperature: float,
+        seed: int,
+        stop: Event | None = None,
+    ) -> list[Candidate]:
+        """Return the best placement met; releases the interpreter lock.
 
         Parameters
         ----------
         temperature
             Initial temperature, in units of the objective; falls linearly to 0 at the deadline.
+        stop
+            Ends the run before the deadline once set.
         """
-        rng = self._rng
-        current = best = list(start)
-        seen: dict[Candidate, None] = {}
+        torus, forms = self.problem.torus, self.forms
+        num = len(self.problem.requests)
+        form_of = np.full(num, -1, dtype=np.int64)
+        origin_of = np.zeros(num, dtype=np.int64)
+        # the prisms of the start get forms of their own, that no request takes again
+        own = np.array([c.prism.extents for c in start], dtype=np.int64)
+        extents = np.concatenate([forms.extents, own.reshape(-1, torus.num_dims)])
+        passing = np.concatenate(
+            [forms.passing, np.array([passes(torus, c.prism.extents) for c in start], np.uint8)]
+        )
+        for k, candidate in enumerate(start):
+            form_of[candidate.request_idx] = len(forms.extents) + k
+            origin_of[candidate.request_idx] = torus.router(candidate.prism.origin)
+        best_form, best_origin = form_of.copy(), origin_of.copy()
+        step_form, step_origin = form_of.copy(), origin_of.copy()
+        best = int(self._values[form_of >= 0].sum())
+        rng = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % (1 << 64)], dtype=np.uint64)
         began = time.perf_counter()
         span = max(1e-9, deadline - began)
-        while (now := time.perf_counter()) < deadline:
-            num = min(len(current), rng.choice((1, 1, 2, 2, 3, 4, 6, 8)))
-            if rng.random() < 0.4:
-                kept = rng.sample(current, len(current) - num)
-            else:
-                kept = drop_near(self.problem, current, num, rng)
-            trial = self._refill(kept)
-            gain = self._value(trial) - self._value(current)
+        while len(forms.extents) and (now := time.perf_counter()) < deadline:
+            if stop is not None and stop.is_set():
+                break
             heat = temperature * (deadline - now) / span
-            if gain >= 0 or rng.random() < math.exp(gain / max(heat, 1e-9)):
-                current = trial
-                if self._value(current) >= 0.99 * self._value(best):
-                    seen.update(dict.fromkeys(current))
-                if self._value(current) > self._value(best):
-                    best = current
-        return best, list(seen)[-1500:]
-
-    def _value(self, started: Sequence[Candidate]) -> int:
-        return sum(self.problem.requests[c.request_idx].value for c in started)
-
-    def _refill(self, kept: Sequence[Candidate]) -> list[Candidate]:
-        rng, requests = self._rng, self.problem.requests
-        search = rng.choice(self._searches)
-        there = {c.request_idx for c in kept}
-        spread = rng.choice((0.1, 0.5, 1.0))
-        keys = {
-            i: -requests[i].value * math.exp(rng.gauss(0, spread))
-            for i in range(len(requests))
-            if i not in there
-        }
-        room = Room(self.problem, kept)
-        placed = list(kept)
-        for idx in sorted(keys, key=keys.__getitem__):
-            candidate = search.best(idx, room)
-            if candidate is not None:
-                room.add(candidate)
-                placed.append(candidate)
-        return placed
-
-
-def _packing_terms(torus: Torus) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return volume, number of rings passed through and sum of extents of all extents."""
-    volume = np.ones(torus.shape, dtype=np.int64)
-    rings = np.zeros(torus.shape, dtype=np.int64)
-    girth = np.zeros(torus.shape, dtype=np.int64)
-    for d, n in enumerate(torus.shape):
-        along = [1] * torus.num_dims
-        along[d] = n
-        extents = np.arange(1, n + 1).reshape(along)
-        passing = [e < n and uses_whole_ring(torus, d, e) for e in range(1, n + 1)]
-        volume = volume * extents
-        girth = girth + extents
-        rings = rings + np.array(passing, dtype=np.int64).reshape(along)
-    return volume, rings, girth
+            value = anneal(
+                np.array(torus.shape), np.array(torus.strides), np.array(torus.wrap),
+                forms.first, extents, forms.waste, passing, self._kinds, self._values,
+                forms.volumes, (~self.problem.state.occupied).astype(np.uint8),
+                form_of, origin_of, step_form, step_origin, _STEPS, heat, _SMOOTH, rng,
+            )  # fmt: skip
+            if value > best:
+                best = value
+                best_form, best_origin = step_form.copy(), step_origin.copy()
+        return [
+            Candidate(
+                q, Prism(torus.coords(int(best_origin[q])), tuple(extents[best_form[q]].tolist()))
+            )
+            for q in range(num)
+            if best_form[q] >= 0
+        ]

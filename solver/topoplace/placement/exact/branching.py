@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 
 from topoplace.placement.exact.generation import Bounded, generate_columns
-from topoplace.placement.exact.master import LpSolution, Master
+from topoplace.placement.exact.master import Master
+from topoplace.placement.exact.program import LpSolution
 from topoplace.placement.exact.relaxation import PlaceLimit, Relaxation, Subproblem
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import PlaceBranch, StartBranch

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topoplace.placement.exact.master import LpSolution, Master
+from topoplace.placement.exact.master import Master
+from topoplace.placement.exact.program import LpSolution
 from topoplace.placement.exact.relaxation import DualPoint, DualValue, Relaxation, Subproblem
 from topoplace.placement.problem import Candidate
 
-MAX_COLUMNS = 1600
+MAX_COLUMNS = 3000
 """Columns kept in the master; beyond it those with the worst reduced cost go."""
 
 _SMOOTHING = 0.6  # weight of the best dual point so far (Wentges smoothing)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.master import Master
-from topoplace.placement.exact.relaxation import Subproblem
+from topoplace.placement.exact.program import Column
+from topoplace.placement.exact.relaxation import Relaxation, Subproblem
 from topoplace.placement.problem import Candidate
+
+_MOST_TRIED = 1200
 
 
 def best_among_columns(
@@ -37,8 +43,7 @@ def best_among_columns(
     positions = np.flatnonzero(kept)
     model = cp_model.CpModel()
     amounts = [model.new_bool_var("") for _ in positions]
-    packing = master.packing(all_rows=True).matrix
-    used = packing[:, positions].tocsr()
+    used = master.packing_of(positions)
     for row in range(used.shape[0]):
         members = used.indices[used.indptr[row] : used.indptr[row + 1]]
         if len(members) > 1:
@@ -77,3 +82,22 @@ def best_among_columns(
         for amount, position in zip(amounts, positions.tolist(), strict=True)
         if solver.boolean_value(amount)
     ]
+
+
+def losses_at(
+    relaxation: Relaxation, columns: Sequence[Column], bounded: Bounded
+) -> NDArray[np.float64]:
+    """Return how far below the first-level bound every column leaves a placement that takes it."""
+    best = np.maximum(0, bounded.value.priced.best) / relaxation.scale
+    prices = bounded.point.row_prices
+    return np.array(
+        [best[c.candidate.request_idx] - c.values[0] + prices[c.rows].sum() for c in columns]
+    )
+
+
+def least_losses(losses: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark as many columns of least loss as an integer program bears, of equal ones the latest."""
+    kept = np.ones(len(losses), dtype=bool)
+    order = np.argsort(losses[::-1], kind="stable")
+    kept[len(losses) - 1 - order[_MOST_TRIED:]] = False
+    return kept

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from ortools.linear_solver.python import model_builder_helper as mbh
 
-from topoplace.placement.exact import _kernels
+from topoplace.placement.exact.active import ActiveRows
+from topoplace.placement.exact.program import Column, LpSolution, Packing, matrix_of, undominated
 from topoplace.placement.exact.relaxation import DualPoint, Subproblem
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.problem import Candidate
@@ -25,67 +26,12 @@ _GLOP = "use_preprocessing: false"
 """Primal simplex from the slack basis: twice as fast here as the dual one."""
 
 
-@dataclass
-class Column:
-    """A candidate with its level values and the packing rows it occupies."""
-
-    candidate: Candidate
-    values: tuple[int, int, int]
-    rows: IntArray
-
-
-@dataclass(frozen=True)
-class Packing:
-    """Packing rows of a program.
-
-    Attributes
-    ----------
-    matrix
-        Rows by columns, 0/1.
-    rows, stands_in
-        The packing rows that a row of the matrix stands for, and which one.
-    """
-
-    matrix: sp.csr_matrix
-    rows: IntArray
-    stands_in: IntArray
-
-
-@dataclass(frozen=True)
-class LpSolution:
-    """An optimum of the restricted master's relaxation.
-
-    Attributes
-    ----------
-    objective
-        LP optimum of the level solved.
-    columns, amounts
-        The columns of the program, and the value of each.
-    duals
-        The dual optimum, spread over the rows no column tells apart.
-    reduced
-        Reduced cost of every column, at most 0 for the columns of requests that may stay out.
-    complete
-        Whether the amounts respect every link row, those not in the program included.
-    size
-        Nonzeros of the program, plus one.
-    """
-
-    objective: float
-    columns: list[Column]
-    amounts: FloatArray
-    duals: DualPoint
-    reduced: FloatArray
-    size: int
-    complete: bool = True
-
-
 class Master:
     """Columns, and linear programs over them.
 
     Rows occupied by the same columns are one row of the program, and rows whose columns are among
-    another row's are left out: prisms are boxes, so far fewer rows than routers remain. Link rows
-    enter once a solution violates them. A program not solved by the deadline counts as failed.
+    another row's are left out: prisms are boxes, so far fewer rows than routers remain. `active`
+    says which rows take part at all. A program not solved by the deadline counts as failed.
     """
 
     def __init__(self, rows: PackingRows, deadline: float = math.inf) -> None:
@@ -93,8 +39,9 @@ class Master:
         self.deadline = deadline
         self.columns: list[Column] = []
         self._index: dict[Candidate, int] = {}
-        self._active = np.zeros(rows.num_rows, dtype=bool)
-        self._active[: rows.num_routers] = True
+        self.active = ActiveRows(rows)
+        self._keys = np.random.default_rng(rows.num_rows)
+        self._hashes = np.zeros(rows.num_rows, dtype=np.int64)
         self._passed = np.zeros(rows.num_rows, dtype=bool)
         self._share = np.full(rows.num_rows, 1e-3)
         usable = rows.problem.state.usable_per_router.sum(axis=0)
@@ -113,12 +60,17 @@ class Master:
                 rows = self.rows.of(candidate)
                 self.columns.append(Column(candidate, values, rows))
                 self._passed[self.rows.passing(candidate, rows)] = True
+                self._hashes[rows] += self._new_key()
         return len(self.columns) - before
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Forget all columns but those marked."""
         self.columns = [c for c, k in zip(self.columns, kept, strict=True) if k]
         self._index = {c.candidate: i for i, c in enumerate(self.columns)}
+        self._hashes = self._hashed(self.columns)
+
+    def _new_key(self) -> np.int64:
+        return self._keys.integers(1, 1 << 62, dtype=np.int64)
 
     def positions(self, candidates: Iterable[Candidate]) -> list[int]:
         """Return the positions of known candidates."""
@@ -132,58 +84,68 @@ class Master:
         """Return the level values of every column, shape ``(num_columns, 3)``."""
         return np.array([c.values for c in self.columns], dtype=np.int64).reshape(-1, 3)
 
-    def packing(self, *, all_rows: bool = False) -> Packing:
-        """Return merged, undominated packing rows by columns.
+    def packing(self) -> Packing:
+        """Return merged, undominated packing rows that take part by columns."""
+        return self._packing(self._hashes, self.active.marks, self.columns)
 
-        With `all_rows` every link row counts that some column can break, as integer programs need.
+    def packing_of(self, positions: IntArray) -> sp.csr_matrix:
+        """Return the rows that an integer program over some columns needs, by those columns.
+
+        These are the rows of all routers, and of every link that some column can break.
         """
-        lengths = [len(c.rows) for c in self.columns]
-        if not lengths:
+        columns = [self.columns[k] for k in positions.tolist()]
+        wanted = self._passed | self.active.marks
+        wanted[: self.rows.num_routers] = True
+        return self._packing(self._hashed(columns), wanted, columns).matrix
+
+    def _hashed(self, columns: Sequence[Column]) -> IntArray:
+        """Return a number per row that is the same where the same columns are (0: none)."""
+        hashes = np.zeros(self.rows.num_rows, dtype=np.int64)
+        for column in columns:
+            hashes[column.rows] += self._new_key()  # wraps around: any mix will do
+        return hashes
+
+    def _packing(
+        self, hashes: IntArray, wanted: NDArray[np.bool_], columns: Sequence[Column]
+    ) -> Packing:
+        if not columns:
             nothing = np.zeros(0, dtype=np.int64)
             return Packing(sp.csr_matrix((0, 0)), nothing, nothing)
-        flat = np.concatenate([c.rows for c in self.columns])
-        of = np.repeat(np.arange(len(lengths)), lengths)
-        wanted = (self._active | self._passed if all_rows else self._active)[flat]
-        flat, of = flat[wanted], of[wanted]
-        keys = np.random.default_rng(len(lengths)).integers(1, 1 << 62, len(lengths), np.int64)
-        hashes = np.zeros(self.rows.num_rows, dtype=np.int64)
-        np.add.at(hashes, flat, keys[of])  # wraps around: any injective-enough mix will do
-        used = np.flatnonzero(np.bincount(flat, minlength=self.rows.num_rows))
+        used = np.flatnonzero(hashes)
         _, first, merged = np.unique(hashes[used], return_index=True, return_inverse=True)
+        chosen = np.bincount(merged, weights=wanted[used], minlength=len(first)) > 0
+        number = np.where(chosen, chosen.cumsum() - 1, -1)
         row_of = np.full(self.rows.num_rows, -1, dtype=np.int64)
-        row_of[used[first]] = np.arange(len(first))
-        chosen = row_of[flat] >= 0
-        matrix = sp.csr_matrix(
-            (np.ones(int(chosen.sum()), dtype=np.float32), (row_of[flat[chosen]], of[chosen])),
-            shape=(len(first), len(lengths)),
-        )
-        kept = _undominated(matrix)
-        position = np.full(len(first), -1, dtype=np.int64)
+        row_of[used[first[chosen]]] = np.arange(int(chosen.sum()))
+        matrix = matrix_of(columns, row_of, int(chosen.sum()))
+        kept = undominated(matrix)
+        position = np.full(matrix.shape[0] + 1, -1, dtype=np.int64)
         position[kept] = np.arange(len(kept))
-        stands = position[merged] >= 0
-        return Packing(matrix[kept].astype(float), used[stands], position[merged[stands]])
+        stands = position[number[merged]] >= 0
+        return Packing(matrix[kept].astype(float), used[stands], position[number[merged[stands]]])
 
     def solve_lp(self, sub: Subproblem) -> LpSolution | None:
-        """Solve the relaxation of a subproblem, adding link rows until none is violated.
+        """Solve the relaxation of a subproblem, adding rows until none is violated.
 
-        Returns None if the solver fails.
+        Returns None if the solver fails or the deadline passes.
         """
-        while True:
+        while time.perf_counter() < self.deadline:
             solution = self.solve_lp_once(sub)
             if solution is None or solution.complete:
                 return solution
+        return None
 
     def solve_lp_once(self, sub: Subproblem) -> LpSolution | None:
-        """Solve the relaxation with the link rows active so far, then activate violated ones."""
+        """Solve the relaxation with the rows active so far, then activate violated ones."""
         solution = self._solve_lp(sub)
         if solution is None:
             return None
         load = np.zeros(self.rows.num_rows)
         for k in np.flatnonzero(solution.amounts > 1e-9):
             load[self.columns[k].rows] += solution.amounts[k]
-        violated = (load > 1 + 1e-6) & ~self._active
-        self._active |= violated
-        return replace(solution, complete=not violated.any())
+        priced = solution.duals.row_prices > 0
+        complete = self.active.update(load, priced, self._hashes, self.columns)
+        return replace(solution, complete=complete, usage=load)
 
     def _solve_lp(self, sub: Subproblem) -> LpSolution | None:
         merged = self.packing()
@@ -256,16 +218,3 @@ class Master:
         largest = np.zeros(len(self.rows.problem.requests))
         np.maximum.at(largest, owner, np.abs(cost))
         return float(largest.sum())
-
-
-def _undominated(matrix: sp.csr_matrix) -> IntArray:
-    """Return the rows whose columns are not all among those of another row."""
-    num_rows, num_columns = matrix.shape
-    words = np.zeros((num_rows, num_columns // 63 + 1), dtype=np.int64)
-    row = np.repeat(np.arange(num_rows), np.diff(matrix.indptr))
-    bit = np.left_shift(np.int64(1), matrix.indices % 63)
-    np.bitwise_or.at(words, (row, matrix.indices // 63), bit)
-    size = np.diff(matrix.indptr).astype(np.int64)
-    order = np.argsort(-size, kind="stable")  # a row can only be among a larger one's columns
-    kept = _kernels.maximal_sets(np.ascontiguousarray(words[order]))
-    return np.sort(order[kept])

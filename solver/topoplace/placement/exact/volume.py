@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topoplace.placement.exact.relaxation import DualPoint, DualValue, Relaxation, Subproblem
 from topoplace.placement.exact.rows import PackingRows
@@ -27,6 +28,15 @@ class VolumeRun:
     steps: int
 
 
+def usable_prices(rows: PackingRows) -> DualPoint:
+    """Return the prices that bound the nodes started by the usable nodes there are."""
+    prices = np.zeros(rows.num_rows)
+    usable = rows.problem.state.usable_per_router.sum(axis=0)
+    highest = max((r.priority for r in rows.problem.requests), default=1)
+    prices[: rows.num_routers] = usable * highest
+    return DualPoint(prices)
+
+
 def volume_descent(
     relaxation: Relaxation,
     sub: Subproblem,
@@ -37,17 +47,21 @@ def volume_descent(
     deadline: float,
     seen: Callable[[DualValue, int], None],
     per_request: int = 4,
+    usage: NDArray[np.float64] | None = None,
 ) -> VolumeRun:
     """Lower the bound of a first-level subproblem from a starting point.
 
     Parameters
     ----------
     lower
-        A value the bound cannot fall below: the incumbent's objective.
+        A value the bound is not expected below: the incumbent's objective, or a linear
+        program's over many columns. Polyak's rule works best if it is near.
     max_steps, deadline
         Stop after so many steps or at this `time.perf_counter` reading.
     seen
         Called with every dual value and its step, for the columns in it.
+    usage
+        How much of every row a near-optimal fractional solution uses, if one is known.
     """
     rows = relaxation.rows
     free = np.ones(rows.num_rows)
@@ -55,7 +69,7 @@ def volume_descent(
     point = start.row_prices.copy()
     value = relaxation.evaluate(sub, DualPoint(point), per_request)
     seen(value, 0)
-    average = _usage(rows, sub, value)
+    average = _usage(rows, sub, value) if usage is None else usage
     factor, since, steps = 0.5, 0, 0
     while steps < max_steps and time.perf_counter() < deadline and value.bound > lower + 0.999:
         steps += 1

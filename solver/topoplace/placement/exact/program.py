@@ -1,0 +1,98 @@
+"""What the restricted master solves: columns, packing rows as a matrix, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from topoplace.placement.exact import _kernels
+from topoplace.placement.exact.relaxation import DualPoint
+from topoplace.placement.problem import Candidate
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass
+class Column:
+    """A candidate with its level values and the packing rows it occupies."""
+
+    candidate: Candidate
+    values: tuple[int, int, int]
+    rows: IntArray
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Packing rows of a program.
+
+    Attributes
+    ----------
+    matrix
+        Rows by columns, 0/1.
+    rows, stands_in
+        The packing rows that a row of the matrix stands for, and which one.
+    """
+
+    matrix: sp.csr_matrix
+    rows: IntArray
+    stands_in: IntArray
+
+
+@dataclass(frozen=True)
+class LpSolution:
+    """An optimum of the restricted master's relaxation.
+
+    Attributes
+    ----------
+    objective
+        LP optimum of the level solved.
+    columns, amounts
+        The columns of the program, and the value of each.
+    duals
+        The dual optimum, spread over the rows no column tells apart.
+    reduced
+        Reduced cost of every column, at most 0 for the columns of requests that may stay out.
+    complete
+        Whether the amounts respect every row, those not in the program included.
+    usage
+        How much of every row the amounts use.
+    size
+        Nonzeros of the program, plus one.
+    """
+
+    objective: float
+    columns: list[Column]
+    amounts: FloatArray
+    duals: DualPoint
+    reduced: FloatArray
+    size: int
+    complete: bool = True
+    usage: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+
+def matrix_of(columns: Sequence[Column], row_of: IntArray, num_rows: int) -> sp.csr_matrix:
+    """Return the rows numbered by `row_of` (-1: none) by columns."""
+    parts = [row_of[column.rows] for column in columns]
+    flat = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+    of = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    there = flat >= 0
+    ones = np.ones(int(there.sum()), dtype=np.float32)
+    return sp.csr_matrix((ones, (flat[there], of[there])), shape=(num_rows, len(parts)))
+
+
+def undominated(matrix: sp.csr_matrix) -> IntArray:
+    """Return the rows whose columns are not all among those of another row."""
+    num_rows, num_columns = matrix.shape
+    words = np.zeros((num_rows, num_columns // 63 + 1), dtype=np.int64)
+    row = np.repeat(np.arange(num_rows), np.diff(matrix.indptr))
+    bit = np.left_shift(np.int64(1), matrix.indices % 63)
+    np.bitwise_or.at(words, (row, matrix.indices // 63), bit)
+    size = np.diff(matrix.indptr).astype(np.int64)
+    order = np.argsort(-size, kind="stable")  # a row can only be among a larger one's columns
+    kept = _kernels.maximal_sets(np.ascontiguousarray(words[order]))
+    return np.sort(order[kept])
