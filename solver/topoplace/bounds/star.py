@@ -8,7 +8,6 @@ the assignment problem the bound is Gilmore's (1962) and Lawler's (1963).
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from topoplace.bounds.pairs import exchanged, received, sent
 from topoplace.machine import Torus
@@ -141,6 +140,8 @@ def _prices(costs: IntArray, capacity: IntArray) -> IntArray:
     if int(costs.max(initial=0)) >= LARGEST:
         return np.zeros(len(capacity), dtype=np.int64)
     place_router = np.repeat(np.arange(len(capacity)), np.minimum(capacity, len(costs)))
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - heavy
+
     tasks, places = linear_sum_assignment(costs[:, place_router])
     chosen = place_router[places]
     moves = np.full((len(capacity), len(capacity)), LARGEST, dtype=np.int64)
