@@ -119,6 +119,7 @@ def test_check_prints_what_the_checker_reports(
     assert json.loads(captured.out)["claims"][0] == {
         "name": "nodes",
         "holds": True,
+        "by_search": False,
         "detail": "3 jobs",
     }
 

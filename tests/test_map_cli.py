@@ -36,8 +36,23 @@ def mapped(capsys: pytest.CaptureFixture[str], *args: str | Path) -> dict:
 
 
 def checked(path: Path, capsys: pytest.CaptureFixture[str]) -> bool:
-    code = run(["check", str(path)])
-    return code == 0 and "every claim holds" in capsys.readouterr().out
+    """Tell whether `check` says of a result what its proof deserves, and refuses nothing."""
+    code, said = run(["check", str(path)]), capsys.readouterr().out
+    if json.loads(path.read_text())["proof"] == "search":
+        return code == 5 and "trust  hop-bytes.bound" in said and "NOT verified" in said
+    return code == 0 and "every claim holds" in said
+
+
+def test_a_bound_without_evidence_is_never_verified(square, tmp_path, capsys):
+    out = tmp_path / "r.json"
+    result = mapped(capsys, "--graph", square, "--on", "mesh:4", "--method", "default", "-o", out)
+    level = result["levels"][0]
+    lie = {"bound": result["objective"], "gap": 0.0, "status": "optimal", "proof": "search"}
+    result.update(lie)
+    level.update(lie, certificate=None)
+    out.write_text(json.dumps(result))
+    assert run(["check", str(out)]) == 5
+    assert "NOT verified" in capsys.readouterr().out
 
 
 @pytest.fixture

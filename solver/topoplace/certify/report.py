@@ -17,11 +17,15 @@ class Claim:
         Whether the checker's own computation agrees.
     detail
         What was found; the first disagreement if the claim does not hold.
+    by_search
+        Whether it rests on a search of the solver, which the checker does not repeat: nothing
+        speaks against the claim, but nothing here confirms it either.
     """
 
     name: str
     holds: bool
     detail: str
+    by_search: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,11 @@ class Report:
     def holds(self) -> bool:
         """Whether every claim holds."""
         return bool(self.claims) and all(claim.holds for claim in self.claims)
+
+    @property
+    def verified(self) -> bool:
+        """Whether every claim holds and none rests on a search alone."""
+        return self.holds and not any(claim.by_search for claim in self.claims)
 
     @property
     def failures(self) -> tuple[Claim, ...]:

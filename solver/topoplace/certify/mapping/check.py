@@ -67,7 +67,8 @@ class _Checker:
             self._solution(instance, solution, nodes, value)
         self._claim("hop-bytes", lambda: (True, check_level(level, value)))
         if level.bound is not None:
-            self._claim("hop-bytes.bound", lambda: _bound(instance, level))
+            by_search = level.proof is Proof.SEARCH
+            self._claim("hop-bytes.bound", lambda: _bound(instance, level), by_search)
         return Report(tuple(self._claims))
 
     def _solution(
@@ -81,14 +82,16 @@ class _Checker:
         if optimum is not None:
             self._claim("optimum", lambda: (True, check_optimum(instance, window, value, optimum)))
 
-    def _claim(self, name: str, check: Callable[[], tuple[Found, str]]) -> Found | None:
+    def _claim(
+        self, name: str, check: Callable[[], tuple[Found, str]], by_search: bool = False
+    ) -> Found | None:
         """Add a claim: it holds if the check returns (value, detail), fails if it refuses."""
         try:
             found, detail = check()
         except (RefusedError, InputError, OverflowError) as error:
             self._claims.append(Claim(name, False, str(error)))
             return None
-        self._claims.append(Claim(name, True, detail))
+        self._claims.append(Claim(name, True, detail, by_search))
         return found
 
 

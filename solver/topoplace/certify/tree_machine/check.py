@@ -59,16 +59,19 @@ class _Checker:
         return Report(tuple(self._claims))
 
     def _bound(self, instance: Instance, level: TreeLevel) -> None:
-        self._claim(f"{level.name}.bound", lambda: (True, _bound(instance, level)))
+        by_search = level.proof is Proof.SEARCH
+        self._claim(f"{level.name}.bound", lambda: (True, _bound(instance, level)), by_search)
 
-    def _claim(self, name: str, check: Callable[[], tuple[Found, str]]) -> Found | None:
+    def _claim(
+        self, name: str, check: Callable[[], tuple[Found, str]], by_search: bool = False
+    ) -> Found | None:
         """Add a claim: it holds if the check returns (value, detail), fails if it refuses."""
         try:
             found, detail = check()
         except (RefusedError, InputError, OverflowError) as error:
             self._claims.append(Claim(name, False, str(error)))
             return None
-        self._claims.append(Claim(name, True, detail))
+        self._claims.append(Claim(name, True, detail, by_search))
         return found
 
     def _instance(self) -> tuple[Instance, str]:
