@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from topoplace.bounds.blocks import blocks_bound
+from topoplace.bounds.cuts import cuts_bound
 from topoplace.bounds.distance_classes import distance_classes_bound
 from topoplace.bounds.star import star_bound
 from topoplace.machine import Torus
@@ -22,15 +23,16 @@ def best_bound(
     """Bound the hop-bytes of any mapping of the problem's tasks to its nodes from below.
 
     The highest of `total_bound`, `blocks_bound` (grids) and `star_bound`, which take a moment; if
-    that is not enough, also of `distance_classes_bound`. Grids have that one only within a time
-    limit, as their blocks are rarely weaker.
+    that is not enough, also of `cuts_bound` and `distance_classes_bound`. Grids go without cuts,
+    to which blocks are superior, and have distance classes only within a time limit, as their
+    blocks are rarely weaker.
 
     Parameters
     ----------
     problem
         The problem.
     time_limit
-        Seconds; what the quick bounds leave of them goes to the semidefinite one (0: nothing).
+        Seconds; what the quick bounds leave of them goes to the semidefinite ones (0: nothing).
         Without it the work is bounded, and the answer the same each time.
     target
         A bound this high is enough: the hop-bytes of a mapping in hand.
@@ -44,15 +46,25 @@ def best_bound(
     best = stronger(total_bound(problem), star_bound(problem))
     if problem.grid is not None and isinstance(problem.machine, Torus):
         best = stronger(blocks_bound(problem, problem.grid), best)
-    if best is not None and target is not None and best.value >= target:
+    if _reached(best, target):
         return best
-    if time_limit is not None:
-        time_limit -= time.perf_counter() - start
-        if time_limit <= 0:
-            return best
-    elif problem.grid is not None:
+    stop = None if time_limit is None else start + time_limit
+    if problem.grid is None:
+        best = stronger(best, cuts_bound(problem, _left(stop), target))
+    elif stop is None:
         return best
-    return stronger(best, distance_classes_bound(problem, time_limit, target))
+    left = _left(stop)
+    if _reached(best, target) or (left is not None and left <= 0):
+        return best
+    return stronger(best, distance_classes_bound(problem, left, target))
+
+
+def _reached(bound: Bound | None, target: int | None) -> bool:
+    return bound is not None and target is not None and bound.value >= target
+
+
+def _left(stop: float | None) -> float | None:
+    return None if stop is None else max(0.0, stop - time.perf_counter())
 
 
 def total_bound(problem: MappingProblem) -> Bound | None:

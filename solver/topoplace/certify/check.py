@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
 
 from topoplace.certify.explanations import check_explanations
 from topoplace.certify.figures import NAMES, check_figures, check_levels, sign
 from topoplace.certify.instance import Instance, read_instance
 from topoplace.certify.pricing import Pricer, pricer_of
-from topoplace.certify.report import Claim, RefusedError, Report
+from topoplace.certify.report import Claims, RefusedError, Report
 from topoplace.certify.solution import (
     Start,
     check_exclusive,
@@ -19,10 +17,7 @@ from topoplace.certify.solution import (
     worth,
 )
 from topoplace.certify.tree import tree_bound
-from topoplace.errors import InputError
 from topoplace.result import Level, Result, Solution
-
-Found = TypeVar("Found")
 
 
 def check_result(result: Result) -> Report:
@@ -38,31 +33,21 @@ def check_result(result: Result) -> Report:
 
 
 class _Checker:
-    """Collects claims, one method call each."""
+    """The claims of one result."""
 
     def __init__(self, result: Result) -> None:
         self._result = result
-        self._claims: list[Claim] = []
+        self._claims = Claims()
 
     def report(self) -> Report:
         result = self._result
-        self._claim("levels", lambda: _order(result))
-        instance = self._claim("instance", self._instance)
+        self._claims.add("levels", lambda: _order(result))
+        instance = self._claims.add("instance", self._instance)
         if instance is not None:
             starts = self._solution(instance)
-            if starts is not None and all(claim.holds for claim in self._claims):
+            if starts is not None and self._claims.hold:
                 self._levels(instance, starts)
-        return Report(tuple(self._claims))
-
-    def _claim(self, name: str, check: Callable[[], tuple[Found, str]]) -> Found | None:
-        """Add a claim: it holds if the check returns (value, detail), fails if it refuses."""
-        try:
-            found, detail = check()
-        except (RefusedError, InputError, OverflowError) as error:
-            self._claims.append(Claim(name, False, str(error)))
-            return None
-        self._claims.append(Claim(name, True, detail))
-        return found
+        return self._claims.report()
 
     def _instance(self) -> tuple[Instance, str]:
         instance = read_instance(self._result.instance, self._result.limits.interference)
@@ -74,14 +59,14 @@ class _Checker:
         solution = self._result.solution
         starts: list[Start] | None = []
         if solution is not None:
-            starts = self._claim("placements", lambda: _placements(instance, solution))
+            starts = self._claims.add("placements", lambda: _placements(instance, solution))
         if starts is None:
             return None
         known = starts
         if solution is not None:
-            self._claim("exclusive", lambda: _exclusive(instance, known))
-            self._claim("links", lambda: _links(instance, known, solution))
-        self._claim("explanations", lambda: _explanations(instance, known, self._result))
+            self._claims.add("exclusive", lambda: _exclusive(instance, known))
+            self._claims.add("links", lambda: _links(instance, known, solution))
+        self._claims.add("explanations", lambda: _explanations(instance, known, self._result))
         return starts
 
     def _levels(self, instance: Instance, starts: list[Start]) -> None:
@@ -91,10 +76,10 @@ class _Checker:
         scattered = any(start.prism is None for start in starts)
         pricer = pricer_of(instance)
         for idx, level in enumerate(self._result.levels):
-            self._claim(NAMES[idx], partial(_figures, idx, level, worths[idx], scattered))
+            self._claims.add(NAMES[idx], partial(_figures, idx, level, worths[idx], scattered))
             if level.certificate is not None:
                 check = partial(_bound, instance, pricer, idx, level, worths[:idx])
-                self._claim(f"{NAMES[idx]}.bound", check)
+                self._claims.add(f"{NAMES[idx]}.bound", check)
 
 
 def _order(result: Result) -> tuple[bool, str]:

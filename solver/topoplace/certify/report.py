@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+from topoplace.errors import InputError
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -52,3 +58,36 @@ class Report:
 
 class RefusedError(Exception):
     """A claim does not hold; the message is its detail. Never leaves the checker."""
+
+
+class Claims:
+    """Collects claims, one call each."""
+
+    def __init__(self) -> None:
+        self._claims: list[Claim] = []
+
+    def add(
+        self, name: str, check: Callable[[], tuple[Found, str]], *, by_search: bool = False
+    ) -> Found | None:
+        """Add a claim: it holds if the check returns (value, detail), fails if it refuses.
+
+        Returns
+        -------
+        The value; None if the claim fails.
+        """
+        try:
+            found, detail = check()
+        except (RefusedError, InputError, OverflowError) as error:
+            self._claims.append(Claim(name, False, str(error)))
+            return None
+        self._claims.append(Claim(name, True, detail, by_search))
+        return found
+
+    @property
+    def hold(self) -> bool:
+        """Whether all so far hold."""
+        return all(claim.holds for claim in self._claims)
+
+    def report(self) -> Report:
+        """Return all so far."""
+        return Report(tuple(self._claims))

@@ -105,6 +105,7 @@ def map_tasks(
         options.report(outcome.nodes, value, outcome.bound)  # lest an interrupt lose it
         left = _until(options, bound_until if outcome.hit else 1.0, start).time_limit
         bound = _raised(problem, bound, value, left)
+        options.report(None, None, bound)  # the next stage may be cut short
         if not outcome.hit or (bound is not None and bound.value >= value):
             break
         options = replace(options, start=outcome.nodes)

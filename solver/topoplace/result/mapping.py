@@ -88,8 +88,54 @@ class DistanceClassesCertificate(Model):
     rows: list[Numbers] = Field(description="row multipliers, per class and place")
 
 
+CUT_TASKS = 1 << 12
+"""Tasks up to which certificates of cuts are offered and checked."""
+
+CUT_LAYERS = 1 << 9
+"""Largest size of a dimension for certificates of cuts."""
+
+CUT_FACTORS = 64
+"""Most factors of a certificate of cuts."""
+
+GAIN_BITS = 10
+"""Binary digits behind the point of the gains of a certificate of cuts."""
+
+
+class CutLine(Model):
+    """A lower bound on the bytes over any cut, by the square of what is more on one side."""
+
+    prices: list[int] = Field(description="u: what is added to the diagonal, per task")
+    balance: Annotated[int, Field(ge=0)] = Field(description="beta: what is added everywhere")
+
+
+class CutsCertificate(Model):
+    """Multipliers of the bound by the machine's cuts (docs/proofs-graphs.md, "Cuts").
+
+    With `factors` V, scale x L + V'V + diag(prices) + balance x J must be positive semidefinite for
+    every line, L being the Laplacian of the bytes between tasks.
+    """
+
+    kind: Literal["cuts"] = "cuts"
+    wrap: list[bool] = Field(
+        description="whether each dimension is a ring; an open one may be closed, which shortens"
+    )
+    scale: Annotated[int, Field(ge=1)]
+    lines: Annotated[list[CutLine], Field(min_length=1, max_length=16)]
+    factors: Annotated[list[Numbers], Field(max_length=CUT_FACTORS)] = Field(
+        description="vectors with an entry per task, which add up to 0"
+    )
+    gains: list[Annotated[int, Field(ge=0)]] = Field(
+        description="eigenvalues of the kernel of every dimension are at most this, in units of "
+        "2^-10; empty without factors"
+    )
+
+
 MappingCertificate = Annotated[
-    BlocksCertificate | TotalCertificate | StarCertificate | DistanceClassesCertificate,
+    BlocksCertificate
+    | TotalCertificate
+    | StarCertificate
+    | DistanceClassesCertificate
+    | CutsCertificate,
     Field(discriminator="kind"),
 ]
 

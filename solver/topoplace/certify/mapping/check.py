@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 from topoplace.certify.mapping.blocks import blocks_value, total_value
+from topoplace.certify.mapping.cuts import cuts_value
 from topoplace.certify.mapping.distance_classes import distance_classes_value
 from topoplace.certify.mapping.figures import check_figures
 from topoplace.certify.mapping.instance import Instance, IntArray, read_instance
@@ -14,10 +12,10 @@ from topoplace.certify.mapping.levels import check_level, check_levels
 from topoplace.certify.mapping.optimum import check_optimum
 from topoplace.certify.mapping.solution import read_nodes
 from topoplace.certify.mapping.star import star_value
-from topoplace.certify.report import Claim, RefusedError, Report
-from topoplace.errors import InputError
+from topoplace.certify.report import Claims, RefusedError, Report
 from topoplace.result import Proof
 from topoplace.result.mapping import (
+    CutsCertificate,
     DistanceClassesCertificate,
     LayoutModel,
     MappingCertificate,
@@ -27,8 +25,6 @@ from topoplace.result.mapping import (
     StarCertificate,
     TotalCertificate,
 )
-
-Found = TypeVar("Found")
 
 
 def check_mapping(result: MappingResult) -> Report:
@@ -44,32 +40,34 @@ def check_mapping(result: MappingResult) -> Report:
 
 
 class _Checker:
-    """Collects claims, one method call each."""
+    """The claims of one result."""
 
     def __init__(self, result: MappingResult) -> None:
         self._result = result
-        self._claims: list[Claim] = []
+        self._claims = Claims()
 
     def report(self) -> Report:
-        level = self._claim("levels", lambda: _level(self._result))
-        instance = self._claim("instance", lambda: _instance(self._result))
+        level = self._claims.add("levels", lambda: _level(self._result))
+        instance = self._claims.add("instance", lambda: _instance(self._result))
         if level is None or instance is None:
-            return Report(tuple(self._claims))
+            return self._claims.report()
         solution = self._result.solution
         value: int | None = None
         if solution is not None:
-            nodes = self._claim("solution", lambda: _nodes(instance, solution))
+            nodes = self._claims.add("solution", lambda: _nodes(instance, solution))
             if nodes is None:
-                return Report(tuple(self._claims))
-            value = self._claim("figures", lambda: _figures(instance, nodes, solution))
+                return self._claims.report()
+            value = self._claims.add("figures", lambda: _figures(instance, nodes, solution))
             if value is None:
-                return Report(tuple(self._claims))
+                return self._claims.report()
             self._solution(instance, solution, nodes, value)
-        self._claim("hop-bytes", lambda: (True, check_level(level, value)))
+        self._claims.add("hop-bytes", lambda: (True, check_level(level, value)))
         if level.bound is not None:
             by_search = level.proof is Proof.SEARCH
-            self._claim("hop-bytes.bound", lambda: _bound(instance, level), by_search)
-        return Report(tuple(self._claims))
+            self._claims.add(
+                "hop-bytes.bound", lambda: _bound(instance, level), by_search=by_search
+            )
+        return self._claims.report()
 
     def _solution(
         self, instance: Instance, solution: MappingSolution, nodes: IntArray, value: int
@@ -78,21 +76,11 @@ class _Checker:
         window: Window | None = None
         layout, optimum = solution.layout, solution.optimum
         if layout is not None:
-            window = self._claim("layout", lambda: _layout(instance, nodes, layout))
+            window = self._claims.add("layout", lambda: _layout(instance, nodes, layout))
         if optimum is not None:
-            self._claim("optimum", lambda: (True, check_optimum(instance, window, value, optimum)))
-
-    def _claim(
-        self, name: str, check: Callable[[], tuple[Found, str]], by_search: bool = False
-    ) -> Found | None:
-        """Add a claim: it holds if the check returns (value, detail), fails if it refuses."""
-        try:
-            found, detail = check()
-        except (RefusedError, InputError, OverflowError) as error:
-            self._claims.append(Claim(name, False, str(error)))
-            return None
-        self._claims.append(Claim(name, True, detail, by_search))
-        return found
+            self._claims.add(
+                "optimum", lambda: (True, check_optimum(instance, window, value, optimum))
+            )
 
 
 def _level(result: MappingResult) -> tuple[MappingLevel, str]:
@@ -144,4 +132,6 @@ def _proven(instance: Instance, certificate: MappingCertificate) -> int:
         return star_value(instance, certificate)
     if isinstance(certificate, DistanceClassesCertificate):
         return distance_classes_value(instance, certificate)
+    if isinstance(certificate, CutsCertificate):
+        return cuts_value(instance, certificate)
     return blocks_value(instance, certificate)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from typing import TypeVar
 
-from topoplace.certify.report import Claim, RefusedError, Report
+from topoplace.certify.report import Claims, RefusedError, Report
 from topoplace.certify.tree_machine.boxes import Boxes
 from topoplace.certify.tree_machine.instance import Instance, read_instance
 from topoplace.certify.tree_machine.levels import check_levels, fraction_of
 from topoplace.certify.tree_machine.relaxed import Relaxed
 from topoplace.certify.tree_machine.solution import Starts, check_costs, read_starts
-from topoplace.errors import InputError
 from topoplace.result import Proof
 from topoplace.result.tree import AllStartCertificate, BoxesCertificate, TreeLevel, TreeResult
-
-Found = TypeVar("Found")
 
 
 def check_allocation(result: TreeResult) -> Report:
@@ -32,47 +27,37 @@ def check_allocation(result: TreeResult) -> Report:
 
 
 class _Checker:
-    """Collects claims, one method call each."""
+    """The claims of one result."""
 
     def __init__(self, result: TreeResult) -> None:
         self._result = result
-        self._claims: list[Claim] = []
+        self._claims = Claims()
 
     def report(self) -> Report:
         result = self._result
-        instance = self._claim("instance", self._instance)
+        instance = self._claims.add("instance", self._instance)
         if instance is None:
-            return Report(tuple(self._claims))
+            return self._claims.report()
         starts: Starts | None = None
         if result.solution is not None:
             solution = result.solution
-            starts = self._claim("allocations", lambda: _starts(instance, result))
+            starts = self._claims.add("allocations", lambda: _starts(instance, result))
             if starts is None:
-                return Report(tuple(self._claims))
+                return self._claims.report()
             known = starts
-            self._claim("costs", lambda: (True, check_costs(instance, known, solution)))
-        self._claim("levels", lambda: (True, check_levels(result, starts)))
-        if all(claim.holds for claim in self._claims):
+            self._claims.add("costs", lambda: (True, check_costs(instance, known, solution)))
+        self._claims.add("levels", lambda: (True, check_levels(result, starts)))
+        if self._claims.hold:
             for level in result.levels:
                 if level.bound is not None:
                     self._bound(instance, level)
-        return Report(tuple(self._claims))
+        return self._claims.report()
 
     def _bound(self, instance: Instance, level: TreeLevel) -> None:
         by_search = level.proof is Proof.SEARCH
-        self._claim(f"{level.name}.bound", lambda: (True, _bound(instance, level)), by_search)
-
-    def _claim(
-        self, name: str, check: Callable[[], tuple[Found, str]], by_search: bool = False
-    ) -> Found | None:
-        """Add a claim: it holds if the check returns (value, detail), fails if it refuses."""
-        try:
-            found, detail = check()
-        except (RefusedError, InputError, OverflowError) as error:
-            self._claims.append(Claim(name, False, str(error)))
-            return None
-        self._claims.append(Claim(name, True, detail, by_search))
-        return found
+        self._claims.add(
+            f"{level.name}.bound", lambda: (True, _bound(instance, level)), by_search=by_search
+        )
 
     def _instance(self) -> tuple[Instance, str]:
         instance = read_instance(self._result.instance)
