@@ -13,10 +13,11 @@ PYTEST    := -m pytest -n 2
 LOCKING    = uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
              --no-emit-index-url --no-emit-find-links --no-annotate \
              --custom-compile-command 'make lock'
+SITE       = $(BIN)/sphinx-build -W --keep-going -q -b html docs out/site
 LOCKED    := $(filter true 1,$(CI))
 
 .DEFAULT_GOAL := run
-.PHONY: run test test-all test-oldest check bench lock clean minizinc
+.PHONY: run test test-all test-oldest check docs bench lock clean minizinc
 
 run: $(VENV)/installed
 	@mkdir -p out
@@ -42,6 +43,11 @@ check: $(VENV)/installed-dev minizinc
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python scripts/check_models.py
+	$(SITE)
+
+docs: $(VENV)/installed-dev
+	@$(SITE)
+	@echo "$(CURDIR)/out/site/index.html"
 
 bench: $(VENV)/installed
 	@$(BIN)/python scripts/bench_place.py

@@ -72,11 +72,12 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     write_text(options.output / "mishra2020.csv", _csv(rows))
     seconds = time.perf_counter() - start
+    limit = f" --time-limit {options.time_limit:g}" if options.time_limit is not None else ""
     head = (
         f"{datetime.date.today()}, topoplace {__version__}, Python {platform.python_version()}, "
         f"numpy {np.__version__}; {seconds:.0f} s on one core. Command:\n\n"
         f"```\npython scripts/study_mishra2020.py theta_1000.swf --methods {' '.join(methods)} "
-        f"--seeds {options.seeds} --exact-seeds {options.exact_seeds}\n```\n\n"
+        f"--seeds {options.seeds} --exact-seeds {options.exact_seeds}{limit}\n```\n\n"
         "Percents saved against Slurm's default, the mean over the seeds (least to largest)."
     )
     _write_between_markers(options.output / "mishra2020.md", head + "\n\n" + tables(rows))

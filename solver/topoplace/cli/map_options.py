@@ -170,4 +170,9 @@ Png = Annotated[
     Path | None,
     typer.Option(metavar="F", help="A plane of the mapping.", rich_help_panel=_FILES),
 ]
-RankFile = Annotated[Path | None, typer.Option(metavar="F", rich_help_panel=_FILES)]
+RankFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="F", help="The mapping in this form (docs/formats.md).", rich_help_panel=_FILES
+    ),
+]

@@ -1,4 +1,4 @@
-"""What a mapping costs: hops, hop-bytes and link loads (Bhatele 2009, section 2)."""
+"""What a mapping costs: hops, hop-bytes and link loads (Bhatele 2009, section 1)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,103 @@
+"""Run docs/tutorial.md from top to bottom and write into it what its commands print.
+
+A fenced block whose first line names a file after the language is saved under that name; ``sh``
+blocks are run; a ``text`` block without a name, behind one of these, is what they print.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+from topoplace.snapshot.files import write_text
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "tutorial.md"
+
+BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+WIDTH = 88
+"""Longer lines are folded; whoever compares outputs has to ignore the white space."""
+
+SECONDS = 300
+"""Limit of a block, on a machine with other work and kernels yet to be compiled."""
+
+
+def played(page: str, folder: Path) -> str:
+    """Return a page with the outputs that its commands have in an empty folder.
+
+    Raises
+    ------
+    RuntimeError
+        If a command fails.
+    """
+    environment = _environment(folder)
+    output = ""
+
+    def act(block: re.Match[str]) -> str:
+        nonlocal output
+        language, name, body = block.groups()
+        if name:
+            (folder / name).write_text(body)
+        elif language == "sh":
+            output = _run(body, folder, environment)
+        elif language == "text":
+            return f"```text\n{_folded(output)}```"
+        return block[0]
+
+    return BLOCK.sub(act, page)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Put `topoplace` and `python3` on the path, as they are in an installation."""
+    programs = folder / ".programs"
+    programs.mkdir()
+    python = shlex.quote(sys.executable)
+    for name, command in (("python3", python), ("topoplace", f"{python} -m topoplace")):
+        (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        (programs / name).chmod(0o755)
+    path = os.pathsep.join([str(programs), os.environ["PATH"]])
+    modules = os.pathsep.join([str(ROOT / "solver"), *filter(None, sys.path)])
+    return os.environ | {"PATH": path, "PYTHONPATH": modules}
+
+
+def _run(commands: str, folder: Path, environment: dict[str, str]) -> str:
+    done = subprocess.run(
+        ["sh", "-e", "-c", commands],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{commands}exits with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def _folded(text: str) -> str:
+    return "".join(
+        textwrap.fill(line, WIDTH, subsequent_indent="    ") + "\n"
+        if len(line) > WIDTH
+        else f"{line}\n"
+        for line in text.splitlines()
+    )
+
+
+def main() -> None:
+    """Write the outputs into the tutorial."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_text(PAGE, played(PAGE.read_text(), Path(folder)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""What the studies share when they write: pages, tables, CSV files and pictures."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import datetime
+import importlib.metadata
+import io
+import platform
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topoplace import __version__
+from topoplace.snapshot.files import write_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STUDIES = Path(__file__).resolve().parent.parent / "docs" / "studies"
+PACKAGES = ("numpy", "ortools")
+
+
+def stamp(script: str, arguments: Sequence[str] | None) -> str:
+    """Return what a run has to say of itself: date, versions and command.
+
+    `arguments` are those given to the script's `main`; None for the command line's.
+    """
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for option in ("-o", "--output", "--work"):  # where to is nobody's business
+        if option in given:
+            at = given.index(option)
+            del given[at : at + 2]
+    command = shlex.join(["python", f"scripts/{script}", *given])
+    return (
+        f"{datetime.date.today()}, topoplace {__version__}, Python {platform.python_version()}, "
+        f"{versions}. Command:\n\n```sh\n{command}\n```"
+    )
+
+
+def write_between_markers(path: Path, begin: str, end: str, title: str, text: str) -> None:
+    """Put text between the markers of a page; what is written around them by hand stays."""
+    page = path.read_text() if path.exists() else f"# {title}\n\n{begin}{end}\n"
+    before, _, rest = page.partition(begin)
+    after = rest.partition(end)[2]
+    write_text(path, f"{before}{begin}\n{text}\n{end}{after}")
+
+
+def write_rows(path: Path, rows: Sequence[Any]) -> None:
+    """Write dataclass instances of one type as a CSV file; None is empty."""
+    stream = io.StringIO()
+    names = [field.name for field in dataclasses.fields(rows[0])]
+    writer = csv.DictWriter(stream, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(dataclasses.asdict(row) for row in rows)
+    write_text(path, stream.getvalue())
+
+
+def markdown(head: Sequence[str], num_texts: int, rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table whose columns after the first `num_texts` are numbers."""
+    rules = ["---"] * num_texts + ["---:"] * (len(head) - num_texts)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, rules, *rows])
+
+
+def number(value: int | None) -> str:
+    """Return an integer with thousands set apart; a dash for None."""
+    return "-" if value is None else f"{value:,}"
+
+
+def percent(value: float | None) -> str:
+    """Return a share in percent; a dash for None."""
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as a PNG with a palette: a third of the bytes, and the same every time."""
+    from PIL import Image  # noqa: PLC0415 - comes with matplotlib
+
+    stream = io.BytesIO()
+    figure.savefig(stream, dpi=100, bbox_inches="tight")
+    Image.open(stream).convert("RGB").quantize(64).save(path, optimize=True)
