@@ -209,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "",
         *table(blue_waters),
         "",
-        "A dash: no pencil window exists among the usable routers.",
+        "A dash: no pencil window was found within the 30 s.",
         "",
         "## Bhatele 2008, Table 3",
         "",

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from mishra2020_tables import PUBLISHED, Row, tables
+from study_page import write_between_markers
 from topoplace import __version__
 from topoplace.placement.tree.occupancy import Occupancy
 from topoplace.placement.tree.problem import TreeOptions, TreeProblem
@@ -80,7 +81,8 @@ def main() -> None:
         f"--seeds {options.seeds} --exact-seeds {options.exact_seeds}{limit}\n```\n\n"
         "Percents saved against Slurm's default, the mean over the seeds (least to largest)."
     )
-    _write_between_markers(options.output / "mishra2020.md", head + "\n\n" + tables(rows))
+    page = options.output / "mishra2020.md"
+    write_between_markers(page, BEGIN, END, "Mishra 2020", head + "\n\n" + tables(rows))
 
 
 def _options() -> argparse.Namespace:
@@ -198,15 +200,6 @@ def _csv(rows: Sequence[Row]) -> str:
         values = [*(getattr(row, name) for name in plain), *(row.saved[name] for name in metrics)]
         writer.writerow([f"{v:.4f}" if isinstance(v, float) else v for v in values])
     return stream.getvalue()
-
-
-def _write_between_markers(path: Path, text: str) -> None:
-    """Put text between the markers of a document; what is written around them by hand stays."""
-    before, _, rest = (
-        path.read_text() if path.exists() else f"# Mishra 2020\n\n{BEGIN}{END}\n"
-    ).partition(BEGIN)
-    after = rest.partition(END)[2]
-    write_text(path, f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
 if __name__ == "__main__":
