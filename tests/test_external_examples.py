@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from external_answers import tree_document, write_document
+from test_replay_cli import QUEUED, write_log
 from topoplace.certify import check_result
 from topoplace.cli import run
 from topoplace.errors import ExitCode
@@ -108,6 +110,24 @@ def test_the_example_in_python(installed: Path) -> None:
     assert [a.nodes for a in result.solution.allocations] == [["n1", "n2", "n4"], ["n5", "n6"]]
     assert result.versions["allocator"] == "leaf_order:leaf_order (rivals 1.2)"
     assert run(["compare", str(path), "--methods", "default,leaf-order"]) == ExitCode.DONE
+
+
+def test_installed_allocators_in_batches_and_replays(
+    installed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = write_document(installed, tree_document()), installed / "out"
+    args = ["batch", str(path), "-o", str(out), "--method", "leaf-order", "--jobs", "1"]
+    assert run(args) == ExitCode.DONE
+    (result,) = (out / "results").iterdir()
+    versions = TreeResult.model_validate_json(result.read_text()).versions
+    assert versions["allocator"] == "leaf_order:leaf_order (rivals 1.2)"
+    log = write_log(installed, QUEUED)
+    capsys.readouterr()
+    args = ["replay", log, "--on", "tree:2x4", "--method", "leaf-order", "--json"]
+    assert run(args) == ExitCode.DONE
+    default, ours = json.loads(capsys.readouterr().out)["runs"]
+    assert (default["method"], ours["method"]) == ("default", "leaf-order")
+    assert ours["num_jobs"] == ours["decisions"]["asked"] == len(QUEUED)
 
 
 def test_our_own_methods_win_where_names_clash(installed: Path) -> None:

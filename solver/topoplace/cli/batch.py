@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from topoplace.cli.external import COMMAND_HELP, require_one
 from topoplace.cli.options import InterferenceRule, Json, Seed, TimeLimit, solve_options
 from topoplace.cli.output import print_json, say
 from topoplace.errors import InputError
@@ -38,8 +39,12 @@ def batch(
     ],
     method: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The method; default exact, for mappings auto."),
+        typer.Option(
+            metavar="NAME",
+            help="The method, or an installed allocator; default exact, for mappings auto.",
+        ),
     ] = None,
+    command: Annotated[str | None, typer.Option(metavar="TEXT", help=COMMAND_HELP)] = None,
     time_limit: TimeLimit = None,
     interference: InterferenceRule = "strict",
     seed: Seed = 0,
@@ -71,6 +76,7 @@ def batch(
 ) -> None:
     """Solve every instance that has no result in OUTDIR yet; killed, it goes on when run again."""
     solve_options(time_limit, interference, seed)  # checks them
+    require_one(method, command)
     from topoplace.study.batch.run import run_batch  # noqa: PLC0415 - heavy
     from topoplace.study.batch.task import Limits, Settings  # noqa: PLC0415 - heavy
 
@@ -84,7 +90,7 @@ def batch(
         done = run_batch(
             sources,
             output,
-            Settings(method, limit, interference, seed),
+            Settings(method, limit, interference, seed, command),
             executor=_executor(dask, jobs, limits),
             retry_failed=retry_failed,
             progress=progress,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from topoplace.snapshot.tree_state import TreeState
     from topoplace.study.external.allocator import Allocator
     from topoplace.study.external.trial import AnyTrial
+    from topoplace.study.replay.refused import DecisionError
 
 DEFAULT_METHOD = "exact"
 _MOST_SHOWN = 10
@@ -49,16 +50,17 @@ class Choice:
         InputError
             If there is no such method, or both options are given.
         """
-        from topoplace.study.external.allocator import (  # noqa: PLC0415 - heavy
-            command_allocators,
-            split_methods,
-        )
+        from topoplace.study.external.allocator import chosen  # noqa: PLC0415 - heavy
 
-        if self.command is None:
-            return next(iter(split_methods([self.method or DEFAULT_METHOD], ours)[1]), None)
-        if self.method is not None:
-            raise InputError("either --method or --command", field="--command", value=self.command)
-        return command_allocators([self.command], ours)[0]
+        require_one(self.method, self.command)
+        found = chosen(self.method or DEFAULT_METHOD, self.command, ours)
+        return None if isinstance(found, str) else found
+
+
+def require_one(method: str | None, command: str | None) -> None:
+    """Raise `InputError` if both a method and a command are given."""
+    if method is not None and command is not None:
+        raise InputError("either --method or --command", field="--command", value=command)
 
 
 def place_on_torus(state: SnapshotState, choice: Choice, options: Options) -> Result:
@@ -126,6 +128,19 @@ def _tell(trial: AnyTrial, as_json: bool) -> None:
     elif trial.stderr:
         text = f"{trial.snapshot}: {trial.allocator} said: {last_words(trial.stderr)}"
         say(text, as_json=as_json)
+
+
+def tell_refused(refused: DecisionError, folder: Path | None, *, as_json: bool) -> None:
+    """Say what ended a replay, and write the snapshot of that decision if there is a folder."""
+    from topoplace.snapshot.files import write_document  # noqa: PLC0415 - heavy
+
+    _tell(refused.trial, as_json)
+    if folder is not None:
+        path = folder / f"{refused.snapshot.name}-refused.json"
+        write_document(path, refused.snapshot)
+        say(f"snapshot: {path}", as_json=as_json)
+    if as_json:
+        print_json(refused.document)
 
 
 def keep_stderr(trials: Sequence[AnyTrial], path: Path | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from topoplace.cli.external import COMMAND_HELP, tell_refused
 from topoplace.cli.options import (
     InterferenceRule,
     Json,
@@ -29,6 +30,7 @@ from topoplace.cli.replay_options import (
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
+    from topoplace.study.external.allocator import Allocator
     from topoplace.study.replay import MethodRun, Setup, SnapshotWriter
 
 
@@ -41,7 +43,17 @@ def replay(
             "--on", metavar="MACHINE", help="A file, a shipped name, tree:24x16, torus:8x8x8"
         ),
     ],
-    method: Annotated[str, typer.Option(metavar="NAME", help="The allocation method.")],
+    method: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The allocation method, or an installed allocator."),
+    ] = None,
+    command: Annotated[str | None, typer.Option(metavar="TEXT", help=COMMAND_HELP)] = None,
+    prisms: Annotated[
+        bool,
+        typer.Option(
+            "--prisms", help="torus: an allocator of your own needs a free prism for every job."
+        ),
+    ] = False,
     against: Annotated[
         str | None,
         typer.Option(
@@ -113,6 +125,7 @@ def replay(
 ) -> None:
     """Replay LOG on a machine through an allocation or placement method (docs/replay.md)."""
     from topoplace.report.replay import (  # noqa: PLC0415 - heavy
+        decisions_text,
         efficiency_table,
         replay_csv,
         replay_document,
@@ -127,6 +140,7 @@ def replay(
         read_log,
         with_intensive,
     )
+    from topoplace.study.replay.refused import DecisionError  # noqa: PLC0415 - heavy
 
     begin = time.perf_counter()
     options = solve_options(time_limit, interference, seed)
@@ -140,15 +154,20 @@ def replay(
     require_writable(output, "--output")
     state = empty_machine(machine)
     require_options_of(state, protocol, interference, fill_interior)
-    names = methods_to_run(state, method, against)
+    allocators = methods_to_run(state, method, command, against, in_prisms=prisms)
     patterns = patterns_of(mix, pattern, share)
     read = read_log(log, procs_per_node=procs_per_node)
     jobs = with_intensive(read.jobs[:limit], intensive, patterns, seed)
     if not jobs:
         raise InputError("at least one job of known size and times", file=str(log))
-    setup = Setup(state, jobs, Protocol(protocol), names[0], occupancy, options, fill_interior)
+    reference = allocators[0] if isinstance(allocators[0], str) else ""  # of no use on a torus
+    setup = Setup(state, jobs, Protocol(protocol), reference, occupancy, options, fill_interior)
     writer = snapshot_writer(snapshots, every, at, log)
-    runs = [_run(setup, name, writer if name == method else None) for name in names]
+    try:
+        runs = [_run(setup, one, writer if one is allocators[-1] else None) for one in allocators]
+    except DecisionError as refused:
+        tell_refused(refused, snapshots, as_json=as_json)
+        raise
     if csv is not None:
         write_text(csv, replay_csv(runs))
     if timeline is not None:
@@ -156,6 +175,7 @@ def replay(
     document = {
         **replay_document(setup, runs),
         "log": str(log),
+        "command": command,
         "jobs_unknown": read.num_left_out,
         "patterns": [use.model_dump(mode="json") for use in patterns],
         "intensive_percent": intensive,
@@ -169,6 +189,7 @@ def replay(
         say("\n" + efficiency_table(runs), as_json=as_json)
     without_room = len(jobs) - len(runs[-1].records)
     for label, text in (
+        ("decisions", decisions_text(runs)),
         ("jobs without room", without_room),
         ("jobs of unknown size or times", read.num_left_out),
         ("snapshots", None if writer is None else f"{len(writer.written)} in {snapshots}"),
@@ -182,8 +203,9 @@ def replay(
         print_json(document)
 
 
-def _run(setup: Setup, method: str, writer: SnapshotWriter | None) -> MethodRun:
+def _run(setup: Setup, allocator: str | Allocator, writer: SnapshotWriter | None) -> MethodRun:
     from topoplace.study.replay import run_method  # noqa: PLC0415 - heavy
 
-    with progress_bar(len(setup.jobs), method) as progress:
-        return run_method(setup, method, progress, writer)
+    name = allocator if isinstance(allocator, str) else allocator.name
+    with progress_bar(len(setup.jobs), name) as progress:
+        return run_method(setup, allocator, progress, writer)

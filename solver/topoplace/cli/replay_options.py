@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from topoplace.cli.external import require_one
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
     from topoplace.snapshot.schema import PatternUse
     from topoplace.snapshot.state import SnapshotState
     from topoplace.snapshot.tree_state import TreeState
+    from topoplace.study.external.allocator import Allocator
     from topoplace.study.replay import SnapshotWriter
 
 DEFAULT_MIX = "B"
@@ -57,26 +60,41 @@ def empty_machine(spec: str) -> TreeState | SnapshotState:
     )
 
 
-def methods_to_run(state: TreeState | SnapshotState, method: str, against: str | None) -> list[str]:
-    """Return the methods of a replay, each once, the one that others are compared with first.
+def methods_to_run(
+    state: TreeState | SnapshotState,
+    method: str | None,
+    command: str | None,
+    against: str | None,
+    *,
+    in_prisms: bool,
+) -> list[str | Allocator]:
+    """Return who places in a replay, each once, the one that others are compared with first.
 
     Raises
     ------
     InputError
-        If the machine has no such method.
+        If the machine has no such method, or an option goes with none of the others.
     """
-    from topoplace.placement.tree.solve import tree_method  # noqa: PLC0415 - heavy
+    from topoplace.placement.solve import methods  # noqa: PLC0415 - heavy
+    from topoplace.placement.tree.solve import tree_method, tree_methods  # noqa: PLC0415 - heavy
     from topoplace.snapshot import TreeState  # noqa: PLC0415 - heavy
-    from topoplace.study.replay import placement_method  # noqa: PLC0415 - heavy
+    from topoplace.study.external.allocator import chosen  # noqa: PLC0415 - heavy
 
+    require_one(method, command)
+    if method is None and command is None:
+        raise InputError("--method or --command", field="--method")
     on_tree = isinstance(state, TreeState)
-    names = list(dict.fromkeys([against or ("default" if on_tree else method), method]))
-    for name in names:
-        if on_tree:
-            tree_method(name)
-        else:
-            placement_method(name)
-    return names
+    main = chosen(method or "", command, tree_methods() if on_tree else methods())
+    if in_prisms:
+        if isinstance(main, str) or on_tree:
+            raise InputError("an allocator that is not ours, on a torus", field="--prisms")
+        main = dataclasses.replace(main, in_prisms=True)
+    if on_tree:  # its costs are what others' run times are reckoned with
+        tree_method(against or "default")
+        found = [against or "default", main]
+    else:
+        found = [main if against is None else chosen(against, None, methods()), main]
+    return found[1:] if found[0] == main else found
 
 
 def require_options_of(

@@ -61,6 +61,11 @@ def efficiency_table(runs: Sequence[MethodRun]) -> str:
     return plain_table(header, rows, right=range(1, len(header)))
 
 
+def decisions_text(runs: Sequence[MethodRun]) -> str:
+    """Return what came of asking the methods, for those where it is counted."""
+    return "; ".join(f"{run.method} {run.decisions.text}" for run in runs if run.decisions)
+
+
 def timeline_csv(runs: Sequence[MethodRun]) -> str:
     """Return a line per run and event: the machine from then on until the next one."""
     stream = io.StringIO()
@@ -127,6 +132,7 @@ def replay_document(setup: Setup, runs: Sequence[MethodRun]) -> dict[str, object
                 "cost": str(run.metrics.cost),
                 "percent_saved": None if run is runs[0] else run.improvements(runs[0]),
                 **({"efficiency": _efficiency(run)} if on_torus else {}),
+                **({"decisions": dataclasses.asdict(run.decisions)} if run.decisions else {}),
             }
             for run in runs
         ],

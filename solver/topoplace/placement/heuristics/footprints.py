@@ -149,13 +149,19 @@ class Footprints:
 
     def sums(self, per_router: IntArray) -> IntArray:
         """Return periodic prefix sums over all dimensions, shape ``(corners, 2 * depth + 1)``."""
-        table = np.asarray(per_router, dtype=np.int64).reshape(self.torus.shape)
+        shape = self.torus.shape
+        table = np.zeros([2 * n + 1 for n in shape], dtype=np.int64)
+        one_period = tuple(slice(1, n + 1) for n in shape)
+        part = table[one_period]
+        part[...] = np.asarray(per_router).reshape(shape)
         for d in range(self.torus.num_dims):
-            table = np.concatenate([table, table], axis=d).cumsum(axis=d)
-            zero = list(table.shape)
-            zero[d] = 1
-            table = np.concatenate([np.zeros(zero, dtype=np.int64), table], axis=d)
-        return np.ascontiguousarray(table.reshape(-1, 2 * self.depth + 1))
+            np.cumsum(part, axis=d, out=part)
+        for d, n in enumerate(shape):  # the second period is the first, a whole one further
+            done = tuple(slice(None) if k < d else slice(0, m + 1) for k, m in enumerate(shape))
+            first, last, second = list(done), list(done), list(done)
+            first[d], last[d], second[d] = slice(1, n + 1), slice(n, n + 1), slice(n + 1, None)
+            np.add(table[tuple(first)], table[tuple(last)], out=table[tuple(second)])
+        return table.reshape(-1, 2 * self.depth + 1)
 
     def prism(self, code: int) -> Prism:
         """Return the prism that a kernel wrote as a code."""

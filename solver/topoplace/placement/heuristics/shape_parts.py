@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,12 @@ def shape_parts(torus: Torus, weights: ShapeWeights) -> NDArray[np.int64]:
     least over the dimensions d of ``bandwidth_d * f_d / e_d``, and the floor of the least is the
     least floor.
     """
+    return _tabulated(torus, weights).copy()
+
+
+@lru_cache(maxsize=4)
+def _tabulated(torus: Torus, weights: ShapeWeights) -> NDArray[np.int64]:
+    """Return the table, made once: a replay asks for it at every decision."""
     shape = torus.shape
     bisection = np.full(shape, np.iinfo(np.int64).max, dtype=np.int64)
     volume = np.ones(shape, dtype=np.int64)

@@ -64,6 +64,8 @@ def key_of(instance: Instance, settings: Settings) -> str:
     """Return the content address of the result: what it depends on, hashed."""
     method = settings.method_for(instance.problem)
     asked = dataclasses.asdict(dataclasses.replace(settings, method=method))
+    if settings.source is None:
+        del asked["command"], asked["source"]
     basis = json.dumps([__version__, asked, instance.document], sort_keys=True)
     return hashlib.sha256(basis.encode()).hexdigest()[:KEY_DIGITS]
 

@@ -28,6 +28,7 @@ from topoplace.study.batch.task import (
     Settings,
     Task,
 )
+from topoplace.study.external.allocator import fingerprint
 
 SOLVER = "topoplace.study.batch.solving:solve"
 
@@ -118,7 +119,9 @@ def run_batch(
         closing(executor or Pool(SOLVER, num_cores(), Limits())) as running,
         opened(outdir) as store,
     ):
-        run = _Run(store, settings or Settings(), retry_failed)
+        settings = settings or Settings()
+        source = fingerprint(settings.method, settings.command)
+        run = _Run(store, replace(settings, source=source), retry_failed)
         for path in find_files(sources, outdir):
             run.plan(path)
         run.solve(running, progress)
@@ -195,25 +198,11 @@ class _Run:
 
     def _require_settings(self, problem: Problem, path: Path) -> None:
         """Refuse settings that no instance of the kind takes, before any is solved."""
-        if problem in self._checked:
-            return
-        from topoplace.study.batch.solving import known_methods  # noqa: PLC0415 - heavy
+        if problem not in self._checked:
+            from topoplace.study.batch.solving import require_settings  # noqa: PLC0415 - heavy
 
-        known = known_methods(problem)
-        method = self._settings.method_for(problem)
-        if method not in known:
-            raise InputError(
-                f"one of {', '.join(known)}, for files such as {path}",
-                field="--method",
-                value=method,
-            )
-        if problem is not Problem.PLACEMENT and self._settings.interference != "strict":
-            raise InputError(
-                f"no interference rule, for files such as {path}",
-                field="--interference",
-                value=self._settings.interference,
-            )
-        self._checked.add(problem)
+            require_settings(problem, self._settings, path)
+            self._checked.add(problem)
 
     def _tasks(self) -> Iterator[Task]:
         """Yield what to do, reading each file again: thousands would not fit into memory."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 # The solvers are loaded with this module, before the clock of a worker's first task starts.
 import topoplace.placement.registered
 import topoplace.placement.tree.registered  # noqa: F401
+from topoplace.errors import InputError
 from topoplace.mapping.outcome import MapOptions
 from topoplace.mapping.problem import prepare_mapping
 from topoplace.mapping.solve import map_tasks, method_names
@@ -18,7 +21,10 @@ from topoplace.snapshot.files import text_of_document
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.state import prepare
 from topoplace.snapshot.tree_state import prepare_tree
-from topoplace.study.batch.task import Problem, Task
+from topoplace.study.batch.task import Problem, Settings, Task
+from topoplace.study.external.allocator import chosen, entry_point_names
+from topoplace.study.external.trial import AnyTrial, try_on_torus, try_on_tree
+from topoplace.study.external.verdict import VerdictError
 
 
 def known_methods(problem: Problem) -> list[str]:
@@ -28,6 +34,30 @@ def known_methods(problem: Problem) -> list[str]:
     return list(tree_methods()) if problem is Problem.ALLOCATION else method_names()
 
 
+def require_settings(problem: Problem, settings: Settings, path: Path) -> None:
+    """Refuse settings that no instance of a kind takes, such as the one in a file.
+
+    Raises
+    ------
+    InputError
+        Naming the option and the file.
+    """
+    if problem is Problem.MAPPING and settings.command is not None:
+        text = f"snapshots, which files such as {path} are not"
+        raise InputError(text, field="--command", value=settings.command)
+    known = known_methods(problem)
+    method = settings.method_for(problem)
+    # Only snapshots are for allocators that are not ours.
+    foreign = settings.source is not None and problem is not Problem.MAPPING
+    if method not in known and not foreign:
+        known = known if problem is Problem.MAPPING else [*known, *entry_point_names()]
+        text = f"one of {', '.join(known)}, for files such as {path}"
+        raise InputError(text, field="--method", value=method)
+    if problem is not Problem.PLACEMENT and settings.interference != "strict":
+        text = f"no interference rule, for files such as {path}"
+        raise InputError(text, field="--interference", value=settings.interference)
+
+
 def solve(task: Task) -> str:
     """Solve one instance and return the text of its result file.
 
@@ -35,6 +65,8 @@ def solve(task: Task) -> str:
     ------
     InputError
         If the instance contradicts itself, or the method does not take it.
+    VerdictError
+        If the method is an allocator that is not ours and its answer does not count.
     """
     settings = task.settings
     method = settings.method_for(task.problem)
@@ -43,8 +75,19 @@ def solve(task: Task) -> str:
         problem = prepare_mapping(MappingInstance.model_validate_json(task.document))
         return text_of_document(map_tasks(problem, method, MapOptions(limit, seed)))
     snapshot = Snapshot.model_validate_json(task.document)
+    who = chosen(method, settings.command, known_methods(task.problem))
     if task.problem is Problem.ALLOCATION:
-        allocated = allocate(prepare_tree(snapshot), method, TreeOptions(limit, seed))
-        return text_of_document(allocated)
+        tree_options = TreeOptions(limit, seed)
+        if isinstance(who, str):
+            return text_of_document(allocate(prepare_tree(snapshot), who, tree_options))
+        return _answer(try_on_tree(prepare_tree(snapshot), who, tree_options))
     options = Options(limit, Interference(settings.interference), seed)
-    return text_of_document(place(prepare(snapshot), method, options))
+    if isinstance(who, str):
+        return text_of_document(place(prepare(snapshot), who, options))
+    return _answer(try_on_torus(prepare(snapshot), who, options))
+
+
+def _answer(trial: AnyTrial) -> str:
+    if trial.verdict is not None:
+        raise VerdictError(trial.snapshot, trial.allocator, trial.verdict, trial.stderr)
+    return text_of_document(trial.result)

@@ -44,6 +44,7 @@ class FailureDocument(Model):
     message: str
     seconds: float
     detail: str
+    verdict: dict[str, object] | None = None
 
 
 class Store:
@@ -86,7 +87,7 @@ class Store:
             found = FailureDocument.model_validate_json(read_bytes(path))
         except (InputError, ValidationError):
             return None
-        return Failure(found.status, found.message, found.seconds, found.detail)
+        return Failure(found.status, found.message, found.seconds, found.detail, found.verdict)
 
     def save_result(self, key: str, stem: str, text: str) -> None:
         """Write a result, and forget a failure that came before it."""
@@ -106,6 +107,7 @@ class Store:
             message=failure.message,
             seconds=failure.seconds,
             detail=failure.detail,
+            verdict=failure.verdict,
         )
         write_document(path, document)
 

@@ -78,6 +78,8 @@ class Row:
             return ExitCode.BAD_INPUT
         if self.status == Status.INFEASIBLE:
             return ExitCode.INFEASIBLE
+        if self.status in (FailureStatus.BREACH, FailureStatus.BAD_OUTPUT, FailureStatus.FAILED):
+            return ExitCode.CHECK_FAILED
         return ExitCode.INTERNAL if self.failed else ExitCode.DONE
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from topoplace.study.external.allocator import command_allocator
+
 
 class Problem(StrEnum):
     """What an instance asks for; the same words as the field `problem` of its result."""
@@ -28,15 +30,23 @@ class Settings:
         ``strict``, ``tolerant`` or ``off``; anything but strict is for tori and meshes only.
     seed
         Of whatever a method draws at random.
+    command
+        Command line of an allocator that is not ours, which then is the method.
+    source
+        What such an allocator is (`topoplace.study.external.allocator.fingerprint`).
     """
 
     method: str | None = None
     time_limit: float | None = None
     interference: str = "strict"
     seed: int = 0
+    command: str | None = None
+    source: str | None = None
 
     def method_for(self, problem: Problem) -> str:
         """Return the method that solves such an instance."""
+        if self.command is not None:
+            return command_allocator(self.command).name
         return self.method or ("auto" if problem is Problem.MAPPING else "exact")
 
 
@@ -85,6 +95,9 @@ class FailureStatus(StrEnum):
     CRASH = "crash"
     OUT_OF_MEMORY = "out-of-memory"
     TIMEOUT = "timeout"
+    BREACH = "breach"
+    BAD_OUTPUT = "bad-output"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True)
@@ -104,12 +117,15 @@ class Failure:
         One line that says the same whenever the same thing happens again.
     detail
         What else is known: a traceback, the last words of the process.
+    verdict
+        A document ``topoplace.verdict/1``, where an allocator's answer does not count.
     """
 
     status: FailureStatus
     message: str
     seconds: float = 0.0
     detail: str = ""
+    verdict: dict[str, object] | None = None
 
 
 Outcome = Answer | Failure

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from topoplace.errors import InputError
 from topoplace.study.batch.task import Answer, Failure, FailureStatus, Outcome, Task
+from topoplace.study.external.verdict import Fault, VerdictError
 
 READY = "ready"
 """What a worker sends before its first task, when everything is loaded."""
@@ -74,6 +75,8 @@ def _outcome(solve: Callable[[Task], str], task: Task) -> Outcome:
     began = time.perf_counter()
     try:
         return Answer(solve(task))
+    except VerdictError as error:
+        return _refused(error, round(time.perf_counter() - began, 3))
     except InputError as error:
         status, message, detail = FailureStatus.BAD_INPUT, str(error), ""
     except MemoryError:
@@ -84,6 +87,14 @@ def _outcome(solve: Callable[[Task], str], task: Task) -> Outcome:
         detail = traceback.format_exc()
     seconds = round(time.perf_counter() - began, 3)
     return Failure(status, " ".join(message.split())[:300], seconds, detail[-MAX_DETAIL:])
+
+
+def _refused(error: VerdictError, seconds: float) -> Failure:
+    """Return the failure of an allocator whose answer does not count."""
+    timed_out = error.fault is Fault.TIME_OUT
+    status = FailureStatus.TIMEOUT if timed_out else FailureStatus(error.fault)
+    message = f"{error.document['method']}: {error.document['text']}"
+    return Failure(status, " ".join(message.split())[:300], seconds, verdict=error.document)
 
 
 def _end_with_parent() -> None:

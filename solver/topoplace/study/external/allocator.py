@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from topoplace.errors import InputError
 from topoplace.study.external.call import GROUP
@@ -33,12 +36,15 @@ class Allocator:
         What was run, for the result's `versions`.
     environment
         Variables to set for it.
+    in_prisms
+        In a replay on a torus: whether a job fits only where a prism has room for it.
     """
 
     name: str
     arguments: tuple[str, ...]
     source: str
     environment: dict[str, str] = field(default_factory=dict)
+    in_prisms: bool = False
 
 
 def command_allocator(text: str, default_name: str = "command") -> Allocator:
@@ -104,6 +110,49 @@ def split_methods(names: Iterable[str], ours: Collection[str]) -> tuple[list[str
         else:
             others.append(_entry_point_allocator(name, ours))
     return own, others
+
+
+def chosen(method: str, command: str | None, ours: Collection[str]) -> str | Allocator:
+    """Return who is to place: a method of ours by name, or an allocator.
+
+    Parameters
+    ----------
+    method
+        A name; not looked at if there is a command.
+    command
+        A command line.
+    ours
+        Names of our methods.
+
+    Raises
+    ------
+    InputError
+        If there is no such method, or the text is no command line.
+    """
+    if command is not None:
+        return command_allocators([command], ours)[0]
+    own, others = split_methods([method], ours)
+    return own[0] if own else others[0]
+
+
+def fingerprint(method: str | None, command: str | None) -> str | None:
+    """Return what an allocator's answers depend on, as far as can be told; None for our methods.
+
+    That is the command line with a hash of every file it names, or the entry point and the version
+    of its package. Of a package that changes without a new version, nothing is seen.
+    """
+    if command is None:
+        entries = importlib.metadata.entry_points(group=GROUP)
+        known = method is not None and method in entries.names
+        return _entry_point_allocator(method, ()).source if known and method is not None else None
+    allocator = command_allocator(command)
+    parts = [allocator.source]
+    for word in allocator.arguments:
+        path = Path(shutil.which(word) or word)
+        if path.is_file():
+            with path.open("rb") as stream:
+                parts.append(hashlib.file_digest(stream, "sha256").hexdigest())
+    return " ".join(parts)
 
 
 def _entry_point_allocator(name: str, ours: Collection[str]) -> Allocator:

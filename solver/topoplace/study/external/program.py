@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import selectors
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +28,10 @@ GRACE_SECONDS = 0.5
 
 _LOOK_AGAIN_SECONDS = 0.05
 _CHUNK_BYTES = 1 << 16
+
+# Loaded here, as little as possible must happen between fork and exec.
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_PR_SET_PDEATHSIG = 1
 
 
 class End(StrEnum):
@@ -96,6 +102,7 @@ def run_program(
                 stderr=subprocess.PIPE,
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
+                preexec_fn=_end_with_parent if _LIBC is not None else None,  # noqa: PLW1509
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -112,6 +119,15 @@ def run_program(
             code = process.wait()
     took = time.perf_counter() - began
     return Run(end, code, bytes(stdout), stderr.decode(errors="replace"), took)
+
+
+def _end_with_parent() -> None:
+    """Have the system kill this process when its parent dies; called in the new process.
+
+    A parent that is killed itself, as a worker of a batch may be, has no chance to do so.
+    """
+    assert _LIBC is not None
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _listen(

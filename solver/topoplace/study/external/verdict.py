@@ -58,10 +58,12 @@ class Verdict:
 
 
 class VerdictError(TopoplaceError):
-    """An allocator that was to place a queue got a verdict instead."""
+    """An allocator that was to place a queue got a verdict instead, which `document` has whole."""
 
-    def __init__(self, snapshot: str, allocator: str, verdict: Verdict) -> None:
+    def __init__(self, snapshot: str, allocator: str, verdict: Verdict, stderr: str = "") -> None:
         self.exit_code = verdict.exit_code
+        self.fault = verdict.fault
+        self.document = verdict_document(snapshot, allocator, verdict, stderr)
         super().__init__(verdict_line(snapshot, allocator, verdict))
 
 

@@ -16,7 +16,7 @@ from topoplace.study.replay.scheduler import Replay
 from topoplace.study.replay.site import Decision
 from topoplace.study.replay.snapshots import SnapshotWriter
 from topoplace.study.replay.timeline import Efficiency, Moment, efficiency_of
-from topoplace.study.replay.torus_site import placement_method
+from topoplace.study.replay.torus_chooser import placement_method
 
 __all__ = [
     "MIXES",

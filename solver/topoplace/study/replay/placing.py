@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +19,9 @@ from topoplace.study.replay.site import Decision, run_seconds
 
 IntArray = NDArray[np.int64]
 
+ChooseNodes = Callable[[Occupancy, LogJob], IntArray | None]
+"""Returns the nodes of a job, in rank order, or None if it does not start now."""
+
 
 class Placer:
     """Places one job at a time by a method.
@@ -27,7 +31,7 @@ class Placer:
     state
         The machine.
     method
-        A name of `topoplace.placement.tree.solve.tree_methods`.
+        A name of `topoplace.placement.tree.solve.tree_methods`, or what chooses nodes itself.
     options
         Time limit per job, and seed.
     against
@@ -42,12 +46,13 @@ class Placer:
     def __init__(
         self,
         state: TreeState,
-        method: str,
+        method: str | ChooseNodes,
         options: TreeOptions | None = None,
         against: str = "default",
     ) -> None:
         options = options or TreeOptions()
-        self._method = _Chooser(state, method, options)
+        self._choose: ChooseNodes
+        self._choose = _Chooser(state, method, options) if isinstance(method, str) else method
         self._reference = None if against == method else _Chooser(state, against, options)
 
     def place(self, occupancy: Occupancy, job: LogJob) -> Decision | None:
@@ -57,21 +62,21 @@ class Placer:
         nodes; a method may do with one above any two), it runs as long as in the log, and its
         `default_cost` is its cost.
         """
-        nodes = self._method.choose(occupancy, job.request)
+        nodes = self._choose(occupancy, job)
         if nodes is None:
             return None
         if not job.request.intensive:
             return Decision(nodes, Fraction(0), Fraction(0), job.seconds)
         cost = default_cost = occupancy.cost_with(nodes, job.patterns)
         if self._reference is not None:
-            others = self._reference.choose(occupancy, job.request)
+            others = self._reference(occupancy, job)
             if others is not None:
                 default_cost = occupancy.cost_with(others, job.patterns)
         return Decision(nodes, cost, default_cost, run_seconds(job, cost, default_cost))
 
 
 class _Chooser:
-    """A method as a function from what is free, and one request, to nodes."""
+    """A method as a function from what is free, and a job, to nodes."""
 
     def __init__(self, state: TreeState, method: str, options: TreeOptions) -> None:
         self._state = state
@@ -80,15 +85,21 @@ class _Chooser:
         self._allocator = registered_allocator(method)
         self._rng = np.random.default_rng(options.seed)
 
-    def choose(self, occupancy: Occupancy, request: TreeRequest) -> IntArray | None:
+    def __call__(self, occupancy: Occupancy, job: LogJob) -> IntArray | None:
+        request = job.request
         if self._allocator is not None:
             return self._allocator(occupancy, request, self._rng)
-        state = dataclasses.replace(
-            self._state,
-            free=occupancy.free.copy(),
-            busy=occupancy.busy.copy(),
-            comm=occupancy.comm.copy(),
-            requests=(request,),
-        )
+        state = state_with(self._state, occupancy, request)
         started = self._solver(TreeProblem(state), self._options).started
         return None if started is None else started.get(0)
+
+
+def state_with(state: TreeState, occupancy: Occupancy, request: TreeRequest) -> TreeState:
+    """Return a machine as occupied, with a queue of one request; its document stays as it was."""
+    return dataclasses.replace(
+        state,
+        free=occupancy.free.copy(),
+        busy=occupancy.busy.copy(),
+        comm=occupancy.comm.copy(),
+        requests=(request,),
+    )

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from topoplace.machine import Prism
 from topoplace.study.replay.log import LogJob
 from topoplace.study.replay.site import Decision, Room
 
@@ -31,6 +32,20 @@ class Reservation:
     at: int
     then: Room
     refused: set[str] = field(default_factory=set)
+    _bad_places: set[tuple[bytes, Prism | None, bool]] = field(default_factory=set)
+
+    def admits(self, job: LogJob, decision: Decision) -> bool:
+        """Enter a job that lasts beyond the reservation, if the first in line fits beside it."""
+        # What is free then only shrinks, so that a place too many remains one.
+        place = (decision.nodes.tobytes(), decision.prism, bool(job.patterns))
+        if place not in self._bad_places:
+            self.then.start(job, decision)
+            if self.then.holds(self.job):
+                return True
+            self.then.end(job, decision)  # enough nodes, but in the wrong places
+            self._bad_places.add(place)
+        self.refused.add(job.id)
+        return False
 
 
 def reserve(job: LogJob, room: Room, running: Iterable[Running], now: int) -> Reservation:

@@ -11,6 +11,8 @@ from topoplace.placement.problem import Options
 from topoplace.placement.tree.problem import TreeOptions
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.tree_state import TreeState
+from topoplace.study.external.allocator import Allocator
+from topoplace.study.replay.decisions import Decisions
 from topoplace.study.replay.individual import individual_runs, occupied
 from topoplace.study.replay.log import LogJob
 from topoplace.study.replay.metrics import JobRecord, Metrics, improvements, metrics_of
@@ -57,13 +59,15 @@ class Setup:
 class MethodRun:
     """What a method made of the jobs that the machine had room for.
 
-    The time line is empty for individual runs; `num_nodes` is how many nodes jobs can have.
+    The time line is empty for individual runs; `num_nodes` is how many nodes jobs can have;
+    `decisions` is None where they are not counted.
     """
 
     method: str
     records: tuple[JobRecord, ...]
     timeline: tuple[Moment, ...] = ()
     num_nodes: int = 0
+    decisions: Decisions | None = None
 
     @property
     def metrics(self) -> Metrics:
@@ -82,7 +86,7 @@ class MethodRun:
 
 def run_method(
     setup: Setup,
-    method: str,
+    method: str | Allocator,
     progress: Callable[[int], None] | None = None,
     before_starts: Callable[[Replay], None] | None = None,
 ) -> MethodRun:
@@ -99,10 +103,13 @@ def run_method(
     ------
     InputError
         If there is no such method, the occupancy is not a percentage, or individual runs are
-        asked for on a torus.
+        asked for on a torus or of an allocator that is not ours.
+    DecisionError
+        If the answer of such an allocator does not count.
     TopoplaceError
         If the method starts a job not even on the empty machine.
     """
+    name = method.name if isinstance(method, Allocator) else method
     if setup.protocol is Protocol.INDIVIDUAL:
         if isinstance(setup.state, SnapshotState):
             raise InputError(
@@ -110,10 +117,16 @@ def run_method(
                 field="protocol",
                 value=str(setup.protocol),
             )
+        if isinstance(method, Allocator):
+            raise InputError(
+                "a method of ours in individual runs, which no snapshot tells of",
+                field="method",
+                value=name,
+            )
         options = TreeOptions(setup.options.time_limit, setup.options.seed)
         placer = Placer(setup.state, method, options, setup.against)
         occupancy = occupied(setup.state, setup.jobs, setup.occupancy)
-        return MethodRun(method, individual_runs(occupancy, setup.jobs, placer, progress))
+        return MethodRun(name, individual_runs(occupancy, setup.jobs, placer, progress))
     replay = Replay(
         setup.state,
         setup.jobs,
@@ -126,4 +139,6 @@ def run_method(
         progress=None if progress is None else lambda started, _: progress(started),
         before_starts=before_starts,
     )
-    return MethodRun(method, tuple(replay.records), tuple(replay.timeline), replay.num_nodes)
+    return MethodRun(
+        name, tuple(replay.records), tuple(replay.timeline), replay.num_nodes, replay.decisions
+    )

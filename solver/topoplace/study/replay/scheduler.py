@@ -12,6 +12,8 @@ from topoplace.placement.tree.problem import TreeOptions
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.tree_state import TreeState
+from topoplace.study.external.allocator import Allocator
+from topoplace.study.replay.decisions import Decisions
 from topoplace.study.replay.log import LogJob
 from topoplace.study.replay.metrics import JobRecord
 from topoplace.study.replay.reservation import Reservation, Running, reserve
@@ -35,7 +37,7 @@ class Replay:
         The log; jobs too large for the machine are left out.
     method
         A name of `topoplace.placement.tree.solve.tree_methods`, or on a torus of
-        `topoplace.placement.solve.methods`.
+        `topoplace.placement.solve.methods`, or an allocator that is not ours.
     options
         Time limit per job, and seed; on a torus the interference rule too.
     against
@@ -61,13 +63,16 @@ class Replay:
     ------
     InputError
         If there is no such method.
+    DecisionError
+        While it runs: if the answer of an allocator that is not ours does not count. One that met
+        its time limit starts nothing, and goes on.
     """
 
     def __init__(
         self,
         state: TreeState | SnapshotState,
         jobs: Sequence[LogJob],
-        method: str,
+        method: str | Allocator,
         options: TreeOptions | Options | None = None,
         against: str = "default",
         *,
@@ -129,8 +134,12 @@ class Replay:
 
     def snapshot(self, name: str) -> Snapshot:
         """Return the machine as it is now: who runs where, and who waits."""
-        running = [(item.job, item.decision) for item in self._running.values()]
-        return self._site.snapshot(name, running, self._queue)
+        return self._site.snapshot(name, self._queue)
+
+    @property
+    def decisions(self) -> Decisions | None:
+        """How often the method was asked, and what it said; on trees only of foreign allocators."""
+        return self._site.decisions
 
     def _next_event(self) -> int | None:
         times = [self._ends[0][0]] if self._ends else []
@@ -178,13 +187,9 @@ class Replay:
         if not in_time and (job.id in reserved.refused or job.nodes > then.num_free - head.nodes):
             return None
         decision = self._site.decide(job)
-        if decision is not None and not in_time:
-            then.start(job, decision)
-            if not then.holds(head):  # enough nodes, but in the wrong places
-                then.end(job, decision)
-                reserved.refused.add(job.id)
-                decision = None
-        return decision
+        if decision is None or in_time or reserved.admits(job, decision):
+            return decision
+        return None
 
     def _reservation(self, head: LogJob) -> Reservation:
         """Return the reservation of the first in line, which stands until a job ends."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from topoplace.machine import Prism
 from topoplace.placement.tree.cost import runtime
 from topoplace.snapshot.schema import Communication, Request, Snapshot
+from topoplace.study.replay.decisions import Decisions
 from topoplace.study.replay.log import LogJob
 
 IntArray = NDArray[np.int64]
@@ -73,6 +74,10 @@ class Site(Protocol):
     def room(self) -> Room:
         """What is free now; the scheduler starts and ends jobs in it."""
 
+    @property
+    def decisions(self) -> Decisions | None:
+        """What the method decided so far; None where it is not counted."""
+
     def may_start(self, job: LogJob) -> bool:
         """Tell cheaply whether the method is worth asking; False only if no method could."""
 
@@ -85,10 +90,8 @@ class Site(Protocol):
         `seconds_left` has the seconds that every running job may still take by its walltime.
         """
 
-    def snapshot(
-        self, name: str, running: Sequence[tuple[LogJob, Decision]], queue: Sequence[LogJob]
-    ) -> Snapshot:
-        """Return the machine with these jobs as a document."""
+    def snapshot(self, name: str, queue: Sequence[LogJob]) -> Snapshot:
+        """Return the machine as it is, with these jobs waiting, as a document."""
 
 
 def run_seconds(job: LogJob, cost: Fraction, default_cost: Fraction) -> int:

@@ -6,6 +6,7 @@ from topoplace.placement.problem import Options
 from topoplace.placement.tree.problem import TreeOptions
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.tree_state import TreeState
+from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay.site import Site
 from topoplace.study.replay.torus_site import TorusSite
 from topoplace.study.replay.tree_site import TreeSite
@@ -13,7 +14,7 @@ from topoplace.study.replay.tree_site import TreeSite
 
 def site_of(
     state: TreeState | SnapshotState,
-    method: str,
+    method: str | Allocator,
     options: TreeOptions | Options | None,
     against: str,
 ) -> Site:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.machine import Torus
 from topoplace.placement.heuristics.footprints import footprints_of
 from topoplace.placement.heuristics.room import Reach, reach_of, refill
 from topoplace.placement.problem import PlacementProblem, job_links
-from topoplace.snapshot import RunningState, SnapshotState
+from topoplace.snapshot import QueuedState, RunningState, SnapshotState
+from topoplace.snapshot.schema import Snapshot
 from topoplace.study.replay import _largest
 from topoplace.study.replay.log import LogJob
 from topoplace.study.replay.site import Decision, communication_of
+from topoplace.study.replay.torus_document import torus_document
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -37,6 +42,8 @@ class TorusRoom:
     ----------
     running
         Who runs, by job number, besides those of the problem.
+    version
+        Counts the starts and ends so far: as long as it stays, nothing has changed.
     """
 
     def __init__(self, problem: PlacementProblem, in_prisms: bool) -> None:
@@ -51,7 +58,9 @@ class TorusRoom:
         self._users = np.zeros(state.torus.num_links, dtype=np.int64)
         for job in state.running:
             self._users[self._links_of(job)] += 1
+        self.version = 0
         self._known: dict[bool, int] = {}
+        self._num_free: int | None = None
 
     def copy(self) -> Self:
         """Return an independent copy."""
@@ -62,7 +71,9 @@ class TorusRoom:
         other._largest_prism = self._largest_prism
         other._holders = self._holders.copy()
         other._users = self._users.copy()
+        other.version = self.version
         other._known = self._known.copy()
+        other._num_free = self._num_free
         return other
 
     @property
@@ -82,9 +93,17 @@ class TorusRoom:
         return self._users > 0
 
     @property
+    def torus(self) -> Torus:
+        """The machine."""
+        return self._problem.torus
+
+    @property
     def num_free(self) -> int:
         """Usable nodes of the default class."""
-        return int((self.usable & (self._problem.state.node_class == 0)).sum())
+        if self._num_free is None:
+            members = self.usable & (self._problem.state.node_class == 0)
+            self._num_free = int(np.count_nonzero(members))
+        return self._num_free
 
     @property
     def largest(self) -> int:
@@ -94,6 +113,23 @@ class TorusRoom:
     def holds(self, job: LogJob) -> bool:
         """Tell whether a job would fit."""
         return job.nodes <= self.num_free and job.nodes <= self._most(bool(job.patterns))
+
+    def state_for(self, job: LogJob) -> SnapshotState:
+        """Return the machine as it is, with a queue of one job; its document stays as it was."""
+        state = self._problem.state
+        request = QueuedState(job.id, job.nodes, 0, 1, (), None, communication_of(job))
+        return dataclasses.replace(
+            state,
+            usable=self.usable,
+            occupied=self.occupied,
+            running=(*state.running, *self.running.values()),
+            queue=(request,),
+        )
+
+    def document(self, name: str, queue: Sequence[LogJob]) -> Snapshot:
+        """Return the machine as it is as a document, with these jobs in its queue."""
+        state = self._problem.state
+        return torus_document(state, self.running.values(), name, queue)
 
     def start(self, job: LogJob, decision: Decision) -> None:
         """Let a job hold what was decided."""
@@ -118,7 +154,9 @@ class TorusRoom:
     def _hold(self, job: RunningState, change: int) -> None:
         self._holders[job.routers] += change
         self._users[self._links[job.id]] += change
+        self.version += 1
         self._known = {}
+        self._num_free = None
 
     def _links_of(self, job: RunningState) -> IntArray:
         if self._largest_prism is None or not self._problem.uses_links(job.communication):

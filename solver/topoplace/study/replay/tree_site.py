@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from topoplace.machine.hostlist import format_host_list
 from topoplace.placement.tree.occupancy import Occupancy
 from topoplace.placement.tree.problem import TreeOptions, TreeProblem
 from topoplace.snapshot.schema import RunningJob, Snapshot
 from topoplace.snapshot.tree_state import TreeState
+from topoplace.study.external.allocator import Allocator
+from topoplace.study.external.trial import try_on_tree
+from topoplace.study.replay.decisions import Decisions
 from topoplace.study.replay.log import LogJob
-from topoplace.study.replay.placing import Placer
+from topoplace.study.replay.placing import ChooseNodes, Placer, state_with
+from topoplace.study.replay.refused import require_answer
 from topoplace.study.replay.site import Decision, communication_of, waiting_request
+
+IntArray = NDArray[np.int64]
 
 
 class TreeRoom:
@@ -20,6 +30,7 @@ class TreeRoom:
 
     def __init__(self, occupancy: Occupancy) -> None:
         self.occupancy = occupancy
+        self.running: dict[str, tuple[LogJob, Decision]] = {}
 
     @property
     def num_free(self) -> int:
@@ -33,15 +44,19 @@ class TreeRoom:
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        return type(self)(self.occupancy.copy())
+        other = type(self)(self.occupancy.copy())
+        other.running = self.running.copy()
+        return other
 
     def start(self, job: LogJob, decision: Decision) -> None:
         """Let a job hold what was decided."""
         self.occupancy.start(decision.nodes, job.request.intensive)
+        self.running[job.id] = job, decision
 
     def end(self, job: LogJob, decision: Decision) -> None:
         """Take back what `start` gave."""
         self.occupancy.end(decision.nodes, job.request.intensive)
+        del self.running[job.id]
 
     def holds(self, job: LogJob) -> bool:
         """Tell whether a job would fit."""
@@ -52,11 +67,23 @@ class TreeSite:
     """A tree with its allocation method; for the parameters see `Placer`."""
 
     def __init__(
-        self, state: TreeState, method: str, options: TreeOptions, against: str = "default"
+        self,
+        state: TreeState,
+        method: str | Allocator,
+        options: TreeOptions,
+        against: str = "default",
     ) -> None:
         self.room = TreeRoom(TreeProblem(state).occupancy())
+        self.decisions: Decisions | None = None
         self._state = state
-        self._placer = Placer(state, method, options, against)
+        self._options = options
+        choose: str | ChooseNodes
+        if isinstance(method, Allocator):
+            self.decisions = Decisions()
+            self._allocator, choose = method, self._ask
+        else:
+            choose = method
+        self._placer = Placer(state, choose, options, against)
 
     def may_start(self, job: LogJob) -> bool:
         """Tell whether there are enough free nodes, wherever they are."""
@@ -69,10 +96,8 @@ class TreeSite:
     def interior(self, job: LogJob, seconds_left: dict[str, int]) -> None:
         """Return None: jobs on a tree have no prisms."""
 
-    def snapshot(
-        self, name: str, running: Sequence[tuple[LogJob, Decision]], queue: Sequence[LogJob]
-    ) -> Snapshot:
-        """Return the machine with these jobs as a document."""
+    def snapshot(self, name: str, queue: Sequence[LogJob]) -> Snapshot:
+        """Return the machine as it is, with these jobs waiting, as a document."""
         base = self._state.snapshot
         names = self._state.tree.node_names
         jobs = [
@@ -82,9 +107,25 @@ class TreeSite:
                 communication=communication_of(job),
                 patterns=list(job.patterns) or None,
             )
-            for job, decision in running
+            for job, decision in self.room.running.values()
         ]
         waiting = [waiting_request(job, with_patterns=True) for job in queue]
         return base.model_copy(
             update={"name": name, "running": [*base.running, *jobs], "queue": waiting}
         )
+
+    def _ask(self, occupancy: Occupancy, job: LogJob) -> IntArray | None:
+        """Return the nodes that an allocator that is not ours gives a job."""
+        document = self.snapshot(f"job-{job.id}", [job])
+        state = state_with(self._state, occupancy, job.request)
+        state = dataclasses.replace(state, snapshot=document)
+        trial = try_on_tree(state, self._allocator, self._options)
+        require_answer(trial, document)
+        solution = trial.result.solution
+        found = next(iter(solution.allocations), None) if solution is not None else None
+        assert self.decisions is not None
+        self.decisions.count(found=found is not None, timed_out=trial.result.limits.hit)
+        if found is None:
+            return None
+        place = {name: node for node, name in enumerate(self._state.tree.node_names)}
+        return np.array([place[name] for name in found.nodes], dtype=np.int64)

@@ -1,0 +1,206 @@
+"""The workload of Enos 2014 on Blue Waters: strict prisms against node orders.
+
+First the shipped snapshots, whose queue every method places, beside the bound that exact proves;
+the checker accepts every result, or the study stops. Then a log drawn from the same table, replayed
+through every method. Writes blue_waters.md (between its markers), two CSV files and the plots.
+
+    python scripts/study_blue_waters.py [--time-limit S] [--num-jobs N] [--seed N] [--jobs N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from blue_waters_page import METHODS, ReplayRow, SnapshotRow, Trace, write_study
+from study_page import STUDIES, stamp
+from topoplace.certify import check_result
+from topoplace.errors import TopoplaceError
+from topoplace.machine import parse_node_set
+from topoplace.placement.problem import Options, job_links
+from topoplace.placement.solve import place
+from topoplace.result import Result
+from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, load_torus, prepare
+from topoplace.snapshot.schema import Communication
+from topoplace.snapshot.workload import load_workload
+from topoplace.study.replay import MIXES, MethodRun, Replay, Setup, run_method, with_intensive
+from topoplace.study.replay.drawn_log import draw_log
+from topoplace.study.replay.shape_model import ShapeModel, box_around
+
+SNAPSHOTS = STUDIES.parent.parent / "instances" / "snapshots"
+NAMES = ("empty", "20", "30", "40", "50", "60", "70", "80")
+MACHINE = "blue_waters"
+_SAMPLE_EVERY = 10
+"""Events, at which somebody waits, from one count of shared links to the next."""
+
+
+def snapshot_rows(names: Sequence[str], time_limit: float, seed: int) -> Iterator[SnapshotRow]:
+    """Yield a row per snapshot and method, exact first, whose bound stands beside the others.
+
+    Raises
+    ------
+    TopoplaceError
+        If the checker refuses a result.
+    """
+    if names:  # compile what has to be before any clock starts
+        place(load_snapshot(SNAPSHOTS / f"{MACHINE}_80.json"), "exact", Options(time_limit=1))
+    for name in names:
+        state = load_snapshot(SNAPSHOTS / f"{MACHINE}_{name}.json")
+        bound = 0
+        for method in METHODS:
+            result = place(state, method, Options(time_limit=time_limit, seed=seed))
+            checked = check_result(result)
+            if not checked.holds:
+                raise TopoplaceError(f"{name}, {method}: the checker refuses the result")
+            if method == "exact":
+                if not checked.verified or result.bound is None:
+                    raise TopoplaceError(f"{name}: no certified bound")
+                bound = int(result.bound)
+            yield _snapshot_row(name, state, result, bound)
+            print(f"{name} {method} {result.seconds} s", file=sys.stderr)
+
+
+def _snapshot_row(name: str, state: SnapshotState, result: Result, bound: int) -> SnapshotRow:
+    assert result.solution is not None
+    assert result.objective is not None
+    torus, model = state.torus, ShapeModel(state.torus)
+    started = Fraction(0)
+    num_nodes = 0
+    for placement in result.solution.placements:
+        nodes = parse_node_set(placement.nodes, torus.num_nodes)
+        if placement.prism is not None:
+            extents = tuple(placement.prism.extents)
+        else:
+            extents = box_around(torus, np.unique(nodes // torus.nodes_per_router)).extents
+        started += len(nodes) / model.cost(extents)
+        num_nodes += len(nodes)
+    conforms = result.solution.conforming
+    return SnapshotRow(
+        snapshot=name,
+        method=result.method,
+        idle=int(state.usable.sum()),
+        jobs=len(result.solution.placements),
+        nodes=num_nodes,
+        bound=bound if conforms else None,
+        gap=(bound - num_nodes) / max(1, num_nodes) if conforms else None,
+        shared_links=result.solution.num_shared_links,
+        bisection=_in_x_links(state, started / max(1, num_nodes)),
+        seconds=result.seconds,
+    )
+
+
+def _in_x_links(state: SnapshotState, bandwidth: Fraction) -> float:
+    """Return a bandwidth in thousandths of an x link's."""
+    return float(1000 * bandwidth / state.torus.bandwidth[0])
+
+
+class LinkCount:
+    """Counts, on the way through a replay, the links that two running jobs share."""
+
+    def __init__(self) -> None:
+        self.shared: list[int] = []
+        self.disturbed: list[float] = []
+        self._calls = 0
+
+    def __call__(self, replay: Replay) -> None:
+        """Count, if it is time; handed to `run_method` as `before_starts`."""
+        self._calls += 1
+        if self._calls % _SAMPLE_EVERY:
+            return
+        state = prepare(replay.snapshot("now"))
+        talking = [job for job in state.running if job.communication is not Communication.NONE]
+        links = [job_links(state.torus, job) for job in talking]
+        users = np.zeros(state.torus.num_links, dtype=np.int64)
+        for mine in links:
+            users[mine] += 1
+        self.shared.append(int((users > 1).sum()))
+        hit = [bool((users[mine] > 1).any()) for mine in links]
+        self.disturbed.append(sum(hit) / max(1, len(hit)))
+
+
+def replayed(method: str, setup: Setup) -> tuple[ReplayRow, Trace]:
+    """Replay the log through a method; return its row and what is plotted of it."""
+    began, count = time.perf_counter(), LinkCount()
+    run = run_method(setup, method, before_starts=count)
+    assert isinstance(setup.state, SnapshotState)
+    row = _replay_row(run, count, setup.state, time.perf_counter() - began)
+    print(f"replay, {method}: {row.seconds:.0f} s", file=sys.stderr)
+    trace = [(m.at, m.nodes_held / run.num_nodes, m.jobs_waiting) for m in run.timeline]
+    return row, trace
+
+
+def _replay_row(
+    run: MethodRun, count: LinkCount, state: SnapshotState, seconds: float
+) -> ReplayRow:
+    found, decisions = run.efficiency, run.decisions
+    assert decisions is not None
+    talking = [record for record in run.records if record.cost]
+    weight = sum(record.job.nodes * record.execution for record in talking)
+    share = sum((r.job.nodes * r.execution / r.cost for r in talking), Fraction(0))
+    span = run.timeline[-1].at - run.timeline[0].at
+    waiting = sum(m.jobs_waiting * (n.at - m.at) for m, n in itertools.pairwise(run.timeline))
+    return ReplayRow(
+        method=run.method,
+        jobs=len(run.records),
+        utilisation=float(found.utilisation or 0),
+        scheduling=float(found.scheduling or 0),
+        application=float(found.application or 0),
+        system=float(found.system or 0),
+        hours=span / 3600,
+        mean_wait_hours=run.metrics.wait / 3600 / len(run.records),
+        mean_waiting=waiting / span,
+        bisection=_in_x_links(state, share / weight),
+        shared_links=float(np.mean(count.shared)) if count.shared else 0.0,
+        disturbed=float(np.mean(count.disturbed)) if count.disturbed else 0.0,
+        decisions=decisions.asked,
+        proven=decisions.proven,
+        seconds=seconds,
+    )
+
+
+def setup_of(num_jobs: int, load: float, decision_limit: float, seed: int) -> Setup:
+    """Return the machine with nothing running, and a drawn log; 90 % of its jobs communicate."""
+    machine = load_torus(MACHINE)
+    state = prepare(Snapshot(schema_version="topoplace.snapshot/1", name=MACHINE, machine=machine))
+    num_nodes = int(np.count_nonzero(state.node_class == 0))
+    jobs = draw_log(load_workload(), machine.default_class, num_jobs, num_nodes, load, seed)
+    jobs = with_intensive(jobs, 90, MIXES["B"], seed)
+    return Setup(state, jobs, options=Options(time_limit=decision_limit, seed=seed))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the study and write its page, its tables and its plots."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--snapshots", nargs="*", choices=NAMES, default=NAMES)
+    parser.add_argument("--time-limit", type=float, default=45, help="of exact on a snapshot, s")
+    parser.add_argument("--num-jobs", type=int, default=400, help="of the log")
+    parser.add_argument("--load", type=float, default=120, help="of the log, percent")
+    parser.add_argument("--decision-limit", type=float, default=1, help="of exact in the log, s")
+    parser.add_argument("--seed", type=int, default=2014)
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes")
+    parser.add_argument("-o", "--output", type=Path, default=STUDIES)
+    options = parser.parse_args(arguments)
+    rows = list(snapshot_rows(options.snapshots, options.time_limit, options.seed))
+    setup = setup_of(options.num_jobs, options.load, options.decision_limit, options.seed)
+    # spawned: OR-Tools and numba have threads that a fork would lose
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(options.jobs, mp_context=spawn) as pool:
+        found = list(pool.map(functools.partial(replayed, setup=setup), METHODS))
+    head = stamp("study_blue_waters.py", arguments)
+    write_study(
+        options.output, rows, [row for row, _ in found], [trace for _, trace in found], head
+    )
+
+
+if __name__ == "__main__":
+    main()
