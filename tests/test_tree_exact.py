@@ -198,6 +198,19 @@ def test_never_above_any_algorithm() -> None:
             assert number(exact.objective) <= number(allocate(state, name).levels[1].objective)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_queue_is_never_above_any_algorithm(seed: int) -> None:
+    """Also where several requests share the machine and the time is short."""
+    state = tiny_state(4000 + seed, most_ranks=8, num_requests=4)
+    found = solved(state, 0.2)
+    most = number(found.levels[0].objective)
+    for name in ("default", "greedy", "balanced", "adaptive", "fewest-domains", "random"):
+        other = allocate(state, name)
+        assert number(other.levels[0].objective) <= most
+        if number(other.levels[0].objective) == most:
+            assert number(found.levels[1].objective) <= number(other.levels[1].objective)
+
+
 def test_time_limit_returns_answer_and_bound() -> None:
     request = (100, uses(Pattern.BINOMIAL))
     state = prepare_tree(snapshot_on(model_of([7] * 20), [], [request]))

@@ -125,20 +125,17 @@ class PlacementProblem:
 
     def boundary(self, prism: Prism) -> int:
         """Count the links from a prism to free routers outside it (level 3)."""
+        shape, wraps = self.torus.shape, self.torus.wrap
+        free = self.free_routers.reshape(shape)
+        spans = list(zip(prism.origin, prism.extents, shape, strict=True))
+        inside = [(o + np.arange(e)) % n for o, e, n in spans]
         total = 0
-        for d, (o, e, n) in enumerate(
-            zip(prism.origin, prism.extents, self.torus.shape, strict=True)
-        ):
+        for d, (o, e, n) in enumerate(spans):
             if e == n:
                 continue
-            for at in (o - 1, o + e):
-                if not self.torus.wrap[d] and not 0 <= at < n:
-                    continue
-                face = Prism(
-                    tuple(at % n if k == d else c for k, c in enumerate(prism.origin)),
-                    tuple(1 if k == d else c for k, c in enumerate(prism.extents)),
-                )
-                total += int(self.free_routers[face.routers(self.torus)].sum())
+            beside = [at % n for at in (o - 1, o + e) if wraps[d] or 0 <= at < n]
+            faces = [beside if k == d else places for k, places in enumerate(inside)]
+            total += int(free[np.ix_(*faces)].sum())
         return total
 
     def values(self, candidate: Candidate) -> tuple[int, int, int]:

@@ -25,11 +25,39 @@ class BoxProof(Model):
     moves: list[BoxMove]
 
 
+class DoublingNogood(Model):
+    """Thresholds of the steps that are impossible, and integers that show it.
+
+    See docs/proofs-tree.md, "Certificates".
+
+    Attributes
+    ----------
+    at
+        Per step the number of its threshold.
+    shares
+        Of the active ranks before every step and at the end.
+    cuts
+        Step, number of the least key of the bad states, multipliers of senders and receivers.
+    """
+
+    at: list[int]
+    shares: list[int]
+    cuts: list[tuple[int, int, int, int]]
+
+
+class DoublingProof(Model):
+    """Impossible thresholds that show the same of a request whose only pattern is `binomial`."""
+
+    request: Name
+    bound: Fraction
+    nogoods: list[DoublingNogood]
+
+
 class BoxesCertificate(Model):
     """The cost is at least the sum of what the requests cost alone; all of them start."""
 
     kind: Literal["boxes"] = "boxes"
-    proofs: list[BoxProof]
+    proofs: list[BoxProof | DoublingProof]
 
 
 class AllStartCertificate(Model):

@@ -6,12 +6,19 @@ from fractions import Fraction
 
 from topoplace.certify.report import Claims, RefusedError, Report
 from topoplace.certify.tree_machine.boxes import Boxes
+from topoplace.certify.tree_machine.doubling import Doubling
 from topoplace.certify.tree_machine.instance import Instance, read_instance
 from topoplace.certify.tree_machine.levels import check_levels, fraction_of
 from topoplace.certify.tree_machine.relaxed import Relaxed
 from topoplace.certify.tree_machine.solution import Starts, check_costs, read_starts
 from topoplace.result import Proof
-from topoplace.result.tree import AllStartCertificate, BoxesCertificate, TreeLevel, TreeResult
+from topoplace.result.tree import (
+    AllStartCertificate,
+    BoxesCertificate,
+    DoublingProof,
+    TreeLevel,
+    TreeResult,
+)
 
 
 def check_allocation(result: TreeResult) -> Report:
@@ -114,6 +121,10 @@ def _alone(instance: Instance, certificate: BoxesCertificate) -> Fraction:
         if wish is None or not wish.patterns:
             raise RefusedError(f"{proof.request} is no request that communicates")
         bound = fraction_of(proof.bound)
-        Boxes(Relaxed(instance, wish), bound).follow(proof.moves)
+        relaxed = Relaxed(instance, wish)
+        if isinstance(proof, DoublingProof):
+            Doubling(relaxed, wish).follow(proof.nogoods, bound)
+        else:
+            Boxes(relaxed, bound).follow(proof.moves)
         total += bound
     return total

@@ -28,6 +28,10 @@ class Relaxed:
         integers in units of 1 / `scale`.
     prices
         Per step, what its hops are multiplied by. Steps alike have theirs in descending order.
+    states
+        Number of the type of leaf and ranks on it, of every state.
+    inside, between
+        Hops on a leaf of a kind and between leaves of two kinds, in the same units.
     """
 
     def __init__(self, instance: Instance, wish: Wish) -> None:
@@ -40,27 +44,32 @@ class Relaxed:
         self._level = min(apart, default=2)
         free, sizes = instance.free_per_leaf, instance.sizes
         self._types = Counter((sizes[leaf], instance.comm[leaf], free[leaf]) for leaf in leaves)
-        self._states: list[State] = [
+        self.states: list[State] = [
             (t, count)
             for t, (_, _, room) in enumerate(self._types)
             for count in range(1, min(room, self._ranks) + 1)
         ]
         self._numbers = list(self._types)
-        kinds = {self._kind(state) for state in self._states}
+        kinds = {self.kind(state) for state in self.states}
         inside = {kind: hops(1, kind, None) for kind in kinds}
         between = {(a, b): hops(self._level, a, b) for a in kinds for b in kinds}
         self.scale = math.lcm(*(h.denominator for h in (*inside.values(), *between.values())))
-        self._inside = {kind: int(h * self.scale) for kind, h in inside.items()}
-        self._between = {pair: int(h * self.scale) for pair, h in between.items()}
-        self.values = sorted({*self._inside.values(), *self._between.values()})
+        self.inside = {kind: int(h * self.scale) for kind, h in inside.items()}
+        self.between = {pair: int(h * self.scale) for pair, h in between.items()}
+        self.values = sorted({*self.inside.values(), *self.between.values()})
         self.prices: list[Fraction] = []
         self._families: list[tuple[list[int], list[tuple[Pair, ...]], bool]] = []
         self._read_steps(wish)
         self._sums: dict[tuple[int, frozenset[int], frozenset[int]], set[int]] = {}
 
-    def _kind(self, state: State) -> tuple[int, int]:
+    def kind(self, state: State) -> tuple[int, int]:
+        """Return L_comm with the request and L_nodes of a state."""
         size, comm, _ = self._numbers[state[0]]
         return comm + state[1], size
+
+    def leaves(self, state: State) -> int:
+        """Return the number of leaves that can be in a state."""
+        return self._types[self._numbers[state[0]]]
 
     def _read_steps(self, wish: Wish) -> None:
         """Collect the different steps of every pattern; both exchanges share theirs."""
@@ -103,7 +112,7 @@ class Relaxed:
     def possible(self, at: Sequence[int]) -> bool:
         """Tell whether states hold all ranks with every step at most a value, by number."""
         most = [self.values[i] for i in at]
-        states = self._states
+        states = self.states
         while True:
             lowest = self._lowest(states)
             kept = [state for state in states if self._can_be(state, most, lowest)]
@@ -125,16 +134,16 @@ class Relaxed:
         return lowest
 
     def _can_be(self, state: State, most: Sequence[int], lowest: dict[int, State]) -> bool:
-        kind = self._kind(state)
+        kind = self.kind(state)
         crossings = [
-            self._between[kind, self._kind(other)]
+            self.between[kind, self.kind(other)]
             for t, other in lowest.items()
-            if t != state[0] or self._types[self._numbers[t]] > 1
+            if t != state[0] or self.leaves(other) > 1
         ]
         cheapest = min(crossings, default=self.values[-1] + 1)
         for number, (steps, _, _) in enumerate(self._families):
             kept = frozenset(at for at, step in enumerate(steps) if most[step] < cheapest)
-            gone = frozenset(at for at in kept if most[steps[at]] < self._inside[kind])
+            gone = frozenset(at for at in kept if most[steps[at]] < self.inside[kind])
             if state[1] not in self._reachable(number, kept, gone):
                 return False
         return True

@@ -83,7 +83,7 @@ def generate_columns(
             weight = 0.0
         trial = mix(best.point, lp.duals, weight)
         value = relaxation.evaluate(sub, trial, per_round)
-        added = master.add(_entering(value, sub, relaxation.scale, per_round))
+        added = master.add(entering(value, sub, relaxation.scale, per_round))
         if better(value, best.value):
             best = Bounded(value, trial, lp)
         if value.certified is None:
@@ -110,7 +110,7 @@ def _met(best: Bounded, lower: int) -> bool:
     return best.value.certified is None or best.value.certified <= lower
 
 
-def _entering(value: DualValue, sub: Subproblem, scale: int, per_round: int) -> list[Candidate]:
+def entering(value: DualValue, sub: Subproblem, scale: int, per_round: int) -> list[Candidate]:
     """Return the columns that may improve the master; a forced request's best always may."""
     entering = []
     for idx, columns in enumerate(value.priced.columns):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
-from ortools.sat.python import cp_model
+from ortools.linear_solver.python import model_builder_helper as mbh
 
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.master import Master
@@ -14,7 +16,10 @@ from topoplace.placement.exact.program import Column
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
 from topoplace.placement.problem import Candidate
 
-_MOST_TRIED = 1200
+# One worker: the same answer whatever the load. The relaxation is tight: let it guide the search.
+_PARAMETERS = "max_deterministic_time: {work} random_seed: {seed} num_workers: 1 " + (
+    "linearization_level: 2"
+)
 
 
 def best_among_columns(
@@ -41,63 +46,66 @@ def best_among_columns(
     kept = kept.copy()
     kept[master.positions(incumbent)] = True
     positions = np.flatnonzero(kept)
-    model = cp_model.CpModel()
-    amounts = [model.new_bool_var("") for _ in positions]
-    used = master.packing_of(positions)
-    for row in range(used.shape[0]):
-        members = used.indices[used.indptr[row] : used.indptr[row + 1]]
-        if len(members) > 1:
-            model.add_at_most_one([amounts[k] for k in members])
     owner = master.owners()[positions]
     values = master.values()[positions]
-    for request in np.unique(owner).tolist():
-        mine = [amounts[k] for k in np.flatnonzero(owner == request)]
-        if request in sub.forced:
-            model.add_exactly_one(mine)
-        elif request in sub.excluded:
-            for amount in mine:
-                model.add(amount == 0)
-        else:
-            model.add_at_most_one(mine)
-    decided = len(sub.forced) + len(sub.excluded) == len(master.rows.problem.requests)
-    for level, reached in enumerate(sub.reached):
-        if level == 0 and decided:
-            continue  # the first level only counts who starts
-        model.add(cp_model.LinearExpr.weighted_sum(amounts, values[:, level].tolist()) >= reached)
-    model.maximize(cp_model.LinearExpr.weighted_sum(amounts, values[:, sub.level].tolist()))
+    num_requests = len(master.rows.problem.requests)
+    used = master.packing_of(positions)
+    used = used[np.diff(used.indptr) > 1]
+    choice = sp.csr_matrix(
+        (np.ones(len(positions)), (owner, np.arange(len(positions)))),
+        shape=(num_requests, len(positions)),
+    )
+    decided = len(sub.forced) + len(sub.excluded) == num_requests
+    # the first level only counts who starts
+    levels = [k for k in range(len(sub.reached)) if k or not decided]
+    matrix = sp.vstack([used, choice, values[:, levels].T], format="csr")
+    lower = np.full(matrix.shape[0], -np.inf)
+    upper = np.ones(matrix.shape[0])
+    lower[used.shape[0] + np.array(sorted(sub.forced), dtype=np.int64)] = 1
+    upper[used.shape[0] + np.array(sorted(sub.excluded), dtype=np.int64)] = 0
+    lower[used.shape[0] + num_requests :] = [sub.reached[k] for k in levels]
+    upper[used.shape[0] + num_requests :] = np.inf
+    helper: Any = mbh.ModelBuilderHelper()  # its stub names no array type that exists
+    helper.fill_model_from_sparse_data(
+        np.zeros(len(positions)),
+        np.ones(len(positions)),
+        -values[:, sub.level].astype(float),
+        lower,
+        upper,
+        matrix.astype(float),
+    )
     chosen = set(master.positions(incumbent))
-    for amount, position in zip(amounts, positions.tolist(), strict=True):
-        model.add_hint(amount, position in chosen)
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = max(0.01, seconds)
-    solver.parameters.max_deterministic_time = work
-    solver.parameters.random_seed = seed
-    solver.parameters.num_workers = 1  # the same answer whatever the load
-    solver.parameters.linearization_level = 2  # the relaxation is tight: let it guide the search
-    status = solver.solve(model)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+    for k, position in enumerate(positions.tolist()):
+        helper.set_var_integrality(k, True)
+        helper.add_hint(k, float(position in chosen))
+    solver = mbh.ModelSolverHelper("sat")
+    solver.set_time_limit_in_seconds(max(0.01, seconds))
+    solver.set_solver_specific_parameters(_PARAMETERS.format(work=work, seed=seed % (1 << 31)))
+    solver.solve(helper)
+    if solver.status() not in (mbh.SolveStatus.OPTIMAL, mbh.SolveStatus.FEASIBLE):
         return None
-    return [
-        master.columns[position].candidate
-        for amount, position in zip(amounts, positions.tolist(), strict=True)
-        if solver.boolean_value(amount)
-    ]
+    amounts = np.array(solver.variable_values())
+    return [master.columns[k].candidate for k in positions[amounts > 0.5].tolist()]
 
 
 def losses_at(
-    relaxation: Relaxation, columns: Sequence[Column], bounded: Bounded
+    relaxation: Relaxation, sub: Subproblem, columns: Sequence[Column], bounded: Bounded
 ) -> NDArray[np.float64]:
-    """Return how far below the first-level bound every column leaves a placement that takes it."""
-    best = np.maximum(0, bounded.value.priced.best) / relaxation.scale
-    prices = bounded.point.row_prices
-    return np.array(
-        [best[c.candidate.request_idx] - c.values[0] + prices[c.rows].sum() for c in columns]
-    )
+    """Return how far below the bound every column leaves a placement that takes it."""
+    best = bounded.value.priced.best / relaxation.scale
+    optional = [i for i in range(len(best)) if i not in sub.forced]
+    best[optional] = np.maximum(0, best[optional])
+    prices, multipliers = bounded.point.row_prices, np.array(bounded.point.multipliers)
+    owner = np.array([c.candidate.request_idx for c in columns], dtype=np.int64)
+    values = np.array([c.values for c in columns], dtype=float).reshape(-1, 3)
+    paid = np.array([prices[c.rows].sum() for c in columns])
+    gains = values[:, sub.level] + values[:, : sub.level] @ multipliers - paid
+    return np.asarray(best[owner] - gains)
 
 
-def least_losses(losses: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Mark as many columns of least loss as an integer program bears, of equal ones the latest."""
+def least_losses(losses: NDArray[np.float64], most: int) -> NDArray[np.bool_]:
+    """Mark so many columns of least loss, of equal ones the latest."""
     kept = np.ones(len(losses), dtype=bool)
     order = np.argsort(losses[::-1], kind="stable")
-    kept[len(losses) - 1 - order[_MOST_TRIED:]] = False
+    kept[len(losses) - 1 - order[most:]] = False
     return kept

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from ortools.linear_solver.python import model_builder_helper as mbh
 
-from topoplace.placement.exact.active import ActiveRows
 from topoplace.placement.exact.program import Column, LpSolution, Packing, matrix_of, undominated
 from topoplace.placement.exact.relaxation import DualPoint, Subproblem
 from topoplace.placement.exact.rows import PackingRows
@@ -30,8 +29,9 @@ class Master:
     """Columns, and linear programs over them.
 
     Rows occupied by the same columns are one row of the program, and rows whose columns are among
-    another row's are left out: prisms are boxes, so far fewer rows than routers remain. `active`
-    says which rows take part at all. A program not solved by the deadline counts as failed.
+    another row's are left out: prisms are boxes, so far fewer rows than routers remain. Rows of
+    links take part once a solution has violated them. A program not solved by the deadline counts
+    as failed.
     """
 
     def __init__(self, rows: PackingRows, deadline: float = math.inf) -> None:
@@ -39,7 +39,8 @@ class Master:
         self.deadline = deadline
         self.columns: list[Column] = []
         self._index: dict[Candidate, int] = {}
-        self.active = ActiveRows(rows)
+        self._active = np.zeros(rows.num_rows, dtype=bool)
+        self._active[: rows.num_routers] = True
         self._keys = np.random.default_rng(rows.num_rows)
         self._hashes = np.zeros(rows.num_rows, dtype=np.int64)
         self._passed = np.zeros(rows.num_rows, dtype=bool)
@@ -72,6 +73,17 @@ class Master:
     def _new_key(self) -> np.int64:
         return self._keys.integers(1, 1 << 62, dtype=np.int64)
 
+    def amounts(self) -> list[tuple[float, Candidate]]:
+        """Return the columns with an amount, and it."""
+        return [(c.amount, c.candidate) for c in self.columns if c.amount > 1e-6]
+
+    def set_amounts(self, amounts: Iterable[tuple[float, Candidate]]) -> None:
+        """Set the amounts of some known columns, and those of all others to 0."""
+        for column in self.columns:
+            column.amount = 0.0
+        for amount, candidate in amounts:
+            self.columns[self._index[candidate]].amount = amount
+
     def positions(self, candidates: Iterable[Candidate]) -> list[int]:
         """Return the positions of known candidates."""
         return [self._index[c] for c in candidates]
@@ -86,7 +98,7 @@ class Master:
 
     def packing(self) -> Packing:
         """Return merged, undominated packing rows that take part by columns."""
-        return self._packing(self._hashes, self.active.marks, self.columns)
+        return self._packing(self._hashes, self._active, self.columns)
 
     def packing_of(self, positions: IntArray) -> sp.csr_matrix:
         """Return the rows that an integer program over some columns needs, by those columns.
@@ -94,9 +106,14 @@ class Master:
         These are the rows of all routers, and of every link that some column can break.
         """
         columns = [self.columns[k] for k in positions.tolist()]
-        wanted = self._passed | self.active.marks
-        wanted[: self.rows.num_routers] = True
+        wanted = self.tight_rows() | self._active
         return self._packing(self._hashed(columns), wanted, columns).matrix
+
+    def tight_rows(self) -> NDArray[np.bool_]:
+        """Mark the rows that matter: those of all routers, and of links that columns pass."""
+        tight = self._passed.copy()
+        tight[: self.rows.num_routers] = True
+        return tight
 
     def _hashed(self, columns: Sequence[Column]) -> IntArray:
         """Return a number per row that is the same where the same columns are (0: none)."""
@@ -143,9 +160,9 @@ class Master:
         load = np.zeros(self.rows.num_rows)
         for k in np.flatnonzero(solution.amounts > 1e-9):
             load[self.columns[k].rows] += solution.amounts[k]
-        priced = solution.duals.row_prices > 0
-        complete = self.active.update(load, priced, self._hashes, self.columns)
-        return replace(solution, complete=complete, usage=load)
+        violated = (load > 1 + 1e-6) & ~self._active
+        self._active |= violated
+        return replace(solution, complete=not violated.any())
 
     def _solve_lp(self, sub: Subproblem) -> LpSolution | None:
         merged = self.packing()

@@ -110,6 +110,8 @@ class ScanPricer:
         self._free_sat: dict[int, IntArray] = {}
         self._full_view = LineView.all_footprints(problem.torus)
         self.groups = list(self._make_groups())
+        self.num_prisms = sum(int(group.reach.sum()) for group in self.groups)
+        """Prisms of free routers that a pass looks at."""
 
     def _make_groups(self) -> Iterator[_Group]:
         problem = self.problem

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,11 +19,12 @@ IntArray = NDArray[np.int64]
 
 @dataclass
 class Column:
-    """A candidate with its level values and the packing rows it occupies."""
+    """A candidate with its level values, the packing rows it occupies, and its latest amount."""
 
     candidate: Candidate
     values: tuple[int, int, int]
     rows: IntArray
+    amount: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,6 @@ class LpSolution:
         Reduced cost of every column, at most 0 for the columns of requests that may stay out.
     complete
         Whether the amounts respect every row, those not in the program included.
-    usage
-        How much of every row the amounts use.
     size
         Nonzeros of the program, plus one.
     """
@@ -72,7 +71,6 @@ class LpSolution:
     reduced: FloatArray
     size: int
     complete: bool = True
-    usage: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 def matrix_of(columns: Sequence[Column], row_of: IntArray, num_rows: int) -> sp.csr_matrix:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
@@ -43,13 +44,18 @@ class PlaceLimit:
 
 @dataclass(frozen=True)
 class Subproblem:
-    """A level of the objective, with what earlier levels must reach and what branching fixed."""
+    """A level of the objective, with what earlier levels must reach and what branching fixed.
+
+    `fixed` are jobs in their places, whose requests are among the excluded; a subproblem with
+    fixed jobs has no certificate.
+    """
 
     level: int = 0
     reached: tuple[int, ...] = ()
     forced: frozenset[int] = frozenset()
     excluded: frozenset[int] = frozenset()
     limits: tuple[PlaceLimit, ...] = ()
+    fixed: tuple[Candidate, ...] = ()
 
     def admits(self, candidate: Candidate) -> bool:
         """Tell whether a candidate may be part of a solution."""
@@ -116,7 +122,12 @@ class Relaxation:
     def scale(self) -> int:
         """Integer scale of prices: as fine as int64 sums over all rows and requests allow."""
         largest = 1 + sum(r.value for r in self.problem.requests)
-        return max(1, min(10**6, (1 << 52) // largest))
+        return max(1, min(10**6, (1 << 52) // largest, (1 << 60) // (largest * self.rows.num_rows)))
+
+    def rows_of(self, started: Sequence[Candidate]) -> IntArray:
+        """Return the packing rows that some jobs hold."""
+        parts = [self.rows.of(c) for c in started]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
     def evaluate(self, sub: Subproblem, point: DualPoint, per_request: int = 24) -> DualValue:
         """Round a dual point to integers and compute the bound it proves."""
@@ -124,11 +135,17 @@ class Relaxation:
         row_prices = np.rint(np.maximum(point.row_prices, 0) * scale).astype(np.int64)
         multipliers = tuple(max(0, round(m * scale)) for m in point.multipliers)
         weights = Weights(*[*multipliers, scale, 0, 0][:3])
+        total = int(row_prices.sum())
+        if sub.fixed:
+            # at a price above any value, no candidate takes what a fixed job holds
+            blocked = self.rows_of(sub.fixed)
+            total -= int(row_prices[blocked].sum())
+            row_prices[blocked] = scale * (1 + max(r.value for r in self.problem.requests))
+            total += scale * sum(self.problem.requests[c.request_idx].value for c in sub.fixed)
         prices = self.rows.prices(row_prices)
         priced = self.pricer.price(
             prices, weights, per_request, sub.limits, only_gains=not sub.level and not sub.forced
         )
-        total = int(row_prices.sum())
         total -= sum(m * v for m, v in zip(multipliers, sub.reached, strict=True))
         empty = False
         for idx in range(len(self.problem.requests)):
@@ -169,6 +186,7 @@ class Relaxation:
         if sub.level or sum(r.value for r in requests) > MAX_SUM:
             return bound
         base = sum(requests[i].value for i in sub.forced)
+        base += sum(requests[c.request_idx].value for c in sub.fixed)
         sums = 1 << base
         for idx, request in enumerate(requests):
             if idx not in sub.forced and idx not in sub.excluded:

@@ -27,6 +27,9 @@ class PackingRows:
         ]
         self.num_routers = problem.torus.num_routers
         self.num_rows = self.num_routers + len(self.families) * problem.torus.num_links
+        self.takable = np.ones(self.num_rows, dtype=bool)
+        """Rows that some job may hold: not those of the routers of running jobs."""
+        self.takable[: self.num_routers] = ~problem.state.occupied
 
     def of(self, candidate: Candidate) -> IntArray:
         """Return the packing rows a candidate occupies, routers first."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from topoplace.placement.exact.branching import Node, Tree
+from topoplace.placement.exact.bundle import Bundle, usable_prices
 from topoplace.placement.exact.generation import Bounded, generate_columns
 from topoplace.placement.exact.integer import best_among_columns, least_losses, losses_at
 from topoplace.placement.exact.listing import MAX_PRISMS, ListPricer, num_prisms
@@ -24,7 +25,6 @@ from topoplace.placement.exact.relaxation import (
 )
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.start import heuristic_start
-from topoplace.placement.exact.volume import usable_prices, volume_descent
 from topoplace.placement.exact.wide import search_widely
 from topoplace.placement.outcome import LevelBound, Outcome
 from topoplace.placement.problem import Candidate, Options, PlacementProblem
@@ -32,20 +32,26 @@ from topoplace.placement.problem import Candidate, Options, PlacementProblem
 DEFAULT_TIME_LIMIT = 120.0
 """Seconds when the user sets none."""
 
-_VOLUME_STEPS = 12
 _MAX_NODES = 100_000
-_HEAVY_VOLUME_STEPS = 80
-_HEAVY_NONZEROS = 25_000
-_QUICK_WORK = 300_000  # nonzeros of the programs on levels 2 and 3, without a time limit
-_SMALL_WORK = 2_000_000  # the same for a neighbourhood
+_FIRST_STEPS = 20  # of the bundle, before it is known how large linear programs are
+_LATER_WORK = 8_000_000  # prisms looked at for the bounds of levels 2 and 3, without a time limit
+_LATER_PROGRAMS = 40_000  # nonzeros of the linear programs of the first and such a level
+_LATER_COLUMNS = 600  # the columns of their integer programs
+_HEAVY_NONZEROS = 150_000
+_MOST_COLUMNS = 1200  # that an integer program bears
 _NO_LIMIT = 1 << 62
 _FIRST_WORK = 8.0  # CP-SAT's deterministic time for the first integer phase of a level
 
 
 class ExactSearch:
-    """One run of the exact method."""
+    """One run of the exact method, from a placement or else from the heuristics'."""
 
-    def __init__(self, problem: PlacementProblem, options: Options) -> None:
+    def __init__(
+        self,
+        problem: PlacementProblem,
+        options: Options,
+        start: Sequence[Candidate] | None = None,
+    ) -> None:
         self.problem = problem
         limit = DEFAULT_TIME_LIMIT if options.time_limit is None else options.time_limit
         self.start = time.perf_counter()
@@ -53,19 +59,23 @@ class ExactSearch:
         self.seed = options.seed
         self.rng = random.Random(options.seed)
         self.thorough = options.time_limit is not None
-        self.incumbent: list[Candidate] = heuristic_start(problem)
+        self.incumbent = heuristic_start(problem) if start is None else list(start)
         self.first_start = self.incumbent
         self.rows = PackingRows(problem)
         pricer: Pricer
         if num_prisms(problem) <= MAX_PRISMS:
             pricer = ListPricer(problem, self.rows)
             self.thorough = True
+            self._later_steps = _NO_LIMIT
         else:
             pricer = ScanPricer(problem)
+            self._later_steps = 1 + _LATER_WORK // max(1, pricer.num_prisms)
         self.relaxation = Relaxation(problem, self.rows, pricer)
         self.master = Master(self.rows, self.deadline)
-        self.first_level_prices: DualPoint | None = None
-        self._heavy: bool | None = None
+        self._last_point = usable_prices(self.rows)
+        self._known_values: dict[Candidate, tuple[int, int, int]] = {}
+        self._nonzeros = -1  # of the first level's program; not known yet
+        self._bundle: Bundle | None = None
 
     def run(self) -> Outcome:
         """Solve the levels one after the other."""
@@ -91,11 +101,20 @@ class ExactSearch:
 
     def objective(self, level: int) -> int:
         """Return the incumbent's value on a level."""
-        return sum(self.problem.values(c)[level] for c in self.incumbent)
+        return self._totals(self.incumbent)[level]
+
+    def _totals(self, started: Sequence[Candidate]) -> list[int]:
+        values = [self._values(c) for c in started]
+        return [sum(v[level] for v in values) for level in range(3)]
+
+    def _values(self, candidate: Candidate) -> tuple[int, int, int]:
+        if candidate not in self._known_values:
+            self._known_values[candidate] = self.problem.values(candidate)
+        return self._known_values[candidate]
 
     def offer(self, sub: Subproblem, started: Sequence[Candidate]) -> int:
         """Take a placement if it is the best of its level; return the level's best objective."""
-        totals = np.array([self.problem.values(c) for c in started]).reshape(-1, 3).sum(axis=0)
+        totals = self._totals(started)
         if all(totals[k] >= v for k, v in enumerate(sub.reached)) and totals[
             sub.level
         ] > self.objective(sub.level):
@@ -107,95 +126,76 @@ class ExactSearch:
     def _solve_level(self, sub: Subproblem) -> Node:
         self.master.add(self.incumbent)
         bounded = self._first_bound(sub)
-        if not self._is_heavy(sub):
-            bounded = self.generate(sub, bounded, self._level_deadline(sub, 0.6))
-        if sub.level == 0:
-            self.first_level_prices = bounded.point
+        deep = self.thorough or not sub.level
+        if not self._is_heavy():
+            work = _NO_LIMIT if deep else _LATER_PROGRAMS - self._nonzeros
+            bounded = generate_columns(
+                self.relaxation,
+                self.master,
+                sub,
+                bounded,
+                self.objective(sub.level),
+                deadline=self._level_deadline(sub, 0.6),
+                max_work=work,
+            )
         root = Node(sub, bounded)
         self._integer_phase(root)
-        deep = self.thorough or not sub.level
         if deep and not self.closed(root) and root.bounded.converged:
             tree = Tree(self.relaxation, self.master, root, lambda found: self.offer(sub, found))
             tree.run(self.objective(sub.level), self._level_deadline(sub, 0.95), _MAX_NODES)
-        if sub.level == 0:
-            self.first_level_prices = root.bounded.point
+        self._last_point = root.bounded.point
         return root
 
-    def _is_heavy(self, sub: Subproblem) -> bool:
-        """Tell whether whole linear programs are too slow to lean on, by the first columns."""
-        if self._heavy is None:
-            self._heavy = self.master.packing().matrix.nnz > _HEAVY_NONZEROS
-        return sub.level == 0 and self._heavy
-
-    def generate(
-        self,
-        sub: Subproblem,
-        bounded: Bounded,
-        deadline: float,
-        max_work: int = _NO_LIMIT,
-        per_round: int = 2,
-    ) -> Bounded:
-        """Generate columns for a level (see `generate_columns`)."""
-        if sub.level and not self.thorough:
-            max_work = _QUICK_WORK
-        return generate_columns(
-            self.relaxation,
-            self.master,
-            sub,
-            bounded,
-            self.objective(sub.level),
-            deadline=deadline,
-            max_work=max_work,
-            per_round=per_round,
-        )
+    def _is_heavy(self) -> bool:
+        """Tell whether linear programs are too slow to lean on, by the first level's columns."""
+        if self._nonzeros < 0:
+            self._nonzeros = int(self.master.packing().matrix.nnz)
+        return self._nonzeros > _HEAVY_NONZEROS
 
     def _first_bound(self, sub: Subproblem) -> Bounded:
-        """Return a first dual point: volume descent on level 1, level 1's prices after it."""
-        if sub.level == 0:
-            return self._first_level_bound(sub)
-        assert self.first_level_prices is not None
-        zeros = (0.0,) * (sub.level - 1)
-        nothing = DualPoint(np.zeros(self.rows.num_rows), (0.0, *zeros))
+        """Return a first dual point, as good as pricing passes alone make it."""
+        start = self._start_of_later(sub) if sub.level else self._start_of_first(sub)
+        lower = self.objective(sub.level)
+        steps = self._later_steps if sub.level and not self.thorough else _NO_LIMIT
+        bundle, deadline = self.bundle(sub), self._level_deadline(sub, 0.5 if sub.level else 0.25)
+        first = min(steps, _FIRST_STEPS)
+        bounded = bundle.run(start, lower, deadline=deadline, max_steps=first)
+        if self._is_heavy() and not sub.level:
+            return bounded  # the rest goes along with the search for placements
+        return bundle.run(bounded, lower, deadline=deadline, max_steps=steps - first)
+
+    def bundle(self, sub: Subproblem) -> Bundle:
+        """Return the bundle of a level."""
+        if self._bundle is None or self._bundle.sub != sub:
+            self._bundle = Bundle(self.relaxation, self.master, sub)
+        return self._bundle
+
+    def _start_of_first(self, sub: Subproblem) -> Bounded:
+        point = usable_prices(self.rows)
+        value = self.relaxation.evaluate(sub, point)
+        self._remember(value, 4)
+        return Bounded(value, point)
+
+    def _start_of_later(self, sub: Subproblem) -> Bounded:
+        """Return the best of some multiples of the last level's prices, that level's row added."""
+        nothing = DualPoint(np.zeros(self.rows.num_rows), (0.0,) * sub.level)
         best = Bounded(self.relaxation.at_no_prices(sub), nothing)
-        for factor in (0.0, 0.3, 1.0, 3.0, 10.0):
+        last = self._last_point
+        for factor in (0.3, 1.0, 3.0):
             if time.perf_counter() >= self.deadline:
                 break
-            point = DualPoint(self.first_level_prices.row_prices * factor, (factor, *zeros))
+            multipliers = tuple(factor * m for m in (*last.multipliers, 1.0))
+            point = DualPoint(last.row_prices * factor, multipliers)
             value = self.relaxation.evaluate(sub, point)
-            self.remember(value, sub, 2)
+            self._remember(value, 2)
             if value.bound < best.value.bound:
                 best = Bounded(value, point)
         return best
 
-    def _first_level_bound(self, sub: Subproblem) -> Bounded:
-        bounded = self._descend(sub, usable_prices(self.rows), _VOLUME_STEPS)
-        if self._is_heavy(sub) and not self._met(sub, bounded):
-            bounded = self._descend(sub, bounded.point, _HEAVY_VOLUME_STEPS)
-        return bounded
-
-    def _descend(self, sub: Subproblem, start: DualPoint, max_steps: int) -> Bounded:
-        values: list[DualValue] = []
-        run = volume_descent(
-            self.relaxation,
-            sub,
-            start,
-            self.objective(0),
-            max_steps=max_steps,
-            deadline=self.start + 0.25 * (self.deadline - self.start),
-            seen=lambda value, _step: values.append(value),
-        )
-        for value in values[-25:]:
-            self.remember(value, sub, 3, slack=0.005 * max(1.0, run.value.bound))
-        return Bounded(run.value, run.point)
-
-    def remember(
-        self, value: DualValue, sub: Subproblem, per_request: int, slack: float = 0.0
-    ) -> None:
-        """Keep the best columns of a pricing pass, down to a loss of `slack`."""
-        least = -slack * self.relaxation.scale
-        for idx, columns in enumerate(value.priced.columns):
-            if idx not in sub.excluded:
-                self.master.add(c for gain, c in columns[:per_request] if gain >= least)
+    def _remember(self, value: DualValue, per_request: int) -> None:
+        """Keep the best columns of a pricing pass."""
+        for columns in value.priced.columns:
+            self.master.add(c for gain, c in columns[:per_request] if gain >= 0)
 
     def _met(self, sub: Subproblem, bounded: Bounded) -> bool:
         bound = bounded.value.certified
@@ -210,7 +210,7 @@ class ExactSearch:
         sub = root.sub
         deadline = self._level_deadline(sub, 0.95)
         work = _FIRST_WORK if self.thorough else _FIRST_WORK / (1, 2, 8)[sub.level]
-        if not self._is_heavy(sub):
+        if sub.level or not self._is_heavy():
             left = deadline - time.perf_counter()
             if not self.closed(root) and (left > 0 or not sub.level):
                 seconds = 20.0 if root.bounded.converged else 0.05 * (self.deadline - self.start)
@@ -219,32 +219,14 @@ class ExactSearch:
                 return
         search_widely(self, root, deadline, work)
 
-    def improve(self, start: list[Candidate]) -> list[Candidate]:
-        """Return a first-level placement at least as good as `start`, found in one short run."""
-        sub = Subproblem()
-        self.offer(sub, start)
-        self.master.add(start)
-        self.master.add(self.incumbent)
-        bounded = self._descend(sub, usable_prices(self.rows), _VOLUME_STEPS)
-        bounded = self.generate(sub, bounded, self.deadline, max_work=_SMALL_WORK)
-        root = Node(sub, bounded)
-        if not self.closed(root):
-            self.among_columns(root, 1.5, 2.0, 0)
-        return self.incumbent
-
     def among_columns(self, root: Node, seconds: float, work: float, attempt: int) -> None:
         """Look for a better placement among the columns known."""
         sub, bounded = root.sub, root.bounded
         self.master.add(self.incumbent)
         gap = bounded.value.bound - self.objective(sub.level)
-        if sub.level or not self._heavy:
-            lp = self.master.solve_lp(sub) if bounded.lp is not None else None
-            losses = np.zeros(len(self.master.columns)) if lp is None else -lp.reduced
-        else:
-            losses = losses_at(self.relaxation, self.master.columns, bounded)
-        kept = losses <= gap + 1e-6
-        if self._heavy:
-            kept &= least_losses(losses)
+        losses = losses_at(self.relaxation, sub, self.master.columns, bounded)
+        most = _LATER_COLUMNS if sub.level and not self.thorough else _MOST_COLUMNS
+        kept = (losses <= gap + 1e-6) & least_losses(losses, most)
         tried = [sub]
         if sub.level:  # first with the same requests started: that takes out the knapsack
             started = frozenset(c.request_idx for c in self.incumbent)

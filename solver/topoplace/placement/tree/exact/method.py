@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topoplace.placement.tree.exact.bounding.certificate import boxes_of
 from topoplace.placement.tree.exact.building.exhaustive import SmallJob, best_of_all
+from topoplace.placement.tree.exact.doubling.search import doubles
 from topoplace.placement.tree.exact.placing import Placing
 from topoplace.placement.tree.exact.single import Answer, domains, least_cost
 from topoplace.placement.tree.exact.starts import Choice, StartModel
@@ -19,7 +21,14 @@ from topoplace.placement.tree.outcome import TreeBound, TreeOutcome, fraction_mo
 from topoplace.placement.tree.problem import TreeOptions, TreeProblem
 from topoplace.placement.tree.solve import register_tree
 from topoplace.result import Proof
-from topoplace.result.tree import AllStartCertificate, BoxesCertificate, BoxProof
+from topoplace.result.tree import (
+    AllStartCertificate,
+    BoxesCertificate,
+    BoxProof,
+    DoublingProof,
+)
+
+IntArray = NDArray[np.int64]
 
 _SECONDS = 10.0
 """Per request, where no time limit is given."""
@@ -65,7 +74,7 @@ class _Exact:
         nodes = _nodes_bound(self.problem, most)
         if most.value < most.bound:
             # The cost's bound would have to hold for choices that are not known to exist.
-            leaves = placing.improved(placing.place(most, self._at(0.7)), self._at(0.9))
+            leaves = self._together(most, most.value, 0.9)
             return TreeOutcome(placing.nodes(leaves), nodes, None, True, versions)
         alone = [self._alone(q) for q in range(len(requests))]
         bounds = [answer.bound if answer else Fraction(0) for answer in alone]
@@ -74,7 +83,7 @@ class _Exact:
         if len(requests) == 1 and only is not None:
             leaves = dict.fromkeys(choice.started, only.leaves)
         else:
-            leaves = placing.improved(placing.place(choice, self._at(0.7)), self._at(0.95))
+            leaves = self._together(choice, most.value, 0.95)
         found = placing.cost(leaves)
         bound = TreeBound(value, Proof.SEARCH)
         if value < found:
@@ -84,9 +93,15 @@ class _Exact:
             if complete:
                 bound = TreeBound(found, Proof.SEARCH)
         if bound.value == value and len(choice.started) == len(requests):
-            bound = self._certified(value, bounds)
+            bound = self._certified(value, alone)
         hit = bound.value < found and self._left(1.0) < 0
         return TreeOutcome(placing.nodes(leaves), nodes, bound, hit, versions)
+
+    def _together(self, choice: Choice, value: int, share: float) -> dict[int, IntArray]:
+        """Return the best allocation found of several requests, no worse than any algorithm's."""
+        placing = self.placing
+        found = [placing.place(choice, self._at(0.7)), *placing.served(value)]
+        return placing.improved(min(found, key=placing.cost), self._at(share))
 
     def _at(self, share: float) -> float:
         """Return when a share of the limit is over."""
@@ -108,18 +123,26 @@ class _Exact:
         whole = 0.9 if len(requests) == 1 else 0.45
         begin = self._at(0.05 + whole * q / len(requests))
         end = self._at(0.05 + whole * (q + 1) / len(requests))
-        leaves = self.placing.good(q, self.room, begin + (end - begin) / 4)
+        # Where the search builds allocations itself, it needs less of a start.
+        start = (end - begin) / (8 if all(map(doubles, jobs)) else 4)
+        leaves = self.placing.good(q, self.room, begin + start)
         if leaves is None:
             return None
         if not jobs[0].steps:
             return Answer(leaves, Fraction(0), Fraction(0))
         return least_cost(jobs, leaves, end, self.options.seed)
 
-    def _certified(self, value: Fraction, bounds: Sequence[Fraction]) -> TreeBound:
-        """Return the sum of all requests' bounds, with moves that prove each if they are found."""
-        proofs = []
-        for request, bound in zip(self.problem.requests, bounds, strict=True):
-            if not bound:
+    def _certified(self, value: Fraction, answers: Sequence[Answer | None]) -> TreeBound:
+        """Return the sum of all requests' bounds, with what proves each if that is found."""
+        proofs: list[BoxProof | DoublingProof] = []
+        for request, answer in zip(self.problem.requests, answers, strict=True):
+            if answer is None or not answer.bound:
+                continue
+            bound = answer.bound
+            model = fraction_model(bound)
+            if answer.nogoods is not None and len(self.domains) == 1:
+                nogoods = answer.nogoods
+                proofs.append(DoublingProof(request=request.id, bound=model, nogoods=nogoods))
                 continue
             jobs = self.room.jobs(request.patterns, request.nodes)
             if len(self.domains) > 1 or not jobs[0].exact:
@@ -129,12 +152,10 @@ class _Exact:
             moves = boxes_of(jobs[0], units, time.perf_counter() + seconds)
             if moves is None:
                 return TreeBound(value, Proof.SEARCH)
-            proofs.append(BoxProof(request=request.id, bound=fraction_model(bound), moves=moves))
+            proofs.append(BoxProof(request=request.id, bound=model, moves=moves))
         return TreeBound(value, Proof.CERTIFICATE, BoxesCertificate(proofs=proofs))
 
-    def _all(
-        self, value: int, cost: Fraction
-    ) -> tuple[dict[int, np.ndarray[tuple[int], np.dtype[np.int64]]] | None, bool]:
+    def _all(self, value: int, cost: Fraction) -> tuple[dict[int, IntArray] | None, bool]:
         """Try every allocation of every choice of that value, if there are not too many.
 
         Returns

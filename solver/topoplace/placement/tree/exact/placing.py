@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -14,10 +14,11 @@ import topoplace.placement.tree.heuristics.adaptive
 import topoplace.placement.tree.heuristics.balanced
 import topoplace.placement.tree.heuristics.fewest_domains
 import topoplace.placement.tree.heuristics.greedy
+import topoplace.placement.tree.heuristics.random_nodes
 import topoplace.placement.tree.heuristics.slurm_default  # noqa: F401
 from topoplace.placement.tree.exact.single import Room, good_leaves
 from topoplace.placement.tree.exact.starts import Choice
-from topoplace.placement.tree.heuristics.in_turn import registered_allocator
+from topoplace.placement.tree.heuristics.in_turn import registered_allocator, serve
 from topoplace.placement.tree.outcome import costs_of
 from topoplace.placement.tree.problem import TreeProblem
 
@@ -25,7 +26,7 @@ IntArray = NDArray[np.int64]
 Leaves = Mapping[int, IntArray]
 """Per request that starts, the leaf of every rank."""
 
-_ALLOCATORS = ("default", "greedy", "balanced", "adaptive", "fewest-domains")
+_ALLOCATORS = ("default", "greedy", "balanced", "adaptive", "fewest-domains", "random")
 
 
 class Placing:
@@ -63,6 +64,15 @@ class Placing:
                 if nodes is not None:
                     starts.append(self._problem.state.tree.leaf_of_node[nodes])
         return good_leaves(jobs, starts, deadline, self._seed)
+
+    def served(self, value: int) -> Iterator[dict[int, IntArray]]:
+        """Yield what the algorithms make of the queue where they start that value."""
+        requests, leaf_of_node = self._problem.requests, self._problem.state.tree.leaf_of_node
+        for name in _ALLOCATORS:
+            allocator = registered_allocator(name)
+            started = serve(allocator, self._problem, self._seed) if allocator else {}
+            if sum(requests[q].value for q in started) == value:
+                yield {q: leaf_of_node[nodes] for q, nodes in started.items()}
 
     def place(self, choice: Choice, deadline: float) -> dict[int, IntArray]:
         """Place the requests of a choice one after the other, intensive and large ones first."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,10 +16,16 @@ from topoplace.placement.tree.cost import CostModel
 from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
 from topoplace.placement.tree.exact.building.arrange import arrangements, counts_per_leaf
 from topoplace.placement.tree.exact.building.construct import annealed, best_start
+from topoplace.placement.tree.exact.doubling.certificate import nogoods_of
+from topoplace.placement.tree.exact.doubling.search import DoublingSearch, doubles
+from topoplace.placement.tree.exact.fitting.best import best_fit
 from topoplace.placement.tree.exact.job import Job, job_of
+from topoplace.result.tree import DoublingNogood
 from topoplace.snapshot.schema import PatternUse
 
 IntArray = NDArray[np.int64]
+
+_MANY = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -78,31 +83,64 @@ def good_leaves(
 
 @dataclass
 class Answer:
-    """The least cost known of a request, the leaf of every rank at it, and a lower bound."""
+    """The least cost known of a request, the leaf of every rank at it, and a lower bound.
+
+    Attributes
+    ----------
+    nogoods
+        What proves the bound of a binomial job on a single domain, if it is known.
+    """
 
     leaves: IntArray
     cost: Fraction
     bound: Fraction
+    nogoods: list[DoublingNogood] | None = None
 
 
 def least_cost(jobs: Sequence[Job], leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return a bound over all domains of a request, and a better allocation if one turns up."""
-    unit = 100 * int(jobs[0].model.scale)
-    cost = Fraction(jobs[0].cost(leaves), unit)
-    bound = cost
+    cost = Fraction(jobs[0].cost(leaves), 100 * int(jobs[0].model.scale))
+    best = Answer(leaves, cost, cost)
     for number, job in enumerate(jobs):
-        share = (deadline - time.perf_counter()) / (len(jobs) - number)
-        search = ThresholdSearch(job, time.perf_counter() + 0.7 * share)
-        to_beat = math.floor(cost * 100 * job.scale)
-        found = search.bound(to_beat)
-        if found < to_beat or not job.exact:
-            bound = min(bound, Fraction(found, 100 * job.scale))
-        if found < to_beat:
-            end = time.perf_counter() + 0.3 * share
-            better = realised(job, leaves, search.found, found, end, seed)
-            if Fraction(job.cost(better), unit) < cost:
-                leaves, cost = better, Fraction(job.cost(better), unit)
-    return Answer(leaves, cost, min(bound, cost))
+        now = time.perf_counter()
+        end = now + (deadline - now) / (len(jobs) - number)
+        search = _doubled if doubles(job) else _relaxed
+        found = search(job, best.leaves, end, seed)
+        nogoods = found.nogoods if len(jobs) == 1 else None
+        best = Answer(found.leaves, found.cost, min(best.bound, found.bound, found.cost), nogoods)
+    return best
+
+
+def _relaxed(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
+    """Return the best allocation found and a bound by the relaxation of all patterns."""
+    now = time.perf_counter()
+    search = ThresholdSearch(job, now + 0.7 * (deadline - now))
+    to_beat = job.cost(leaves) * job.scale // int(job.model.scale)
+    found = search.bound(to_beat)
+    if found < to_beat:
+        now = time.perf_counter()
+        leaves = best_fit(search, leaves, now + 0.8 * (deadline - now), seed)
+        leaves = realised(job, leaves, search.found, found, deadline, seed)
+    cost = Fraction(job.cost(leaves), 100 * int(job.model.scale))
+    if found >= to_beat and job.exact:
+        return Answer(leaves, cost, cost)
+    return Answer(leaves, cost, Fraction(found, 100 * job.scale))
+
+
+def _doubled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
+    """Return the best allocation found and a bound of a binomial job."""
+    now = time.perf_counter()
+    search = DoublingSearch(job, leaves, now + 0.85 * (deadline - now), seed)
+    found = search.run()
+    if found < search.best.cost:
+        search.best.deadline = now + 0.95 * (deadline - now)
+        search.improve(search.best.deadline, _MANY)
+    leaves = search.best.leaves
+    if found < search.best.cost:
+        leaves = realised(job, leaves, None, found, deadline, seed)
+    unit = 100 * job.scale
+    cost, bound = Fraction(job.cost(leaves), unit), Fraction(found, unit)
+    return Answer(leaves, cost, bound, nogoods_of(search))
 
 
 def realised(

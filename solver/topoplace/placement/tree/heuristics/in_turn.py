@@ -27,22 +27,27 @@ def register_allocator(name: str, summary: str) -> Callable[[Allocator], Allocat
     """
 
     def add(allocator: Allocator) -> Allocator:
-        def serve(problem: TreeProblem, options: TreeOptions) -> TreeOutcome:
-            rng = np.random.default_rng(options.seed)
-            occupancy = problem.occupancy()
-            started = {}
-            for idx, request in enumerate(problem.requests):
-                nodes = allocator(occupancy, request, rng)
-                if nodes is not None:
-                    occupancy.start(nodes, request.intensive)
-                    started[idx] = nodes
-            return TreeOutcome(started)
+        def method(problem: TreeProblem, options: TreeOptions) -> TreeOutcome:
+            return TreeOutcome(serve(allocator, problem, options.seed))
 
-        register_tree(name, summary)(serve)
+        register_tree(name, summary)(method)
         _ALLOCATORS[name] = allocator
         return allocator
 
     return add
+
+
+def serve(allocator: Allocator, problem: TreeProblem, seed: int) -> dict[int, IntArray]:
+    """Return the node of every rank of all requests that start if an allocator serves the queue."""
+    rng = np.random.default_rng(seed)
+    occupancy = problem.occupancy()
+    started = {}
+    for idx, request in enumerate(problem.requests):
+        nodes = allocator(occupancy, request, rng)
+        if nodes is not None:
+            occupancy.start(nodes, request.intensive)
+            started[idx] = nodes
+    return started
 
 
 def registered_allocator(name: str) -> Allocator | None:

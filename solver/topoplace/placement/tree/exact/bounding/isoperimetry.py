@@ -37,6 +37,53 @@ def cube_pairs(ranks: int, dims: Dims, closed: Dims) -> IntArray:
     return pairs
 
 
+@lru_cache(maxsize=1024)
+def cube_claims(ranks: int, free: int, closed: int) -> IntArray:
+    """Return what x ranks of a cube claim of the ranks around, in units of 1 / `free`^2 ranks.
+
+    The x ranks keep `closed` distances inside; at `free` others whatever crosses goes to ranks
+    that are not of their kind (docs/proofs-tree.md, "Claims"). Shape ``(ranks + 1,)``.
+    """
+    claims = np.zeros(ranks + 1, dtype=np.int64)
+    last = (1 << free) - 1
+    ones = np.cumsum([0, *((number & last).bit_count() for number in range(ranks >> closed))])
+    for x in range(1, (ranks >> closed) + 1):
+        most_pairs = int(ones[x])
+        claim = free * (free * x - 2 * most_pairs)
+        if x <= 4 * free:  # beyond, that is the larger one
+            claim = max(claim, free**2 * x - 2 * _close(x, free, most_pairs))
+        claims[x << closed] = claim << closed
+    return claims
+
+
+def _close(ranks: int, dims: int, most_pairs: int) -> int:
+    """Return an upper bound of pairs at distance 1, and twice those at distance 2 by way of one.
+
+    Of any so many corners of a cube: ranks of even and of odd number are a and b. Two of a kind
+    have at most two neighbours in common, so ``a C(pairs / a, 2) <= 2 C(b, 2)``; at distance 2
+    all to all are at most `dims` of them, or four (Turan's theorem for more).
+    """
+    most = 0
+    clique = max(dims, 4)
+    for a in range(1, ranks // 2 + 1):
+        b = ranks - a
+        pairs = min(most_pairs, a * min(dims, b), _shared(a, b), _shared(b, a))
+        apart = 0
+        for own, other in ((a, b), (b, a)):
+            all_ = own * (own - 1) // 2
+            if own > clique:
+                all_ = (clique - 1) * own * own // (2 * clique)
+            apart += min(all_, other * math.comb(min(dims, own), 2))
+        most = max(most, pairs + 2 * apart)
+    return most
+
+
+def _shared(a: int, b: int) -> int:
+    """Return the largest e with ``a (e/a) (e/a - 1) <= 2 b (b - 1)``."""
+    # e^2 - a e <= 2 a b (b - 1)
+    return (a + math.isqrt(a * a + 8 * a * b * (b - 1))) // 2
+
+
 def grid_pairs(extents: tuple[int, ...], dims: Dims, closed: Dims) -> IntArray:
     """Return the most pairs within a grid: every line that is met costs one.
 

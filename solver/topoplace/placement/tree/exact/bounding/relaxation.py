@@ -218,6 +218,10 @@ class View:
                 row = np.where(bad, -least[states.count], 0)
                 most = int(family.degrees(free).max())
                 yield np.where(near, most * states.count, row), 0
+            claims = family.claims(free, closed)
+            if claims is not None:
+                row = np.where(bad, -claims[states.count], 0)
+                yield np.where(near, len(free) ** 2 * states.count, row), 0
 
     def _bad_pairs(self, steps: Sequence[int]) -> Iterator[tuple[BoolArray, BoolArray]]:
         """Yield states no two of which pair in some steps, and those that one of them pairs with.

@@ -16,6 +16,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from topoplace.placement.tree.exact.bounding.isoperimetry import (
+    cube_claims,
     cube_pairs,
     grid_pairs,
     least_boundary,
@@ -79,6 +80,15 @@ class Family:
         if self.pattern not in GRIDS or len(dims) > 2 or len(dims) + len(closed) < self.num_dims:
             return None
         return least_boundary(cubic_grid(self.ranks, GRIDS[self.pattern]), dims, closed)
+
+    def claims(self, dims: Dims, closed: Dims) -> IntArray | None:
+        """Return what x ranks that keep `closed` inside claim of those they meet in `dims`.
+
+        In units of 1 / ``len(dims)^2`` ranks; None if nothing is known. Shape ``(ranks + 1,)``.
+        """
+        if not self.alike or len(dims) < 2:
+            return None
+        return cube_claims(self.ranks, len(dims), len(closed))
 
     def degrees(self, dims: Dims) -> IntArray:
         """Return in how many pairs of `dims` every rank is, shape ``(ranks,)``."""

@@ -24,6 +24,8 @@ _ROUNDS = 2
 class ThresholdSearch:
     """Finds a lower bound of the cost of a job.
 
+    `found_at` are the thresholds at which it found that bound, `found` leaves per state there.
+
     A box holds, per step, a range of values (by number in `Relaxation.values`) between which the
     step's maximum lies. The relaxation only weakens as thresholds grow, so it cuts boxes from
     below; the cost to beat cuts them from above.
@@ -39,6 +41,7 @@ class ThresholdSearch:
     known: dict[tuple[int, ...], bool] = field(default_factory=dict)
     counts: IntArray | None = None
     found: IntArray | None = None
+    found_at: IntArray | None = None
     complete: bool = True
 
     def __post_init__(self) -> None:
@@ -75,6 +78,7 @@ class ThresholdSearch:
             if self.possible(low) and self._whole(low):
                 # Nothing in this box costs less; what is left of the others may.
                 to_beat, self.found = cost, self.counts
+                self.found_at = np.array([self.values[i] for i in low])
                 continue
             if low == high or not self._whole(high):
                 continue
@@ -111,6 +115,11 @@ class ThresholdSearch:
     def cost(self, at: list[int]) -> int:
         """Return the cost of step values, by number."""
         return sum(p * self.values[i] for p, i in zip(self.prices, at, strict=True))
+
+    def not_ruled_out(self, to_beat: int) -> list[IntArray]:
+        """Return the thresholds that `possible` left so far and that cost less, ascending."""
+        left = sorted((self.cost(list(at)), at) for at, there in self.known.items() if there)
+        return [np.array([self.values[i] for i in at]) for cost, at in left if cost < to_beat]
 
     def possible(self, at: list[int]) -> bool:
         """Tell whether the relaxation leaves steps at most at some values, by number."""

@@ -1,0 +1,58 @@
+"""Whether vectors that lie under none of some others are all dear enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+_LARGEST = 1 << 62
+
+
+def has_cheap_one(
+    costs: Sequence[Sequence[int]], nogoods: Sequence[Sequence[int]], bound: int
+) -> bool:
+    """Tell whether a vector under no nogood costs less than a bound.
+
+    A vector is under a nogood if no component is above the nogood's. What a nogood leaves of a
+    box of vectors are boxes again; it takes those whose cheapest corner is under no nogood.
+
+    Parameters
+    ----------
+    costs
+        Per component the cost of its values 0, 1, .., ascending; they are added up.
+
+    Raises
+    ------
+    OverflowError
+        If a sum of costs or the bound does not fit 64 bits.
+    """
+    num_values = len(costs[0])
+    if sum(own[-1] for own in costs) >= _LARGEST or bound >= _LARGEST:
+        raise OverflowError("costs of thresholds beyond 64 bits")
+    # one value more, dearer than all: above it there is nothing
+    cost = np.array([[*own, _LARGEST] for own in costs], dtype=np.int64)
+    corners = np.array(nogoods, dtype=np.int64).reshape(-1, len(costs))
+    every = np.arange(len(costs))
+    above = cost[every, corners + 1]
+    stack = [(np.zeros(len(costs), dtype=np.int64), np.full(len(costs), num_values - 1))]
+    while stack:
+        low, high = stack.pop()
+        at_low = cost[every, low]
+        spare = bound - int(at_low.sum())
+        if spare <= 0:
+            continue
+        over = np.flatnonzero((corners >= low).all(axis=1))
+        if not len(over):
+            return True
+        # The nogood outside of which the box costs most, and the dearest part of it first.
+        extra = np.where(corners[over] < high, above[over] - at_low, _LARGEST)
+        best = int(extra.min(axis=1).argmax())
+        corner, extra = corners[over[best]], extra[best]
+        for n in np.argsort(-extra, kind="stable").tolist():
+            if corner[n] < high[n] and extra[n] < spare:
+                part = low.copy()
+                part[n] = corner[n] + 1
+                stack.append((part, high.copy()))
+            high[n] = min(high[n], corner[n])
+    return False

@@ -1,0 +1,160 @@
+"""Dives: fix the largest jobs one after the other where the bound loses least.
+
+Each step takes the largest request that the fractional solution starts, tries some of its
+prisms, bounds what is left for each by a few steps of the bundle, and goes on with the best.
+What it leaves stays open; the next dive begins at the best of that. Once only small jobs are
+left, an integer program over the columns settles them.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from topoplace.placement.exact.branching import Node
+from topoplace.placement.exact.bundle import Bundle
+from topoplace.placement.exact.generation import Bounded
+from topoplace.placement.exact.integer import best_among_columns, least_losses, losses_at
+from topoplace.placement.exact.relaxation import DualPoint, Subproblem
+from topoplace.placement.problem import Candidate
+
+if TYPE_CHECKING:
+    from topoplace.placement.exact.search import ExactSearch
+
+_TRIED = 3  # prisms of a request
+_STEPS = 8  # of the bundle, for each
+_SMALL = 0.04  # jobs below this share of the bound are left to the integer program
+_WORK, _SECONDS = 1.0, 5.0  # for that program
+_MOST_COLUMNS = 1200
+_SURE = 0.5  # a request is taken up if the fractional solution starts so much of it
+
+
+@dataclass
+class _Open:
+    """Some jobs in their places, and what bounds the rest."""
+
+    sub: Subproblem
+    bounded: Bounded
+    amounts: list[tuple[float, Candidate]]
+
+
+class Diver:
+    """Dives below the root of the first level, again and again.
+
+    `successful` tells whether the last time improved the incumbent.
+    """
+
+    successful = True
+
+    def __init__(self, search: ExactSearch, root: Node) -> None:
+        self._search, self._root = search, root
+        self._top = _Open(root.sub, root.bounded, [])
+        self._now: _Open | None = None
+        self._rng = random.Random(search.seed)
+        self._open: list[tuple[float, int, _Open]] = []
+        self._ticket = itertools.count()
+
+    def run(self, deadline: float) -> None:
+        """Dive until the deadline, or until the incumbent meets the bound."""
+        search = self._search
+        before = search.objective(0)
+        amounts = search.master.amounts()
+        self._top = _Open(self._root.sub, self._root.bounded, amounts)
+        while time.perf_counter() < deadline and not search.closed(self._root):
+            if self._now is None:
+                self._now = self._next()
+            self._now = self._deeper(self._now, deadline)
+        search.master.set_amounts(amounts)  # the bundle of the root goes on from them
+        self.successful = search.objective(0) > before
+
+    def _next(self) -> _Open:
+        while self._open:
+            bound, _, node = heapq.heappop(self._open)
+            if -bound > self._search.objective(0):
+                return node
+        return self._top
+
+    def _deeper(self, node: _Open, deadline: float) -> _Open | None:
+        """Fix one more job; return where to go on, None at the end of the dive."""
+        search = self._search
+        tried = self._to_try(node)
+        if not tried:
+            self._finish(node)
+            return None
+        children = []
+        for candidate in tried:
+            if time.perf_counter() >= deadline:
+                return node  # once more from here
+            child = self._child(node, candidate)
+            bound = child.bounded.value.certified
+            if bound is not None and bound > search.objective(0):
+                children.append(child)
+        children.sort(key=lambda child: -child.bounded.value.bound)
+        for child in children[1:]:
+            entry = (-child.bounded.value.bound, next(self._ticket), child)
+            heapq.heappush(self._open, entry)
+        return children[0] if children else None
+
+    def _to_try(self, node: _Open) -> list[Candidate]:
+        """Return prisms of the largest request that is not small and likely to start."""
+        requests = self._search.problem.requests
+        least = _SMALL * self._root.bounded.value.bound
+        started: dict[int, float] = {}
+        for amount, candidate in node.amounts:
+            q = candidate.request_idx
+            if q not in node.sub.excluded and requests[q].value >= least:
+                started[q] = started.get(q, 0.0) + amount
+        likely = [q for q, total in started.items() if total >= _SURE]
+        if not likely:
+            return []
+        largest = max(likely, key=lambda q: (requests[q].value, -q))
+        mine = [(a, c) for a, c in node.amounts if c.request_idx == largest]
+        # a random order, but the larger the amount the earlier
+        mine.sort(key=lambda item: -(self._rng.random() ** (1.0 / item[0])))
+        return [candidate for _, candidate in mine[:_TRIED]]
+
+    def _child(self, node: _Open, candidate: Candidate) -> _Open:
+        search = self._search
+        sub = replace(
+            node.sub,
+            excluded=node.sub.excluded | {candidate.request_idx},
+            fixed=(*node.sub.fixed, candidate),
+        )
+        blocked = search.relaxation.rows_of(sub.fixed)
+        prices = node.bounded.point.row_prices.copy()
+        prices[blocked] = 0.0
+        point = DualPoint(prices)
+        search.master.set_amounts(node.amounts)
+        start = Bounded(search.relaxation.evaluate(sub, point), point)
+        bundle = Bundle(search.relaxation, search.master, sub)
+        bounded = bundle.run(start, search.objective(0), deadline=search.deadline, max_steps=_STEPS)
+        return _Open(sub, bounded, search.master.amounts())
+
+    def _finish(self, node: _Open) -> None:
+        """Settle what is left by an integer program over the columns that fit."""
+        search, sub = self._search, node.sub
+        search.master.add(sub.fixed)
+        columns = search.master.columns
+        free = search.rows.takable.copy()
+        free[search.relaxation.rows_of(sub.fixed)] = False
+        fits = np.array([sub.admits(c.candidate) and bool(free[c.rows].all()) for c in columns])
+        losses = losses_at(search.relaxation, sub, columns, node.bounded)
+        gap = node.bounded.value.bound - search.objective(0)
+        losses[~fits | (losses > gap + 1e-6)] = np.inf
+        found = best_among_columns(
+            search.master,
+            Subproblem(forced=frozenset(c.request_idx for c in sub.fixed)),
+            list(sub.fixed),
+            least_losses(losses, _MOST_COLUMNS) & np.isfinite(losses),
+            seconds=_SECONDS,
+            seed=search.seed,
+            work=_WORK,
+        )
+        if found is not None:
+            search.offer(self._root.sub, found)

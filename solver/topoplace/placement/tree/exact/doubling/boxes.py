@@ -1,0 +1,110 @@
+"""What is left of the thresholds: boxes, the cheapest low corner first."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.placement.tree.exact.doubling.kernels.boxes import DONE, FULL, cut_boxes, push
+from topoplace.placement.tree.exact.doubling.kernels.corners import below, ceiling
+
+IntArray = NDArray[np.int64]
+
+
+class Corners:
+    """Vectors of thresholds by number."""
+
+    def __init__(self, num_steps: int) -> None:
+        self._all = np.zeros((64, num_steps), dtype=np.int64)
+        self._num = 0
+
+    def __len__(self) -> int:
+        return self._num
+
+    @property
+    def all(self) -> IntArray:
+        """Shape ``(len(self), num_steps)``."""
+        return self._all[: self._num]
+
+    def add(self, corner: IntArray) -> None:
+        """Add a vector."""
+        if self._num == len(self._all):
+            self._all = np.concatenate([self._all, np.zeros_like(self._all)])
+        self._all[self._num] = corner
+        self._num += 1
+
+    def below(self, at: IntArray) -> bool:
+        """Tell whether one is nowhere above a vector."""
+        return bool(below(self.all, at))
+
+    def ceiling(self, at: IntArray, step: int, top: int) -> int:
+        """Return the largest value of a step, up to `top`, with which none is below a vector."""
+        return int(ceiling(self.all, at, step, top))
+
+
+class Boxes:
+    """Boxes of thresholds by number, in a heap by the cost of their low corners.
+
+    Parameters
+    ----------
+    values, prices
+        Of thresholds, ascending, and of steps; their product is the cost.
+    """
+
+    def __init__(self, values: IntArray, prices: IntArray) -> None:
+        self._values, self._prices = values, prices
+        room = 1024
+        self._low = np.zeros((room, len(prices)), dtype=np.int64)
+        self._high = np.zeros((room, len(prices)), dtype=np.int64)
+        self._cost = np.zeros(room, dtype=np.int64)
+        self._heap = np.zeros(room, dtype=np.int64)
+        self._size = np.zeros(2, dtype=np.int64)
+
+    def add(self, low: IntArray, high: IntArray) -> None:
+        """Add a box; there are a few hundred at most to begin with."""
+        if self._size[1] == len(self._cost):
+            self._grow()
+        num, box = self._size.tolist()
+        self._low[box], self._high[box] = low, high
+        self._cost[box] = self._prices @ self._values[low]
+        push(self._heap, self._cost, num, box)
+        self._size += 1
+
+    def cheapest(self, nogoods: IntArray, to_beat: int) -> tuple[int, IntArray, IntArray] | None:
+        """Cut boxes by nogoods; return the cheapest that is under none: cost, low, high.
+
+        Highs are cut to what is affordable. None if all cost `to_beat` or more.
+        """
+        while True:
+            found = cut_boxes(
+                self._low,
+                self._high,
+                self._cost,
+                self._heap,
+                self._size,
+                nogoods,
+                self._values,
+                self._prices,
+                to_beat,
+            )
+            if found == FULL:
+                self._grow()
+            elif found == DONE:
+                return None
+            else:
+                box = self._heap[0]
+                return int(self._cost[box]), self._low[box].copy(), self._high[box].copy()
+
+    def _grow(self) -> None:
+        """Double the room, after what is not on the heap any more is let go."""
+        num = int(self._size[0])
+        kept = self._heap[:num]
+        room = 2 * max(num, 512)
+        for name in ("_low", "_high", "_cost"):
+            old = getattr(self, name)
+            new = np.zeros((room, *old.shape[1:]), dtype=np.int64)
+            new[:num] = old[kept]
+            setattr(self, name, new)
+        # a heap may be laid out anew in the order it has
+        self._heap = np.concatenate([np.arange(num), np.zeros(room - num, dtype=np.int64)])
+        self._size[1] = num

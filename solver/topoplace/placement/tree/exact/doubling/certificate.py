@@ -1,0 +1,49 @@
+"""The nogoods of a search as a certificate states them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from topoplace.placement.tree.exact.doubling.search import DoublingSearch, Nogood
+from topoplace.result.tree import DoublingNogood
+
+_MOST_NOGOODS = 3000
+
+
+def nogoods_of(search: DoublingSearch) -> list[DoublingNogood] | None:
+    """Return what proves the bound of a search, or None if that is too long.
+
+    None as well if some thresholds are only impossible in whole numbers of leaves.
+    """
+    found = _undominated(search.nogoods)
+    if len(found) > _MOST_NOGOODS:
+        return None
+    documents = []
+    for nogood in found:
+        if nogood.proof is None:
+            return None
+        proof = nogood.proof
+        keys = np.searchsorted(search.values, proof.least)
+        cuts = zip(proof.step, keys, proof.senders, proof.receivers, strict=True)
+        documents.append(
+            DoublingNogood(
+                at=nogood.at.tolist(),
+                shares=proof.shares.tolist(),
+                cuts=[(int(n), int(key), int(a), int(b)) for n, key, a, b in cuts],
+            )
+        )
+    return documents
+
+
+def _undominated(nogoods: Sequence[Nogood]) -> list[Nogood]:
+    """Return the nogoods that lie under no other."""
+    corners = np.array([nogood.at for nogood in nogoods]).reshape(len(nogoods), -1)
+    kept = []
+    for number, nogood in enumerate(nogoods):
+        above = (corners >= nogood.at).all(axis=1)
+        same = (corners == nogood.at).all(axis=1)
+        if not (above & ~same).any() and not same[:number].any():
+            kept.append(nogood)
+    return kept

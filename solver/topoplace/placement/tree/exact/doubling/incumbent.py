@@ -1,0 +1,56 @@
+"""The best allocation known of a binomial job, and how thresholds lead to better ones."""
+
+from __future__ import annotations
+
+import enum
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.placement.tree.exact.doubling.pairing import assigned
+from topoplace.placement.tree.exact.doubling.tables import Tables
+from topoplace.placement.tree.exact.doubling.whole import WholePlans
+from topoplace.placement.tree.exact.job import Job
+
+IntArray = NDArray[np.int64]
+
+
+class Verdict(enum.Enum):
+    """What became of thresholds: an allocation that has them, proof of none, or neither."""
+
+    FOUND = enum.auto()
+    IMPOSSIBLE = enum.auto()
+    OPEN = enum.auto()
+
+
+@dataclass
+class Incumbent:
+    """The leaf of every rank at the least cost found, in units of 1 / (100 `job.scale`).
+
+    `job.scale` is exact.
+    """
+
+    job: Job
+    tables: Tables
+    leaves: IntArray
+    deadline: float
+
+    def __post_init__(self) -> None:
+        self.cost = self.job.cost(self.leaves)
+
+    def offer(self, thresholds: IntArray, seconds: float) -> Verdict:
+        """Look for an allocation with every step at most its threshold; keep it if it is better."""
+        seconds = min(seconds, self.deadline - time.perf_counter())
+        plans, certain = WholePlans(self.tables, thresholds).solve(seconds)
+        if plans is None:
+            return Verdict.IMPOSSIBLE if certain else Verdict.OPEN
+        leaves = assigned(self.job, plans, thresholds)
+        if leaves is None:
+            return Verdict.OPEN
+        cost = self.job.cost(leaves)
+        if cost < self.cost:
+            self.leaves, self.cost = leaves, cost
+        prices = np.array([step.price for step in self.job.steps], dtype=np.int64)
+        return Verdict.FOUND if cost <= int(prices @ thresholds) else Verdict.OPEN

@@ -1,0 +1,63 @@
+"""What states that pair badly need of others."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from topoplace.placement.tree.exact.doubling.tables import Cuts
+
+
+@numba.njit(cache=True, nogil=True)
+def cut(tables, alive, threshold, least, bad, near):
+    """Write the states left from a key on that cannot pair with each other, and their partners."""
+    num = len(alive)
+    near[:] = False
+    for s in range(num):
+        if alive[s] and tables.key[s] >= least:
+            for other in range(num):
+                if alive[other] and tables.pair[s, other] <= threshold:
+                    near[other] = True
+    for s in range(num):
+        bad[s] = alive[s] and tables.key[s] >= least and not near[s]
+
+
+@numba.njit(cache=True, nogil=True)
+def cuts(tables, view, thresholds):
+    """Return the inequalities of all steps, for every set of partners that of most bad states."""
+    num = len(view.alive)
+    keys = np.unique(tables.key[view.alive])
+    num_steps = len(thresholds)
+    most = num_steps * len(keys)
+    step = np.empty(most, dtype=np.int64)
+    lowest = np.empty(most, dtype=np.int64)
+    bad = np.empty((most, num), dtype=np.bool_)
+    near = np.empty((most, num), dtype=np.bool_)
+    found = 0
+    for n in range(num_steps):
+        begin = found
+        for key in keys:
+            if key <= thresholds[n]:
+                continue
+            cut(tables, view.alive, thresholds[n], key, bad[found], near[found])
+            useful = False
+            for s in range(num):
+                if bad[found, s] and not view.closed[n, s]:
+                    useful = True
+            if found > begin and (near[found] == near[found - 1]).all():
+                useful = False
+            if useful:
+                step[found] = n
+                lowest[found] = key
+                found += 1
+    return Cuts(step[:found], lowest[:found], bad[:found], near[:found])
+
+
+@numba.njit(cache=True, nogil=True)
+def named_cuts(tables, view, thresholds, step, least):
+    """Return the inequalities of given steps and keys."""
+    bad = np.empty((len(step), len(view.alive)), dtype=np.bool_)
+    near = np.empty((len(step), len(view.alive)), dtype=np.bool_)
+    for r in range(len(step)):
+        cut(tables, view.alive, thresholds[step[r]], least[r], bad[r], near[r])
+    return Cuts(step, least, bad, near)

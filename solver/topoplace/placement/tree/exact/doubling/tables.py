@@ -1,0 +1,64 @@
+"""What the compiled loops read: numbers per state and step, as numba takes them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+class Tables(NamedTuple):
+    """States of a job and its steps.
+
+    Attributes
+    ----------
+    ranks, leaf_type, inside, key
+        Per state: ranks on the leaf, its type, hops inside, hops to another leaf in the same state.
+    pair
+        Hops between leaves in two states, `NEVER` if there is only one leaf of the kind.
+    multiplicity
+        Leaves per type.
+    active
+        Active ranks before every step and at the end.
+    idle
+        Active ranks without a child in every step.
+    """
+
+    ranks: IntArray
+    leaf_type: IntArray
+    inside: IntArray
+    key: IntArray
+    pair: IntArray
+    multiplicity: IntArray
+    active: IntArray
+    idle: IntArray
+
+
+class Standing(NamedTuple):
+    """What thresholds leave: states, and what they do in every step.
+
+    Attributes
+    ----------
+    alive
+        Which states have a plan left.
+    closed, able
+        Per step, whether a state has no partner leaf, and whether it may have pairs inside;
+        shape ``(num_steps, num_states)``.
+    """
+
+    alive: BoolArray
+    closed: BoolArray
+    able: BoolArray
+
+
+class Cuts(NamedTuple):
+    """Per inequality its step, the least key of its states, the bad ones and their partners."""
+
+    step: IntArray
+    least: IntArray
+    bad: BoolArray
+    near: BoolArray

@@ -1,0 +1,1 @@
+"""Ranks put on leaves whose counts are given, under given thresholds."""

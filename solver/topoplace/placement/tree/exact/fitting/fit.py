@@ -1,0 +1,75 @@
+"""Allocations at thresholds that the relaxation leaves, of leaves whose counts it leaves.
+
+The cost of eq. (6) is a sum of maxima: most exchanges of two ranks do not change it, so that a
+search by cost has no slope to follow. Once thresholds and counts are given, the number of pairs
+above their thresholds is one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.placement.tree.exact.fitting._kernels import exchange
+from topoplace.placement.tree.exact.job import Job
+
+IntArray = NDArray[np.int64]
+
+_MOVES_PER_RANK = 200
+_HOT, _COLD = 0.6, 0.15
+
+
+def fitted(
+    job: Job, counts: IntArray, thresholds: IntArray, deadline: float, seed: int
+) -> IntArray:
+    """Return the leaf of every rank, with few pairs above their thresholds, or none.
+
+    Parameters
+    ----------
+    counts
+        Ranks per leaf, shape ``(num_leaves,)``.
+    thresholds
+        Per step of the job, in units of 1 / `job.scale`.
+    """
+    used = np.flatnonzero(counts)
+    hops = job.model.scaled_hops(used[:, None], used, job.comm + counts)
+    if not job.exact:
+        hops = hops * job.scale // int(job.model.scale)
+    too_dear = hops > thresholds[:, None, None]
+    first, partner, step = _pairs_of_ranks(job)
+    start = np.repeat(_order(counts[used]), counts[used][_order(counts[used])])
+    fewest, best = np.inf, start
+    moves = _MOVES_PER_RANK * job.ranks
+    for turn in itertools.count(1):
+        begin = time.perf_counter()
+        above, found = exchange(
+            start.copy(), first, partner, step, too_dear, moves, _HOT, _COLD, seed + turn
+        )
+        if above < fewest:
+            fewest, best = above, found
+        now = time.perf_counter()
+        if fewest == 0 or now > deadline:
+            break
+        # twice as long each time: short runs find most fits, what they miss wants slow cooling
+        in_time = moves * (deadline - now) / (now - begin)
+        moves = min(2 * moves, max(1, int(in_time)))
+    leaves: IntArray = used[best]
+    return leaves
+
+
+def _order(counts: IntArray) -> IntArray:
+    """Return the order of leaves in which runs of 2^n ranks begin at multiples of 2^n."""
+    return np.lexsort((-counts, -(counts & -counts)))
+
+
+def _pairs_of_ranks(job: Job) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the pairs of all steps by rank: first of every rank, partners, steps."""
+    pairs = np.concatenate([step.pairs for step in job.steps])
+    number = np.repeat(np.arange(len(job.steps)), [len(step.pairs) for step in job.steps])
+    rank = pairs.T.ravel()
+    order = np.argsort(rank, kind="stable")
+    first = np.concatenate([[0], np.cumsum(np.bincount(rank, minlength=job.ranks))])
+    return first, pairs[:, ::-1].T.ravel()[order], np.tile(number, 2)[order]

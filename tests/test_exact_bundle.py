@@ -1,0 +1,120 @@
+"""The bundle reaches the linear program's bound, and dives from it reach placements."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import numpy as np
+import pytest
+
+from exact_cases import MODES, mid_size_snapshot
+from random_instances import random_snapshot
+from topoplace.placement.exact.branching import Node
+from topoplace.placement.exact.bundle import Bundle, usable_prices
+from topoplace.placement.exact.dive import Diver
+from topoplace.placement.exact.generation import Bounded
+from topoplace.placement.exact.integer import best_among_columns
+from topoplace.placement.exact.listing import ListPricer, all_candidates
+from topoplace.placement.exact.master import Master
+from topoplace.placement.exact.pricing import ScanPricer
+from topoplace.placement.exact.relaxation import Pricer, Relaxation, Subproblem
+from topoplace.placement.exact.rows import PackingRows
+from topoplace.placement.exact.search import ExactSearch
+from topoplace.placement.problem import Candidate, Options, PlacementProblem
+from topoplace.snapshot import prepare
+
+CHUNKS, PER_CHUNK = 6, 10
+STEPS = 300
+LONGEST_DIVE = 60.0  # seconds; it ends once the bound is met, in about one
+
+
+def tiny(seed: int) -> PlacementProblem:
+    snapshot = random_snapshot(random.Random(f"bundle-{seed}"), 30)
+    return PlacementProblem(prepare(snapshot), MODES[seed % 3])
+
+
+def whole_master(rows: PackingRows) -> Master:
+    master = Master(rows)
+    master.add(all_candidates(rows.problem))
+    return master
+
+
+def descend(problem: PlacementProblem, pricer: Pricer, sub: Subproblem) -> Bounded:
+    """Run the bundle to its end, with no column known before."""
+    rows = PackingRows(problem)
+    relaxation = Relaxation(problem, rows, pricer)
+    point = usable_prices(rows)
+    start = Bounded(relaxation.evaluate(sub, point), point)
+    bundle = Bundle(relaxation, Master(rows), sub)
+    return bundle.run(start, -1, deadline=np.inf, max_steps=STEPS)
+
+
+def optimum(problem: PlacementProblem, fixed: tuple[Candidate, ...]) -> int:
+    """Return the most nodes started beside fixed jobs, by an integer program over everything."""
+    master = whole_master(PackingRows(problem))
+    theirs = {c.request_idx for c in fixed}
+    kept = np.array(
+        [c.candidate in fixed or c.candidate.request_idx not in theirs for c in master.columns]
+    )
+    found = best_among_columns(
+        master,
+        Subproblem(forced=frozenset(theirs)),
+        list(fixed),
+        kept,
+        seconds=60,
+        seed=0,
+        work=60,
+    )
+    assert found is not None
+    return sum(problem.values(c)[0] for c in found)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_the_bundle_comes_down_to_the_linear_program(chunk: int) -> None:
+    for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
+        problem = tiny(seed)
+        rows = PackingRows(problem)
+        free = frozenset(range(len(problem.requests)))
+        out = frozenset(q for q in free if q % 3 == seed % 3) if seed % 2 else frozenset()
+        sub = Subproblem(excluded=out)
+        program = whole_master(rows).solve_lp(sub)
+        assert program is not None
+        bounded = descend(problem, ListPricer(problem, rows), sub)
+        assert bounded.value.bound >= program.objective - 1e-3, seed
+        assert bounded.value.bound <= program.objective * 1.002 + 0.2, seed
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_fixed_jobs_count_and_keep_what_they_hold(seed: int) -> None:
+    problems = (tiny(k) for k in range(100 * seed, 100 * seed + 100))
+    problem = next(p for p in problems if all_candidates(p))
+    candidates = all_candidates(problem)
+    fixed = (candidates[len(candidates) // 2],)
+    sub = Subproblem(excluded=frozenset({fixed[0].request_idx}), fixed=fixed)
+    rows = PackingRows(problem)
+    best = optimum(problem, fixed)
+    for pricer in (ListPricer(problem, rows), ScanPricer(problem)):
+        bounded = descend(problem, pricer, sub)
+        assert bounded.value.certified is not None
+        assert bounded.value.certified >= best
+        assert bounded.value.bound <= usable_prices(rows).row_prices.sum() + best + 1e-6
+        held = set(rows.of(fixed[0]).tolist())
+        for columns in bounded.value.priced.columns:
+            for gain, candidate in columns:
+                assert gain <= 0 or not held & set(rows.of(candidate).tolist())
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_dives_end_in_placements(seed: int) -> None:
+    problem = PlacementProblem(prepare(mid_size_snapshot(seed)), MODES[seed % 3])
+    search = ExactSearch(problem, Options(time_limit=60), start=[])
+    sub = Subproblem()
+    point = usable_prices(search.rows)
+    start = Bounded(search.relaxation.evaluate(sub, point), point)
+    bounded = search.bundle(sub).run(start, 0, deadline=np.inf, max_steps=30)
+    Diver(search, Node(sub, bounded)).run(time.perf_counter() + LONGEST_DIVE)
+    assert search.objective(0) == bounded.value.certified
+    rows = PackingRows(problem)
+    used = [row for c in search.incumbent for row in rows.of(c).tolist()]
+    assert len(set(used)) == len(used)
