@@ -11,7 +11,8 @@ from topoplace.errors import InputError, TopoplaceError
 from topoplace.placement import solve
 from topoplace.placement.outcome import LevelBound, Outcome, Scattered
 from topoplace.placement.problem import Options, PlacementProblem
-from topoplace.report.table import comparison_csv, comparison_table, gap_text
+from topoplace.report.table import comparison_csv, comparison_table
+from topoplace.report.text import gap_text
 from topoplace.result import Interference, Leaf
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.files import write_document

@@ -72,11 +72,12 @@ def place_on_torus(state: SnapshotState, choice: Choice, options: Options) -> Re
         If it is an external allocator and its answer does not count.
     """
     from topoplace.placement.solve import methods, place  # noqa: PLC0415 - heavy
-    from topoplace.study.external.trial import try_on_torus  # noqa: PLC0415 - heavy
 
     allocator = choice.allocator(methods())
     if allocator is None:
         return place(state, choice.method or DEFAULT_METHOD, options)
+    from topoplace.study.external.trial import try_on_torus  # noqa: PLC0415 - heavy
+
     trial = try_on_torus(state, allocator, options)
     _require_answer(trial, choice)
     return trial.result
@@ -86,12 +87,13 @@ def place_on_tree(state: TreeState, choice: Choice, options: Options) -> TreeRes
     """Allocate to the queue of a tree snapshot by whatever was chosen (see `place_on_torus`)."""
     from topoplace.placement.tree.problem import TreeOptions  # noqa: PLC0415 - heavy
     from topoplace.placement.tree.solve import allocate, tree_methods  # noqa: PLC0415 - heavy
-    from topoplace.study.external.trial import try_on_tree  # noqa: PLC0415 - heavy
 
     limits = TreeOptions(options.time_limit, options.seed)
     allocator = choice.allocator(tree_methods())
     if allocator is None:
         return allocate(state, choice.method or DEFAULT_METHOD, limits)
+    from topoplace.study.external.trial import try_on_tree  # noqa: PLC0415 - heavy
+
     trial = try_on_tree(state, allocator, limits)
     _require_answer(trial, choice)
     return trial.result

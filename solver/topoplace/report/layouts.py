@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topoplace.mapping.layouts.ranking import RankedLayout
-from topoplace.report.table import plain_table
+from topoplace.report.text import plain_table
 
 _HEADER = (
     "routers",

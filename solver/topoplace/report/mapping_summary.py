@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topoplace.report.table import gap_text, plain_table
+from topoplace.report.text import gap_text, plain_table
 from topoplace.result import Proof, Status
 from topoplace.result.mapping import LayoutModel, MappingResult, MappingSolution
 from topoplace.snapshot.application import GridApplication

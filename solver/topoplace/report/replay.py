@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from topoplace import __version__
 from topoplace.placement.problem import Options
-from topoplace.report.table import plain_table
+from topoplace.report.text import plain_table
 from topoplace.snapshot import SnapshotState
 from topoplace.study.replay.run import MethodRun, Protocol, Setup
 from topoplace.study.replay.timeline import Moment

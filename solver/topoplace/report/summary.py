@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from topoplace.errors import ExitCode
-from topoplace.report.table import gap_text, plain_table
+from topoplace.report.text import gap_text, plain_table
 from topoplace.result import Result, Status
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import TreeResult

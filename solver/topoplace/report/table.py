@@ -1,15 +1,16 @@
-"""Text tables for a terminal, and the same as CSV."""
+"""Tables of comparisons for a terminal, and the same as CSV."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
 import io
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from topoplace.report.text import gap_text, plain_table
 from topoplace.study.compare import ComparisonRow
 from topoplace.study.compare_mapping import MappingComparisonRow
 from topoplace.study.compare_tree import TreeComparisonRow
@@ -27,14 +28,6 @@ class Column:
     name: str
     text: Callable[[Any], str]
     number: bool = True
-
-
-def gap_text(gap: float | None) -> str:
-    """Return a gap as a percentage; a gap that is not zero never reads as zero."""
-    if gap is None:
-        return "-"
-    text = f"{100 * gap:.2f} %"
-    return "< 0.01 %" if gap > 0 and text == "0.00 %" else text
 
 
 def _number(value: int | None) -> str:
@@ -121,21 +114,6 @@ SUMMARY_COLUMNS = (
 def columns_of(rows: Rows) -> tuple[Column, ...]:
     """Return the columns of a table of comparison rows, all but the instance's name."""
     return _COLUMNS[_kind(rows)]
-
-
-def plain_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()
-) -> str:
-    """Return an aligned table of text; `right` lists the columns set flush right."""
-    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
-    lines = []
-    for row in [header, ["-" * width for width in widths], *rows]:
-        cells = [
-            cell.rjust(width) if k in right else cell.ljust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
 
 
 def comparison_table(rows: Rows) -> str:

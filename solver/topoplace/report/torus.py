@@ -18,7 +18,7 @@ from topoplace.report.colours import (
     job_colour,
 )
 from topoplace.report.slices import draw_slices
-from topoplace.report.table import gap_text
+from topoplace.report.text import gap_text
 from topoplace.report.voxels import draw_torus
 from topoplace.result import Result
 from topoplace.snapshot import SnapshotState

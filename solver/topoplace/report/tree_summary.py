@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 
-from topoplace.report.table import gap_text, plain_table
+from topoplace.report.text import gap_text, plain_table
 from topoplace.result.mapping import Fraction as FractionModel
 from topoplace.result.tree import Allocation, TreeResult
 from topoplace.snapshot.tree_state import prepare_tree

@@ -19,8 +19,8 @@ from topoplace.report.table import (
     Rows,
     breaks_rule,
     columns_of,
-    gap_text,
 )
+from topoplace.report.text import gap_text
 from topoplace.snapshot.files import write_text
 from topoplace.study.ranking import Row, by_instance, certified_gap, summaries
 

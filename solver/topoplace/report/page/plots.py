@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from topoplace.report.page.axes import Axis, decades_axis, gap_axis, ratio_axis
 from topoplace.report.page.markup import Markup, element, join
-from topoplace.report.table import gap_text
+from topoplace.report.text import gap_text
 from topoplace.study.ranking import Row, certified_gap, performance_profile
 
 NUM_COLOURS = 10
