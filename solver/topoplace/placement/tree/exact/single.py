@@ -119,7 +119,7 @@ def _relaxed(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     found = search.bound(to_beat)
     if found < to_beat:
         now = time.perf_counter()
-        leaves = best_fit(search, leaves, now + 0.8 * (deadline - now), seed)
+        leaves = best_fit(search, leaves, found, now + 0.8 * (deadline - now), seed)
         leaves = realised(job, leaves, search.found, found, deadline, seed)
     cost = Fraction(job.cost(leaves), 100 * int(job.model.scale))
     if found >= to_beat and job.exact:
