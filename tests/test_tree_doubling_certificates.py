@@ -53,6 +53,17 @@ def test_right_certificates_hold() -> None:
         assert holds(document)
 
 
+@pytest.mark.parametrize("ranks", [8, 13, 32])
+@pytest.mark.parametrize("seconds", [0.0001, 0.05])
+def test_a_search_cut_off_at_once_still_proves_its_bound(ranks: int, seconds: float) -> None:
+    state = prepare_tree(
+        snapshot_on(model_of([9, 8, 7, 10, 9]), (), [(ranks, uses(Pattern.BINOMIAL))])
+    )
+    result = solved(state, time_limit=seconds)
+    assert result.levels[1].bound is not None
+    assert check_allocation(result).holds
+
+
 # ---- Changed certificates ---------------------------------------------------------------------
 
 Change = Callable[[random.Random, Document], None]

@@ -39,7 +39,9 @@ def nogoods_of(search: DoublingSearch) -> list[DoublingNogood] | None:
 
 def _undominated(nogoods: Sequence[Nogood]) -> list[Nogood]:
     """Return the nogoods that lie under no other."""
-    corners = np.array([nogood.at for nogood in nogoods]).reshape(len(nogoods), -1)
+    if not nogoods:  # cut off before the first one
+        return []
+    corners = np.stack([nogood.at for nogood in nogoods])
     kept = []
     for number, nogood in enumerate(nogoods):
         above = (corners >= nogood.at).all(axis=1)
