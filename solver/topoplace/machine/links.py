@@ -20,19 +20,27 @@ def prism_links(torus: Torus, prism: Prism) -> NDArray[np.int64]:
     equals the union of the routes between all pairs of routers of the prism, ties both ways.
     """
     chosen = []
-    for d, (o, e, n, s) in enumerate(
-        zip(prism.origin, prism.extents, torus.shape, torus.strides, strict=True)
-    ):
+    for d, (e, n) in enumerate(zip(prism.extents, torus.shape, strict=True)):
         if e == 1:
             continue
         length = n if uses_whole_ring(torus, d, e) else e - 1
-        start = Prism(
-            tuple(0 if k == d else c for k, c in enumerate(prism.origin)),
-            tuple(1 if k == d else c for k, c in enumerate(prism.extents)),
-        ).routers(torus)
-        along = (np.arange(o, o + length, dtype=np.int64) % n) * s
-        chosen.append((start[:, None] + along).ravel() + d * torus.num_routers)
-    return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
+        links = np.array([d * torus.num_routers], dtype=np.int64)
+        for k, (o, along) in enumerate(zip(prism.origin, prism.extents, strict=True)):
+            places = _places(o, length if k == d else along, torus.shape[k], torus.strides[k])
+            links = (links[:, None] + places).ravel()
+        chosen.append(links)
+    return np.concatenate(chosen) if chosen else np.zeros(0, dtype=np.int64)
+
+
+@lru_cache(maxsize=1 << 14)
+def _places(start: int, length: int, ring: int, stride: int) -> NDArray[np.int64]:
+    """Return what so many steps from a coordinate add to a router's number, ascending.
+
+    Sums of ascending places, dimension by dimension, are ascending: no links need sorting.
+    """
+    places = np.sort(np.arange(start, start + length, dtype=np.int64) % ring) * stride
+    places.flags.writeable = False
+    return places
 
 
 def scattered_links(torus: Torus, routers: Iterable[int]) -> NDArray[np.int64]:

@@ -97,8 +97,7 @@ def _levels(
 ) -> list[Level]:
     prisms = [c for c in started if isinstance(c, Candidate)]
     if len(prisms) == len(started):
-        values = [problem.values(c) for c in prisms]
-        totals: list[int | None] = [sum(v[k] for v in values) for k in range(3)]
+        totals: list[int | None] = [sum(level) for level in problem.values_of(prisms).T.tolist()]
     else:
         totals = [sum(problem.requests[s.request_idx].value for s in started), None, None]
     levels = []

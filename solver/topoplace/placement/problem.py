@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.machine import Prism, Torus, bisection_per_node, prism_links, scattered_links
+from topoplace.placement.box_counts import BoxCounts
 from topoplace.result import Interference
 from topoplace.snapshot import Communication, Geometry, QueuedState, RunningState, SnapshotState
+
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -119,32 +123,63 @@ class PlacementProblem:
 
     def shape_score(self, candidate: Candidate) -> int:
         """Return the level-2 value of a candidate (docs/proofs.md, "The objective")."""
-        idle = self.usable_inside(candidate) - self.requests[candidate.request_idx].nodes
-        weight = self.state.snapshot.weights.idle
-        return self.shape_part(candidate.prism.extents) - weight * idle
-
-    def boundary(self, prism: Prism) -> int:
-        """Count the links from a prism to free routers outside it (level 3)."""
-        shape, wraps = self.torus.shape, self.torus.wrap
-        free = self.free_routers.reshape(shape)
-        spans = list(zip(prism.origin, prism.extents, shape, strict=True))
-        inside = [(o + np.arange(e)) % n for o, e, n in spans]
-        total = 0
-        for d, (o, e, n) in enumerate(spans):
-            if e == n:
-                continue
-            beside = [at % n for at in (o - 1, o + e) if wraps[d] or 0 <= at < n]
-            faces = [beside if k == d else places for k, places in enumerate(inside)]
-            total += int(free[np.ix_(*faces)].sum())
-        return total
+        return self.values(candidate)[1]
 
     def values(self, candidate: Candidate) -> tuple[int, int, int]:
         """Return the values of a candidate on the three levels, all to be maximised."""
-        return (
-            self.requests[candidate.request_idx].value,
-            self.shape_score(candidate),
-            -self.boundary(candidate.prism),
-        )
+        nodes, shape, fragmentation = self.values_of([candidate])[0].tolist()
+        return nodes, shape, fragmentation
+
+    def values_of(self, candidates: Sequence[Candidate]) -> IntArray:
+        """Return the values of candidates, shape ``(num_candidates, 3)``.
+
+        Those are the value of the request, the shape score, and the links from the prism to free
+        routers outside it, negated (docs/proofs.md, "The objective").
+        """
+        origins, extents = _boxes(candidates, self.torus)
+        wanted = np.array([self.requests[c.request_idx].nodes for c in candidates], dtype=np.int64)
+        idle = self._usable_inside(candidates, origins, extents) - wanted
+        parts = np.array([self.shape_part(c.prism.extents) for c in candidates], dtype=np.int64)
+        values = np.empty((len(candidates), 3), dtype=np.int64)
+        values[:, 0] = [self.requests[c.request_idx].value for c in candidates]
+        values[:, 1] = parts - self.state.snapshot.weights.idle * idle
+        values[:, 2] = -self._boundary(origins, extents)
+        return values
+
+    @cached_property
+    def _usable_counts(self) -> list[BoxCounts]:
+        """Usable nodes inside prisms, by class."""
+        return [BoxCounts(self.torus, usable) for usable in self.state.usable_per_router]
+
+    @cached_property
+    def _free_counts(self) -> BoxCounts:
+        """Free routers inside prisms."""
+        return BoxCounts(self.torus, self.free_routers.astype(np.int64))
+
+    def _usable_inside(
+        self, candidates: Sequence[Candidate], origins: IntArray, extents: IntArray
+    ) -> IntArray:
+        """Count the usable nodes of each request's class inside its prism."""
+        class_idx = np.array([self.requests[c.request_idx].class_idx for c in candidates])
+        found = np.zeros(len(candidates), dtype=np.int64)
+        for k in np.unique(class_idx).tolist():
+            here = class_idx == k
+            found[here] = self._usable_counts[k].inside(origins[here], extents[here])
+        return found
+
+    def _boundary(self, origins: IntArray, extents: IntArray) -> IntArray:
+        """Count the links from prisms to free routers outside them."""
+        num_dims = self.torus.num_dims
+        num_faces = 2 * num_dims
+        beside = np.repeat(origins[:, None, :], num_faces, axis=1)
+        faces = np.repeat(extents[:, None, :], num_faces, axis=1)
+        for d, (n, wraps) in enumerate(zip(self.torus.shape, self.torus.wrap, strict=True)):
+            for k, at in ((2 * d, origins[:, d] - 1), (2 * d + 1, origins[:, d] + extents[:, d])):
+                there = (extents[:, d] < n) & (wraps | ((at >= 0) & (at < n)))
+                beside[:, k, d] = at % n
+                faces[:, k, d] = there
+        counts = self._free_counts.inside(beside.reshape(-1, num_dims), faces.reshape(-1, num_dims))
+        return np.asarray(counts.reshape(-1, num_faces).sum(axis=1), dtype=np.int64)
 
     def links_of(self, candidate: Candidate) -> NDArray[np.int64]:
         """Return the links a started candidate uses under the rule."""
@@ -185,6 +220,14 @@ class PlacementProblem:
             if whole.min() >= geometry.extents[-1]:
                 return geometry
         return None
+
+
+def _boxes(candidates: Sequence[Candidate], torus: Torus) -> tuple[IntArray, IntArray]:
+    """Return the origins and extents of candidates, each of shape ``(num, num_dims)``."""
+    shape = (len(candidates), torus.num_dims)
+    origins = np.array([c.prism.origin for c in candidates], dtype=np.int64)
+    extents = np.array([c.prism.extents for c in candidates], dtype=np.int64)
+    return origins.reshape(shape), extents.reshape(shape)
 
 
 def job_links(torus: Torus, job: RunningState) -> NDArray[np.int64]:

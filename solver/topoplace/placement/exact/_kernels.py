@@ -13,20 +13,29 @@ import numba
 import numpy as np
 
 
+@numba.njit(cache=True, nogil=True, inline="always")  # called, it takes a fifth longer
+def add_slices(sat, base, offsets, signs, num, out):
+    """Add to `out[z]` the share of the first `num` corners in a footprint's sums (`slice_sums`)."""
+    n = out.shape[0]
+    for k in range(num):
+        row = sat[base + offsets[k]]
+        if signs[k] > 0:
+            for z in range(n):
+                out[z] += row[z]
+        else:
+            for z in range(n):
+                out[z] -= row[z]
+
+
 @numba.njit(cache=True, nogil=True)
 def slice_sums(sat, base, offsets, signs, out):
     """Write to `out[z]` the footprint sum of every slice of the line whose corner is `base`."""
     n = out.shape[0]
+    last = offsets.shape[0] - 1
+    farthest = sat[base + offsets[last]]  # its sign is plus
     for z in range(n):
-        out[z] = 0
-    for k in range(offsets.shape[0]):
-        row = base + offsets[k]
-        if signs[k] > 0:
-            for z in range(n):
-                out[z] += sat[row, z]
-        else:
-            for z in range(n):
-                out[z] -= sat[row, z]
+        out[z] = farthest[z]
+    add_slices(sat, base, offsets, signs, last, out)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -52,7 +61,7 @@ def scan(
     link_last_sat,
     free_sat,
     use_links,
-    side_weight,
+    use_sides,
     extent_value,
     idle_weight,
     bucket_of_count,
@@ -64,19 +73,20 @@ def scan(
     """Find the best prism per slot and bucket over the given lines and all footprints.
 
     The value of a prism is `extent_value[footprint, depth-1] - idle_weight * count - price
-    - side_weight * boundary`, with price the sum of router and link prices. A prism with `count`
+    - boundary`, with price the sum of router and link prices. A prism with `count`
     usable nodes enters bucket `bucket_of_count[count]` (negative: too few for any request).
     `best[slot, bucket]` and `arg[slot, bucket]` (the prism's code) are updated in place. Prisms
     deeper than the first to reach `stop_count` are skipped, and so are those deeper than one that
     costs more than `give_up`. `least[footprint, line, z0]`, where
-    not empty, is the smallest depth admitted.
+    not empty, is the smallest depth admitted. `live[footprint, line]`, 0 where no prism is free,
+    becomes 0 where too few nodes are usable for any request, which no prices change.
     """
     n = reach.shape[2]
     num_footprints = reach.shape[0]
     num_lines = bases.shape[0]
+    num_corners = signs.shape[0]
     count = np.zeros(n, np.int64)
     price = np.zeros(n, np.int64)
-    part = np.zeros(n, np.int64)
     along = np.zeros(n, np.int64)
     cap = np.zeros(n, np.int64)
     max_count = bucket_of_count.shape[0] - 1
@@ -93,18 +103,17 @@ def scan(
             for z in range(n):
                 there += count[z]
             if bucket_of_count[min(there, max_count)] < 0:
+                live[f, line] = 0
                 continue
             slice_sums(price_sat, base, box[f], signs, price)
             ring = 0
             if use_links:
                 for d in range(link_sats.shape[0]):
-                    slice_sums(link_sats[d], base, link[d, f], signs, part)
-                    for z in range(n):
-                        price[z] += part[z]
+                    add_slices(link_sats[d], base, link[d, f], signs, num_corners, price)
                 slice_sums(link_last_sat, base, box[f], signs, along)
                 for z in range(n):
                     ring += along[z]
-            if side_weight != 0:
+            if use_sides:
                 for d in range(face.shape[0]):
                     if extents[f, d] == sizes[d]:
                         continue
@@ -113,9 +122,7 @@ def scan(
                         if not wraps[d] and (at < 0 or at >= sizes[d]):
                             continue
                         shift = (at % sizes[d] - coords[line, d]) * pad_strides[d]
-                        slice_sums(free_sat, base + shift, face[d, f], signs, part)
-                        for z in range(n):
-                            price[z] += side_weight * part[z]
+                        add_slices(free_sat, base + shift, face[d, f], signs, num_corners, price)
                 slice_sums(free_sat, base, box[f], signs, cap)
             for z0 in range(n):
                 deepest = reach[f, line, z0]
@@ -129,7 +136,7 @@ def scan(
                 on_links = 0
                 z = z0
                 before = 0
-                if side_weight != 0 and (wraps_last or z0 > 0):
+                if use_sides and (wraps_last or z0 > 0):
                     before = cap[z0 - 1 if z0 > 0 else n - 1]
                 for depth in range(1, deepest + 1):
                     nodes += count[z]
@@ -147,10 +154,10 @@ def scan(
                         if bucket >= 0:
                             value = extent_value[f, depth - 1] - idle_weight * nodes
                             value -= paid + on_links
-                            if side_weight != 0 and depth < n:
-                                value -= side_weight * before
+                            if use_sides and depth < n:
+                                value -= before
                                 if wraps_last or z0 + depth < n:
-                                    value -= side_weight * cap[z]
+                                    value -= cap[z]
                             if value > best[slot, bucket]:
                                 best[slot, bucket] = value
                                 arg[slot, bucket] = (
@@ -161,12 +168,19 @@ def scan(
 
 
 @numba.njit(cache=True, nogil=True)
-def maximal_sets(words):
-    """Mark the bit sets that are in no earlier set; sets come in order of falling size."""
+def maximal_sets(words, rarest, starts, holders):
+    """Mark the bit sets that are in no earlier set; sets come in order of falling size.
+
+    Only sets that hold the `rarest` member of a set can hold it all: those of member m are
+    ``holders[starts[m]:starts[m + 1]]``, ascending.
+    """
     num, width = words.shape
     kept = np.ones(num, np.bool_)
     for i in range(num):
-        for j in range(i):
+        for k in range(starts[rarest[i]], starts[rarest[i] + 1]):
+            j = holders[k]
+            if j >= i:
+                break
             if not kept[j]:
                 continue
             inside = True

@@ -128,37 +128,46 @@ class _FlatColumns:
 
     def __init__(self, master: Master, sub: Subproblem, free: NDArray[np.bool_]) -> None:
         self._master, self._sub, self._free = master, sub, free
-        self._taken: list[Column] = []
-        self._columns: list[Column] | None = None
-        self._num_seen = self._num_tight = 0
+        self._start()
 
-    def _start(self, tight: NDArray[np.bool_]) -> None:
+    def _start(self) -> None:
         self._columns, self._num_seen = self._master.columns, 0
-        self._num_tight = int(tight.sum())
-        self._taken = []
-        self._rows = np.zeros(1 << 16, dtype=np.int32)
-        self._starts = [0]
+        self._taken: list[Column] = []
+        self._tight = np.zeros(len(self._free), dtype=bool)
+        # unsigned: the compiled loops need not ask whether an index counts from the end
+        self._every_row = np.zeros(0, dtype=np.uint32)
+        self._every_start = np.zeros(1, dtype=np.int64)
 
     def update(self) -> None:
         """Take in the master's new columns."""
-        master, sub = self._master, self._sub
-        tight = master.tight_rows()
-        if self._columns is not master.columns or self._num_tight != int(tight.sum()):
-            self._start(tight)
-        for column in master.columns[self._num_seen :]:
-            if not sub.admits(column.candidate) or not self._free[column.rows].all():
+        if self._columns is not self._master.columns:
+            self._start()
+        tight = self._master.tight_rows()
+        if self._take_in() or not np.array_equal(tight, self._tight):
+            self._tight = tight
+            kept = tight[self._every_row]
+            self._rows = self._every_row[kept]
+            before = np.concatenate([[0], kept.cumsum()])
+            self._starts = before[self._every_start].astype(np.uint32)
+
+    def _take_in(self) -> bool:
+        """Take in the new columns with all their rows; tell whether there are any."""
+        new = self._master.columns[self._num_seen :]
+        self._num_seen += len(new)
+        fits = []
+        for column in new:
+            if self._sub.admits(column.candidate) and self._free[column.rows].all():
+                fits.append(column)
+            else:
                 column.amount = 0.0
-                continue
-            rows = column.rows[tight[column.rows]]
-            end = self._starts[-1] + len(rows)
-            if end > len(self._rows):
-                room = np.zeros(2 * end, dtype=np.int32)
-                room[: self._starts[-1]] = self._rows[: self._starts[-1]]
-                self._rows = room
-            self._rows[self._starts[-1] : end] = rows
-            self._starts.append(end)
-            self._taken.append(column)
-        self._num_seen = len(master.columns)
+        if not fits:
+            return False
+        rows = [column.rows.astype(np.uint32) for column in fits]
+        ends = self._every_start[-1] + np.cumsum([len(row) for row in rows])
+        self._every_row = np.concatenate([self._every_row, *rows])
+        self._every_start = np.concatenate([self._every_start, ends])
+        self._taken += fits
+        return True
 
     def minimise_near(self, best: Bounded, softness: FloatArray) -> tuple[DualPoint, float, bool]:
         """Return where the model plus the squared distance to the best point is least.
@@ -171,7 +180,7 @@ class _FlatColumns:
         num_requests = len(self._master.rows.problem.requests)
         first = np.searchsorted(owner[members], np.arange(num_requests + 1))
         values = np.array([c.values for c in taken], dtype=float).reshape(-1, 3)
-        starts = np.array(self._starts, dtype=np.int64)
+        starts = self._starts
         amounts = np.array([c.amount for c in taken])
         forced = np.zeros(num_requests, dtype=bool)
         forced[list(sub.forced)] = True
@@ -180,7 +189,9 @@ class _FlatColumns:
         reached = np.array(sub.reached, dtype=float)
         # a level's row has one price where a column has many routers': let it go farther
         size = np.maximum(1.0, (earlier**2).mean(axis=1)) if len(taken) else np.ones(sub.level)
-        usual = _LEVEL_REACH * float(softness.max(initial=0.0)) * starts[-1] / max(1, len(taken))
+        usual = (
+            _LEVEL_REACH * float(softness.max(initial=0.0)) * len(self._rows) / max(1, len(taken))
+        )
         level_softness = usual / size
         load = np.zeros(len(softness))
         for j in np.flatnonzero(amounts).tolist():

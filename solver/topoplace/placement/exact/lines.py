@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, uses_whole_ring
+from topoplace.placement.periodic_sums import periodic_sums
 
 IntArray = NDArray[np.int64]
 
@@ -170,13 +171,8 @@ class LineView:
 
     def prefix_sums(self, per_router: IntArray) -> IntArray:
         """Return periodic prefix sums over the leading dimensions, shape ``(corners, depth)``."""
-        table = np.asarray(per_router, dtype=np.int64).reshape(self.torus.shape)
-        for d in range(self.torus.num_dims - 1):
-            table = np.concatenate([table, table], axis=d).cumsum(axis=d)
-            zero = list(table.shape)
-            zero[d] = 1
-            table = np.concatenate([np.zeros(zero, dtype=np.int64), table], axis=d)
-        return np.ascontiguousarray(table.reshape(-1, self.depth))
+        table = periodic_sums(per_router.reshape(self.torus.shape), self.torus.num_dims - 1)
+        return table.reshape(-1, self.depth)
 
     def prism(self, code: int) -> Prism:
         """Return the prism a kernel wrote as a code."""

@@ -17,6 +17,8 @@ from topoplace.placement.problem import Candidate, PlacementProblem
 MAX_PRISMS = 4_000
 """Machines with more prisms than this are scanned instead (`ScanPricer`)."""
 
+_PART = 1000  # candidates whose values are computed at once, for the memory it takes
+
 
 def num_prisms(problem: PlacementProblem) -> int:
     """Count the prisms of a machine."""
@@ -35,9 +37,9 @@ class ListPricer:
         self.problem = problem
         self.candidates = list(all_candidates(problem))
         num = len(self.candidates)
-        self._values = np.array(
-            [problem.values(c) for c in self.candidates], dtype=np.int64
-        ).reshape(num, 3)
+        parts = [self.candidates[k : k + _PART] for k in range(0, num, _PART)]
+        nothing = np.zeros((0, 3), dtype=np.int64)
+        self._values = np.concatenate([nothing, *(problem.values_of(part) for part in parts)])
         self._owner = np.array([c.request_idx for c in self.candidates], dtype=np.int64)
         covered = [rows.of(c) for c in self.candidates]
         lengths = [len(r) for r in covered]

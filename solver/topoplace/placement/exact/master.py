@@ -53,16 +53,17 @@ class Master:
 
     def add(self, candidates: Iterable[Candidate]) -> int:
         """Add candidates not known yet; return how many were new."""
-        before = len(self.columns)
-        for candidate in candidates:
-            if candidate not in self._index:
-                self._index[candidate] = len(self.columns)
-                values = self.rows.problem.values(candidate)
-                rows = self.rows.of(candidate)
-                self.columns.append(Column(candidate, values, rows))
-                self._passed[self.rows.passing(candidate, rows)] = True
-                self._hashes[rows] += self._new_key()
-        return len(self.columns) - before
+        new = [c for c in dict.fromkeys(candidates) if c not in self._index]
+        if not new:
+            return 0
+        values = self.rows.problem.values_of(new).tolist()
+        for candidate, (nodes, shape, fragmentation) in zip(new, values, strict=True):
+            self._index[candidate] = len(self.columns)
+            rows = self.rows.of(candidate)
+            self.columns.append(Column(candidate, (nodes, shape, fragmentation), rows))
+            self._passed[self.rows.passing(candidate, rows)] = True
+            self._hashes[rows] += self._new_key()
+        return len(new)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Forget all columns but those marked."""

@@ -100,6 +100,17 @@ class _Group:
     shape_part: IntArray
 
 
+@dataclass(frozen=True)
+class _PriceSums:
+    """Prefix sums of the prices that a group pays (see `LineView.prefix_sums`).
+
+    `links` has a table per dimension, None where no link has a price.
+    """
+
+    routers: IntArray
+    links: list[IntArray] | None
+
+
 class ScanPricer:
     """Prices by scanning every prism (DESIGN 4: summed-area pricing), any number of dimensions."""
 
@@ -107,7 +118,7 @@ class ScanPricer:
         self.problem = problem
         self._pool = ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1))
         self._chunks = threads or min(8, os.cpu_count() or 1)
-        self._free_sat: dict[int, IntArray] = {}
+        self._free_sums: dict[tuple[int, int], IntArray] = {}  # by view and weight
         self._full_view = LineView.all_footprints(problem.torus)
         self.groups = list(self._make_groups())
         self.num_prisms = sum(int(group.reach.sum()) for group in self.groups)
@@ -168,7 +179,7 @@ class ScanPricer:
             view=view,
             reach=reach,
             least=least,
-            live=live,
+            live=live.copy(),  # a pass marks what is too small for these requests
             count_sat=view.prefix_sums(usable),
             sizes=sizes,
             bucket_of_count=(np.searchsorted(sizes, counts, side="right") - 1).astype(np.int16),
@@ -230,8 +241,12 @@ class ScanPricer:
         num = len(self.problem.requests)
         best = np.full(num, NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in range(num)]
+        known: dict[object, _PriceSums] = {}
         for group in self.groups:
-            values, codes = self._scan(group, prices, weights, only_gains)
+            key = (id(group.view), group.uses_links, group.tolerant_idx)
+            if key not in known:
+                known[key] = self._price_sums(group, prices)
+            values, codes = self._scan(group, known[key], weights, only_gains)
             idle = weights.shape * self.problem.state.snapshot.weights.idle
             for idx in group.requests:
                 request = self.problem.requests[idx]
@@ -252,33 +267,37 @@ class ScanPricer:
             del found[per_request:]
         return Priced(best, columns)
 
+    def _price_sums(self, group: _Group, prices: Prices) -> _PriceSums:
+        view, torus = group.view, self.problem.torus
+        link_prices = prices.seen_by(group.tolerant_idx) if group.uses_links else None
+        links = None
+        if link_prices is not None and link_prices.any():
+            links = [view.prefix_sums(layer) for layer in link_prices.reshape(torus.num_dims, -1)]
+        return _PriceSums(view.prefix_sums(prices.routers), links)
+
     def _scan(
-        self, group: _Group, prices: Prices, weights: Weights, only_gains: bool
+        self, group: _Group, sums: _PriceSums, weights: Weights, only_gains: bool
     ) -> tuple[IntArray, IntArray]:
         view, torus = group.view, self.problem.torus
         shape = (torus.shape[0] if torus.num_dims > 1 else 1, len(group.sizes))
         values = np.full(shape, NO_VALUE, dtype=np.int64)
         codes = np.zeros(shape, dtype=np.int64)
-        link_prices = prices.seen_by(group.tolerant_idx) if group.uses_links else None
-        use_links = link_prices is not None and bool(link_prices.any())
-        per_dim = np.zeros((torus.num_dims, torus.num_routers), dtype=np.int64)
-        if use_links and link_prices is not None:
-            per_dim = link_prices.reshape(torus.num_dims, -1)
-        link_sats = [view.prefix_sums(layer) for layer in per_dim] if use_links else []
         nothing = np.zeros((1, view.depth), dtype=np.int64)
+        links = sums.links or [nothing]
+        leading_links = _stack(links[:-1], view)
         side = weights.fragmentation
         free_sat = nothing
         if side:
-            if id(view) not in self._free_sat:
+            key = (id(view), side)
+            if key not in self._free_sums:
                 free = self.problem.free_routers.astype(np.int64)
-                self._free_sat[id(view)] = view.prefix_sums(free)
-            free_sat = self._free_sat[id(view)]
+                self._free_sums[key] = side * view.prefix_sums(free)
+            free_sat = self._free_sums[key]
         only_nodes = weights.shape == 0 and side == 0
         stop = int(group.sizes[-1]) if only_nodes and not len(group.least) else 1 << 60
         give_up = 1 << 62
         if only_gains and only_nodes:
             give_up = weights.nodes * max(self.problem.requests[i].value for i in group.requests)
-        price_sat = view.prefix_sums(prices.routers)
         order = np.argsort(view.slots, kind="stable")
         chunks = np.array_split(np.unique(view.slots), self._chunks)
 
@@ -291,9 +310,8 @@ class ScanPricer:
                 view.line_coords, view.pad_strides, view.extents,
                 np.array(torus.shape), np.array(torus.wrap),
                 view.box, view.link, view.face, view.signs,
-                group.count_sat, price_sat,
-                _stack(link_sats[:-1], view), link_sats[-1] if use_links else nothing, free_sat,
-                use_links, side,
+                group.count_sat, sums.routers, leading_links, links[-1], free_sat,
+                sums.links is not None, side != 0,
                 weights.shape * group.shape_part,
                 weights.shape * self.problem.state.snapshot.weights.idle,
                 group.bucket_of_count, stop, give_up,

@@ -75,22 +75,27 @@ class LpSolution:
 
 def matrix_of(columns: Sequence[Column], row_of: IntArray, num_rows: int) -> sp.csr_matrix:
     """Return the rows numbered by `row_of` (-1: none) by columns."""
-    parts = [row_of[column.rows] for column in columns]
-    flat = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-    of = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    flat = row_of[np.concatenate([np.zeros(0, dtype=np.int64), *(c.rows for c in columns)])]
+    of = np.repeat(np.arange(len(columns)), [len(c.rows) for c in columns])
     there = flat >= 0
     ones = np.ones(int(there.sum()), dtype=np.float32)
-    return sp.csr_matrix((ones, (flat[there], of[there])), shape=(num_rows, len(parts)))
+    return sp.csr_matrix((ones, (flat[there], of[there])), shape=(num_rows, len(columns)))
 
 
 def undominated(matrix: sp.csr_matrix) -> IntArray:
     """Return the rows whose columns are not all among those of another row."""
     num_rows, num_columns = matrix.shape
-    words = np.zeros((num_rows, num_columns // 63 + 1), dtype=np.int64)
-    row = np.repeat(np.arange(num_rows), np.diff(matrix.indptr))
-    bit = np.left_shift(np.int64(1), matrix.indices % 63)
-    np.bitwise_or.at(words, (row, matrix.indices // 63), bit)
     size = np.diff(matrix.indptr).astype(np.int64)
     order = np.argsort(-size, kind="stable")  # a row can only be among a larger one's columns
-    kept = _kernels.maximal_sets(np.ascontiguousarray(words[order]))
+    ordered = matrix[order]
+    words = np.zeros((num_rows, num_columns // 63 + 1), dtype=np.int64)
+    row = np.repeat(np.arange(num_rows), size[order])
+    bit = np.left_shift(np.int64(1), ordered.indices % 63)
+    np.bitwise_or.at(words, (row, ordered.indices // 63), bit)
+    holders = ordered.tocsc()
+    common = np.diff(holders.indptr).astype(np.int64)
+    rarest = np.zeros(num_rows, dtype=np.int64)
+    last_first = np.argsort(-common[ordered.indices], kind="stable")
+    rarest[row[last_first]] = ordered.indices[last_first]
+    kept = _kernels.maximal_sets(words, rarest, holders.indptr, holders.indices)
     return np.sort(order[kept])

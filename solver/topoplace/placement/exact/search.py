@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Sequence
@@ -73,7 +74,7 @@ class ExactSearch:
         self.relaxation = Relaxation(problem, self.rows, pricer)
         self.master = Master(self.rows, self.deadline)
         self._last_point = usable_prices(self.rows)
-        self._known_values: dict[Candidate, tuple[int, int, int]] = {}
+        self._known_values: dict[Candidate, list[int]] = {}
         self._nonzeros = -1  # of the first level's program; not known yet
         self._bundle: Bundle | None = None
 
@@ -104,13 +105,11 @@ class ExactSearch:
         return self._totals(self.incumbent)[level]
 
     def _totals(self, started: Sequence[Candidate]) -> list[int]:
-        values = [self._values(c) for c in started]
-        return [sum(v[level] for v in values) for level in range(3)]
-
-    def _values(self, candidate: Candidate) -> tuple[int, int, int]:
-        if candidate not in self._known_values:
-            self._known_values[candidate] = self.problem.values(candidate)
-        return self._known_values[candidate]
+        new = [c for c in started if c not in self._known_values]
+        values = self.problem.values_of(new).tolist()
+        self._known_values.update(zip(new, values, strict=True))
+        known = [self._known_values[c] for c in started]
+        return [sum(v[level] for v in known) for level in range(3)]
 
     def offer(self, sub: Subproblem, started: Sequence[Candidate]) -> int:
         """Take a placement if it is the best of its level; return the level's best objective."""
@@ -127,8 +126,9 @@ class ExactSearch:
         self.master.add(self.incumbent)
         bounded = self._first_bound(sub)
         deep = self.thorough or not sub.level
-        if not self._is_heavy():
-            work = _NO_LIMIT if deep else _LATER_PROGRAMS - self._nonzeros
+        heavy = self._is_heavy()
+        work = _NO_LIMIT if deep else _LATER_PROGRAMS - self._nonzeros
+        if not heavy and work >= self._nonzeros:  # programs grow from level to level
             bounded = generate_columns(
                 self.relaxation,
                 self.master,
@@ -172,8 +172,8 @@ class ExactSearch:
 
     def _start_of_first(self, sub: Subproblem) -> Bounded:
         point = usable_prices(self.rows)
-        value = self.relaxation.evaluate(sub, point)
-        self._remember(value, 4)
+        value = self.relaxation.evaluate(sub, point, 4)
+        self._remember(value)
         return Bounded(value, point)
 
     def _start_of_later(self, sub: Subproblem) -> Bounded:
@@ -186,16 +186,16 @@ class ExactSearch:
                 break
             multipliers = tuple(factor * m for m in (*last.multipliers, 1.0))
             point = DualPoint(last.row_prices * factor, multipliers)
-            value = self.relaxation.evaluate(sub, point)
-            self._remember(value, 2)
+            value = self.relaxation.evaluate(sub, point, 2)
+            self._remember(value)
             if value.bound < best.value.bound:
                 best = Bounded(value, point)
         return best
 
-    def _remember(self, value: DualValue, per_request: int) -> None:
-        """Keep the best columns of a pricing pass."""
-        for columns in value.priced.columns:
-            self.master.add(c for gain, c in columns[:per_request] if gain >= 0)
+    def _remember(self, value: DualValue) -> None:
+        """Keep the columns of a pricing pass."""
+        every = itertools.chain.from_iterable(value.priced.columns)
+        self.master.add(candidate for gain, candidate in every if gain >= 0)
 
     def _met(self, sub: Subproblem, bounded: Bounded) -> bool:
         bound = bounded.value.certified

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from topoplace.placement.heuristics.best_fit import best_fit
 from topoplace.placement.heuristics.first_fit import first_fit
 from topoplace.placement.problem import Candidate, PlacementProblem
@@ -18,8 +16,7 @@ def heuristic_start(problem: PlacementProblem) -> list[Candidate]:
         method(problem, order) for order in (None, largest) for method in (best_fit, first_fit)
     ]
 
-    def totals(started: Iterable[Candidate]) -> tuple[int, ...]:
-        values = np.array([problem.values(c) for c in started]).reshape(-1, 3)
-        return tuple(values.sum(axis=0).tolist())
+    def totals(started: Iterable[Candidate]) -> list[int]:
+        return [sum(level) for level in problem.values_of(list(started)).T.tolist()]
 
     return sorted(max(starts, key=totals))

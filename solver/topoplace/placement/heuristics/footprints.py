@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, uses_whole_ring
+from topoplace.placement.periodic_sums import periodic_sums
 
 IntArray = NDArray[np.int64]
-ReachArray = NDArray[np.int16 | np.int32]
+ReachArray = NDArray[np.int8 | np.int16 | np.int32]
 
 MAX_TABLE = 1 << 29
 """Largest reach table (footprints x routers) a search builds."""
@@ -46,9 +47,11 @@ class Footprints:
         return self.torus.shape[:-1]
 
     @property
-    def reach_type(self) -> type[np.int16] | type[np.int32]:
-        """Type of a reach table: the narrowest that holds a depth."""
-        return np.int16 if self.depth < 1 << 15 else np.int32
+    def reach_type(self) -> type[np.int8] | type[np.int16] | type[np.int32]:
+        """Type of a reach table: the narrowest that holds twice a depth."""
+        if self.depth < 1 << 6:
+            return np.int8
+        return np.int16 if self.depth < 1 << 14 else np.int32
 
     @cached_property
     def extents(self) -> IntArray:
@@ -149,18 +152,7 @@ class Footprints:
 
     def sums(self, per_router: IntArray) -> IntArray:
         """Return periodic prefix sums over all dimensions, shape ``(corners, 2 * depth + 1)``."""
-        shape = self.torus.shape
-        table = np.zeros([2 * n + 1 for n in shape], dtype=np.int64)
-        one_period = tuple(slice(1, n + 1) for n in shape)
-        part = table[one_period]
-        part[...] = np.asarray(per_router).reshape(shape)
-        for d in range(self.torus.num_dims):
-            np.cumsum(part, axis=d, out=part)
-        for d, n in enumerate(shape):  # the second period is the first, a whole one further
-            done = tuple(slice(None) if k < d else slice(0, m + 1) for k, m in enumerate(shape))
-            first, last, second = list(done), list(done), list(done)
-            first[d], last[d], second[d] = slice(1, n + 1), slice(n, n + 1), slice(n + 1, None)
-            np.add(table[tuple(first)], table[tuple(last)], out=table[tuple(second)])
+        table = periodic_sums(per_router.reshape(self.torus.shape), self.torus.num_dims)
         return table.reshape(-1, 2 * self.depth + 1)
 
     def prism(self, code: int) -> Prism:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,9 @@ from topoplace.placement.heuristics.room import Reach
 from topoplace.snapshot import QueuedState
 
 IntArray = NDArray[np.int64]
+
+_NOTHING = np.iinfo(np.int64).max
+_WORTH_THREADS = 64  # footprints
 
 
 def nearest_prisms(
@@ -47,21 +52,27 @@ def nearest_prisms(
     parts = [entries_of(footprints, request, whole) for request in requests]
     footprint, owner, entries = _joined(parts)
     first = np.searchsorted(footprint, np.arange(len(footprints.area) + 1))
-    num = len(requests)
-    fewest = np.full(num, np.iinfo(np.int64).max, dtype=np.int64)
-    volume = np.full(num, np.iinfo(np.int64).max, dtype=np.int64)
-    code = np.full(num, -1, dtype=np.int64)
-    _nearest.nearest(
-        first, owner, entries.low, entries.high, entries.least_idx, entries.least,
-        np.array([request.nodes for request in requests], dtype=np.int64),
-        reach.table, reach.deepest, footprints.sums(usable), footprints.sums(held),
-        footprints.bases, footprints.box, footprints.signs, footprints.area,
-        fewest, volume, code,
-    )  # fmt: skip
-    return [
-        None if c < 0 else (footprints.prism(c), h)
-        for c, h in zip(code.tolist(), fewest.tolist(), strict=True)
-    ]
+    need = np.array([request.nodes for request in requests], dtype=np.int64)
+    sums, held_sums = footprints.sums(usable), footprints.sums(held)
+
+    def search(part: IntArray) -> IntArray:
+        """Return (fewest nodes of others, volume, code) of every request, of some footprints."""
+        found = np.full((3, len(requests)), _NOTHING, dtype=np.int64)
+        fewest, volume, code = found
+        _nearest.nearest(
+            part, first, owner, entries.low, entries.high, entries.least_idx, entries.least, need,
+            reach.table, reach.deepest, sums, held_sums,
+            footprints.bases, footprints.box, footprints.signs, footprints.area,
+            fewest, volume, code,
+        )  # fmt: skip
+        return found
+
+    every = np.arange(len(footprints.area))
+    num_parts = min(8, os.cpu_count() or 1) if len(every) >= _WORTH_THREADS else 1
+    with ThreadPoolExecutor(num_parts) as pool:
+        parts_found = list(pool.map(search, [every[k::num_parts] for k in range(num_parts)]))
+    best = [min(rows) for rows in zip(*(found.T.tolist() for found in parts_found), strict=True)]
+    return [None if b[0] == _NOTHING else (footprints.prism(b[2]), b[0]) for b in best]
 
 
 def _joined(parts: Sequence[Entries]) -> tuple[IntArray, IntArray, Entries]:
