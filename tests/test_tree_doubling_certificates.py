@@ -27,10 +27,15 @@ Document = dict[str, Any]
 
 @cache
 def documents() -> tuple[Document, ...]:
-    """Return results with nogoods: sizes of 2^k and others, leaves of one and of two kinds."""
+    """Return results with nogoods: 2^k ranks or not, one or more kinds of leaves, little room."""
     running = [("n0,n7", Communication.STRICT)]
     found = []
-    for sizes, held, ranks in (([6] * 8, [], 16), ([6] * 8, running, 12), ([5, 6, 7] * 3, [], 8)):
+    for sizes, held, ranks in (
+        ([6] * 8, [], 16),
+        ([6] * 8, running, 12),
+        ([5, 6, 7] * 3, [], 8),
+        ([6] * 6, [], 32),
+    ):
         request = (ranks, uses(Pattern.BINOMIAL))
         state = prepare_tree(snapshot_on(model_of(sizes), held, [request]))
         found.append(solved(state, time_limit=20).model_dump(mode="json", by_alias=True))
@@ -172,5 +177,15 @@ def test_cheap_vectors_are_found() -> None:
         bound = rng.choice([90, least or 90, (least or 90) + 1, rng.randrange(90)])
         expected = least is not None and least < bound
         assert has_cheap_one(costs, nogoods, bound) is expected, seed
+        halves = [([0, 0, 0], [1, 3, 3]), ([2, 0, 0], [3, 3, 3])]
+        assert any(has_cheap_one(costs, nogoods, bound, [half]) for half in halves) is expected
         answers.add(expected)
     assert answers == {True, False}
+
+
+def test_only_vectors_of_the_boxes_count() -> None:
+    costs = [[0, 1, 2]] * 2
+    assert has_cheap_one(costs, [], 1)
+    assert not has_cheap_one(costs, [], 1, [([1, 0], [2, 2]), ([0, 1], [0, 2])])
+    assert has_cheap_one(costs, [], 2, [([1, 0], [2, 2])])
+    assert not has_cheap_one(costs, [[1, 0]], 2, [([1, 0], [2, 2])])

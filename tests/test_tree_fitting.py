@@ -1,28 +1,15 @@
 """Ranks fitted to counts and thresholds of which it is known that they can be met."""
 
+import itertools
 import time
 
 import numpy as np
 import pytest
 
-from topoplace.placement.tree.cost import CostModel
 from topoplace.placement.tree.exact.fitting.fit import fitted
-from topoplace.placement.tree.exact.job import Job, job_of
-from topoplace.snapshot.schema import Pattern, PatternUse
-from tree_cases import two_level
-
-
-def job_on(sizes, pattern, ranks) -> Job:
-    tree = two_level(sizes)
-    comm = np.zeros(len(sizes), dtype=np.int64)
-    uses = [PatternUse(pattern=pattern)]
-    return job_of(CostModel(tree), uses, ranks, comm, np.array(sizes), np.arange(len(sizes)))
-
-
-def worst_hops(job, leaves):
-    comm = job.comm + np.bincount(leaves, minlength=len(job.comm))
-    ends = [leaves[step.pairs] for step in job.steps]
-    return np.array([job.model.scaled_hops(e[:, 0], e[:, 1], comm).max() for e in ends])
+from topoplace.placement.tree.exact.fitting.turned import turned
+from topoplace.snapshot.schema import Pattern
+from tree_exact_cases import job_on, worst_hops
 
 
 @pytest.mark.parametrize("pattern", list(Pattern))
@@ -46,3 +33,25 @@ def test_what_cannot_be_met_is_met_as_far_as_possible():
     counts = np.array([4, 4])
     found = fitted(job, counts, np.zeros(3, dtype=np.int64), time.perf_counter() + 0.05, 0)
     assert np.bincount(found).tolist() == [4, 4]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_cube_is_turned_to_its_cheapest_order(seed):
+    job = job_on([4, 3, 3, 2, 4], Pattern.VECTOR_DOUBLING, 16)
+    rng = np.random.default_rng(seed)
+    leaves = rng.permutation(np.repeat(np.arange(5), [4, 3, 3, 2, 4]))
+    found = turned(job, leaves)
+    assert np.bincount(found).tolist() == np.bincount(leaves).tolist()
+    bits = range(4)
+    ranks = np.arange(16)
+    every = []
+    for order in itertools.permutations(bits):
+        came = sum(((ranks >> new & 1) << old for new, old in enumerate(order)), np.zeros(16, int))
+        every.append(job.cost(leaves[came]))
+    assert job.cost(found) == min(every)
+
+
+def test_other_patterns_are_not_turned():
+    job = job_on([4, 3, 3, 2, 4], Pattern.BINOMIAL, 16)
+    leaves = np.repeat(np.arange(5), [4, 3, 3, 2, 4])
+    assert turned(job, leaves) is leaves

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
-from topoplace.placement.tree.exact.job import Job
+from topoplace.placement.tree.cost import CostModel
+from topoplace.placement.tree.exact.job import Job, job_of
 from topoplace.placement.tree.exact.single import Room
 from topoplace.placement.tree.problem import TreeOptions, TreeProblem
 from topoplace.placement.tree.solve import allocate
@@ -23,6 +26,7 @@ from topoplace.snapshot.schema import (
     TreeModel,
 )
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
+from tree_cases import two_level
 
 KINDS = ("flat", "flat", "deep", "fat", "apart")
 
@@ -101,6 +105,23 @@ def number(value: object) -> Fraction:
     """Return a fraction of a document."""
     assert value is not None
     return Fraction(value.numerator, value.denominator)  # type: ignore[attr-defined]
+
+
+def job_on(
+    sizes: Sequence[int], pattern: Pattern, ranks: int, busy: Sequence[int] | None = None
+) -> Job:
+    """Return a job on leaves of such sizes under one root, some nodes held by intensive jobs."""
+    tree = two_level(sizes)
+    comm = np.array(busy if busy is not None else [0] * len(sizes), dtype=np.int64)
+    uses = [PatternUse(pattern=pattern)]
+    return job_of(CostModel(tree), uses, ranks, comm, np.array(sizes) - comm, np.arange(len(sizes)))
+
+
+def worst_hops(job: Job, leaves: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the dearest hops of every step, in units of 1 / `job.scale`."""
+    comm = job.comm + np.bincount(leaves, minlength=len(job.comm))
+    ends = [leaves[step.pairs] for step in job.steps]
+    return np.array([job.model.scaled_hops(e[:, 0], e[:, 1], comm).max() for e in ends])
 
 
 def jobs_of(state: TreeState) -> list[Job]:

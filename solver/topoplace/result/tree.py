@@ -53,11 +53,61 @@ class DoublingProof(Model):
     nogoods: list[DoublingNogood]
 
 
+class LinePrices(Model):
+    """Prices at which the lines of a grid cost more than leaves are worth.
+
+    Attributes
+    ----------
+    cells, segments
+        Per dimension, of every state.
+    """
+
+    kind: Literal["prices"] = "prices"
+    cells: list[list[int]]
+    segments: list[list[int]]
+
+
+class LineEmpty(Model):
+    """The states left cannot hold all ranks."""
+
+    kind: Literal["empty"] = "empty"
+
+
+class LineBranch(Model):
+    """No leaf more than assumed in a state, or one more."""
+
+    kind: Literal["branch"] = "branch"
+    state: int
+    without: LineTree
+    more: LineTree
+
+
+LineTree = Annotated[LinePrices | LineEmpty | LineBranch, Field(discriminator="kind")]
+
+
+class LineNogood(Model):
+    """Thresholds of the dimensions of a grid that are impossible, and why.
+
+    See docs/proofs-tree.md, "Grids" and "Certificates".
+    """
+
+    at: list[int]
+    proof: LineTree
+
+
+class LineProof(Model):
+    """Impossible thresholds that show the same of a request whose only pattern is a grid."""
+
+    request: Name
+    bound: Fraction
+    line_nogoods: list[LineNogood]
+
+
 class BoxesCertificate(Model):
     """The cost is at least the sum of what the requests cost alone; all of them start."""
 
     kind: Literal["boxes"] = "boxes"
-    proofs: list[BoxProof | DoublingProof]
+    proofs: list[BoxProof | DoublingProof | LineProof]
 
 
 class AllStartCertificate(Model):

@@ -9,6 +9,7 @@ from topoplace.certify.tree_machine.boxes import Boxes
 from topoplace.certify.tree_machine.doubling import Doubling
 from topoplace.certify.tree_machine.instance import Instance, read_instance
 from topoplace.certify.tree_machine.levels import check_levels, fraction_of
+from topoplace.certify.tree_machine.lines import Lines
 from topoplace.certify.tree_machine.relaxed import Relaxed
 from topoplace.certify.tree_machine.solution import Starts, check_costs, read_starts
 from topoplace.result import Proof
@@ -16,6 +17,7 @@ from topoplace.result.tree import (
     AllStartCertificate,
     BoxesCertificate,
     DoublingProof,
+    LineProof,
     TreeLevel,
     TreeResult,
 )
@@ -124,6 +126,8 @@ def _alone(instance: Instance, certificate: BoxesCertificate) -> Fraction:
         relaxed = Relaxed(instance, wish)
         if isinstance(proof, DoublingProof):
             Doubling(relaxed, wish).follow(proof.nogoods, bound)
+        elif isinstance(proof, LineProof):
+            Lines(relaxed, wish).follow(proof.line_nogoods, bound)
         else:
             Boxes(relaxed, bound).follow(proof.moves)
         total += bound

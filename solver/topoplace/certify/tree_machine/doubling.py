@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -10,11 +9,13 @@ from topoplace.certify.report import RefusedError
 from topoplace.certify.tree_machine.instance import Wish
 from topoplace.certify.tree_machine.relaxed import Relaxed, State
 from topoplace.certify.tree_machine.steps import steps_of
-from topoplace.certify.tree_machine.transversal import has_cheap_one
+from topoplace.certify.tree_machine.transversal import Box, has_cheap_one
 from topoplace.result.tree import DoublingNogood
 from topoplace.snapshot.schema import Pattern
 
 MOST_NOGOODS = 20_000
+Moves = list[dict[int, list[int]]]
+"""Per step, what active ranks can become."""
 
 
 class Doubling:
@@ -41,11 +42,6 @@ class Doubling:
     def _hops(self, one: State, other: State) -> int:
         return self._relaxed.between[self._relaxed.kind(one), self._relaxed.kind(other)]
 
-    def _pair(self, one: State, other: State, most: int) -> bool:
-        """Tell whether leaves in two states can pair, which takes two leaves."""
-        apart = one[0] != other[0] or self._relaxed.leaves(one) > 1
-        return apart and self._hops(one, other) <= most
-
     def follow(self, nogoods: Sequence[DoublingNogood], bound: Fraction) -> None:
         """Raise `RefusedError` unless every nogood is right and together they prove the bound."""
         if len(nogoods) > MOST_NOGOODS:
@@ -53,12 +49,27 @@ class Doubling:
         for number, nogood in enumerate(nogoods):
             if not self._is_right(nogood):
                 raise RefusedError(f"nogood {number} rules out thresholds that are possible")
-        prices = self._relaxed.prices
-        unit = math.lcm(*(price.denominator for price in prices))
-        costs = [[int(price * unit) * v for v in self._relaxed.values] for price in prices]
-        least = math.ceil(bound * unit * self._relaxed.scale)
-        if has_cheap_one(costs, [nogood.at for nogood in nogoods], least):
+        costs, least = self._relaxed.costs(bound)
+        if has_cheap_one(costs, [nogood.at for nogood in nogoods], least, self._boxes()):
             raise RefusedError(f"thresholds that cost less than {bound} are not ruled out")
+
+    def _boxes(self) -> list[Box]:
+        """Return boxes of thresholds by number that hold all that count.
+
+        A step that crosses and a later one that is inside can change places if no rank is idle;
+        with equal prices those inside come first, and all of them are on one leaf.
+        """
+        values, steps = self._relaxed.values, len(self._children)
+        top = len(values) - 1
+        if any(self._idle) or len(set(self._relaxed.prices)) > 1:
+            return [([0] * steps, [top] * steps)]
+        crossing = values.index(min(self._relaxed.between.values()))
+        boxes: list[Box] = [([crossing] * steps, [top] * steps)]
+        for inside in set(self._inside.values()):
+            for n in range(1, steps + 1):
+                begin, rest = [values.index(inside)] * n, steps - n
+                boxes.append((begin + [crossing] * rest, begin + [top] * rest))
+        return boxes
 
     def _is_right(self, nogood: DoublingNogood) -> bool:
         """Tell whether the plans of all leaves together are worth too little."""
@@ -71,47 +82,52 @@ class Doubling:
             if not (0 <= step < steps and 0 <= key < num_values and min(senders, receivers) >= 0):
                 raise RefusedError("a nogood has an unknown cut, or one below 0")
         most = [self._relaxed.values[at] for at in nogood.at]
-        moves = self._moves(most)
-        worth = {state: _Worth(nogood.shares, steps) for state in moves}
+        left = self._left(most)
+        worth = {state: _Worth(nogood.shares, steps) for state in left.moves}
         wanted = sum(s * a for s, a in zip(nogood.shares, self._active, strict=True))
         for step, key, senders, receivers in nogood.cuts:
             wanted -= senders * self._idle[step]
-            high = [s for s in moves if self._key[s] >= self._relaxed.values[key]]
-            for state in moves:
-                if any(self._pair(state, other, most[step]) for other in high):
-                    worth[state].partner(step, senders, receivers)
+            high = [s for s in worth if self._key[s] >= self._relaxed.values[key]]
+            for state, own in worth.items():
+                if any(self._pair(state, other, most[step], left) for other in high):
+                    own.partner(step, senders, receivers)
                 elif self._key[state] >= self._relaxed.values[key]:
-                    worth[state].bad(step, senders, receivers)
-        best: dict[int, int] = {}
-        leaves = {state[0]: self._relaxed.leaves(state) for state in moves}
-        for state, reached in moves.items():
+                    own.bad(step, senders, receivers)
+        best: dict[int, list[int]] = {t: [] for t in left.most}
+        for state, reached in left.moves.items():
             able = [self._inside[state] <= top for top in most]
-            found = worth[state].most(reached, state[1], able)
-            best[state[0]] = max(best.get(state[0], 0), found)
-        return sum(leaves[t] * value for t, value in best.items()) < wanted
+            best[state[0]].append(worth[state].most(reached, state[1], able))
+        total = 0
+        for t, found in best.items():
+            if left.most[t] <= left.spare:
+                found.append(0)  # a leaf may be without ranks
+            total += left.leaves[t] * max(found)
+        return left.spare < 0 or total < wanted
 
-    def _moves(self, most: Sequence[int]) -> dict[State, list[dict[int, list[int]]]]:
-        """Return, of the states left, per step what active ranks can become."""
-        states = list(self._relaxed.states)
+    def _left(self, most: Sequence[int]) -> _Left:
+        """Return the states that thresholds leave."""
+        found: dict[State, Moves] = {state: [] for state in self._relaxed.states}
         while True:
+            states = list(found)
+            leaves = {state[0]: self._relaxed.leaves(state) for state in states}
+            left = _Left(found, leaves, self._active[-1])
             found = {}
             for state in states:
-                moves = self._moves_of(state, most, states)
-                if moves is not None:
+                moves = self._moves_of(state, most, left)
+                if moves is not None and left.short(state) <= left.spare:
                     found[state] = moves
             if len(found) == len(states):
-                return found
-            states = list(found)
+                return _Left(found, leaves, self._active[-1])
 
-    def _moves_of(
-        self, state: State, most: Sequence[int], states: Sequence[State]
-    ) -> list[dict[int, list[int]]] | None:
+    def _moves_of(self, state: State, most: Sequence[int], left: _Left) -> Moves | None:
         """Return what active ranks can become in every step; None if not all ranks in the end."""
         reached, moves = {0, 1}, []
         for step, top in enumerate(most):
             here: dict[int, list[int]] = {}
             highest = min(state[1], self._active[step + 1])
-            crosses = self._idle[step] or any(self._pair(state, other, top) for other in states)
+            crosses = self._idle[step] or any(
+                self._pair(state, other, top, left) for other in left.moves
+            )
             for a in reached:
                 if crosses:
                     here[a] = list(range(a, highest + 1))
@@ -120,6 +136,37 @@ class Doubling:
             moves.append(here)
             reached = {after for ends in here.values() for after in ends}
         return moves if state[1] in reached else None
+
+    def _pair(self, one: State, other: State, most: int, left: _Left) -> bool:
+        """Tell whether leaves in two states can pair, which takes two leaves and room for all."""
+        apart = one[0] != other[0] or left.leaves[one[0]] > 1
+        near = apart and self._hops(one, other) <= most
+        return near and left.short(one) + left.short(other) <= left.spare
+
+
+class _Left:
+    """States that thresholds leave, and how many ranks fewer than they can leaves may hold.
+
+    Attributes
+    ----------
+    moves
+        Per state and step, what active ranks can become.
+    leaves, most
+        Per type of leaf, their number and the most ranks on one of them.
+    spare
+        Ranks that all leaves can hold beyond those of the request; below 0, they do not fit.
+    """
+
+    def __init__(self, moves: dict[State, Moves], leaves: dict[int, int], ranks: int) -> None:
+        self.moves, self.leaves = moves, leaves
+        self.most: dict[int, int] = {}
+        for t, count in moves:
+            self.most[t] = max(self.most.get(t, 0), count)
+        self.spare = sum(leaves[t] * most for t, most in self.most.items()) - ranks
+
+    def short(self, state: State) -> int:
+        """Return how many ranks fewer than its most a leaf has."""
+        return self.most[state[0]] - state[1]
 
 
 class _Worth:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from topoplace.certify.report import RefusedError
@@ -28,14 +29,17 @@ class Relaxed:
         integers in units of 1 / `scale`.
     prices
         Per step, what its hops are multiplied by. Steps alike have theirs in descending order.
+    ranks
+        Of the request.
     states
-        Number of the type of leaf and ranks on it, of every state.
+        Number of the type of leaf and ranks on it, of every state; ascending, and types by
+        (L_nodes, L_comm, free nodes).
     inside, between
         Hops on a leaf of a kind and between leaves of two kinds, in the same units.
     """
 
     def __init__(self, instance: Instance, wish: Wish) -> None:
-        self._ranks = wish.nodes
+        self.ranks = wish.nodes
         leaves = [leaf for leaf, free in enumerate(instance.free_per_leaf) if free]
         levels = instance.tree.common_level
         apart = [int(levels[a, b]) for a in leaves for b in leaves if a < b]
@@ -43,11 +47,12 @@ class Relaxed:
             raise RefusedError("leaves without a common switch: the certificate does not apply")
         self._level = min(apart, default=2)
         free, sizes = instance.free_per_leaf, instance.sizes
-        self._types = Counter((sizes[leaf], instance.comm[leaf], free[leaf]) for leaf in leaves)
+        types = sorted((sizes[leaf], instance.comm[leaf], free[leaf]) for leaf in leaves)
+        self._types = Counter(types)
         self.states: list[State] = [
             (t, count)
             for t, (_, _, room) in enumerate(self._types)
-            for count in range(1, min(room, self._ranks) + 1)
+            for count in range(1, min(room, self.ranks) + 1)
         ]
         self._numbers = list(self._types)
         kinds = {self.kind(state) for state in self.states}
@@ -87,7 +92,7 @@ class Relaxed:
                 self.prices[found[name]] += price
         pairs_of = [pairs for _, pairs in found]
         for pattern, steps in families.items():
-            alike = pattern in CUBES and self._ranks & (self._ranks - 1) == 0
+            alike = pattern in CUBES and self.ranks & (self.ranks - 1) == 0
             if alike:
                 ordered = sorted((self.prices[step] for step in steps), reverse=True)
                 for step, price in zip(steps, ordered, strict=True):
@@ -109,37 +114,31 @@ class Relaxed:
         parts = (price * self.values[i] for price, i in zip(self.prices, at, strict=True))
         return sum(parts, Fraction(0)) / self.scale
 
+    def costs(self, bound: Fraction) -> tuple[list[list[int]], int]:
+        """Return what every value of every step costs, in integers, and a bound in their unit."""
+        unit = math.lcm(*(price.denominator for price in self.prices))
+        costs = [[int(price * unit) * value for value in self.values] for price in self.prices]
+        return costs, math.ceil(bound * unit * self.scale)
+
     def possible(self, at: Sequence[int]) -> bool:
         """Tell whether states hold all ranks with every step at most a value, by number."""
         most = [self.values[i] for i in at]
         states = self.states
         while True:
-            lowest = self._lowest(states)
-            kept = [state for state in states if self._can_be(state, most, lowest)]
+            left = _Left(self, states)
+            if left.spare < 0:
+                return False
+            kept = [state for state in states if self._can_be(state, most, left)]
             if len(kept) == len(states):
-                break
+                return True
             states = kept
-        best: dict[int, int] = {}
-        for t, count in states:
-            best[t] = max(best.get(t, 0), count)
-        room = sum(self._types[self._numbers[t]] * count for t, count in best.items())
-        return room >= self._ranks
 
-    def _lowest(self, states: Sequence[State]) -> dict[int, State]:
-        """Return the state of every type with the fewest ranks: the cheapest partner."""
-        lowest: dict[int, State] = {}
-        for state in states:
-            if state[0] not in lowest or state[1] < lowest[state[0]][1]:
-                lowest[state[0]] = state
-        return lowest
-
-    def _can_be(self, state: State, most: Sequence[int], lowest: dict[int, State]) -> bool:
+    def _can_be(self, state: State, most: Sequence[int], left: _Left) -> bool:
+        short = left.short(state)
+        if short > left.spare:
+            return False
         kind = self.kind(state)
-        crossings = [
-            self.between[kind, self.kind(other)]
-            for t, other in lowest.items()
-            if t != state[0] or self.leaves(other) > 1
-        ]
+        crossings = [self.between[kind, self.kind(other)] for other in left.partners(state)]
         cheapest = min(crossings, default=self.values[-1] + 1)
         for number, (steps, _, _) in enumerate(self._families):
             kept = frozenset(at for at, step in enumerate(steps) if most[step] < cheapest)
@@ -153,19 +152,53 @@ class Relaxed:
         name = family, kept, gone
         if name not in self._sums:
             _, pairs_of, _ = self._families[family]
-            leader = list(range(self._ranks))
+            leader = list(range(self.ranks))
             for at in kept:
                 for a, b in pairs_of[at]:
                     leader[_find(leader, a)] = _find(leader, b)
-            part = [_find(leader, rank) for rank in range(self._ranks)]
+            part = [_find(leader, rank) for rank in range(self.ranks)]
             barred = {part[rank] for at in gone for pair in pairs_of[at] for rank in pair}
             sizes = Counter(size for p, size in Counter(part).items() if p not in barred)
             sums = 1
             for size, number in sizes.items():
                 for _ in range(number):
                     sums |= sums << size
-            self._sums[name] = {n for n in range(self._ranks + 1) if sums >> n & 1}
+            self._sums[name] = {n for n in range(self.ranks + 1) if sums >> n & 1}
         return self._sums[name]
+
+
+class _Left:
+    """Some states, and the room that they leave.
+
+    Attributes
+    ----------
+    spare
+        How many ranks fewer than they could all leaves together may hold.
+    """
+
+    def __init__(self, relaxed: Relaxed, states: Sequence[State]) -> None:
+        self._relaxed = relaxed
+        self._counts: dict[int, list[int]] = {}
+        for t, count in states:
+            self._counts.setdefault(t, []).append(count)
+        self._leaves = {t: relaxed.leaves((t, 0)) for t in self._counts}
+        room = sum(self._leaves[t] * counts[-1] for t, counts in self._counts.items())
+        self.spare = room - relaxed.ranks
+
+    def short(self, state: State) -> int:
+        """Return how many ranks fewer than it could a leaf in a state holds."""
+        return self._counts[state[0]][-1] - state[1]
+
+    def partners(self, state: State) -> Iterator[State]:
+        """Yield, of every type, the state with the fewest ranks that another leaf may be in.
+
+        Hops grow with ranks, so these are the cheapest; together with the leaf they may be short
+        of no more than the spare.
+        """
+        left = self.spare - self.short(state)
+        for t, counts in self._counts.items():
+            if t != state[0] or self._leaves[t] > 1:
+                yield t, counts[bisect.bisect_left(counts, counts[-1] - left)]
 
 
 def _find(leader: list[int], rank: int) -> int:

@@ -9,6 +9,9 @@ from topoplace.snapshot.schema import Pattern
 Pair = tuple[int, int]
 Step = tuple[tuple[Pair, ...], int]
 
+GRIDS = {Pattern.STENCIL_2D: 2, Pattern.STENCIL_3D: 3}
+"""Dimensions of the patterns on a grid."""
+
 
 @lru_cache(maxsize=512)
 def steps_of(pattern: Pattern, ranks: int) -> tuple[Step, ...]:
@@ -23,7 +26,7 @@ def steps_of(pattern: Pattern, ranks: int) -> tuple[Step, ...]:
         around = {(min(r, (r + 1) % ranks), max(r, (r + 1) % ranks)) for r in range(ranks)}
         steps = [(tuple(sorted(around)), ranks - 1)] if ranks > 1 else []
     else:
-        steps = _halo(_grid(ranks, 2 if pattern is Pattern.STENCIL_2D else 3))
+        steps = _halo(grid_of(pattern, ranks))
     return tuple(step for step in steps if step[0])
 
 
@@ -53,8 +56,15 @@ def _binomial(ranks: int) -> list[Step]:
     return steps
 
 
-def _grid(ranks: int, dims: int) -> tuple[int, ...]:
-    """Return the grid of the least sum of extents, descending; of several the first least."""
+def grid_of(pattern: Pattern, ranks: int) -> tuple[int, ...]:
+    """Return the grid of the least sum of extents, descending; of several the first least.
+
+    Parameters
+    ----------
+    pattern
+        One of `GRIDS`.
+    """
+    dims = GRIDS[pattern]
     divisors = [n for n in range(1, ranks + 1) if ranks % n == 0]
     found: list[tuple[int, ...]] = [()]
     for _ in range(dims - 1):

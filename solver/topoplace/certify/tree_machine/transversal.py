@@ -9,8 +9,15 @@ import numpy as np
 _LARGEST = 1 << 62
 
 
+Box = tuple[Sequence[int], Sequence[int]]
+"""Least and largest components."""
+
+
 def has_cheap_one(
-    costs: Sequence[Sequence[int]], nogoods: Sequence[Sequence[int]], bound: int
+    costs: Sequence[Sequence[int]],
+    nogoods: Sequence[Sequence[int]],
+    bound: int,
+    boxes: Sequence[Box] | None = None,
 ) -> bool:
     """Tell whether a vector under no nogood costs less than a bound.
 
@@ -21,13 +28,14 @@ def has_cheap_one(
     ----------
     costs
         Per component the cost of its values 0, 1, .., ascending; they are added up.
+    boxes
+        Which vectors count; all without it.
 
     Raises
     ------
     OverflowError
         If a sum of costs or the bound does not fit 64 bits.
     """
-    num_values = len(costs[0])
     if sum(own[-1] for own in costs) >= _LARGEST or bound >= _LARGEST:
         raise OverflowError("costs of thresholds beyond 64 bits")
     # one value more, dearer than all: above it there is nothing
@@ -35,7 +43,9 @@ def has_cheap_one(
     corners = np.array(nogoods, dtype=np.int64).reshape(-1, len(costs))
     every = np.arange(len(costs))
     above = cost[every, corners + 1]
-    stack = [(np.zeros(len(costs), dtype=np.int64), np.full(len(costs), num_values - 1))]
+    if boxes is None:
+        boxes = [([0] * len(costs), [len(costs[0]) - 1] * len(costs))]
+    stack = [(np.array(low), np.array(high)) for low, high in boxes]
     while stack:
         low, high = stack.pop()
         at_low = cost[every, low]

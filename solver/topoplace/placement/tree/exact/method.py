@@ -26,6 +26,7 @@ from topoplace.result.tree import (
     BoxesCertificate,
     BoxProof,
     DoublingProof,
+    LineProof,
 )
 
 IntArray = NDArray[np.int64]
@@ -134,7 +135,7 @@ class _Exact:
 
     def _certified(self, value: Fraction, answers: Sequence[Answer | None]) -> TreeBound:
         """Return the sum of all requests' bounds, with what proves each if that is found."""
-        proofs: list[BoxProof | DoublingProof] = []
+        proofs: list[BoxProof | DoublingProof | LineProof] = []
         for request, answer in zip(self.problem.requests, answers, strict=True):
             if answer is None or not answer.bound:
                 continue
@@ -143,6 +144,10 @@ class _Exact:
             if answer.nogoods is not None and len(self.domains) == 1:
                 nogoods = answer.nogoods
                 proofs.append(DoublingProof(request=request.id, bound=model, nogoods=nogoods))
+                continue
+            if answer.line_nogoods is not None and len(self.domains) == 1:
+                lines = answer.line_nogoods
+                proofs.append(LineProof(request=request.id, bound=model, line_nogoods=lines))
                 continue
             jobs = self.room.jobs(request.patterns, request.nodes)
             if len(self.domains) > 1 or not jobs[0].exact:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,13 +19,26 @@ from topoplace.placement.tree.exact.building.construct import annealed, best_sta
 from topoplace.placement.tree.exact.doubling.certificate import nogoods_of
 from topoplace.placement.tree.exact.doubling.search import DoublingSearch, doubles
 from topoplace.placement.tree.exact.fitting.best import best_fit
+from topoplace.placement.tree.exact.fitting.turned import turned
+from topoplace.placement.tree.exact.gridding.board import is_grid
+from topoplace.placement.tree.exact.gridding.fit import fit_grid
+from topoplace.placement.tree.exact.gridding.search import better_grid
 from topoplace.placement.tree.exact.job import Job, job_of
-from topoplace.result.tree import DoublingNogood
+from topoplace.placement.tree.exact.lines.certificate import line_nogoods_of
+from topoplace.placement.tree.exact.lines.search import LineSearch, has_lines
+from topoplace.result.tree import DoublingNogood, LineNogood
 from topoplace.snapshot.schema import PatternUse
 
 IntArray = NDArray[np.int64]
 
 _MANY = 1 << 20
+
+_MOST_FITS = 12
+_FITTING = 0.15
+"""Thresholds of grids to settle ranks at, and the share of the time for the first of them."""
+
+_SHORT = 2000
+"""Moves per rank of the runs that look for a better start of a grid."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +88,14 @@ def good_leaves(
     found = list(starts)
     for number, job in enumerate(jobs):
         share = (deadline - time.perf_counter()) / (len(jobs) - number)
-        start = best_start(job, time.perf_counter() + share, seed)
+        begin = time.perf_counter()
+        grid = is_grid(job)
+        start = best_start(job, begin + (share / 4 if grid else share), seed)
+        if start is not None and grid:
+            start = better_grid(job, start, 0, begin + share, seed, _SHORT)
         if start is not None:
             found.append(start)
-    return min(found, key=jobs[0].cost) if found else None
+    return turned(jobs[0], min(found, key=jobs[0].cost)) if found else None
 
 
 @dataclass
@@ -87,14 +104,15 @@ class Answer:
 
     Attributes
     ----------
-    nogoods
-        What proves the bound of a binomial job on a single domain, if it is known.
+    nogoods, line_nogoods
+        What proves the bound of a binomial job, or of a grid, on a single domain, if it is known.
     """
 
     leaves: IntArray
     cost: Fraction
     bound: Fraction
     nogoods: list[DoublingNogood] | None = None
+    line_nogoods: list[LineNogood] | None = None
 
 
 def least_cost(jobs: Sequence[Job], leaves: IntArray, deadline: float, seed: int) -> Answer:
@@ -104,10 +122,11 @@ def least_cost(jobs: Sequence[Job], leaves: IntArray, deadline: float, seed: int
     for number, job in enumerate(jobs):
         now = time.perf_counter()
         end = now + (deadline - now) / (len(jobs) - number)
-        search = _doubled if doubles(job) else _relaxed
+        search = _doubled if doubles(job) else _on_lines if has_lines(job) else _relaxed
         found = search(job, best.leaves, end, seed)
-        nogoods = found.nogoods if len(jobs) == 1 else None
-        best = Answer(found.leaves, found.cost, min(best.bound, found.bound, found.cost), nogoods)
+        best = replace(found, bound=min(best.bound, found.bound, found.cost))
+    if len(jobs) > 1:
+        best = replace(best, nogoods=None, line_nogoods=None)
     return best
 
 
@@ -120,11 +139,35 @@ def _relaxed(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     if found < to_beat:
         now = time.perf_counter()
         leaves = best_fit(search, leaves, found, now + 0.8 * (deadline - now), seed)
-        leaves = realised(job, leaves, search.found, found, deadline, seed)
+        leaves = turned(job, realised(job, leaves, search.found, found, deadline, seed))
     cost = Fraction(job.cost(leaves), 100 * int(job.model.scale))
     if found >= to_beat and job.exact:
         return Answer(leaves, cost, cost)
     return Answer(leaves, cost, Fraction(found, 100 * job.scale))
+
+
+def _on_lines(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
+    """Return the best allocation found and a bound of a grid."""
+    now = time.perf_counter()
+    search = LineSearch(job, job.cost(leaves), now + 0.7 * (deadline - now), count_cells=True)
+    bound = search.to_beat
+    for number, left in enumerate(search.open_thresholds()):
+        bound = left.cost if number == 0 else bound
+        now = time.perf_counter()
+        if number == _MOST_FITS or now > search.deadline:
+            break
+        # those of the bound are worth the most time
+        end = now + _FITTING / (1 + number) * (deadline - now)
+        found = fit_grid(job, left.thresholds, end, seed)
+        if found is not None:
+            leaves = min(leaves, found, key=job.cost)
+            break  # the next thresholds cost as much or more
+    nogoods = line_nogoods_of(search)
+    leaves = better_grid(job, leaves, bound, deadline, seed)
+    unit = 100 * job.scale
+    return Answer(
+        leaves, Fraction(job.cost(leaves), unit), Fraction(bound, unit), line_nogoods=nogoods
+    )
 
 
 def _doubled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:

@@ -17,22 +17,42 @@ NEVER = 1 << 60
 
 
 @numba.njit(cache=True, nogil=True)
-def nearest(first, multiplicity, kind, type_, crossing, among):
-    """Return the least hops from every state to a state of another leaf among some.
+def spare_ranks(first, multiplicity, count, alive, ranks):
+    """Return how many ranks fewer every state leaves room for than the job may spare.
 
-    Hops grow with the partner's count, so the lowest state of every type decides.
+    The room that is left where one leaf is in the state and all others hold as many ranks as
+    they can; below 0, the state is impossible.
     """
-    lowest = np.full(len(multiplicity), -1, dtype=np.int64)
+    most = np.zeros(len(multiplicity), dtype=np.int64)
+    spare = -ranks
     for t in range(len(multiplicity)):
         for s in range(first[t], first[t + 1]):
-            if among[s]:
-                lowest[t] = kind[s]
-                break
+            if alive[s]:
+                most[t] = max(most[t], count[s])
+        spare += multiplicity[t] * most[t]
+    room = np.empty(len(count), dtype=np.int64)
+    for t in range(len(multiplicity)):
+        for s in range(first[t], first[t + 1]):
+            room[s] = spare - most[t] + count[s]
+    return room, spare
+
+
+@numba.njit(cache=True, nogil=True)
+def nearest(first, multiplicity, kind, type_, crossing, among, room, spare):
+    """Return the least hops from every state to a state of another leaf among some.
+
+    Of those that leave room for all ranks together with the state (`room` and `spare` are those
+    of `spare_ranks`). Hops grow with the partner's count.
+    """
     found = np.full(len(kind), NEVER, dtype=np.int64)
     for s in range(len(kind)):
         for t in range(len(multiplicity)):
-            if lowest[t] >= 0 and (t != type_[s] or multiplicity[t] > 1):
-                found[s] = min(found[s], crossing[kind[s], lowest[t]])
+            if t == type_[s] and multiplicity[t] == 1:
+                continue
+            for other in range(first[t], first[t + 1]):
+                if among[other] and room[other] + room[s] >= spare:
+                    found[s] = min(found[s], crossing[kind[s], kind[other]])
+                    break
     return found
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.placement.tree.exact.bounding._kernels import NEVER, nearest, refute
+from topoplace.placement.tree.exact.bounding._kernels import NEVER, nearest, refute, spare_ranks
 from topoplace.placement.tree.exact.bounding.structure import Dims, Family
 from topoplace.placement.tree.exact.bounding.whole import Crowd, Inequality, whole_counts
 from topoplace.placement.tree.exact.job import Job
@@ -114,6 +114,7 @@ class View:
         sizes = sorted({size for pairs in roles.values() for pair in pairs for size in pair})
         while True:
             before = int(self.alive.sum())
+            self._make_room()
             near = {size: self._nearest(self.alive & (self.states.count >= size)) for size in sizes}
             for step, pairs in roles.items():
                 self._meet(step, pairs, near)
@@ -121,6 +122,14 @@ class View:
                 self._drop(family)
             if int(self.alive.sum()) in (before, 0):
                 break
+
+    def _make_room(self) -> None:
+        """Drop the states that leave too little room for all ranks, whatever the others hold."""
+        states = self.states
+        self.room, self.spare = spare_ranks(
+            states.first, states.multiplicity, states.count, self.alive, self.job.ranks
+        )
+        self.alive &= self.room >= 0
 
     def _meet(self, step: int, pairs: Sequence[tuple[int, int]], near: dict[int, IntArray]) -> None:
         """Find which states keep a step inside or are absent from it, given what partners cost."""
@@ -140,8 +149,9 @@ class View:
         """
         states = self.states
         found: IntArray = nearest(
-            states.first, states.multiplicity, states.kind, states.type, states.crossing, among
-        )
+            states.first, states.multiplicity, states.kind, states.type, states.crossing,
+            among, self.room, self.spare,
+        )  # fmt: skip
         return found
 
     def _signatures(

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from topoplace.placement.tree.exact.doubling.search import DoublingSearch, Nogood
+from topoplace.placement.tree.exact.doubling.nogoods import Nogood
+from topoplace.placement.tree.exact.doubling.search import DoublingSearch
 from topoplace.result.tree import DoublingNogood
 
 _MOST_NOGOODS = 3000

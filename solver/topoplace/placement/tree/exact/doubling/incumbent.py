@@ -39,12 +39,24 @@ class Incumbent:
 
     def __post_init__(self) -> None:
         self.cost = self.job.cost(self.leaves)
+        self._refuted: list[IntArray] = []
+        self._spent: dict[bytes, float] = {}
 
     def offer(self, thresholds: IntArray, seconds: float) -> Verdict:
-        """Look for an allocation with every step at most its threshold; keep it if it is better."""
+        """Look for an allocation with every step at most its threshold; keep it if it is better.
+
+        What is known to be impossible, or was left open after as many seconds, is not tried again.
+        """
         seconds = min(seconds, self.deadline - time.perf_counter())
+        if any((thresholds <= refuted).all() for refuted in self._refuted):
+            return Verdict.IMPOSSIBLE
+        if self._spent.get(thresholds.tobytes(), 0.0) >= seconds:
+            return Verdict.OPEN
+        self._spent[thresholds.tobytes()] = seconds
         plans, certain = WholePlans(self.tables, thresholds).solve(seconds)
         if plans is None:
+            if certain:
+                self._refuted.append(thresholds.copy())
             return Verdict.IMPOSSIBLE if certain else Verdict.OPEN
         leaves = assigned(self.job, plans, thresholds)
         if leaves is None:

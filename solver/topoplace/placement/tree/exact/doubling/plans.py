@@ -7,7 +7,7 @@ leaves together doubles step by step; and what crosses from leaves that pair bad
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from ortools.linear_solver.python import model_builder_helper as mbh
 
 from topoplace.placement.tree.exact.bounding._kernels import NEVER
-from topoplace.placement.tree.exact.doubling.kernels.cuts import cuts, named_cuts
+from topoplace.placement.tree.exact.doubling.kernels.cuts import cuts
+from topoplace.placement.tree.exact.doubling.kernels.lifting import raised, rules_out
 from topoplace.placement.tree.exact.doubling.kernels.lowest import lowest
-from topoplace.placement.tree.exact.doubling.kernels.pricing import price, refutes, weigh
+from topoplace.placement.tree.exact.doubling.kernels.pricing import weigh
 from topoplace.placement.tree.exact.doubling.kernels.program import fitting, program_of
-from topoplace.placement.tree.exact.doubling.kernels.standing import room, standing
+from topoplace.placement.tree.exact.doubling.kernels.standing import standing
 from topoplace.placement.tree.exact.doubling.tables import Cuts, Standing, Tables
 from topoplace.placement.tree.exact.job import Job
 
@@ -37,8 +38,7 @@ _GLOP = "use_preprocessing: false use_dual_simplex: true use_scaling: false"
 """The slack basis is dual feasible here, and the numbers are small."""
 
 
-@dataclass(frozen=True)
-class Refutation:
+class Refutation(NamedTuple):
     """Why thresholds are impossible: integer multipliers of what must hold.
 
     Attributes
@@ -73,6 +73,7 @@ def tables_of(job: Job) -> Tables:
     lone = (states.multiplicity == 1)[states.type]
     same = states.type[:, None] == states.type
     return Tables(
+        first=states.first.astype(np.int64),
         ranks=states.count.astype(np.int64),
         leaf_type=states.type.astype(np.int64),
         inside=states.inside[states.kind].astype(np.int64),
@@ -94,7 +95,7 @@ class Plans:
         self._state = np.zeros(0, dtype=np.int64)
         self._path = np.zeros((0, num_steps + 1), dtype=np.int64)
         self._used = np.zeros(0, dtype=np.int64)
-        self._known: set[tuple[int, bytes]] = set()
+        self._number: dict[tuple[int, bytes], int] = {}
         self.num_programs = 0
 
     def test(self, thresholds: IntArray) -> Refutation | Mix | None:
@@ -102,7 +103,7 @@ class Plans:
         tables = self.tables
         view = standing(tables, thresholds)
         none = np.zeros(0, dtype=np.int64)
-        if room(tables, view.alive) < self.ranks:
+        if view.spare < 0:
             # each rank on a leaf is worth 1: no choice of states has enough
             shares = np.zeros(len(tables.active), dtype=np.int64)
             shares[-1] = 1
@@ -118,12 +119,14 @@ class Plans:
 
     def refutes(self, proof: Refutation, thresholds: IntArray) -> bool:
         """Tell whether multipliers rule out thresholds, in integers."""
-        tables = self.tables
-        view = standing(tables, thresholds)
-        rows = named_cuts(tables, view, thresholds, proof.step, proof.least)
-        paths = np.zeros((len(tables.ranks), len(tables.active)), dtype=np.int64)
-        value = price(tables, view, rows, proof.shares, proof.senders, proof.receivers, paths)
-        return bool(refutes(tables, rows, proof.shares, proof.senders, value))
+        return bool(rules_out(self.tables, proof, thresholds))
+
+    def raised(
+        self, proof: Refutation, values: IntArray, at: IntArray, top: IntArray, order: IntArray
+    ) -> IntArray:
+        """Return the thresholds by number that multipliers still rule out, step by step."""
+        found: IntArray = raised(self.tables, proof, values, at, top, order)
+        return found
 
     def least(self, values: IntArray, at: IntArray, mix: Mix) -> IntArray:
         """Return the least values that some plans can have, by number."""
@@ -153,7 +156,7 @@ class Plans:
             kept = (senders > 0) | (receivers > 0)
             step, least = rows.step[kept], rows.least[kept]
             return Refutation(shares, step, least, senders[kept], receivers[kept])
-        return self._add(better.tolist(), paths)
+        return self._add(better.tolist(), paths, known)
 
     def _solved(self, view: Standing, rows: Cuts, state: IntArray, path: IntArray) -> Any:
         """Return the solved program over some plans, None if the solver failed."""
@@ -174,11 +177,14 @@ class Plans:
         self.num_programs += 1
         return program if program.status() == mbh.SolveStatus.OPTIMAL else None
 
-    def _add(self, states: list[int], paths: IntArray) -> bool:
-        """Add plans; return whether any was new."""
-        new = [s for s in states if (s, paths[s].tobytes()) not in self._known]
-        self._known |= {(s, paths[s].tobytes()) for s in new}
+    def _add(self, states: list[int], paths: IntArray, there: IntArray) -> bool:
+        """Add plans, or let known ones come next; return whether any was not there."""
+        names = [(s, paths[s].tobytes()) for s in states]
+        new = [s for s, name in zip(states, names, strict=True) if name not in self._number]
+        self._number |= {(s, paths[s].tobytes()): len(self._state) + i for i, s in enumerate(new)}
         self._state = np.concatenate([self._state, np.array(new, dtype=np.int64)])
         self._path = np.concatenate([self._path, paths[new]])
-        self._used = np.concatenate([self._used, np.full(len(new), self.num_programs)])
-        return bool(new)
+        self._used = np.concatenate([self._used, np.zeros(len(new), dtype=np.int64)])
+        wanted = np.array([self._number[name] for name in names], dtype=np.int64)
+        self._used[wanted] = self.num_programs
+        return not np.isin(wanted, there).all()

@@ -13,20 +13,23 @@ from numpy.typing import NDArray
 from topoplace.placement.tree.exact.bounding.relaxation import Relaxation
 from topoplace.placement.tree.exact.doubling.boxes import Boxes, Corners
 from topoplace.placement.tree.exact.doubling.incumbent import Incumbent, Verdict
-from topoplace.placement.tree.exact.doubling.plans import Plans, Refutation
+from topoplace.placement.tree.exact.doubling.nogoods import Nogood, Refuter
+from topoplace.placement.tree.exact.doubling.plans import Plans
+from topoplace.placement.tree.exact.doubling.sides import Box, any_inside, inside_first
 from topoplace.placement.tree.exact.job import Job
 from topoplace.snapshot.schema import Pattern
 
 IntArray = NDArray[np.int64]
-Box = tuple[IntArray, IntArray]
 
-_WHOLE_SECONDS = 1.0
+_WHOLE_SECONDS = 3.0
 _TRY_SECONDS = 0.5
-"""What whole numbers of leaves may take where that decides, and where it only may help."""
+_LIFT_SECONDS = 0.02
+"""What whole numbers of leaves may take where that decides, where it only may help, and, beyond
+twice the time of a refutation, to lift that."""
 
-_DIVES = 20
+_SHARE = 0.15
 _CHEAP = 30
-"""How often better allocations are looked for first, and from how many thresholds."""
+"""Share of the time in which better allocations are looked for, and from how many thresholds."""
 
 _LARGEST_COST = 1 << 61
 _MOST_STATES = 160
@@ -40,14 +43,6 @@ def doubles(job: Job) -> bool:
         return False
     most = int(max(job.states.inside.max(), job.states.crossing.max()))
     return most * sum(step.price for step in job.steps) < _LARGEST_COST
-
-
-@dataclass(frozen=True)
-class Nogood:
-    """Thresholds by number that are impossible, and why; or only in whole numbers of leaves."""
-
-    at: IntArray
-    proof: Refutation | None
 
 
 @dataclass
@@ -74,7 +69,6 @@ class DoublingSearch:
     prices: IntArray = field(init=False)
     gap: int = field(init=False)
     nogoods: list[Nogood] = field(default_factory=list)
-    num_tests: int = 0
 
     def __post_init__(self) -> None:
         self.plans = Plans(self.job)
@@ -84,7 +78,7 @@ class DoublingSearch:
         self.prices = np.array([step.price for step in self.job.steps], dtype=np.int64)
         self.gap = bisect.bisect_left(self.values.tolist(), int(self.job.states.crossing.min()))
         self._rng = np.random.default_rng(self.seed)
-        self._possible = Corners(len(self.prices))
+        self._refuter = Refuter(self.plans, self.values, self._rng)
         self._impossible = Corners(len(self.prices))
 
     def cost(self, at: IntArray) -> int:
@@ -96,36 +90,64 @@ class DoublingSearch:
         boxes = Boxes(self.values, self.prices)
         for low, high in self._sides():
             boxes.add(low, high)
-        self.improve(self.deadline, _DIVES)
+        begin, spent = time.perf_counter(), 0.0
         while True:
             found = boxes.cheapest(self._impossible.all, self.best.cost)
             if found is None:
                 return self.best.cost
             cost, low, high = found
-            if time.perf_counter() > self.deadline:
+            now = time.perf_counter()
+            if now > self.deadline:
                 return cost
+            if now > begin + spent / _SHARE:
+                self.improve(self.deadline, 1)
+                spent += time.perf_counter() - now
+            nogood = self._refuter.known(low, high)
+            if nogood is not None:
+                self._add(nogood)
+                continue
             nogood = self._test(low)
             if nogood is not None:
-                nogood = self._lifted(nogood, high)
-            elif self.best.offer(self.values[low], _WHOLE_SECONDS) is Verdict.IMPOSSIBLE:
-                nogood = Nogood(low, None)
-            else:
+                self._add(self._refuter.lifted(nogood, high))
+                continue
+            nogood = self._whole(low, high)
+            if nogood is None:
                 return cost
             self._add(nogood)
 
+    def _whole(self, low: IntArray, high: IntArray) -> Nogood | None:
+        """Return thresholds from a corner up that are impossible in whole numbers of leaves.
+
+        Each step goes up as far as that shows in about the time it takes at the corner.
+        """
+        begin = time.perf_counter()
+        if self.best.offer(self.values[low], _WHOLE_SECONDS) is not Verdict.IMPOSSIBLE:
+            return None
+        seconds = _LIFT_SECONDS + 2 * (time.perf_counter() - begin)
+        at = low.copy()
+        for step in self._rng.permutation(len(at)).tolist():
+            for top in (int(high[step]), int(low[step] + high[step] + 1) // 2):
+                trial = at.copy()
+                trial[step] = top
+                if top > at[step] and self._is_whole_nogood(trial, seconds):
+                    at = trial
+        return Nogood(at, None)
+
+    def _is_whole_nogood(self, at: IntArray, seconds: float) -> bool:
+        return self.best.offer(self.values[at], seconds) is Verdict.IMPOSSIBLE
+
     def _sides(self) -> Iterator[Box]:
         """Yield a box for every possible set of steps inside leaves altogether."""
-        num = len(self.prices)
-        boxes = [(np.zeros(num, dtype=np.int64), np.full(num, len(self.values) - 1))]
-        for step in reversed(range(num)):
-            parts = []
-            for low, high in boxes:
-                crossing, inside = low.copy(), high.copy()
-                crossing[step], inside[step] = self.gap, self.gap - 1
-                parts += [(low, inside), (crossing, high)]
-            cut = [(low, self._affordable(low, high)) for low, high in parts]
-            boxes = [(low, high) for low, high in cut if self._is_possible(low, high)]
-        yield from boxes
+        num, last = len(self.prices), len(self.values) - 1
+        if (self.prices == self.prices[0]).all() and not self.plans.tables.idle.any():
+            inside = np.searchsorted(self.values, np.unique(self.plans.tables.inside))
+            boxes = inside_first(inside, self.gap, last, num)
+        else:
+            boxes = any_inside(self.gap, last, num)
+        for low, top in boxes:
+            high = self._affordable(low, top)
+            if self._is_possible(low, high):
+                yield low, high
 
     def _is_possible(self, low: IntArray, high: IntArray) -> bool:
         """Tell whether a box may hold thresholds that cost less."""
@@ -149,68 +171,47 @@ class DoublingSearch:
         self.nogoods.append(nogood)
 
     def _test(self, at: IntArray) -> Nogood | None:
-        """Return why thresholds are impossible, or None."""
-        if self._possible.below(at):
-            return None
-        self.num_tests += 1
-        found = self.plans.test(self.values[at])
-        if isinstance(found, Refutation):
-            return Nogood(at, found)
-        least = at if found is None else self.plans.least(self.values, at, found)
-        self._possible.add(least)
-        if self.cost(least) < self._cheapest:
-            self._cheapest = self.cost(least)
-            self.best.offer(self.values[least], _TRY_SECONDS)
-        return None
-
-    def _lifted(self, nogood: Nogood, high: IntArray) -> Nogood:
-        """Return a refutation of a largest corner above one, first within a high corner.
-
-        Beyond that it serves other boxes. The steps come in any order, so that nogoods differ.
-        """
-        for step in self._rng.permutation(len(high)).tolist():
-            # to the top first: it holds more often than not
-            nogood = self._raised(nogood, step, int(high[step]), (1, 2))
-        for step in self._rng.permutation(len(high)).tolist():
-            nogood = self._raised(nogood, step, len(self.values) - 1, (2, 4))
+        """Return why thresholds are impossible, or None; then they may lead to an allocation."""
+        nogood = self._refuter.test(at)
+        if nogood is None:
+            least = self._refuter.possible.all[-1]
+            if self.cost(least) < self._cheapest:
+                self._cheapest = self.cost(least)
+                self.best.offer(self.values[least], _TRY_SECONDS)
         return nogood
-
-    def _raised(self, nogood: Nogood, step: int, most: int, shares: tuple[int, int]) -> Nogood:
-        """Return a refutation with a step as high as can be.
-
-        What is tried is a share of the room above, first one, then the other.
-        """
-        share, later = shares
-        while True:
-            bottom = int(nogood.at[step])
-            top = self._possible.ceiling(nogood.at, step, most)
-            if bottom >= top:
-                return nogood
-            at = nogood.at.copy()
-            at[step] = bottom + -(-(top - bottom) // share)
-            nogood = self._refuted(nogood, at) or self._test(at) or nogood
-            share = later
-
-    def _refuted(self, nogood: Nogood, at: IntArray) -> Nogood | None:
-        """Return a refutation of thresholds by the same multipliers, if that is one."""
-        assert nogood.proof is not None
-        refutes = self.plans.refutes(nogood.proof, self.values[at])
-        return Nogood(at, nogood.proof) if refutes else None
 
     def improve(self, deadline: float, times: int) -> None:
         """Look for better allocations at thresholds that can be lowered no more, so many times."""
-        tried = set()
-        for _ in range(times if len(self._possible) else 0):
+        for _ in range(times if len(self._refuter.possible) else 0):
             if time.perf_counter() > deadline:
                 break
-            cost = self.values[self._possible.all] @ self.prices
+            possible = self._refuter.possible.all
+            cost = self.values[possible] @ self.prices
             cheap = np.argsort(cost, kind="stable")[:_CHEAP]
-            at = self._possible.all[self._rng.choice(cheap)].copy()
+            at = possible[self._rng.choice(cheap)].copy()
             for step in self._rng.permutation(len(at)).tolist():
-                self._lower(at, step)
-            if self.cost(at) < self.best.cost and tuple(at) not in tried:
-                tried.add(tuple(at))
+                if self.cost(at) >= self.best.cost:
+                    self._lower(at, step)
+            if self.cost(at) < self.best.cost:
+                self._raise(at)
                 self.best.offer(self.values[at], _TRY_SECONDS)
+
+    def _raise(self, at: IntArray) -> None:
+        """Raise thresholds in place, any step by one, as long as they are worth it.
+
+        The lowest that programs allow are rarely possible in whole numbers of leaves.
+        """
+        spare = self.best.cost - 1 - self.cost(at)
+        steps = list(range(len(at)))
+        while steps:
+            step = int(self._rng.choice(steps))
+            edge = at[step] + 1 in (self.gap, len(self.values))
+            extra = 0 if edge else int(np.diff(self.values)[at[step]] * self.prices[step])
+            if edge or extra > spare:
+                steps.remove(step)
+            else:
+                at[step] += 1
+                spare -= extra
 
     def _lower(self, at: IntArray, step: int) -> None:
         """Lower a threshold in place to the least that is possible."""

@@ -16,6 +16,8 @@ class Tables(NamedTuple):
 
     Attributes
     ----------
+    first
+        First state of every type, and the end; ranks ascend.
     ranks, leaf_type, inside, key
         Per state: ranks on the leaf, its type, hops inside, hops to another leaf in the same state.
     pair
@@ -28,6 +30,7 @@ class Tables(NamedTuple):
         Active ranks without a child in every step.
     """
 
+    first: IntArray
     ranks: IntArray
     leaf_type: IntArray
     inside: IntArray
@@ -48,11 +51,19 @@ class Standing(NamedTuple):
     closed, able
         Per step, whether a state has no partner leaf, and whether it may have pairs inside;
         shape ``(num_steps, num_states)``.
+    short, spare
+        Per state, ranks fewer than the most that leaves of its type can hold, and how many all
+        leaves together lack: two leaves that lack more do not go together.
+    full
+        Per type, whether none of its leaves can be without ranks.
     """
 
     alive: BoolArray
     closed: BoolArray
     able: BoolArray
+    short: IntArray
+    spare: int
+    full: BoolArray
 
 
 class Cuts(NamedTuple):

@@ -109,6 +109,8 @@ class WholePlans:
         solver = cp_model.CpSolver()
         solver.parameters.max_time_in_seconds = max(seconds, 0.01)
         solver.parameters.num_workers = 1
+        # presolving takes longer than most searches, and the search after it is slower
+        solver.parameters.cp_model_presolve = False
         status = solver.solve(self.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None, status == cp_model.INFEASIBLE

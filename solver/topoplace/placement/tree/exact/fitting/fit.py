@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ def fitted(
     if not job.exact:
         hops = hops * job.scale // int(job.model.scale)
     too_dear = hops > thresholds[:, None, None]
-    first, partner, step = _pairs_of_ranks(job)
+    first, partner, step = pairs_by_rank([step.pairs for step in job.steps], job.ranks)
     start = np.repeat(_order(counts[used]), counts[used][_order(counts[used])])
     fewest, best = np.inf, start
     moves = _MOVES_PER_RANK * job.ranks
@@ -65,11 +66,13 @@ def _order(counts: IntArray) -> IntArray:
     return np.lexsort((-counts, -(counts & -counts)))
 
 
-def _pairs_of_ranks(job: Job) -> tuple[IntArray, IntArray, IntArray]:
+def pairs_by_rank(
+    pairs_of_steps: Sequence[IntArray], ranks: int
+) -> tuple[IntArray, IntArray, IntArray]:
     """Return the pairs of all steps by rank: first of every rank, partners, steps."""
-    pairs = np.concatenate([step.pairs for step in job.steps])
-    number = np.repeat(np.arange(len(job.steps)), [len(step.pairs) for step in job.steps])
+    pairs = np.concatenate(pairs_of_steps)
+    number = np.repeat(np.arange(len(pairs_of_steps)), [len(found) for found in pairs_of_steps])
     rank = pairs.T.ravel()
     order = np.argsort(rank, kind="stable")
-    first = np.concatenate([[0], np.cumsum(np.bincount(rank, minlength=job.ranks))])
+    first = np.concatenate([[0], np.cumsum(np.bincount(rank, minlength=ranks))])
     return first, pairs[:, ::-1].T.ravel()[order], np.tile(number, 2)[order]

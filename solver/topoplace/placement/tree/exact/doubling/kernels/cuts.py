@@ -9,14 +9,19 @@ from topoplace.placement.tree.exact.doubling.tables import Cuts
 
 
 @numba.njit(cache=True, nogil=True)
-def cut(tables, alive, threshold, least, bad, near):
+def cut(tables, alive, short, spare, threshold, least, bad, near):
     """Write the states left from a key on that cannot pair with each other, and their partners."""
     num = len(alive)
     near[:] = False
     for s in range(num):
         if alive[s] and tables.key[s] >= least:
             for other in range(num):
-                if alive[other] and tables.pair[s, other] <= threshold:
+                if (
+                    alive[other]
+                    and not near[other]
+                    and tables.pair[s, other] <= threshold
+                    and short[s] + short[other] <= spare
+                ):
                     near[other] = True
     for s in range(num):
         bad[s] = alive[s] and tables.key[s] >= least and not near[s]
@@ -39,7 +44,16 @@ def cuts(tables, view, thresholds):
         for key in keys:
             if key <= thresholds[n]:
                 continue
-            cut(tables, view.alive, thresholds[n], key, bad[found], near[found])
+            cut(
+                tables,
+                view.alive,
+                view.short,
+                view.spare,
+                thresholds[n],
+                key,
+                bad[found],
+                near[found],
+            )
             useful = False
             for s in range(num):
                 if bad[found, s] and not view.closed[n, s]:
@@ -59,5 +73,14 @@ def named_cuts(tables, view, thresholds, step, least):
     bad = np.empty((len(step), len(view.alive)), dtype=np.bool_)
     near = np.empty((len(step), len(view.alive)), dtype=np.bool_)
     for r in range(len(step)):
-        cut(tables, view.alive, thresholds[step[r]], least[r], bad[r], near[r])
+        cut(
+            tables,
+            view.alive,
+            view.short,
+            view.spare,
+            thresholds[step[r]],
+            least[r],
+            bad[r],
+            near[r],
+        )
     return Cuts(step, least, bad, near)

@@ -6,6 +6,7 @@ import numba
 import numpy as np
 
 from topoplace.placement.tree.exact.doubling.kernels.cuts import cut
+from topoplace.placement.tree.exact.doubling.kernels.standing import nearest, shortfalls
 
 
 @numba.njit(cache=True, nogil=True)
@@ -14,12 +15,12 @@ def _serves(tables, weight, state, path, n, threshold):
     num = len(tables.ranks)
     alive = np.zeros(num, dtype=np.bool_)
     alive[state] = True
+    short, _, spare = shortfalls(tables, alive)
     for j in range(len(state)):
         s = state[j]
-        nearest = np.int64(1 << 60)
-        for other in state:
-            nearest = min(nearest, tables.pair[s, other])
-        if nearest > threshold and tables.idle[n] == 0:
+        if short[s] > spare:
+            return False
+        if tables.idle[n] == 0 and nearest(tables, alive, short, spare, s) > threshold:
             a = path[j, n]
             if path[j, n + 1] != 2 * a or (a > 0 and tables.inside[s] > threshold):
                 return False
@@ -28,7 +29,7 @@ def _serves(tables, weight, state, path, n, threshold):
     for key in np.unique(tables.key[state]):
         if key <= threshold:
             continue
-        cut(tables, alive, threshold, key, bad, near)
+        cut(tables, alive, short, spare, threshold, key, bad, near)
         sent, received = -1e-6 - tables.idle[n], -1e-6
         for j in range(len(state)):
             s = state[j]

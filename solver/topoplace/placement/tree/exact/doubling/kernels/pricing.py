@@ -77,14 +77,14 @@ def price(tables, view, rows, shares, senders, receivers, paths):
 
 
 @numba.njit(cache=True, nogil=True)
-def refutes(tables, rows, shares, senders, value):
+def refutes(tables, view, rows, shares, senders, value):
     """Tell whether the best plans together are worth too little, given multipliers."""
     wanted = 0
     for n in range(len(shares)):
         wanted += shares[n] * tables.active[n]
     for r in range(len(senders)):
         wanted -= senders[r] * tables.idle[rows.step[r]]
-    best = np.zeros(len(tables.multiplicity), dtype=np.int64)
+    best = np.where(view.full, NOTHING, 0)
     for s in range(len(value)):
         best[tables.leaf_type[s]] = max(best[tables.leaf_type[s]], value[s])
     for t in range(len(best)):
@@ -110,7 +110,9 @@ def weigh(tables, view, rows, duals, unit):
     for i in range(len(duals)):
         scaled[i] = np.int64(np.rint(duals[i] * unit))
         if i >= num_active:
-            scaled[i] = max(0, -scaled[i])
+            scaled[i] = -scaled[i]
+            if i < num_active + 2 * num_cuts:
+                scaled[i] = max(0, scaled[i])
     shares = scaled[:num_active]
     senders = scaled[num_active : num_active + num_cuts]
     receivers = scaled[num_active + num_cuts : num_active + 2 * num_cuts]
@@ -120,5 +122,5 @@ def weigh(tables, view, rows, duals, unit):
     better = np.zeros(len(value), dtype=np.bool_)
     for s in range(len(value)):
         better[s] = value[s] > of_type[tables.leaf_type[s]] + 2
-    refuted = refutes(tables, rows, shares, senders, value)
+    refuted = refutes(tables, view, rows, shares, senders, value)
     return shares, senders, receivers, refuted, np.flatnonzero(better), paths

@@ -29,11 +29,13 @@ def program_of(tables, view, rows, state, path):
     """Return the program over some plans and shortfalls: least, most, objective, rows.
 
     Rows, compressed: active ranks per step, both sides of the inequalities, leaves per type.
-    Columns: plans, missing active ranks per step, surplus active ranks per step.
+    Columns: plans, missing active ranks per step, surplus active ranks per step, missing leaves
+    per type (where none can be without ranks).
     """
     num_steps, num_cuts, num = len(tables.idle), len(rows.step), len(state)
-    num_rows = num_steps + 1 + 2 * num_cuts + len(tables.multiplicity)
-    most = num_rows * num + 2 * (num_steps + 1)
+    num_types = len(tables.multiplicity)
+    num_rows = num_steps + 1 + 2 * num_cuts + num_types
+    most = num_rows * num + 2 * (num_steps + 1) + num_types
     data = np.empty(most)
     column = np.empty(most, dtype=np.int32)
     first = np.zeros(num_rows + 1, dtype=np.int32)
@@ -72,21 +74,29 @@ def program_of(tables, view, rows, state, path):
                     used += 1
             at += 1
             first[at] = used
-    for t in range(len(tables.multiplicity)):
+    missing = num + 2 * (num_steps + 1)
+    for t in range(num_types):
         for j in range(num):
             if tables.leaf_type[state[j]] == t:
                 data[used] = 1.0
                 column[used] = j
                 used += 1
+        if view.full[t]:
+            data[used] = 1.0
+            column[used] = missing + t
+            used += 1
         at += 1
         first[at] = used
     upper = np.zeros(num_rows)
     upper[: num_steps + 1] = tables.active
     for r in range(num_cuts):
         upper[num_steps + 1 + r] = tables.idle[rows.step[r]]
-    upper[num_rows - len(tables.multiplicity) :] = tables.multiplicity
+    upper[num_rows - num_types :] = tables.multiplicity
     lower = upper.copy()
     lower[num_steps + 1 :] = -np.inf
-    objective = np.zeros(num + 2 * (num_steps + 1))
+    for t in range(num_types):
+        if view.full[t]:
+            lower[num_rows - num_types + t] = tables.multiplicity[t]
+    objective = np.zeros(missing + num_types)
     objective[num:] = 1.0
     return lower, upper, objective, (data[:used], column[:used], first)

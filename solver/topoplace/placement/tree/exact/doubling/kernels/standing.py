@@ -9,13 +9,49 @@ from topoplace.placement.tree.exact.doubling.tables import Standing
 
 
 @numba.njit(cache=True, nogil=True)
+def shortfalls(tables, alive):
+    """Return ranks fewer than the most on a leaf, per state, and how many all leaves may lack.
+
+    A leaf of a type without states left lacks nothing.
+
+    Returns
+    -------
+    short
+        Per state; of use where it is alive.
+    most
+        The most ranks on a leaf of every type.
+    spare
+        Sum of the most over all leaves without the ranks of the job: below 0, they do not fit.
+    """
+    most = np.zeros(len(tables.multiplicity), dtype=np.int64)
+    for s in range(len(alive)):
+        if alive[s]:
+            most[tables.leaf_type[s]] = max(most[tables.leaf_type[s]], tables.ranks[s])
+    spare = (most * tables.multiplicity).sum() - tables.active[-1]
+    return most[tables.leaf_type] - tables.ranks, most, spare
+
+
+@numba.njit(cache=True, nogil=True)
+def nearest(tables, alive, short, spare, s):
+    """Return the least hops of a state to one on another leaf; they grow with its ranks."""
+    found = np.int64(1 << 60)
+    for t in range(len(tables.multiplicity)):
+        for other in range(tables.first[t], tables.first[t + 1]):
+            if alive[other] and short[s] + short[other] <= spare:
+                found = min(found, tables.pair[s, other])
+                break
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
 def _reaches(ranks, active, closed, able, s):
     """Tell whether a state has a trajectory."""
     reach = np.zeros(ranks + 1, dtype=np.bool_)
+    after = np.zeros(ranks + 1, dtype=np.bool_)
     reach[0] = True
     reach[1] = True
     for n in range(len(closed)):
-        after = np.zeros(ranks + 1, dtype=np.bool_)
+        after[:] = False
         if closed[n, s]:
             after[0] = reach[0]
             if able[n, s]:
@@ -28,7 +64,7 @@ def _reaches(ranks, active, closed, able, s):
             after[lowest:] = True
         for a in range(min(ranks, active[n + 1]) + 1, ranks + 1):
             after[a] = False
-        reach = after
+        reach, after = after, reach
     return reach[ranks]
 
 
@@ -42,30 +78,25 @@ def standing(tables, thresholds):
     for n in range(num_steps):
         for s in range(num):
             able[n, s] = tables.inside[s] <= thresholds[n]
-    changed = True
-    while changed:
+    while True:
+        short, most, spare = shortfalls(tables, alive)
         changed = False
+        for s in range(num):
+            if alive[s] and short[s] > spare:
+                alive[s] = False
+                changed = True
+        if changed:
+            continue
         for s in range(num):
             if not alive[s]:
                 continue
-            nearest = np.int64(1 << 60)
-            for other in range(num):
-                if alive[other]:
-                    nearest = min(nearest, tables.pair[s, other])
+            least = nearest(tables, alive, short, spare, s)
+            crosses = True
             for n in range(num_steps):
-                closed[n, s] = nearest > thresholds[n] and tables.idle[n] == 0
-        for s in range(num):
-            if alive[s] and not _reaches(tables.ranks[s], tables.active, closed, able, s):
+                closed[n, s] = least > thresholds[n] and tables.idle[n] == 0
+                crosses &= not closed[n, s]
+            if not crosses and not _reaches(tables.ranks[s], tables.active, closed, able, s):
                 alive[s] = False
                 changed = True
-    return Standing(alive, closed, able)
-
-
-@numba.njit(cache=True, nogil=True)
-def room(tables, alive):
-    """Return how many ranks the states left can hold."""
-    most = np.zeros(len(tables.multiplicity), dtype=np.int64)
-    for s in range(len(alive)):
-        if alive[s]:
-            most[tables.leaf_type[s]] = max(most[tables.leaf_type[s]], tables.ranks[s])
-    return (most * tables.multiplicity).sum()
+        if not changed:
+            return Standing(alive, closed, able, short, spare, most > spare)

@@ -1,0 +1,1 @@
+"""Grids on leaves by annealing under thresholds: counts and cells settle together."""

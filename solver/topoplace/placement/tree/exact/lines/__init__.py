@@ -1,0 +1,1 @@
+"""Grids: thresholds ruled out by how lines of a grid can be cut among leaves."""

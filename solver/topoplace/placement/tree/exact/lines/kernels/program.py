@@ -1,0 +1,151 @@
+"""The columns of the program over lines and leaves, and what prices prove."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from topoplace.placement.tree.exact.lines.kernels.lines import NEVER
+
+NOTHING = -(1 << 60)
+"""Worth of a state that no leaf can be in."""
+
+
+@numba.njit(cache=True, nogil=True)
+def fitting(tables, view, dim, codes):
+    """Mark the lines of a dimension that the thresholds leave."""
+    extent = tables.extents[dim]
+    fits = np.ones(len(codes), dtype=np.bool_)
+    for j in range(len(codes)):
+        last = -1
+        for code in codes[j]:
+            if code < 0:
+                break
+            s, cells = code // extent, code % extent + 1
+            if (
+                not view.alive[s]
+                or (cells > 1 and not view.able[dim, s])
+                or (cells < extent and view.keeps[dim, s])
+                or (last >= 0 and not view.pairs[dim, s, last])
+            ):
+                fits[j] = False
+                break
+            last = s
+    return fits
+
+
+@numba.njit(cache=True, nogil=True)
+def dearest(tables, dim, codes):
+    """Return the dearest hops between neighbours of some lines."""
+    extent = tables.extents[dim]
+    most = 0
+    for j in range(len(codes)):
+        last = -1
+        for code in codes[j]:
+            if code < 0:
+                break
+            s = code // extent
+            if code % extent:
+                most = max(most, tables.inside[s])
+            if last >= 0:
+                most = max(most, tables.pair[s, last])
+            last = s
+    return most
+
+
+@numba.njit(cache=True, nogil=True)
+def entries(extent, codes, row_of, column, rows, columns, data):
+    """Write the entries of lines, cells and segments of every state; return how many."""
+    used = 0
+    for j in range(len(codes)):
+        for code in codes[j]:
+            if code < 0:
+                break
+            row = row_of[code // extent]
+            rows[used], rows[used + 1] = row, row + 1
+            columns[used] = columns[used + 1] = column + j
+            data[used], data[used + 1] = code % extent + 1, 1
+            used += 2
+    return used
+
+
+@numba.njit(cache=True, nogil=True)
+def fitting_layouts(tables, view):
+    """Mark the layouts that the thresholds leave."""
+    fits = np.empty(len(tables.layout_state), dtype=np.bool_)
+    for j in range(len(fits)):
+        s = tables.layout_state[j]
+        fits[j] = view.alive[s]
+        for d in range(len(tables.extents)):
+            whole = tables.layouts[d, j] * tables.extents[d] == tables.ranks[s]
+            if view.keeps[d, s] and not whole:
+                fits[j] = False
+    return fits
+
+
+@numba.njit(cache=True, nogil=True)
+def worths(tables, view, of_cell, of_segment):
+    """Return, per state, the most that a leaf's cells and segments are worth together.
+
+    `of_segment` is nowhere above 0, so the fewest segments are worth most.
+    """
+    worth = np.full(len(tables.ranks), NOTHING, dtype=np.int64)
+    fits = fitting_layouts(tables, view)
+    for j in range(len(fits)):
+        if not fits[j]:
+            continue
+        s = tables.layout_state[j]
+        found = 0
+        for d in range(len(tables.extents)):
+            found += of_cell[d, s] * tables.ranks[s] + of_segment[d, s] * tables.layouts[d, j]
+        worth[s] = max(worth[s], found)
+    return worth
+
+
+@numba.njit(cache=True, nogil=True)
+def too_dear(tables, guess, line, worth):
+    """Tell whether all lines cost more than all leaves together are worth.
+
+    `line` is the least cost of a line, per dimension and state that comes last in it.
+    """
+    wanted = 0
+    for d in range(len(line)):
+        least = line[d].min()
+        if least == NEVER:
+            return True
+        wanted += tables.lines[d] * least
+    return offered(tables, guess, worth) < wanted
+
+
+@numba.njit(cache=True, nogil=True)
+def offered(tables, guess, worth):
+    """Return the most that leaves are worth which hold all ranks, in whole numbers."""
+    left = tables.cells
+    free = tables.multiplicity.copy()
+    sure = 0
+    for s in range(len(worth)):
+        if guess.forced[s] > 0:
+            if worth[s] == NOTHING:
+                return NOTHING
+            sure += guess.forced[s] * worth[s]
+            left -= guess.forced[s] * tables.ranks[s]
+            free[tables.leaf_type[s]] -= guess.forced[s]
+    if left < 0:
+        return NOTHING
+    best = np.full(left + 1, NOTHING, dtype=np.int64)
+    best[0] = 0
+    for t in range(len(free)):
+        for _ in range(free[t]):
+            changed = False
+            for r in range(left, 0, -1):  # from the top: this leaf counts once
+                for s in range(len(worth)):
+                    if tables.leaf_type[s] != t or guess.done[s] or worth[s] == NOTHING:
+                        continue
+                    if tables.ranks[s] <= r and best[r - tables.ranks[s]] > NOTHING:
+                        found = best[r - tables.ranks[s]] + worth[s]
+                        if found > best[r]:
+                            best[r] = found
+                            changed = True
+            if not changed:
+                break
+    return NOTHING if best[left] == NOTHING else best[left] + sure

@@ -1,0 +1,187 @@
+"""Grids on trees by cells: the fewest leaves against all colourings, and what exists stays."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+
+import numpy as np
+import pytest
+
+from topoplace.placement.tree.exact.bounding.relaxation import Relaxation
+from topoplace.placement.tree.exact.cells._kernels import TOO_MANY, fewest
+from topoplace.placement.tree.exact.cells.classes import Classes, board_of, classes_of
+from topoplace.placement.tree.exact.cells.search import CellSearch
+from topoplace.placement.tree.exact.gridding.search import better_grid
+from topoplace.placement.tree.exact.job import Job
+from topoplace.placement.tree.exact.lines.certificate import line_nogoods_of
+from topoplace.placement.tree.exact.lines.search import LineSearch
+from topoplace.placement.tree.exact.lines.tables import no_guess, standing, tables_of
+from topoplace.snapshot.schema import Communication, Pattern, PatternUse
+from topoplace.snapshot.tree_state import prepare_tree
+from tree_brute_force import least_cost
+from tree_cases import model_of, snapshot_on
+from tree_line_cases import grid_snapshot, in_order, job_on, step_values
+
+PLENTY = 1 << 30
+ROOM = 1 << 12
+RING = 8
+
+
+# ---- The fewest leaves --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "num"),
+    [(5, 1, 3), (1, 5, 3), (2, 4, 3), (4, 2, 3), (3, 3, 2), (3, 3, 3), (3, 4, 2), (4, 3, 2)],
+)
+def test_fewest_leaves_are_those_of_all_colourings(rows: int, width: int, num: int) -> None:
+    rng = random.Random(f"colourings-{rows}-{width}-{num}")
+    some, none = 0, 0
+    for _ in range(8):
+        classes = some_classes(rng, num, rows * width)
+        least = cheapest_colouring(rows, width, classes)
+        if max(classes.cells) >= RING:
+            assert fewest(rows, width, classes, PLENTY, ROOM) <= least
+            continue
+        if least > PLENTY:
+            none += 1
+            assert fewest(rows, width, classes, PLENTY, ROOM) == PLENTY + 1
+            continue
+        some += 1
+        for budget in (PLENTY, least + 1, least):
+            assert fewest(rows, width, classes, budget, ROOM) == least
+        assert fewest(rows, width, classes, least - 1, ROOM) == least
+    assert some > 0
+    assert some + none > 3
+
+
+def test_a_piece_around_a_hole_is_not_counted_twice() -> None:
+    # the dear class has to be in the middle only: eight cells around it are one leaf
+    cells = np.array([1, RING])
+    pairs = np.array([[[False, True], [True, False]]] * 2)
+    bonded = np.array([[True, True]] * 2)
+    assert fewest(3, 3, classes_of(cells, pairs, bonded), PLENTY, ROOM) == RING + RING
+
+
+def test_more_frontiers_than_room_is_no_answer() -> None:
+    cells = np.array([1, 2, 3])
+    classes = classes_of(cells, np.ones((2, 3, 3), dtype=bool), np.zeros((2, 3), dtype=bool))
+    assert fewest(4, 4, classes, PLENTY, 10) == TOO_MANY
+    assert fewest(4, 4, classes, PLENTY, ROOM) == 16 * 2
+
+
+def some_classes(rng: random.Random, num: int, most: int) -> Classes:
+    cells = np.array([rng.randint(1, min(most, rng.choice((3, 5, 12)))) for _ in range(num)])
+    pairs = np.zeros((2, num, num), dtype=bool)
+    for d, s, o in itertools.product(range(2), range(num), range(num)):
+        pairs[d, s, o] = pairs[d, o, s] = rng.random() < 0.6
+    able = np.array([[rng.random() < 0.8 for _ in range(num)] for _ in range(2)])
+    return classes_of(cells, pairs, able & ~np.diagonal(pairs, axis1=1, axis2=2))
+
+
+def cheapest_colouring(rows: int, width: int, classes: Classes) -> int:
+    """Return the least cost by trying all classes for all cells."""
+    sides = [(0, (r, c), (r + 1, c)) for r in range(rows - 1) for c in range(width)]
+    sides += [(1, (r, c), (r, c + 1)) for r in range(rows) for c in range(width - 1)]
+    places = list(itertools.product(range(rows), range(width)))
+    least = PLENTY + 1
+    for chosen in itertools.product(range(len(classes.cells)), repeat=len(places)):
+        cost = sum(int(classes.cost[k]) for k in chosen)
+        if cost < least and possible(dict(zip(places, chosen, strict=True)), sides, classes):
+            least = cost
+    return least
+
+
+def possible(of_cell: dict, sides: list, classes: Classes) -> bool:
+    piece = {cell: {cell} for cell in of_cell}
+    for dim, one, other in sides:
+        k = of_cell[one]
+        if k == of_cell[other] and classes.bonded[dim, k]:
+            if piece[one] is not piece[other]:
+                piece[one] |= piece[other]
+                for cell in piece[other]:
+                    piece[cell] = piece[one]
+        elif not classes.pairs[dim, k, of_cell[other]]:
+            return False
+    return all(len(piece[cell]) <= classes.cells[k] for cell, k in of_cell.items())
+
+
+# ---- Thresholds ---------------------------------------------------------------------------------
+
+
+def job_of_leaves(sizes: list[int], held: int, ranks: int, pattern: Pattern) -> Job:
+    """Return a job on leaves of which the last has some nodes in use."""
+    names = [f"n{k}" for k in range(sum(sizes))]
+    running = [(name, Communication.STRICT) for name in names[len(names) - held :]]
+    use = PatternUse(pattern=pattern)
+    return job_on(snapshot_on(model_of(sizes), running, [(ranks, [use])]))
+
+
+ROOMY = [
+    ([6] * 8, 0, 16, Pattern.STENCIL_2D),
+    ([6] * 9, 2, 18, Pattern.STENCIL_3D),
+    ([6] * 8, 0, 18, Pattern.STENCIL_3D),
+    ([8] * 8, 3, 27, Pattern.STENCIL_3D),
+    ([6] * 12, 0, 32, Pattern.STENCIL_3D),
+    ([8] * 10, 4, 32, Pattern.STENCIL_3D),
+]
+
+
+@pytest.mark.parametrize(("sizes", "held", "ranks", "pattern"), ROOMY)
+def test_no_allocation_is_ruled_out(sizes, held, ranks, pattern) -> None:
+    job = job_of_leaves(sizes, held, ranks, pattern)
+    search = CellSearch(tables_of(job), Relaxation(job).values, time.perf_counter() + 60)
+    for seed in range(3):
+        soon = time.perf_counter() + 0.3
+        leaves = better_grid(job, in_order(job), 0, soon, seed, longest=500)
+        at = np.searchsorted(search.values, step_values(job, leaves))
+        assert (search.values[at] == step_values(job, leaves)).all()
+        assert not search.refutes(at)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bounds_by_cells_are_below_brute_force(seed: int) -> None:
+    snapshot = grid_snapshot(seed, (3, 4, 4, 5, 6, 6))
+    job = job_on(snapshot)
+    start = job.cost(in_order(job))
+    search = LineSearch(job, start, time.perf_counter() + 20, count_cells=True)
+    left = next(search.open_thresholds(), None)
+    bound = search.to_beat if left is None else left.cost
+    assert bound <= least_cost(prepare_tree(snapshot))[1] * 100 * job.scale
+    certified = all(nogood.proof is not None for nogood in search.nogoods)
+    assert (line_nogoods_of(search) is not None) == certified
+
+
+def test_cells_refute_what_lines_do_not() -> None:
+    job = job_of_leaves([18] * 23, 4, 128, Pattern.STENCIL_3D)
+    to_beat = job.cost(best := better_grid(job, in_order(job), 0, time.perf_counter() + 2, 0))
+    bounds = []
+    for count_cells in (False, True):
+        search = LineSearch(job, to_beat, time.perf_counter() + 60, count_cells)
+        left = next(search.open_thresholds(), None)
+        bounds.append(to_beat if left is None else left.cost)
+        assert (line_nogoods_of(search) is None) == count_cells
+    assert bounds[0] < bounds[1] <= to_beat
+    corners = [search.values[nogood.at] for nogood in search.nogoods]
+    assert not any((step_values(job, best) <= corner).all() for corner in corners)
+
+
+def test_refuted_thresholds_are_raised_as_far_as_they_stay_so() -> None:
+    job = job_of_leaves([18] * 23, 4, 128, Pattern.STENCIL_3D)
+    tables, values = tables_of(job), Relaxation(job).values
+    search = CellSearch(tables, values, time.perf_counter() + 60)
+    hops = np.array([22, 22, 26 / 3]) / 3 * job.scale
+    at = np.searchsorted(values, np.rint(hops).astype(np.int64))
+    view = standing(tables, values[at], no_guess(tables))
+    board = board_of(tables, view)
+    assert (board.rows, board.width) == (8, 4)
+    assert sorted(board.classes.cells) == [1, 1, 2]
+    assert search.refutes(at)
+    raised = search.raised(at, np.arange(3))
+    assert (raised >= at).all()
+    assert (raised > at).any()
+    assert search.refutes(raised)
+    for dim in np.flatnonzero(raised < len(values) - 1).tolist():
+        assert not search.refutes(raised + np.eye(3, dtype=np.int64)[dim])
