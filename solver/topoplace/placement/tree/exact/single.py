@@ -18,6 +18,7 @@ from topoplace.placement.tree.exact.building.arrange import arrangements, counts
 from topoplace.placement.tree.exact.building.construct import annealed, best_start
 from topoplace.placement.tree.exact.doubling.certificate import nogoods_of
 from topoplace.placement.tree.exact.doubling.search import DoublingSearch, doubles
+from topoplace.placement.tree.exact.fibers.program import FiberProgram, has_fibers
 from topoplace.placement.tree.exact.fitting.best import best_fit
 from topoplace.placement.tree.exact.fitting.turned import turned
 from topoplace.placement.tree.exact.gridding.board import is_grid
@@ -133,23 +134,36 @@ def least_cost(jobs: Sequence[Job], leaves: IntArray, deadline: float, seed: int
 def _relaxed(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return the best allocation found and a bound by the relaxation of all patterns."""
     now = time.perf_counter()
+    fibers = FiberProgram(job) if has_fibers(job) else None
     search = ThresholdSearch(job, now + 0.7 * (deadline - now))
-    to_beat = job.cost(leaves) * job.scale // int(job.model.scale)
+    to_beat = _units(job, leaves)
     found = search.bound(to_beat)
     if found < to_beat:
         now = time.perf_counter()
-        leaves = best_fit(search, leaves, found, now + 0.8 * (deadline - now), seed)
-        leaves = turned(job, realised(job, leaves, search.found, found, deadline, seed))
+        share = 0.3 if fibers else 0.8
+        leaves = turned(job, best_fit(search, leaves, found, now + share * (deadline - now), seed))
+        if fibers and found < (to_beat := _units(job, leaves)):
+            now = time.perf_counter()
+            search = ThresholdSearch(job, now + 0.8 * (deadline - now), more=fibers.refutes)
+            found = max(found, search.bound(to_beat))
+        if found < to_beat:
+            leaves = turned(job, realised(job, leaves, search.found, found, deadline, seed))
     cost = Fraction(job.cost(leaves), 100 * int(job.model.scale))
     if found >= to_beat and job.exact:
         return Answer(leaves, cost, cost)
     return Answer(leaves, cost, Fraction(found, 100 * job.scale))
 
 
+def _units(job: Job, leaves: IntArray) -> int:
+    """Return a cost in units of 1 / (100 `job.scale`)."""
+    return job.cost(leaves) * job.scale // int(job.model.scale)
+
+
 def _on_lines(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return the best allocation found and a bound of a grid."""
     now = time.perf_counter()
-    search = LineSearch(job, job.cost(leaves), now + 0.7 * (deadline - now), count_cells=True)
+    end = now + 0.7 * (deadline - now)
+    search = LineSearch(job, job.cost(leaves), end, beyond_certificates=True)
     bound = search.to_beat
     for number, left in enumerate(search.open_thresholds()):
         bound = left.cost if number == 0 else bound

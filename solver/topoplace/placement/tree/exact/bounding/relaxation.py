@@ -7,7 +7,7 @@ states; and those that pair badly need ranks elsewhere to pair with, which gives
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,10 +33,12 @@ class Relaxation:
     """The relaxation of a job, to be asked with different thresholds.
 
     If `plain`, it only counts the ranks that the states left can hold; certificates rest on that.
+    `more` is asked last: it tells whether it rules thresholds out.
     """
 
     job: Job
     plain: bool = False
+    more: Callable[[IntArray], bool] | None = None
 
     def possible(self, thresholds: Sequence[int]) -> bool:
         """Tell whether the relaxation leaves an allocation with every step at most its threshold.
@@ -60,7 +62,7 @@ class Relaxation:
             rows += more
             if rows and _refuted(head, rows, self.job.ranks):
                 return False
-        return True
+        return self.more is None or not self.more(view.thresholds)
 
     def counts(self, thresholds: Sequence[int], seconds: float) -> tuple[IntArray | None, bool]:
         """Return leaves per state in whole numbers that the relaxation leaves (`whole_counts`)."""

@@ -6,6 +6,7 @@ import bisect
 import heapq
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,6 +35,7 @@ class ThresholdSearch:
     job: Job
     deadline: float
     plain: bool = False
+    more: Callable[[IntArray], bool] | None = None
     relaxation: Relaxation = field(init=False)
     values: list[int] = field(init=False)
     gap: int = field(init=False)
@@ -45,7 +47,7 @@ class ThresholdSearch:
     complete: bool = True
 
     def __post_init__(self) -> None:
-        self.relaxation = Relaxation(self.job, self.plain)
+        self.relaxation = Relaxation(self.job, self.plain, self.more)
         self.values = self.relaxation.values.tolist()
         self.gap = bisect.bisect_left(self.values, int(self.job.states.crossing.min()))
         self.prices = [step.price for step in self.job.steps]

@@ -34,29 +34,29 @@ def _put(keys, costs, used, num, key, cost):
 
 
 @numba.njit(cache=True, nogil=True)
-def _joined(classes, c, k, first, last, frontier, linked):
+def _joined(classes, c, k, leftmost, topmost, frontier, linked):
     """Return how many cells a piece has with one more cell of a class, 0 if it may not be there.
 
     Parameters
     ----------
     c, k
         Column and class of the cell.
-    first, last
-        Whether the cell is the first of its row, and whether its row is the first.
+    leftmost, topmost
+        Whether no cell is before it in its row, and whether none is above it.
 
     Returns
     -------
     The cells, and whether the cells before and above are of the piece.
     """
     size, before, above = 1, False, False
-    if not first:
+    if not leftmost:
         other = classes.of_symbol[frontier[c - 1]]
         before = other == k and classes.bonded[1, k]
         if not before and not classes.pairs[1, other, k]:
             return 0, before, above
         if before:
             size += classes.size[frontier[c - 1]]
-    if not last:
+    if not topmost:
         other = classes.of_symbol[frontier[c]]
         above = other == k and classes.bonded[0, k]
         if not above and not classes.pairs[0, other, k]:

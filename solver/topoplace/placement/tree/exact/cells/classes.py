@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +16,10 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 _MOST_CODES = 1 << 61
-_LARGEST_COST = 1 << 40
+_LARGEST_UNIT = 1 << 30
+
+_PRICE, _CHEAPER = 4, 3
+"""Of a leaf, and of one in types that are tried at a lower price."""
 
 
 class Classes(NamedTuple):
@@ -23,7 +28,7 @@ class Classes(NamedTuple):
     Attributes
     ----------
     cells, cost
-        Per class: cells of a leaf, cost of a cell; a leaf costs the same in all classes.
+        Per class: cells of a leaf, cost of a cell.
     pairs
         Which cells of different leaves may be neighbours, shape ``(2, num, num)`` by dim.
     bonded
@@ -47,7 +52,7 @@ class Classes(NamedTuple):
 
 
 class Board(NamedTuple):
-    """A grid of cells in two dims, and its classes; leaves may cost up to a budget."""
+    """A grid of cells in two dims, its classes, and what they may cost."""
 
     rows: int
     width: int
@@ -55,15 +60,15 @@ class Board(NamedTuple):
     budget: int
 
 
-def classes_of(cells: IntArray, pairs: BoolArray, bonded: BoolArray) -> Classes:
-    """Return classes of which the cells of a leaf are known, and what neighbours may be."""
+def classes_of(cells: IntArray, cost: IntArray, pairs: BoolArray, bonded: BoolArray) -> Classes:
+    """Return classes of which is known what a cell costs, and what neighbours may be."""
     counted = bonded.any(axis=0) & (cells > 1)
     symbols = np.where(counted, cells, 1)
     first = np.cumsum(symbols) - symbols
     of_symbol = np.repeat(np.arange(len(cells)), symbols)
     return Classes(
         cells=cells,
-        cost=math.lcm(*cells.tolist()) // cells,
+        cost=cost,
         pairs=pairs.copy(),
         bonded=bonded.copy(),
         counted=counted,
@@ -73,28 +78,42 @@ def classes_of(cells: IntArray, pairs: BoolArray, bonded: BoolArray) -> Classes:
     )
 
 
-def board_of(tables: Tables, view: Standing) -> Board | None:
-    """Return the cells that thresholds leave; None if not one or two dims cross, or too widely.
+def boards_of(tables: Tables, view: Standing) -> Iterator[Board]:
+    """Yield the cells that thresholds leave, layer by layer if more than two dims cross.
 
-    Dims that all states left keep inside make a cell of many ranks.
+    Dims that all states left keep inside make a cell of many ranks. All leaves cost the same, or
+    those of one type less.
     """
     alive = np.flatnonzero(view.alive)
     keeps = view.keeps[:, alive].all(axis=1)
     crossing = np.flatnonzero(~keeps)
-    if not 1 <= len(crossing) <= 2:
-        return None
-    crossing = crossing[np.argsort(-tables.extents[crossing], kind="stable")]
     cells = tables.ranks[alive] // math.prod(tables.extents[keeps].tolist())
-    whole = math.lcm(*cells.tolist())
-    budget = whole * int(tables.multiplicity[np.unique(tables.leaf_type[alive])].sum())
-    if budget > _LARGEST_COST:
-        return None
-    pairs = view.pairs[np.ix_(crossing, alive, alive)]
-    bonded = view.able[np.ix_(crossing, alive)] & ~np.diagonal(pairs, axis1=1, axis2=2)
-    if len(crossing) == 1:  # rows of one cell, without neighbours in them
-        pairs, bonded = np.concatenate([pairs] * 2), np.concatenate([bonded] * 2)
-    rows, width = [*tables.extents[crossing].tolist(), 1][:2]
-    classes = classes_of(cells, pairs, bonded)
-    if 2 * len(classes.of_symbol) ** width > _MOST_CODES:
-        return None
-    return Board(rows, width, classes, budget)
+    leaf_type = tables.leaf_type[alive]
+    types = np.unique(leaf_type)
+    prices = np.full((1, len(tables.multiplicity)), _PRICE)
+    if len(types) > 1:
+        cheaper = np.tile(prices, (len(types), 1))
+        cheaper[np.arange(len(types)), types] = _CHEAPER
+        prices = np.concatenate([prices, cheaper])
+    unit = min(math.lcm(*cells.tolist()), _LARGEST_UNIT)
+    for price in prices:
+        cost = price[leaf_type] * unit // cells
+        budget = unit * int(price[types] @ tables.multiplicity[types])
+        for dims in _layers(crossing, tables.extents):
+            pairs = view.pairs[np.ix_(dims, alive, alive)]
+            bonded = view.able[np.ix_(dims, alive)] & ~np.diagonal(pairs, axis1=1, axis2=2)
+            if len(dims) == 1:  # rows of one cell, without neighbours in them
+                pairs, bonded = np.concatenate([pairs] * 2), np.concatenate([bonded] * 2)
+            rows, width = [*tables.extents[dims].tolist(), 1][:2]
+            num_layers = math.prod(tables.extents[crossing].tolist()) // (rows * width)
+            classes = classes_of(cells, cost, pairs, bonded)
+            if 2 * len(classes.of_symbol) ** width <= _MOST_CODES:
+                yield Board(rows, width, classes, budget // num_layers)
+
+
+def _layers(crossing: IntArray, extents: IntArray) -> list[IntArray]:
+    """Return the pairs of dims that layers may have, of each the longer dim first."""
+    ordered = crossing[np.argsort(-extents[crossing], kind="stable")]
+    if len(ordered) <= 2:
+        return [ordered] if len(ordered) else []
+    return [np.array(pair) for pair in itertools.combinations(ordered.tolist(), 2)][::-1]

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.placement.tree.exact.cells._kernels import TOO_MANY, fewest
-from topoplace.placement.tree.exact.cells.classes import Board, board_of
+from topoplace.placement.tree.exact.cells.classes import Board, boards_of
 from topoplace.placement.tree.exact.lines.tables import Tables, no_guess, standing
 
 IntArray = NDArray[np.int64]
 
-_MOST_FRONTIERS = 1 << 17
+_MOST_FRONTIERS = 1 << 14
 
 
 @dataclass
@@ -41,10 +41,14 @@ class CellSearch:
         # thresholds matter only by what they leave
         name = b"".join(np.packbits(part).tobytes() for part in view)
         if name not in self._known:
-            if time.perf_counter() > self.deadline:
-                return False
-            board = board_of(self.tables, view)
-            self._known[name] = board is not None and too_few_leaves(board)
+            found = False
+            for board in boards_of(self.tables, view):
+                if time.perf_counter() > self.deadline:
+                    return False
+                found = too_few_leaves(board)
+                if found:
+                    break
+            self._known[name] = found
         return self._known[name]
 
     def raised(self, at: IntArray, order: IntArray) -> IntArray:

@@ -25,11 +25,15 @@ _WHOLE_SECONDS = 3.0
 _TRY_SECONDS = 0.5
 _LIFT_SECONDS = 0.02
 """What whole numbers of leaves may take where that decides, where it only may help, and, beyond
-twice the time of a refutation, to lift that."""
+twice the time of a refutation, to lift it."""
 
-_SHARE = 0.15
+_SHARE, _LARGE_SHARE = 0.1, 0.4
+_FAR = 1.1
+"""Shares of the time in which better allocations are looked for; the large one while the best known
+costs as many times the bound."""
+
 _CHEAP = 30
-"""Share of the time in which better allocations are looked for, and from how many thresholds."""
+"""From how many thresholds better allocations are looked for."""
 
 _LARGEST_COST = 1 << 61
 _MOST_STATES = 160
@@ -99,7 +103,8 @@ class DoublingSearch:
             now = time.perf_counter()
             if now > self.deadline:
                 return cost
-            if now > begin + spent / _SHARE:
+            far = _FAR * cost < self.best.cost
+            if now > begin + spent / (_LARGE_SHARE if far else _SHARE):
                 self.improve(self.deadline, 1)
                 spent += time.perf_counter() - now
             nogood = self._refuter.known(low, high)
@@ -118,18 +123,20 @@ class DoublingSearch:
     def _whole(self, low: IntArray, high: IntArray) -> Nogood | None:
         """Return thresholds from a corner up that are impossible in whole numbers of leaves.
 
-        Each step goes up as far as that shows in about the time it takes at the corner.
+        Steps go up as far as that shows in about twice the time that it takes at the corner.
         """
         begin = time.perf_counter()
         if self.best.offer(self.values[low], _WHOLE_SECONDS) is not Verdict.IMPOSSIBLE:
             return None
-        seconds = _LIFT_SECONDS + 2 * (time.perf_counter() - begin)
+        now = time.perf_counter()
+        end = now + _LIFT_SECONDS + 2 * (now - begin)
         at = low.copy()
         for step in self._rng.permutation(len(at)).tolist():
             for top in (int(high[step]), int(low[step] + high[step] + 1) // 2):
                 trial = at.copy()
                 trial[step] = top
-                if top > at[step] and self._is_whole_nogood(trial, seconds):
+                seconds = end - time.perf_counter()
+                if top > at[step] and seconds > 0 and self._is_whole_nogood(trial, seconds):
                     at = trial
         return Nogood(at, None)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from topoplace.placement.tree.exact.lines.proof import Branch, Empty, Proof
+from topoplace.placement.tree.exact.lines.proof import Branch, Empty, Proof, has_wholes
 from topoplace.placement.tree.exact.lines.search import LineSearch
 from topoplace.result.tree import LineBranch, LineEmpty, LineNogood, LinePrices
 
 
 def line_nogoods_of(search: LineSearch) -> list[LineNogood] | None:
-    """Return what proves the bound of a search; None if some thresholds lack a proof."""
+    """Return what proves the bound of a search; None if it cannot be stated."""
     documents = []
     for nogood in search.nogoods[: search.num_for_bound]:
-        if nogood.proof is None:
+        if nogood.proof is None or has_wholes(nogood.proof):
             return None
         documents.append(LineNogood(at=nogood.at.tolist(), proof=_tree(nogood.proof)))
     return documents

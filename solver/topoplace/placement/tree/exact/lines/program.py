@@ -20,25 +20,25 @@ from topoplace.placement.tree.exact.lines.kernels.program import (
     fitting,
     fitting_layouts,
 )
+from topoplace.placement.tree.exact.lines.known import KnownLines
 from topoplace.placement.tree.exact.lines.proof import Branch, Empty, Prices, Proof, weigh
 from topoplace.placement.tree.exact.lines.tables import (
     Guess,
     Standing,
     Tables,
     branches,
+    met,
     no_guess,
     standing,
 )
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 UNIT = 1 << 16
 _LARGEST = 1 << 12
 """Prices are kept so small that their sums stay within 64 bits."""
 
-_MOST_LINES = 250
 _MOST_ROUNDS = 200
 _ZERO = 1e-7
 _GLOP = "use_preprocessing: false use_scaling: false"
@@ -60,54 +60,30 @@ class Mix:
     least: IntArray
 
 
-class _Lines:
-    """The lines of one dimension met so far, as codes of segments, and when they were used."""
-
-    def __init__(self, extent: int) -> None:
-        self.codes = np.zeros((0, extent), dtype=np.int64)
-        self.used = np.zeros(0, dtype=np.int64)
-        self._number: dict[bytes, int] = {}
-
-    def latest(self, fits: BoolArray, since: int) -> IntArray:
-        """Return lines among some: those used since, and others used last up to a number."""
-        found = np.flatnonzero(fits)
-        most = max(_MOST_LINES, int((self.used[found] >= since).sum()))
-        if len(found) > most:
-            found = found[np.argsort(-self.used[found], kind="stable")[:most]]
-        return found
-
-    def add(self, codes: IntArray, now: int, there: IntArray) -> bool:
-        """Add lines; return whether any was not among those there."""
-        new: list[IntArray] = []
-        again: set[int] = set()
-        for own in codes:
-            number = self._number.setdefault(own.tobytes(), len(self.used) + len(new))
-            if number >= len(self.used) + len(new):
-                new.append(own)
-            elif number < len(self.used):
-                again.add(number)
-        self.used[list(again)] = now
-        if new:
-            self.codes = np.concatenate([self.codes, np.stack(new)])
-            self.used = np.concatenate([self.used, np.full(len(new), now)])
-        return bool(new) or not again <= set(there.tolist())
-
-
 class LineProgram:
     """Programs over the lines met so far."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self.num_programs = 0
-        self._lines = [_Lines(extent) for extent in tables.extents.tolist()]
+        self._lines = [KnownLines(extent) for extent in tables.extents.tolist()]
         self._since = self._guesses_left = 0
+        self._wholes = False
+        extents = tuple(tables.extents.tolist())
+        ranks = tables.ranks[tables.layout_state].tolist()
+        pairs = zip(ranks, tables.layouts.T.tolist(), strict=True)
+        self._fewest = np.array([tuple(parts) in met(x, extents) for x, parts in pairs])
 
-    def test(self, thresholds: IntArray, most_guesses: int) -> Proof | Mix | None:
+    def test(
+        self, thresholds: IntArray, most_guesses: int, *, wholes: bool = False
+    ) -> Proof | Mix | None:
         """Return why thresholds per dimension are impossible, or what has them; None if neither.
 
         Leaves of a mix may be in parts if there is none in whole numbers after so many guesses.
+        With `wholes`, segments that have all ranks of a leaf are told apart.
         """
         self._guesses_left = most_guesses
+        self._wholes = wholes
         return self._tested(thresholds, no_guess(self.tables))
 
     def _tested(self, thresholds: IntArray, guess: Guess) -> Proof | Mix | None:
@@ -152,10 +128,11 @@ class LineProgram:
             lines.latest(fitting(tables, view, dim, lines.codes), self._since)
             for dim, lines in enumerate(self._lines)
         ]
-        layouts = np.flatnonzero(fitting_layouts(tables, view))
+        layouts = np.flatnonzero(fitting_layouts(tables, view) & (self._fewest | self._wholes))
         alive = np.flatnonzero(view.alive)
         row_of = np.full((num_dims, num), -1, dtype=np.int64)
-        row_of[:, alive] = num_dims + 2 * np.arange(num_dims * len(alive)).reshape(num_dims, -1)
+        per_state = np.arange(num_dims * len(alive)).reshape(num_dims, -1)
+        row_of[:, alive] = num_dims + (2 + self._wholes) * per_state
         program = self._program(known, layouts, row_of, guess)
         self.num_programs += 1
         if program.status() != mbh.SolveStatus.OPTIMAL:
@@ -179,7 +156,10 @@ class LineProgram:
         of_segment = np.zeros((num_dims, num), dtype=np.int64)
         of_cell[:, alive] = whole[row_of[:, alive]]
         of_segment[:, alive] = np.minimum(0, whole[row_of[:, alive] + 1])
-        prices = Prices(of_cell, of_segment)
+        of_whole = np.zeros_like(of_cell)
+        if self._wholes:
+            of_whole[:, alive] = whole[row_of[:, alive] + 2]
+        prices = Prices(of_cell, of_segment, of_whole)
         weighed = weigh(tables, view, guess, prices)
         if weighed.refuted:
             return prices
@@ -194,24 +174,27 @@ class LineProgram:
     ) -> Any:
         """Return the solved program: the fewest lines and assumed leaves that are missing.
 
-        Rows: lines per dimension; cells and segments per dimension and state; leaves per type;
-        leaves assumed. Columns: lines, layouts, what is missing.
+        Rows: lines per dimension; cells, segments and perhaps wholes per dimension and state;
+        leaves per type; leaves assumed. Columns: lines, layouts, what is missing.
         """
         tables = self.tables
         num_dims = len(tables.extents)
         states = tables.layout_state[layouts]
         sure = np.flatnonzero((guess.forced > 0) | guess.done)
-        of_type = int(row_of.max()) + 2
+        per_state = 2 + self._wholes
+        of_type = int(row_of.max()) + per_state
         of_sure = of_type + len(tables.multiplicity)
         num_rows = of_sure + len(sure)
         parts: list[tuple[IntArray, IntArray, Any]] = []
         column = 0
         for dim, (extent, own) in enumerate(zip(tables.extents.tolist(), known, strict=True)):
-            size = 2 * len(own) * extent
+            size = per_state * len(own) * extent
             rows, columns = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
             data = np.empty(size)
             codes = self._lines[dim].codes[own]
-            used = entries(extent, codes, row_of[dim], column, rows, columns, data)
+            used = entries(
+                extent, codes, tables.ranks, row_of[dim], self._wholes, column, rows, columns, data
+            )
             parts.append((rows[:used], columns[:used], data[:used]))
             mine = np.arange(column, column + len(own))
             parts.append((np.full(len(own), dim), mine, np.ones(len(own))))
@@ -224,6 +207,9 @@ class LineProgram:
         for dim in range(num_dims):
             parts.append((row_of[dim, states], mine, -tables.ranks[states]))
             parts.append((row_of[dim, states] + 1, mine, -tables.layouts[dim, layouts]))
+            if self._wholes:
+                runs = tables.layouts[dim, layouts] == 1
+                parts.append((row_of[dim, states[runs]] + 2, mine[runs], -np.ones(runs.sum())))
         column += len(layouts)
         missing = np.concatenate([np.arange(num_dims), np.arange(of_sure, num_rows)])
         num_columns = column + len(missing)
@@ -231,7 +217,7 @@ class LineProgram:
         rows, columns, data = (np.concatenate(own) for own in zip(*parts, strict=True))
         lower, upper = np.zeros(num_rows), np.zeros(num_rows)
         lower[:num_dims] = upper[:num_dims] = tables.lines
-        upper[num_dims + 1 : of_type : 2] = np.inf
+        upper[num_dims + 1 : of_type : per_state] = np.inf
         lower[of_type:of_sure] = -np.inf
         upper[of_type:of_sure] = tables.multiplicity
         lower[of_sure:] = guess.forced[sure]

@@ -30,11 +30,12 @@ class Empty:
 class Prices:
     """Prices at which lines cost more than leaves are worth, shape ``(num_dims, num_states)``.
 
-    Those of segments are nowhere above 0.
+    Those of segments are nowhere above 0; those of segments with all ranks of a leaf come on top.
     """
 
     of_cell: IntArray
     of_segment: IntArray
+    of_whole: IntArray
 
 
 @dataclass(frozen=True)
@@ -73,16 +74,20 @@ def weigh(tables: Tables, view: Standing, guess: Guess, prices: Prices) -> Weigh
     """Return what prices come to."""
     num = len(tables.ranks)
     codes = [np.empty((num, extent), dtype=np.int64) for extent in tables.extents.tolist()]
-    lines = np.stack(
-        [
-            cheapest_lines(
-                extent, view, dim, tables.ranks, prices.of_cell[dim], prices.of_segment[dim], own
-            )
-            for dim, (extent, own) in enumerate(zip(tables.extents.tolist(), codes, strict=True))
-        ]
-    )
-    worth = worths(tables, view, prices.of_cell, prices.of_segment)
+    lines = np.empty((len(codes), num), dtype=np.int64)
+    for dim, own in enumerate(codes):
+        of_each = (prices.of_cell[dim], prices.of_segment[dim], prices.of_whole[dim])
+        extent = own.shape[1]
+        lines[dim] = cheapest_lines(extent, view, dim, tables.ranks, *of_each, own)
+    worth = worths(tables, view, prices.of_cell, prices.of_segment, prices.of_whole)
     return Weighed(lines, codes, worth, bool(too_dear(tables, guess, lines, worth)))
+
+
+def has_wholes(proof: Proof) -> bool:
+    """Tell whether a proof has prices of segments with all ranks of a leaf."""
+    if isinstance(proof, Branch):
+        return has_wholes(proof.without) or has_wholes(proof.more)
+    return isinstance(proof, Prices) and bool(proof.of_whole.any())
 
 
 def refutes(tables: Tables, proof: Proof, thresholds: IntArray, guess: Guess | None = None) -> bool:

@@ -70,9 +70,9 @@ class LineSearch:
     ----------
     to_beat
         What an allocation costs, in units of 1 / (100 `job.scale`).
-    count_cells
-        Whether thresholds may be refuted without a proof, by counting cells, where programs
-        do not refute them.
+    beyond_certificates
+        Whether thresholds that no proof for certificates refutes are tested further, by cells
+        and by programs that tell whole leaves in a line apart.
     nogoods
         Thresholds that are impossible.
     num_for_bound
@@ -82,7 +82,7 @@ class LineSearch:
     job: Job
     to_beat: int
     deadline: float
-    count_cells: bool = False
+    beyond_certificates: bool = False
     nogoods: list[Nogood] = field(default_factory=list)
     num_for_bound: int | None = None
 
@@ -115,14 +115,26 @@ class LineSearch:
                 if isinstance(result, Empty | Prices | Branch):
                     self._add(self._lifted(low, result, high))
                     continue
-                if self.count_cells and self._cells.refutes(low):
-                    self._add(Nogood(self._cells.raised(low, self._order()), None))
-                    continue
+                if self.beyond_certificates:
+                    beyond = self._beyond(low, high)
+                    if isinstance(beyond, Nogood):
+                        self._add(beyond)
+                        continue
+                    result = beyond or result
                 mix = result
             if self.num_for_bound is None:
                 self.num_for_bound = len(self.nogoods)
             yield Open(cost, self.values[low], None if mix is None else mix.leaves)
             self._impossible.add(low)  # not because it is: the next one is wanted
+
+    def _beyond(self, low: IntArray, high: IntArray) -> Nogood | Mix | None:
+        """Return why thresholds are impossible that programs do not refute, or what has them."""
+        if self._cells.refutes(low):
+            return Nogood(self._cells.raised(low, self._order()), None)
+        result = self.program.test(self.values[low], _GUESSES, wholes=True)
+        if isinstance(result, Empty | Prices | Branch):
+            return self._lifted(low, result, high, wholes=True)
+        return result
 
     def _add(self, nogood: Nogood) -> None:
         """Add a nogood, and what it says of dimensions that are alike."""
@@ -140,16 +152,25 @@ class LineSearch:
         """Return the dimensions, the dearest first."""
         return np.argsort(-self.prices, kind="stable")
 
-    def _lifted(self, at: IntArray, proof: Proof, high: IntArray) -> Nogood:
+    def _lifted(
+        self, at: IntArray, proof: Proof, high: IntArray, *, wholes: bool = False
+    ) -> Nogood:
         """Return a refutation of larger thresholds: first within a box, then wherever it holds."""
         for dim in self._order().tolist():
-            at, proof = self._raised(at, proof, dim, int(high[dim]), anew=True)
+            at, proof = self._raised(at, proof, dim, int(high[dim]), anew=True, wholes=wholes)
         for dim in range(len(high)):
             at, proof = self._raised(at, proof, dim, len(self.values) - 1, anew=False)
         return Nogood(at, proof)
 
     def _raised(
-        self, at: IntArray, proof: Proof, dim: int, top: int, *, anew: bool
+        self,
+        at: IntArray,
+        proof: Proof,
+        dim: int,
+        top: int,
+        *,
+        anew: bool,
+        wholes: bool = False,
     ) -> tuple[IntArray, Proof]:
         """Return a refutation with a threshold as high as can be; perhaps by another proof."""
         top = self._possible.ceiling(at, dim, top)
@@ -159,7 +180,7 @@ class LineSearch:
             trial[dim] = number
             found: Proof | None = proof
             if not refutes(self.tables, proof, self.values[trial]):
-                found = self._proof(trial) if anew else None
+                found = self._proof(trial, wholes) if anew else None
             if found is None:
                 top = number - 1
             else:
@@ -167,10 +188,10 @@ class LineSearch:
             number = (int(at[dim]) + top + 1) // 2
         return at, proof
 
-    def _proof(self, at: IntArray) -> Proof | None:
+    def _proof(self, at: IntArray, wholes: bool) -> Proof | None:
         if time.perf_counter() > self.deadline:
             return None
-        found = self.program.test(self.values[at], _GUESSES_TO_LIFT)
+        found = self.program.test(self.values[at], _GUESSES_TO_LIFT, wholes=wholes)
         if isinstance(found, Mix):
             self._possible.add(np.searchsorted(self.values, found.least))
             return None
@@ -191,5 +212,5 @@ def _permuted(proof: Proof, order: IntArray) -> Proof:
     if isinstance(proof, Branch):
         return Branch(proof.state, _permuted(proof.without, order), _permuted(proof.more, order))
     if isinstance(proof, Prices):
-        return Prices(proof.of_cell[order], proof.of_segment[order])
+        return Prices(proof.of_cell[order], proof.of_segment[order], proof.of_whole[order])
     return proof

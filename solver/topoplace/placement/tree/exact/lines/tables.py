@@ -36,8 +36,9 @@ class Tables(NamedTuple):
     cells
         Of the grid.
     layout_state, layouts
-        Numbers of lines, per dimension, that the ranks of a leaf may meet at least: the state,
-        shape ``(num_layouts,)``, and the lines, shape ``(num_dims, num_layouts)``.
+        Numbers of segments, per dimension, that the ranks of a leaf may have at least: the state,
+        shape ``(num_layouts,)``, and the segments, shape ``(num_dims, num_layouts)``; 1 only
+        where a single one has them all.
     """
 
     ranks: IntArray
@@ -86,7 +87,8 @@ def tables_of(job: Job) -> Tables:
     extents = tuple(extent for extent in grid if extent > 1)
     lone = (states.multiplicity == 1)[states.type]
     same = states.type[:, None] == states.type
-    layouts = [(s, lines) for s, x in enumerate(states.count.tolist()) for lines in met(x, extents)]
+    ranks = states.count.tolist()
+    layouts = [(s, parts) for s, x in enumerate(ranks) for parts in _segments(x, extents)]
     return Tables(
         ranks=states.count.astype(np.int64),
         leaf_type=states.type.astype(np.int64),
@@ -97,7 +99,7 @@ def tables_of(job: Job) -> Tables:
         lines=np.array([job.ranks // extent for extent in extents], dtype=np.int64),
         cells=job.ranks,
         layout_state=np.array([s for s, _ in layouts], dtype=np.int64),
-        layouts=np.array([lines for _, lines in layouts], dtype=np.int64).T.copy(),
+        layouts=np.array([parts for _, parts in layouts], dtype=np.int64).T.copy(),
     )
 
 
@@ -121,15 +123,28 @@ def standing(tables: Tables, thresholds: IntArray, guess: Guess) -> Standing | N
     return Standing(*parts) if left else None
 
 
+def _segments(ranks: int, extents: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return how many segments some cells may have at least, with all in one or in none."""
+    num_dims = len(extents)
+    if ranks == 1:
+        return [(1,) * num_dims]
+    runs = [
+        tuple(1 if other == dim else ranks for other in range(num_dims))
+        for dim, extent in enumerate(extents)
+        if ranks <= extent
+    ]
+    return sorted(runs + met(ranks, extents, 2))
+
+
 @lru_cache(maxsize=4096)
-def met(ranks: int, extents: tuple[int, ...]) -> list[tuple[int, ...]]:
+def met(ranks: int, extents: tuple[int, ...], least_of_all: int = 1) -> list[tuple[int, ...]]:
     """Return how many lines of every dimension some cells of a grid meet, where none is fewer.
 
     The product of the lines of two dimensions is at least the cells, that of three at least
-    their square (Loomis and Whitney).
+    their square (Loomis and Whitney). Numbers below `least_of_all` count as that.
     """
-    least = [-(-ranks // extent) for extent in extents]
-    most = [min(ranks, math.prod(extents) // extent) for extent in extents]
+    least = [max(least_of_all, -(-ranks // extent)) for extent in extents]
+    most = [max(least_of_all, min(ranks, math.prod(extents) // extent)) for extent in extents]
     if len(extents) == 1:
         return [(least[0],)]
     wanted = ranks if len(extents) == 2 else ranks * ranks

@@ -10,15 +10,15 @@ NEVER = 1 << 60
 
 
 @numba.njit(cache=True, nogil=True)
-def cheapest_lines(extent, view, dim, ranks, of_cell, of_segment, codes):
+def cheapest_lines(extent, view, dim, ranks, of_cell, of_segment, of_whole, codes):
     """Return, per state, the least cost of a line whose last segment is of a leaf in that state.
 
     A line is cut into segments of leaves that `view` allows as neighbours.
 
     Parameters
     ----------
-    of_cell, of_segment
-        Prices per state.
+    of_cell, of_segment, of_whole
+        Prices per state; the last for a segment that has all ranks of its leaf.
     codes
         Written: per state the segments of that line, as state x extent + cells - 1, from last to
         first and then -1; shape ``(num_states, extent)``.
@@ -49,6 +49,8 @@ def cheapest_lines(extent, view, dim, ranks, of_cell, of_segment, codes):
                 most = 1
             for n in range(least, most + 1):
                 found = before[p, s] + of_cell[s] * n + of_segment[s]
+                if n == ranks[s]:
+                    found += of_whole[s]
                 if found < ending[p + n, s]:
                     ending[p + n, s] = found
                     length[p + n, s] = n

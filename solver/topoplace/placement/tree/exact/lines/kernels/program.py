@@ -54,18 +54,24 @@ def dearest(tables, dim, codes):
 
 
 @numba.njit(cache=True, nogil=True)
-def entries(extent, codes, row_of, column, rows, columns, data):
-    """Write the entries of lines, cells and segments of every state; return how many."""
+def entries(extent, codes, ranks, row_of, wholes, column, rows, columns, data):
+    """Write the entries of lines, cells and segments of every state; return how many.
+
+    With `wholes` also the segments that have all ranks of a leaf.
+    """
     used = 0
     for j in range(len(codes)):
         for code in codes[j]:
             if code < 0:
                 break
-            row = row_of[code // extent]
-            rows[used], rows[used + 1] = row, row + 1
+            s, cells = code // extent, code % extent + 1
+            rows[used], rows[used + 1] = row_of[s], row_of[s] + 1
             columns[used] = columns[used + 1] = column + j
-            data[used], data[used + 1] = code % extent + 1, 1
+            data[used], data[used + 1] = cells, 1
             used += 2
+            if wholes and cells == ranks[s]:
+                rows[used], columns[used], data[used] = row_of[s] + 2, column + j, 1
+                used += 1
     return used
 
 
@@ -84,10 +90,10 @@ def fitting_layouts(tables, view):
 
 
 @numba.njit(cache=True, nogil=True)
-def worths(tables, view, of_cell, of_segment):
+def worths(tables, view, of_cell, of_segment, of_whole):
     """Return, per state, the most that a leaf's cells and segments are worth together.
 
-    `of_segment` is nowhere above 0, so the fewest segments are worth most.
+    `of_segment` is nowhere above 0, so the fewest segments are worth most; but one has all ranks.
     """
     worth = np.full(len(tables.ranks), NOTHING, dtype=np.int64)
     fits = fitting_layouts(tables, view)
@@ -98,6 +104,8 @@ def worths(tables, view, of_cell, of_segment):
         found = 0
         for d in range(len(tables.extents)):
             found += of_cell[d, s] * tables.ranks[s] + of_segment[d, s] * tables.layouts[d, j]
+            if tables.layouts[d, j] == 1:
+                found += of_whole[d, s]
         worth[s] = max(worth[s], found)
     return worth
 

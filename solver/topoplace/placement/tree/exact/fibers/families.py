@@ -1,0 +1,95 @@
+"""The subcubes of a job that thresholds say something about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.placement.tree.exact.bounding._kernels import NEVER
+from topoplace.placement.tree.exact.fibers.patterns import MOST_DIMS
+from topoplace.placement.tree.exact.job import Job
+from topoplace.placement.tree.exact.lines.tables import Standing, Tables
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+_ALWAYS = 2  # dims up to which subcubes count although the next distance has the same threshold
+
+
+@dataclass(frozen=True)
+class Family:
+    """All subcubes (*fibers*) of some distances, and what states are to each other in them.
+
+    Numbers of ranks are in units: what the distances that all states keep inside join.
+
+    Attributes
+    ----------
+    dims
+        Number of distances.
+    fibers
+        Number of subcubes.
+    bad
+        States no two of which may be neighbours there.
+    other
+        Of the rest, those that may not be neighbours of a bad one.
+    """
+
+    dims: int
+    fibers: int
+    bad: BoolArray
+    other: BoolArray
+
+
+def cube_tables(job: Job) -> Tables:
+    """Return the tables of a job that is a full cube: a grid of two layers each way."""
+    states = job.states
+    num_dims = job.families[0].num_dims
+    lone = (states.multiplicity == 1)[states.type]
+    same = states.type[:, None] == states.type
+    return Tables(
+        ranks=states.count.astype(np.int64),
+        leaf_type=states.type.astype(np.int64),
+        inside=states.inside[states.kind].astype(np.int64),
+        pair=np.where(same & lone, NEVER, states.crossing[np.ix_(states.kind, states.kind)]),
+        multiplicity=states.multiplicity,
+        extents=np.full(num_dims, 2, dtype=np.int64),
+        lines=np.full(num_dims, job.ranks // 2, dtype=np.int64),
+        cells=job.ranks,
+        layout_state=np.zeros(0, dtype=np.int64),
+        layouts=np.zeros((num_dims, 0), dtype=np.int64),
+    )
+
+
+def families_of(
+    tables: Tables, key: IntArray, thresholds: IntArray, view: Standing
+) -> tuple[int, list[Family]]:
+    """Return the ranks per unit, and families of the lowest distances that may cross.
+
+    Parameters
+    ----------
+    key
+        Per state, hops between two leaves in it.
+    thresholds
+        Per distance, ascending.
+    """
+    alive = np.flatnonzero(view.alive)
+    inside = int(view.keeps[:, alive].all(axis=1).sum())
+    unit = 1 << inside
+    crossing = thresholds[inside:]
+    found = []
+    for dims in range(1, min(MOST_DIMS, len(crossing)) + 1):
+        top = int(crossing[dims - 1])
+        if _ALWAYS < dims < len(crossing) and crossing[dims] == top and dims < MOST_DIMS:
+            continue
+        above = np.unique(key[alive][key[alive] > top])
+        if not len(above):
+            continue
+        fibers = tables.cells // unit >> dims
+        for least in sorted({int(above[0]), int(above[len(above) // 2]), int(above[-1])}):
+            high = view.alive & (key >= least)
+            bad = high & ~(tables.pair[:, high] <= top).any(axis=1)
+            near = (tables.pair[:, bad] <= top).any(axis=1)
+            found.append(Family(dims, fibers, bad, view.alive & ~bad & ~near))
+    return unit, found
