@@ -171,9 +171,11 @@ def _value(number: object) -> Fraction:
 
 
 def _warm_up(machine: TreeModel) -> None:
-    """Compile the kernels, so that no case is charged for it."""
-    state = prepare_tree(case(machine, [], Pattern.RECURSIVE_DOUBLING, 4))
-    allocate(state, "exact", TreeOptions(time_limit=5))
+    """Compile or load the kernels, so that no case is charged for it."""
+    running = fill(machine, OCCUPANCIES[-1], 0, "jobs")
+    for pattern in Pattern:
+        state = prepare_tree(case(machine, running, pattern, 64))
+        allocate(state, "exact", TreeOptions(time_limit=4))
 
 
 def _row(cells: object) -> str:

@@ -8,15 +8,16 @@ import pytest
 from topoplace.placement.tree.exact.bounding.relaxation import Relaxation
 from topoplace.placement.tree.exact.fibers.patterns import patterns
 from topoplace.placement.tree.exact.fibers.program import FiberProgram, has_fibers
-from topoplace.placement.tree.exact.fibers.whole import fits
 from topoplace.placement.tree.exact.fitting.fit import fitted
 from topoplace.placement.tree.exact.fitting.turned import turned
 from topoplace.snapshot.schema import Pattern
 from tree_exact_cases import job_on, worst_hops
 
+CUBES = [Pattern.RECURSIVE_DOUBLING, Pattern.VECTOR_DOUBLING]
+
 
 def components_of(corners, dims):
-    """Return the components of some corners of a cube and the corners not next to any."""
+    """Return the sizes of the components of some corners, and how many are not next to any."""
     left, found = set(corners), []
     while left:
         grown = [left.pop()]
@@ -26,18 +27,18 @@ def components_of(corners, dims):
                     left.remove(other)
                     grown.append(other)
         found.append(len(grown))
-    near = {c ^ 1 << dim for c in corners for dim in range(dims)} | set(corners)
+    near = {corner ^ 1 << dim for corner in corners for dim in range(dims)} | set(corners)
     return tuple(sorted(found)), (1 << dims) - len(near)
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_patterns_are_those_of_all_sets_of_corners(dims):
     most = {}
-    for number in range(dims and 1 << dims, -1, -1):
+    for number in range((1 << dims) + 1):
         for corners in itertools.combinations(range(1 << dims), number):
             components, apart = components_of(corners, dims)
             most[components] = max(most.get(components, 0), apart)
-    assert {tuple(p) for p in patterns(dims)} == set(most.items())
+    assert {tuple(pattern) for pattern in patterns(dims)} == set(most.items())
 
 
 def test_four_singles_take_half_a_cube_and_two_need_three_between():
@@ -48,17 +49,7 @@ def test_four_singles_take_half_a_cube_and_two_need_three_between():
     assert found[1, 4] == 0
 
 
-def test_whole_numbers_of_leaves_are_cut_or_not():
-    # six leaves of nine: six whole cubes, and of what is left no two single ones are neighbours
-    assert not fits(3, 8, ((9, 6),), 4)
-    assert fits(3, 8, ((9, 6),), 0)
-    assert fits(3, 8, ((8, 8),), 0)
-    assert not fits(2, 4, ((3, 5),), 0)
-
-
-@pytest.mark.parametrize("pattern", [Pattern.RECURSIVE_DOUBLING, Pattern.VECTOR_DOUBLING])
-@pytest.mark.parametrize("seed", range(40))
-def test_no_allocation_is_ruled_out(pattern, seed):
+def random_job(pattern, seed):
     rng = np.random.default_rng(seed)
     ranks = int(rng.choice([8, 16, 32]))
     sizes, busy = [], []
@@ -66,25 +57,30 @@ def test_no_allocation_is_ruled_out(pattern, seed):
         size = int(rng.integers(2, 10))
         sizes.append(size)
         busy.append(int(rng.integers(0, size)) if rng.random() < 0.3 else 0)
-    sizes, busy = [*sizes, 3], [*busy, 0]
-    job = job_on(sizes, pattern, ranks, busy)
+    return job_on([*sizes, 3], pattern, ranks, [*busy, 0]), rng
+
+
+@pytest.mark.parametrize("pattern", CUBES)
+@pytest.mark.parametrize("seed", range(40))
+def test_no_allocation_is_ruled_out(pattern, seed):
+    job, rng = random_job(pattern, seed)
     assert has_fibers(job)
     program = FiberProgram(job)
-    free = np.array(sizes) - np.array(busy)
-    slots = np.repeat(np.arange(len(sizes)), free)
-    for start in (slots[:ranks], np.sort(rng.choice(slots, ranks, replace=False))):
+    slots = np.repeat(np.arange(len(job.free)), job.free)
+    for start in (slots[: job.ranks], np.sort(rng.choice(slots, job.ranks, replace=False))):
         leaves = start
         for _ in range(2):
-            assert not program.refutes(np.sort(worst_hops(job, leaves)))
-            counts = np.bincount(leaves, minlength=len(sizes))
-            leaves = turned(job, fitted(job, counts, worst_hops(job, leaves) - 1, 0.0, seed))
+            hops = worst_hops(job, leaves)
+            assert not program.refutes(np.sort(hops))
+            counts = np.bincount(leaves, minlength=len(job.free))
+            leaves = turned(job, fitted(job, counts, hops - 1, 0.0, seed))
 
 
 def test_more_is_ruled_out_than_by_counting_pairs():
     # as on a machine with seven empty leaves of 18 and one half full; units of two ranks
     job = job_on([18] * 8, Pattern.RECURSIVE_DOUBLING, 128, [0] * 7 + [7])
     values = Relaxation(job).values
-    wanted = np.array([4, 4 + 5 * 30 / 18, 4 + 5 * 30 / 18, 4 + 5 * 30 / 18, 14, 14, 14])
+    wanted = np.array([4, *[4 + 5 * 30 / 18] * 3, 14, 14, 14])
     at = values[np.abs(values[:, None] - wanted * job.scale).argmin(axis=0)]
     assert Relaxation(job).possible(at.tolist())
     assert FiberProgram(job).refutes(at)

@@ -1,4 +1,4 @@
-"""The subcubes of a job that thresholds say something about."""
+"""The subcubes of a cube that thresholds say something about."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from topoplace.placement.tree.exact.lines.tables import Standing, Tables
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-_ALWAYS = 2  # dims up to which subcubes count although the next distance has the same threshold
+_ALWAYS = 2  # distances of a cube that count although the next one has the same threshold
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,11 @@ class Family:
     fibers: int
     bad: BoolArray
     other: BoolArray
+
+    @property
+    def size(self) -> int:
+        """Units in a fiber."""
+        return 1 << self.dims
 
 
 def cube_tables(job: Job) -> Tables:
@@ -76,20 +81,18 @@ def families_of(
     """
     alive = np.flatnonzero(view.alive)
     inside = int(view.keeps[:, alive].all(axis=1).sum())
-    unit = 1 << inside
-    crossing = thresholds[inside:]
+    crossing = thresholds[inside:].tolist()
     found = []
     for dims in range(1, min(MOST_DIMS, len(crossing)) + 1):
-        top = int(crossing[dims - 1])
-        if _ALWAYS < dims < len(crossing) and crossing[dims] == top and dims < MOST_DIMS:
-            continue
+        top = crossing[dims - 1]
+        alike = dims < len(crossing) and crossing[dims] == top
         above = np.unique(key[alive][key[alive] > top])
-        if not len(above):
+        if not len(above) or (alike and _ALWAYS < dims < MOST_DIMS):
             continue
-        fibers = tables.cells // unit >> dims
+        fibers = tables.cells >> inside >> dims
         for least in sorted({int(above[0]), int(above[len(above) // 2]), int(above[-1])}):
             high = view.alive & (key >= least)
             bad = high & ~(tables.pair[:, high] <= top).any(axis=1)
             near = (tables.pair[:, bad] <= top).any(axis=1)
             found.append(Family(dims, fibers, bad, view.alive & ~bad & ~near))
-    return unit, found
+    return 1 << inside, found

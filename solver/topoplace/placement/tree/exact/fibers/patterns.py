@@ -5,7 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
+from topoplace.placement.tree.exact.fibers.kernels.sets import components_of_sets
+
 MOST_DIMS = 4
+"""Of a cube: the corners have 2^16 sets."""
 
 
 class Pattern(NamedTuple):
@@ -26,23 +31,13 @@ class Pattern(NamedTuple):
 @lru_cache(maxsize=MOST_DIMS + 1)
 def patterns(dims: int) -> tuple[Pattern, ...]:
     """Return the components of all sets of corners of a cube, each with the most apart."""
-    num = 1 << dims
-    near = [sum(1 << (corner ^ 1 << dim) for dim in range(dims)) for corner in range(num)]
-    around = [0] * (1 << num)  # of a set, itself included
-    for corners in range(1, 1 << num):
-        lowest = corners & -corners
-        around[corners] = around[corners ^ lowest] | near[lowest.bit_length() - 1] | lowest
+    corners = np.arange(1 << dims)
+    near = sum((1 << (corners ^ 1 << dim) for dim in range(dims)), np.zeros_like(corners))
+    found = components_of_sets(near, len(corners))
     most: dict[tuple[int, ...], int] = {}
-    for corners in range(1 << num):
-        components = []
-        rest = corners
-        while rest:
-            component = rest & -rest
-            while (grown := around[component] & corners) != component:
-                component = grown
-            components.append(component.bit_count())
-            rest &= ~component
-        name = tuple(sorted(components))
-        apart = num - around[corners].bit_count()
-        most[name] = max(most.get(name, 0), apart)
-    return tuple(Pattern(name, apart) for name, apart in sorted(most.items()))
+    for apart, *numbers in np.unique(found, axis=0).tolist():
+        components = tuple(
+            size for size, number in enumerate(numbers, start=1) for _ in range(number)
+        )
+        most[components] = max(most.get(components, 0), apart)
+    return tuple(Pattern(components, apart) for components, apart in sorted(most.items()))
