@@ -18,7 +18,7 @@ from topoplace.placement.tree.exact.gridding.search import better_grid
 from topoplace.placement.tree.exact.job import Job
 from topoplace.placement.tree.exact.lines.certificate import line_nogoods_of
 from topoplace.placement.tree.exact.lines.program import LineProgram, Mix
-from topoplace.placement.tree.exact.lines.proof import has_wholes, refutes
+from topoplace.placement.tree.exact.lines.proof import Prices, refutes
 from topoplace.placement.tree.exact.lines.search import LineSearch
 from topoplace.placement.tree.exact.lines.tables import no_guess, standing, tables_of
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse
@@ -149,7 +149,7 @@ def test_bounds_beyond_certificates_are_below_brute_force(seed: int) -> None:
     bound = search.to_beat if left is None else left.cost
     assert bound <= least_cost(prepare_tree(snapshot))[1] * 100 * job.scale
     proofs = [nogood.proof for nogood in search.nogoods[: search.num_for_bound]]
-    certified = all(proof is not None and not has_wholes(proof) for proof in proofs)
+    certified = all(proof is not None for proof in proofs)
     assert (line_nogoods_of(search) is not None) == certified
 
 
@@ -229,7 +229,8 @@ def test_whole_leaves_refute_what_lines_do_not() -> None:
     thresholds = np.rint(hops * job.scale).astype(np.int64)
     assert isinstance(program.test(thresholds, 1), Mix)
     proof = program.test(thresholds, 1, wholes=True)
-    assert has_wholes(proof)
+    assert isinstance(proof, Prices)
+    assert proof.of_whole.any()
     assert refutes(tables, proof, thresholds)
     best = better_grid(job, in_order(job), 0, time.perf_counter() + 2, 0)
     assert not refutes(tables, proof, step_values(job, best))

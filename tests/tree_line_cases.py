@@ -60,9 +60,12 @@ def in_order(job: Job) -> np.ndarray:
     return np.repeat(job.domain, job.free[job.domain])[: job.ranks]
 
 
-def proven(job: Job, seconds: float = 20.0) -> tuple[Fraction, list[LineNogood]]:
+def proven(
+    job: Job, seconds: float = 20.0, to_beat: int | None = None
+) -> tuple[Fraction, list[LineNogood]]:
     """Return the bound that the search over lines finds, and what proves it."""
-    search = LineSearch(job, job.cost(in_order(job)), time.perf_counter() + seconds)
+    to_beat = job.cost(in_order(job)) if to_beat is None else to_beat
+    search = LineSearch(job, to_beat, time.perf_counter() + seconds)
     left = next(search.open_thresholds(), None)
     units = search.to_beat if left is None else left.cost
     nogoods = line_nogoods_of(search)

@@ -60,11 +60,14 @@ class LinePrices(Model):
     ----------
     cells, segments
         Per dimension, of every state.
+    wholes
+        What a segment with all ranks of its leaf costs on top; none if absent.
     """
 
     kind: Literal["prices"] = "prices"
     cells: list[list[int]]
     segments: list[list[int]]
+    wholes: list[list[int]] | None = None
 
 
 class LineEmpty(Model):

@@ -97,7 +97,11 @@ class Lines:
             self._read(tree.without, depth + 1)
             self._read(tree.more, depth + 1)
         elif isinstance(tree, LinePrices):
-            for part in (tree.cells, tree.segments):
+            for part in (
+                tree.cells,
+                tree.segments,
+                tree.cells if tree.wholes is None else tree.wholes,
+            ):
                 if [len(own) for own in part] != [num_states] * len(self._extents):
                     raise RefusedError("prices of another number of dimensions or states")
                 if any(abs(price) > LARGEST_PRICE for own in part for price in own):
@@ -120,7 +124,10 @@ class Lines:
             return view is None
         cells = np.array(tree.cells, dtype=np.int64)[:, view.states]
         segments = np.array(tree.segments, dtype=np.int64)[:, view.states]
-        return self._weights.too_dear(view, cells, segments)
+        wholes = None
+        if tree.wholes is not None:
+            wholes = np.array(tree.wholes, dtype=np.int64)[:, view.states]
+        return self._weights.too_dear(view, cells, segments, wholes)
 
 
 def _permuted(tree: _Tree, order: Sequence[int]) -> _Tree:
@@ -130,5 +137,7 @@ def _permuted(tree: _Tree, order: Sequence[int]) -> _Tree:
         return LineBranch(state=tree.state, without=without, more=more)
     if isinstance(tree, LinePrices):
         cells = [tree.cells[dim] for dim in order]
-        return LinePrices(cells=cells, segments=[tree.segments[dim] for dim in order])
+        segments = [tree.segments[dim] for dim in order]
+        wholes = None if tree.wholes is None else [tree.wholes[dim] for dim in order]
+        return LinePrices(cells=cells, segments=segments, wholes=wholes)
     return tree

@@ -83,13 +83,6 @@ def weigh(tables: Tables, view: Standing, guess: Guess, prices: Prices) -> Weigh
     return Weighed(lines, codes, worth, bool(too_dear(tables, guess, lines, worth)))
 
 
-def has_wholes(proof: Proof) -> bool:
-    """Tell whether a proof has prices of segments with all ranks of a leaf."""
-    if isinstance(proof, Branch):
-        return has_wholes(proof.without) or has_wholes(proof.more)
-    return isinstance(proof, Prices) and bool(proof.of_whole.any())
-
-
 def refutes(tables: Tables, proof: Proof, thresholds: IntArray, guess: Guess | None = None) -> bool:
     """Tell whether a proof rules out thresholds per dimension."""
     guess = guess or no_guess(tables)

@@ -71,8 +71,7 @@ class LineSearch:
     to_beat
         What an allocation costs, in units of 1 / (100 `job.scale`).
     beyond_certificates
-        Whether thresholds that no proof for certificates refutes are tested further, by cells
-        and by programs that tell whole leaves in a line apart.
+        Whether thresholds that no proof for certificates refutes are tested further, by cells.
     nogoods
         Thresholds that are impossible.
     num_for_bound
@@ -115,25 +114,23 @@ class LineSearch:
                 if isinstance(result, Empty | Prices | Branch):
                     self._add(self._lifted(low, result, high))
                     continue
-                if self.beyond_certificates:
-                    beyond = self._beyond(low, high)
-                    if isinstance(beyond, Nogood):
-                        self._add(beyond)
-                        continue
-                    result = beyond or result
-                mix = result
+                further = self._further(low, high)
+                if isinstance(further, Nogood):
+                    self._add(further)
+                    continue
+                mix = further or result
             if self.num_for_bound is None:
                 self.num_for_bound = len(self.nogoods)
             yield Open(cost, self.values[low], None if mix is None else mix.leaves)
             self._impossible.add(low)  # not because it is: the next one is wanted
 
-    def _beyond(self, low: IntArray, high: IntArray) -> Nogood | Mix | None:
+    def _further(self, low: IntArray, high: IntArray) -> Nogood | Mix | None:
         """Return why thresholds are impossible that programs do not refute, or what has them."""
-        if self._cells.refutes(low):
-            return Nogood(self._cells.raised(low, self._order()), None)
         result = self.program.test(self.values[low], _GUESSES, wholes=True)
         if isinstance(result, Empty | Prices | Branch):
             return self._lifted(low, result, high, wholes=True)
+        if self.beyond_certificates and self._cells.refutes(low):
+            return Nogood(self._cells.raised(low, self._order()), None)
         return result
 
     def _add(self, nogood: Nogood) -> None:
