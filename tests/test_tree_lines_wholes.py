@@ -1,4 +1,4 @@
-"""Certificates of grids with prices of whole leaves in a line: right ones hold, changed ones not."""
+"""Certificates of grids with prices of whole leaves: right ones hold, changed ones do not."""
 
 from __future__ import annotations
 
