@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.placement.tree.exact.bounding._kernels import NEVER
 from topoplace.placement.tree.exact.fibers.patterns import MOST_DIMS
-from topoplace.placement.tree.exact.job import Job
 from topoplace.placement.tree.exact.lines.tables import Standing, Tables
 
 IntArray = NDArray[np.int64]
@@ -45,26 +43,6 @@ class Family:
     def size(self) -> int:
         """Units in a fiber."""
         return 1 << self.dims
-
-
-def cube_tables(job: Job) -> Tables:
-    """Return the tables of a job that is a full cube: a grid of two layers each way."""
-    states = job.states
-    num_dims = job.families[0].num_dims
-    lone = (states.multiplicity == 1)[states.type]
-    same = states.type[:, None] == states.type
-    return Tables(
-        ranks=states.count.astype(np.int64),
-        leaf_type=states.type.astype(np.int64),
-        inside=states.inside[states.kind].astype(np.int64),
-        pair=np.where(same & lone, NEVER, states.crossing[np.ix_(states.kind, states.kind)]),
-        multiplicity=states.multiplicity,
-        extents=np.full(num_dims, 2, dtype=np.int64),
-        lines=np.full(num_dims, job.ranks // 2, dtype=np.int64),
-        cells=job.ranks,
-        layout_state=np.zeros(0, dtype=np.int64),
-        layouts=np.zeros((num_dims, 0), dtype=np.int64),
-    )
 
 
 def families_of(

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from topoplace.placement.tree.exact.fibers.families import Family, cube_tables, families_of
+from topoplace.placement.tree.exact.fibers.families import Family, families_of
 from topoplace.placement.tree.exact.fibers.patterns import patterns
 from topoplace.placement.tree.exact.job import Job
-from topoplace.placement.tree.exact.lines.tables import no_guess, standing
+from topoplace.placement.tree.exact.lines.tables import box_tables, no_guess, standing
 
 IntArray = NDArray[np.int64]
 
@@ -30,7 +30,8 @@ class FiberProgram:
     """Programs over the fibers of a cube, in whole numbers of leaves, fibers and components."""
 
     def __init__(self, job: Job) -> None:
-        self.tables = cube_tables(job)
+        # a cube is a grid of two layers each way
+        self.tables = box_tables(job, [2] * job.families[0].num_dims)
         self._key = job.states.key
 
     def refutes(self, thresholds: IntArray) -> bool:

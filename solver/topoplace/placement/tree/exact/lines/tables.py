@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -82,13 +83,21 @@ class Standing(NamedTuple):
 
 def tables_of(job: Job) -> Tables:
     """Return the tables of a job whose only pattern is a grid."""
-    states = job.states
     grid = cubic_grid(job.ranks, GRIDS[job.families[0].pattern])
     extents = tuple(extent for extent in grid if extent > 1)
+    ranks = job.states.count.tolist()
+    layouts = [(s, parts) for s, x in enumerate(ranks) for parts in _segments(x, extents)]
+    return box_tables(job, extents)._replace(
+        layout_state=np.array([s for s, _ in layouts], dtype=np.int64),
+        layouts=np.array([parts for _, parts in layouts], dtype=np.int64).T.copy(),
+    )
+
+
+def box_tables(job: Job, extents: Sequence[int]) -> Tables:
+    """Return the tables of a job whose ranks form a box; there are no layouts in them."""
+    states = job.states
     lone = (states.multiplicity == 1)[states.type]
     same = states.type[:, None] == states.type
-    ranks = states.count.tolist()
-    layouts = [(s, parts) for s, x in enumerate(ranks) for parts in _segments(x, extents)]
     return Tables(
         ranks=states.count.astype(np.int64),
         leaf_type=states.type.astype(np.int64),
@@ -98,8 +107,8 @@ def tables_of(job: Job) -> Tables:
         extents=np.array(extents, dtype=np.int64),
         lines=np.array([job.ranks // extent for extent in extents], dtype=np.int64),
         cells=job.ranks,
-        layout_state=np.array([s for s, _ in layouts], dtype=np.int64),
-        layouts=np.array([parts for _, parts in layouts], dtype=np.int64).T.copy(),
+        layout_state=np.zeros(0, dtype=np.int64),
+        layouts=np.zeros((len(extents), 0), dtype=np.int64),
     )
 
 
