@@ -11,10 +11,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from topoplace.placement.tree.exact.doubling.boxes import Boxes
+from topoplace.placement.tree.exact.doubling.boxes import Boxes, Corners
 from topoplace.placement.tree.exact.doubling.incumbent import Incumbent, Verdict
-from topoplace.placement.tree.exact.doubling.plans import Mix, Plans, Refutation
+from topoplace.placement.tree.exact.doubling.kernels.refuting import Refutation
+from topoplace.placement.tree.exact.doubling.plans import Mix, Plans
 from topoplace.placement.tree.exact.doubling.search import DoublingSearch, doubles
+from topoplace.placement.tree.exact.doubling.tables import tables_of
 from topoplace.placement.tree.exact.job import Job
 from topoplace.result import Status
 from topoplace.snapshot.schema import Pattern, PatternUse
@@ -57,7 +59,7 @@ def test_no_allocation_is_refuted() -> None:
         rng = random.Random(f"doubling-{seed}")
         for job in binomial_jobs(seed, 20):
             assert doubles(job)
-            plans = Plans(job)
+            plans = Plans(tables_of(job))
             for _ in range(3):
                 found = plans.test(step_values(job, some_leaves(rng, job)))
                 assert not isinstance(found, Refutation), seed
@@ -70,7 +72,10 @@ def test_what_is_refuted_stays_so_below_and_plans_stay_above() -> None:
     for seed in range(60):
         rng = random.Random(f"below-{seed}")
         for job in binomial_jobs(seed, 12):
-            plans, values = Plans(job), DoublingSearch(job, first_leaves(job), FOREVER).values
+            plans, values = (
+                Plans(tables_of(job)),
+                DoublingSearch(job, first_leaves(job), FOREVER).values,
+            )
             at = np.array([rng.randrange(len(values)) for _ in job.steps])
             found = plans.test(values[at])
             if isinstance(found, Refutation):
@@ -141,7 +146,7 @@ def test_thresholds_of_an_allocation_lead_to_one() -> None:
             continue  # there the inequalities are not all that pairs need
         leaves = some_leaves(rng, job)
         thresholds = step_values(job, leaves)
-        best = Incumbent(job, Plans(job).tables, leaves, time.perf_counter() + 60)
+        best = Incumbent(job, tables_of(job), leaves, time.perf_counter() + 60)
         assert best.offer(thresholds, 10.0) is Verdict.FOUND, seed
         assert (step_values(job, best.leaves) <= thresholds).all()
         found += 1
@@ -160,7 +165,25 @@ def test_boxes_find_the_cheapest_corner_under_no_nogood() -> None:
         least = min((int(prices @ values[c]) for c in free), default=math.inf)
         boxes = Boxes(values, prices)
         boxes.add(np.zeros(num, dtype=np.int64), np.full(num, top))
-        found = boxes.cheapest(nogoods, 1 << 40)
+        impossible = Corners(num)
+        for nogood in nogoods:
+            impossible.add(nogood)
+        found = boxes.cheapest(impossible, 1 << 40)
         assert (math.inf if found is None else found[0]) == least, seed
         if found is not None:
-            assert boxes.cheapest(nogoods, least) is None
+            assert boxes.cheapest(impossible, least) is None
+
+
+def test_corners_are_held_against_a_vector() -> None:
+    rng = np.random.default_rng(3)
+    for num_corners in (0, 1, 64, 65, 200):
+        corners = Corners(3)
+        for corner in rng.integers(0, 6, (num_corners, 3)):
+            corners.add(corner)
+        assert len(corners) == num_corners
+        for _ in range(40):
+            at, step = rng.integers(0, 6, 3), int(rng.integers(3))
+            assert corners.below(at) == (corners.all <= at).all(axis=1).any()
+            others = np.delete(corners.all <= at, step, axis=1).all(axis=1)
+            least = corners.all[others, step].min(initial=6)
+            assert corners.ceiling(at, step, 5) == min(5, least - 1)

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.placement.tree.exact.doubling.kernels.boxes import DONE, FULL, cut_boxes, push
-from topoplace.placement.tree.exact.doubling.kernels.corners import below, ceiling
+from topoplace.placement.tree.exact.doubling.kernels.corners import below, ceiling, mark
 
 IntArray = NDArray[np.int64]
+WordArray = NDArray[np.uint64]
 
 
 class Corners:
@@ -16,6 +17,7 @@ class Corners:
 
     def __init__(self, num_steps: int) -> None:
         self._all = np.zeros((64, num_steps), dtype=np.int64)
+        self._sets = np.zeros((num_steps, 1, 1), dtype=np.uint64)
         self._num = 0
 
     def __len__(self) -> int:
@@ -26,20 +28,30 @@ class Corners:
         """Shape ``(len(self), num_steps)``."""
         return self._all[: self._num]
 
+    @property
+    def sets(self) -> WordArray:
+        """Which are no less than a value in a step (`kernels.corners`)."""
+        return self._sets
+
     def add(self, corner: IntArray) -> None:
         """Add a vector."""
         if self._num == len(self._all):
             self._all = np.concatenate([self._all, np.zeros_like(self._all)])
+            self._sets = np.concatenate([self._sets, np.zeros_like(self._sets)], axis=2)
+        room = int(corner.max()) + 2 - self._sets.shape[1]
+        if room > 0:
+            self._sets = np.pad(self._sets, ((0, 0), (0, 2 * room), (0, 0)))
         self._all[self._num] = corner
+        mark(self._sets, self._num, corner)
         self._num += 1
 
     def below(self, at: IntArray) -> bool:
         """Tell whether one is nowhere above a vector."""
-        return bool(below(self.all, at))
+        return bool(below(self._sets, self._num, at))
 
     def ceiling(self, at: IntArray, step: int, top: int) -> int:
         """Return the largest value of a step, up to `top`, with which none is below a vector."""
-        return int(ceiling(self.all, at, step, top))
+        return int(ceiling(self.all, self._sets, at, step, top))
 
 
 class Boxes:
@@ -70,7 +82,7 @@ class Boxes:
         push(self._heap, self._cost, num, box)
         self._size += 1
 
-    def cheapest(self, nogoods: IntArray, to_beat: int) -> tuple[int, IntArray, IntArray] | None:
+    def cheapest(self, nogoods: Corners, to_beat: int) -> tuple[int, IntArray, IntArray] | None:
         """Cut boxes by nogoods; return the cheapest that is under none: cost, low, high.
 
         Highs are cut to what is affordable. None if all cost `to_beat` or more.
@@ -82,7 +94,8 @@ class Boxes:
                 self._cost,
                 self._heap,
                 self._size,
-                nogoods,
+                nogoods.all,
+                nogoods.sets,
                 self._values,
                 self._prices,
                 to_beat,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import threading
 import time
 from dataclasses import dataclass
 
@@ -41,6 +42,7 @@ class Incumbent:
         self.cost = self.job.cost(self.leaves)
         self._refuted: list[IntArray] = []
         self._spent: dict[bytes, float] = {}
+        self._lock = threading.Lock()
 
     def offer(self, thresholds: IntArray, seconds: float) -> Verdict:
         """Look for an allocation with every step at most its threshold; keep it if it is better.
@@ -62,7 +64,8 @@ class Incumbent:
         if leaves is None:
             return Verdict.OPEN
         cost = self.job.cost(leaves)
-        if cost < self.cost:
-            self.leaves, self.cost = leaves, cost
+        with self._lock:
+            if cost < self.cost:
+                self.leaves, self.cost = leaves, cost
         prices = np.array([step.price for step in self.job.steps], dtype=np.int64)
         return Verdict.FOUND if cost <= int(prices @ thresholds) else Verdict.OPEN

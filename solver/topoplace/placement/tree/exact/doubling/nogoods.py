@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.placement.tree.exact.doubling.boxes import Corners
-from topoplace.placement.tree.exact.doubling.latest import Latest
-from topoplace.placement.tree.exact.doubling.plans import Mix, Plans, Refutation
+from topoplace.placement.tree.exact.doubling.kernels.refuting import Refutation
+from topoplace.placement.tree.exact.doubling.plans import Mix, Plans
 
 IntArray = NDArray[np.int64]
 
@@ -23,7 +23,7 @@ class Nogood:
 
 
 class Refuter:
-    """Finds nogoods, and remembers which thresholds are possible and which multipliers served.
+    """Finds nogoods, and remembers which thresholds are possible.
 
     What is impossible stays so with lower thresholds, what is possible with higher ones.
 
@@ -44,7 +44,6 @@ class Refuter:
         self.num_tests = 0
         self._rng = rng
         self._top = np.full(num_steps, len(values) - 1)
-        self._latest = Latest()
 
     def test(self, at: IntArray) -> Nogood | None:
         """Return why thresholds are impossible, or None."""
@@ -58,14 +57,6 @@ class Refuter:
         self.possible.add(least)
         return None
 
-    def known(self, at: IntArray, high: IntArray) -> Nogood | None:
-        """Return a nogood above thresholds by multipliers that served before, or None."""
-        proof = self._latest.find(self.plans.tables, self.values[at])
-        if proof is None:
-            return None
-        raised = self._raised(proof, at, high, self._order())
-        return Nogood(self._raised(proof, raised, self._top, self._order()), proof)
-
     def lifted(self, nogood: Nogood, high: IntArray) -> Nogood:
         """Return a nogood as large as programs allow within a high corner.
 
@@ -77,8 +68,6 @@ class Refuter:
         for at_once in (True, False):  # a step that may be as high as can be splits no box
             for step in order.tolist():
                 nogood = self._lifted_step(nogood, high, order, step, at_once)
-        assert nogood.proof is not None
-        self._latest.add(nogood.proof)
         return self._within(nogood, self._top, order)
 
     def _lifted_step(

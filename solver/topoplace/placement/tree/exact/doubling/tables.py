@@ -7,6 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.placement.tree.exact.bounding._kernels import NEVER
+from topoplace.placement.tree.exact.job import Job
+
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
@@ -73,3 +76,23 @@ class Cuts(NamedTuple):
     least: IntArray
     bad: BoolArray
     near: BoolArray
+
+
+def tables_of(job: Job) -> Tables:
+    """Return the states and steps of a job whose only pattern is binomial."""
+    states = job.states
+    pairs = np.array([len(step.pairs) for step in job.steps], dtype=np.int64)
+    active = np.concatenate([[1], 1 + np.cumsum(pairs)]).astype(np.int64)
+    lone = (states.multiplicity == 1)[states.type]
+    same = states.type[:, None] == states.type
+    return Tables(
+        first=states.first.astype(np.int64),
+        ranks=states.count.astype(np.int64),
+        leaf_type=states.type.astype(np.int64),
+        inside=states.inside[states.kind].astype(np.int64),
+        key=states.key.astype(np.int64),
+        pair=np.where(same & lone, NEVER, states.crossing[np.ix_(states.kind, states.kind)]),
+        multiplicity=states.multiplicity,
+        active=active,
+        idle=active[:-1] - pairs,
+    )

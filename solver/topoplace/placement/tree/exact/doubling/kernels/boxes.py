@@ -5,6 +5,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from topoplace.placement.tree.exact.doubling.kernels.corners import members, no_less
+
 DONE, OPEN, FULL = 0, 1, 2
 """No box is cheaper than the cost to beat; the cheapest is under no nogood; no room for parts."""
 
@@ -43,16 +45,13 @@ def pop(heap, cost, num):
 
 
 @numba.njit(cache=True, nogil=True)
-def best_cut(nogoods, values, prices, low, high):
+def best_cut(nogoods, sets, values, prices, low, high):
     """Return the nogood above a low corner outside of which the box costs most, -1 if none is."""
     found = -1
     most = -1
-    for c in range(len(nogoods)):
+    for c in members(no_less(sets, len(nogoods), low)):
         least = _ALL
         for n in range(len(low)):
-            if nogoods[c, n] < low[n]:
-                least = -1
-                break
             if nogoods[c, n] < high[n]:
                 least = min(least, prices[n] * (values[nogoods[c, n] + 1] - values[low[n]]))
         if least > most:
@@ -62,11 +61,13 @@ def best_cut(nogoods, values, prices, low, high):
 
 
 @numba.njit(cache=True, nogil=True)
-def cut_boxes(lows, highs, cost, heap, size, nogoods, values, prices, to_beat):
+def cut_boxes(lows, highs, cost, heap, size, nogoods, sets, values, prices, to_beat):
     """Cut the cheapest boxes until one is under no nogood, which stays on the heap.
 
     Parameters
     ----------
+    nogoods, sets
+        Vectors, and in which sets of `corners` they are.
     size
         Boxes on the heap and slots ever used; updated.
 
@@ -88,7 +89,7 @@ def cut_boxes(lows, highs, cost, heap, size, nogoods, values, prices, to_beat):
         for n in range(num_steps):
             while high[n] > low[n] and prices[n] * (values[high[n]] - values[low[n]]) > spare:
                 high[n] -= 1
-        nogood = best_cut(nogoods, values, prices, low, high)
+        nogood = best_cut(nogoods, sets, values, prices, low, high)
         if nogood < 0:
             return OPEN
         pop(heap, cost, size[0])

@@ -72,15 +72,24 @@ def named_cuts(tables, view, thresholds, step, least):
     """Return the inequalities of given steps and keys."""
     bad = np.empty((len(step), len(view.alive)), dtype=np.bool_)
     near = np.empty((len(step), len(view.alive)), dtype=np.bool_)
-    for r in range(len(step)):
-        cut(
-            tables,
-            view.alive,
-            view.short,
-            view.spare,
-            thresholds[step[r]],
-            least[r],
-            bad[r],
-            near[r],
-        )
-    return Cuts(step, least, bad, near)
+    rows = Cuts(step, least, bad, near)
+    renew(tables, view, thresholds, rows, -1)
+    return rows
+
+
+@numba.njit(cache=True, nogil=True)
+def renew(tables, view, thresholds, rows, only):
+    """Write the states of inequalities anew, those of one step only or, if that is -1, of all."""
+    for r in range(len(rows.step)):
+        n = rows.step[r]
+        if only in (-1, n):
+            cut(
+                tables,
+                view.alive,
+                view.short,
+                view.spare,
+                thresholds[n],
+                rows.least[r],
+                rows.bad[r],
+                rows.near[r],
+            )

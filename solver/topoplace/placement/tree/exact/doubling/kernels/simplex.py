@@ -1,0 +1,72 @@
+"""A dense primal simplex method for many small programs that begin with a unit basis."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+OPTIMAL, STOPPED = 0, 1
+
+_DEAR = -1e-7
+_PIVOT = 1e-9
+_MOST_PIVOTS = 2000
+
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def _enter(rows, costs, sides, row, column):
+    """Let a column enter the basis in the place of a row's."""
+    own = rows[row]
+    scale = 1.0 / own[column]
+    for j in range(len(own)):
+        own[j] *= scale
+    sides[row] *= scale
+    for i in range(len(rows)):
+        factor = rows[i, column]
+        if i != row and factor != 0.0:
+            other = rows[i]
+            for j in range(len(own)):
+                other[j] -= factor * own[j]
+            other[column] = 0.0
+            sides[i] -= factor * sides[row]
+    factor = costs[column]
+    for j in range(len(own)):
+        costs[j] -= factor * own[j]
+    costs[column] = 0.0
+
+
+@numba.njit(cache=True, nogil=True)
+def minimised(rows, costs, sides, basis):
+    """Solve a program in place: rows and sides in terms of the basis, costs reduced.
+
+    Parameters
+    ----------
+    rows, costs
+        Shape ``(m, n)`` and ``(n,)``. The columns of the basis are those of the unit matrix, and
+        cost 0 once reduced.
+    sides
+        Shape ``(m, 2)``, none below 0: right hand sides made unequal, which decide between rows,
+        and the true ones.
+    basis
+        Shape ``(m,)``: the column of every row.
+
+    Returns
+    -------
+    `OPTIMAL` or, after very many pivots, `STOPPED`.
+    """
+    for _ in range(_MOST_PIVOTS):
+        column = np.argmin(costs)
+        if costs[column] > _DEAR:
+            return OPTIMAL
+        row = -1
+        least = np.inf
+        for i in range(len(rows)):
+            if rows[i, column] > _PIVOT:
+                ratio = sides[i, 0] / rows[i, column]
+                if ratio < least:
+                    least = ratio
+                    row = i
+        if row < 0:
+            return STOPPED
+        _enter(rows, costs, sides, row, column)
+        basis[row] = column
+    return STOPPED
