@@ -13,8 +13,8 @@ import pytest
 
 from topoplace.placement.tree.exact.doubling.boxes import Boxes, Corners
 from topoplace.placement.tree.exact.doubling.incumbent import Incumbent, Verdict
-from topoplace.placement.tree.exact.doubling.kernels.refuting import Refutation
-from topoplace.placement.tree.exact.doubling.plans import Mix, Plans
+from topoplace.placement.tree.exact.doubling.kernels.refuting import Mix, Refutation
+from topoplace.placement.tree.exact.doubling.plans import Plans
 from topoplace.placement.tree.exact.doubling.search import DoublingSearch, doubles
 from topoplace.placement.tree.exact.doubling.tables import tables_of
 from topoplace.placement.tree.exact.job import Job

@@ -9,10 +9,10 @@ import random
 import numpy as np
 
 from test_tree_doubling import FOREVER, binomial_jobs, first_leaves, some_leaves, step_values
-from topoplace.placement.tree.exact.doubling.kernels.refuting import Refutation
+from topoplace.placement.tree.exact.doubling.kernels.refuting import Mix, Refutation
 from topoplace.placement.tree.exact.doubling.kernels.standing import standing
 from topoplace.placement.tree.exact.doubling.nogoods import Refuter
-from topoplace.placement.tree.exact.doubling.plans import Mix, Plans
+from topoplace.placement.tree.exact.doubling.plans import Plans
 from topoplace.placement.tree.exact.doubling.search import DoublingSearch
 from topoplace.placement.tree.exact.doubling.tables import tables_of
 from topoplace.snapshot.schema import Pattern

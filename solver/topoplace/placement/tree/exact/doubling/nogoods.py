@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.placement.tree.exact.doubling.boxes import Corners
-from topoplace.placement.tree.exact.doubling.kernels.refuting import Refutation
-from topoplace.placement.tree.exact.doubling.plans import Mix, Plans
+from topoplace.placement.tree.exact.doubling.kernels.refuting import Mix, Refutation
+from topoplace.placement.tree.exact.doubling.plans import Plans
 
 IntArray = NDArray[np.int64]
 

@@ -6,8 +6,6 @@ leaves together doubles step by step; and what crosses from leaves that pair bad
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +14,7 @@ from topoplace.placement.tree.exact.doubling.kernels.lowest import lowest
 from topoplace.placement.tree.exact.doubling.kernels.refuting import (
     MIXED,
     REFUTED,
+    Mix,
     Pool,
     Refutation,
     refute,
@@ -23,20 +22,12 @@ from topoplace.placement.tree.exact.doubling.kernels.refuting import (
 from topoplace.placement.tree.exact.doubling.tables import Tables
 
 IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 _ROOM = 1 << 13
-_MOST_PLANS = 100
+_MOST_PLANS = 60
 """Plans that are kept, and that a program begins with."""
 
-
-@dataclass(frozen=True)
-class Mix:
-    """Plans with weights: a solution of the program."""
-
-    weight: FloatArray
-    state: IntArray
-    path: IntArray
+_LONG_AGO = 1 << 40
 
 
 class Plans:
@@ -50,6 +41,7 @@ class Plans:
             state=np.zeros(_ROOM, dtype=np.int64),
             path=np.zeros((_ROOM, num_active), dtype=np.int64),
             used=np.zeros(_ROOM, dtype=np.int64),
+            served=np.full((num_active - 1, len(tables.ranks)), -_LONG_AGO, dtype=np.int64),
             size=np.zeros(2, dtype=np.int64),
         )
 
@@ -64,7 +56,7 @@ class Plans:
         if found.verdict == REFUTED:
             return Refutation(*found.proof)
         if found.verdict == MIXED:
-            return Mix(found.weight, self.pool.state[found.plan], self.pool.path[found.plan])
+            return Mix(*found.mix)
         return None
 
     def refutes(self, proof: Refutation, thresholds: IntArray) -> bool:

@@ -1,4 +1,4 @@
-"""The program over plans, solved."""
+"""Programs over plans in a dense tableau, to which plans may be added."""
 
 from __future__ import annotations
 
@@ -8,21 +8,41 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.placement.tree.exact.doubling.kernels.simplex import OPTIMAL, minimised
+from topoplace.placement.tree.exact.doubling.kernels.simplex import minimised
 
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 _APART = 1e-7
 """By how much right hand sides are made unequal, so that no pivot is without effect."""
 
 
-class Solution(NamedTuple):
-    """Weights of plans, multipliers of the rows, what is short; whether that is the optimum."""
+class Program(NamedTuple):
+    """What least active ranks (and leaves, where none can be empty) plans fall short of.
 
-    weight: FloatArray
-    duals: FloatArray
-    short: float
-    certain: bool
+    Rows are active ranks per step, both sides of the inequalities, leaves per type. The first
+    columns are one per row, for what is short or left; then what is over of active ranks; then plans.
+
+    Attributes
+    ----------
+    matrix, costs, sides, basis
+        In terms of the basis (`simplex.minimised`).
+    short
+        Which rows may not fall short.
+    first
+        The first column of a plan.
+    size
+        How many plans there are.
+    """
+
+    matrix: FloatArray
+    costs: FloatArray
+    sides: FloatArray
+    basis: IntArray
+    short: BoolArray
+    first: int
+    size: IntArray
 
 
 @numba.njit(cache=True, nogil=True)
@@ -44,68 +64,102 @@ def fitting(view, state, path):
 
 
 @numba.njit(cache=True, nogil=True)
-def _write_rows(tables, view, rows, state, path, matrix):
-    """Write what plans take: active ranks per step, both sides of the inequalities, leaves."""
+def taken(tables, view, rows, s, path, column):
+    """Write what a plan takes of every row."""
     num_active, num_cuts = len(tables.active), len(rows.step)
-    for j in range(len(state)):
-        s = state[j]
-        for n in range(num_active):
-            matrix[n, j] = path[j, n]
-        for r in range(num_cuts):
-            n = rows.step[r]
-            a = path[j, n]
-            new = path[j, n + 1] - a
-            if rows.bad[r, s]:
-                inside = min(a, new) if view.able[n, s] else 0
-                matrix[num_active + r, j] = a - inside
-                matrix[num_active + num_cuts + r, j] = new - inside
-            elif rows.near[r, s]:
-                matrix[num_active + r, j] = -new
-                matrix[num_active + num_cuts + r, j] = -a
-        matrix[num_active + 2 * num_cuts + tables.leaf_type[s], j] = 1.0
+    column[:] = 0.0
+    for n in range(num_active):
+        column[n] = path[n]
+    for r in range(num_cuts):
+        n = rows.step[r]
+        a = path[n]
+        new = path[n + 1] - a
+        if rows.bad[r, s]:
+            inside = min(a, new) if view.able[n, s] else 0
+            column[num_active + r] = a - inside
+            column[num_active + num_cuts + r] = new - inside
+        elif rows.near[r, s]:
+            column[num_active + r] = -new
+            column[num_active + num_cuts + r] = -a
+    column[num_active + 2 * num_cuts + tables.leaf_type[s]] = 1.0
 
 
 @numba.njit(cache=True, nogil=True)
-def solved(tables, view, rows, state, path):
-    """Return what least active ranks (and leaves, where none can be empty) plans fall short of.
-
-    Duals are those of active ranks per step, both sides of the inequalities, leaves per type.
-    """
-    num_active, num_cuts, num = len(tables.active), len(rows.step), len(state)
+def begun(tables, view, rows, states, paths, room):
+    """Return a program over some plans, with room for more."""
+    num_active, num_cuts = len(tables.active), len(rows.step)
     num_types = len(tables.multiplicity)
     num_rows = num_active + 2 * num_cuts + num_types
-    # a column per plan; one per row: what is short of it, or what is left; what is over
-    matrix = np.zeros((num_rows, num + num_rows + num_active))
-    _write_rows(tables, view, rows, state, path, matrix)
+    first = num_rows + num_active
+    matrix = np.zeros((num_rows, first + len(states) + room))
+    costs = np.zeros(first + len(states) + room)
     sides = np.zeros((num_rows, 2))
-    costs = np.zeros(num + num_rows + num_active)
-    basis = np.empty(num_rows, dtype=np.int64)
     short = np.zeros(num_rows, dtype=np.bool_)
+    for n in range(num_active):
+        short[n] = True
+        sides[n, 1] = tables.active[n]
+        matrix[n, num_rows + n] = -1.0
+        costs[num_rows + n] = 2.0
+    for r in range(num_cuts):
+        sides[num_active + r, 1] = tables.idle[rows.step[r]]
+    for t in range(num_types):
+        short[num_rows - num_types + t] = view.full[t]
+        sides[num_rows - num_types + t, 1] = tables.multiplicity[t]
     for i in range(num_rows):
-        matrix[i, num + i] = 1.0
-        basis[i] = num + i
-        if i < num_active:
-            short[i] = True
-            matrix[i, num + num_rows + i] = -1.0
-            costs[num + num_rows + i] = 2.0
-            sides[i, 1] = tables.active[i]
-        elif i >= num_rows - num_types:
-            t = i - (num_rows - num_types)
-            short[i] = view.full[t]
-            sides[i, 1] = tables.multiplicity[t]
-        elif i < num_active + num_cuts:
-            sides[i, 1] = tables.idle[rows.step[i - num_active]]
+        matrix[i, i] = 1.0
         sides[i, 0] = sides[i, 1] + _APART * (1.0 + (i * 0.6180339887498949) % 1.0)
-        if short[i]:
-            for j in range(num):
-                costs[j] -= matrix[i, j]
-    certain = minimised(matrix, costs, sides, basis) == OPTIMAL
-    weight = np.zeros(num)
-    missing = 0.0
+    column = np.empty(num_rows)
+    for j in range(len(states)):
+        taken(tables, view, rows, states[j], paths[j], column)
+        matrix[:, first + j] = column
+        for i in range(num_rows):
+            if short[i]:
+                costs[first + j] -= column[i]
+    basis = np.arange(num_rows)
+    return Program(matrix, costs, sides, basis, short, first, np.array([len(states)]))
+
+
+@numba.njit(cache=True, nogil=True)
+def duals(program):
+    """Return the multipliers of the rows."""
+    return np.where(program.short, 1.0, 0.0) - program.costs[: len(program.basis)]
+
+
+@numba.njit(cache=True, nogil=True)
+def add_plan(tables, view, rows, program, s, path):
+    """Add a plan, in terms of the basis; return whether there was room."""
+    at = program.first + program.size[0]
+    if at == len(program.costs):
+        return False
+    num_rows = len(program.basis)
+    column = np.empty(num_rows)
+    taken(tables, view, rows, s, path, column)
+    multipliers = duals(program)
     for i in range(num_rows):
-        if basis[i] < num:
-            weight[basis[i]] = sides[i, 1]
-        elif basis[i] >= num + num_rows or short[basis[i] - num]:
-            missing += sides[i, 1]
-    duals = np.where(short, 1.0, 0.0) - costs[num : num + num_rows]
-    return Solution(weight, duals, missing, certain)
+        if column[i] != 0.0:
+            program.costs[at] -= multipliers[i] * column[i]
+            for k in range(num_rows):
+                program.matrix[k, at] += program.matrix[k, i] * column[i]
+    program.size[0] += 1
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def solve(program):
+    """Solve a program from its basis on; return `simplex.OPTIMAL` or `STOPPED`."""
+    num = program.first + program.size[0]
+    return minimised(program.matrix, program.costs, program.sides, program.basis, num)
+
+
+@numba.njit(cache=True, nogil=True)
+def weights(program):
+    """Return the weight of every plan, and what is short or over."""
+    weight = np.zeros(program.size[0])
+    missing = 0.0
+    for i in range(len(program.basis)):
+        at = program.basis[i]
+        if at >= program.first:
+            weight[at - program.first] = program.sides[i, 1]
+        elif at >= len(program.basis) or program.short[at]:
+            missing += program.sides[i, 1]
+    return weight, missing

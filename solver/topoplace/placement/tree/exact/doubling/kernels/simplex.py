@@ -13,29 +13,29 @@ _MOST_PIVOTS = 2000
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _enter(rows, costs, sides, row, column):
-    """Let a column enter the basis in the place of a row's."""
+def _enter(rows, costs, sides, row, column, num):
+    """Let a column, of so many, enter the basis in the place of a row's."""
     own = rows[row]
     scale = 1.0 / own[column]
-    for j in range(len(own)):
+    for j in range(num):
         own[j] *= scale
     sides[row] *= scale
     for i in range(len(rows)):
         factor = rows[i, column]
         if i != row and factor != 0.0:
             other = rows[i]
-            for j in range(len(own)):
+            for j in range(num):
                 other[j] -= factor * own[j]
             other[column] = 0.0
             sides[i] -= factor * sides[row]
     factor = costs[column]
-    for j in range(len(own)):
+    for j in range(num):
         costs[j] -= factor * own[j]
     costs[column] = 0.0
 
 
 @numba.njit(cache=True, nogil=True)
-def minimised(rows, costs, sides, basis):
+def minimised(rows, costs, sides, basis, num):
     """Solve a program in place: rows and sides in terms of the basis, costs reduced.
 
     Parameters
@@ -48,13 +48,15 @@ def minimised(rows, costs, sides, basis):
         and the true ones.
     basis
         Shape ``(m,)``: the column of every row.
+    num
+        How many columns there are yet.
 
     Returns
     -------
     `OPTIMAL` or, after very many pivots, `STOPPED`.
     """
     for _ in range(_MOST_PIVOTS):
-        column = np.argmin(costs)
+        column = np.argmin(costs[:num])
         if costs[column] > _DEAR:
             return OPTIMAL
         row = -1
@@ -67,6 +69,6 @@ def minimised(rows, costs, sides, basis):
                     row = i
         if row < 0:
             return STOPPED
-        _enter(rows, costs, sides, row, column)
+        _enter(rows, costs, sides, row, column, num)
         basis[row] = column
     return STOPPED
