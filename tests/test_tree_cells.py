@@ -15,17 +15,15 @@ from topoplace.placement.tree.exact.cells._kernels import TOO_MANY, fewest
 from topoplace.placement.tree.exact.cells.classes import Classes, boards_of, classes_of
 from topoplace.placement.tree.exact.cells.search import CellSearch
 from topoplace.placement.tree.exact.gridding.search import better_grid
-from topoplace.placement.tree.exact.job import Job
 from topoplace.placement.tree.exact.lines.certificate import line_nogoods_of
 from topoplace.placement.tree.exact.lines.program import LineProgram, Mix
 from topoplace.placement.tree.exact.lines.proof import Prices, refutes
 from topoplace.placement.tree.exact.lines.search import LineSearch
 from topoplace.placement.tree.exact.lines.tables import no_guess, standing, tables_of
-from topoplace.snapshot.schema import Communication, Pattern, PatternUse
+from topoplace.snapshot.schema import Pattern
 from topoplace.snapshot.tree_state import prepare_tree
 from tree_brute_force import least_cost
-from tree_cases import model_of, snapshot_on
-from tree_line_cases import grid_snapshot, in_order, job_on, step_values
+from tree_line_cases import grid_snapshot, in_order, job_of_leaves, job_on, step_values
 
 PLENTY = 1 << 30
 ROOM = 1 << 12
@@ -107,14 +105,6 @@ def possible(of_cell: dict, sides: list, classes: Classes) -> bool:
 
 
 # ---- Thresholds ---------------------------------------------------------------------------------
-
-
-def job_of_leaves(sizes: list[int], held: int, ranks: int, pattern: Pattern) -> Job:
-    """Return a job on leaves of which the last has some nodes in use."""
-    names = [f"n{k}" for k in range(sum(sizes))]
-    running = [(name, Communication.STRICT) for name in names[len(names) - held :]]
-    use = PatternUse(pattern=pattern)
-    return job_on(snapshot_on(model_of(sizes), running, [(ranks, [use])]))
 
 
 ROOMY = [

@@ -11,9 +11,9 @@ import pytest
 from minizinc_cases import needs_minizinc
 from topoplace.certify.tree_machine import check_allocation
 from topoplace.placement.tree import minizinc as backend
-from topoplace.placement.tree.exact.bounding.relaxation import View
 from topoplace.placement.tree.exact.bounding.structure import CUBES, Family, dims_of
 from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
+from topoplace.placement.tree.exact.bounding.view import View
 from topoplace.placement.tree.exact.job import Job
 from topoplace.placement.tree.problem import TreeOptions, TreeProblem
 from topoplace.placement.tree.solve import allocate

@@ -11,9 +11,8 @@ from topoplace.placement.tree.exact.fibers.program import FiberProgram, has_fibe
 from topoplace.placement.tree.exact.fitting.fit import fitted
 from topoplace.placement.tree.exact.fitting.turned import turned
 from topoplace.snapshot.schema import Pattern
+from tree_cube_cases import CUBES, random_job
 from tree_exact_cases import job_on, worst_hops
-
-CUBES = [Pattern.RECURSIVE_DOUBLING, Pattern.VECTOR_DOUBLING]
 
 
 def components_of(corners, dims):
@@ -47,17 +46,6 @@ def test_four_singles_take_half_a_cube_and_two_need_three_between():
     assert (1, 1, 1, 1, 1) not in found
     assert (1, 5) not in found
     assert found[1, 4] == 0
-
-
-def random_job(pattern, seed):
-    rng = np.random.default_rng(seed)
-    ranks = int(rng.choice([8, 16, 32]))
-    sizes, busy = [], []
-    while sum(sizes) - sum(busy) < ranks:
-        size = int(rng.integers(2, 10))
-        sizes.append(size)
-        busy.append(int(rng.integers(0, size)) if rng.random() < 0.3 else 0)
-    return job_on([*sizes, 3], pattern, ranks, [*busy, 0]), rng
 
 
 @pytest.mark.parametrize("pattern", CUBES)

@@ -6,10 +6,8 @@ import copy
 import itertools
 import json
 import random
-from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +16,11 @@ from topoplace.certify.report import RefusedError
 from topoplace.certify.tree_machine.lines import MOST_DEPTH
 from topoplace.result.tree import LineNogood, LineProof
 from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot
+from tree_certificate_changes import Changes, Document
 from tree_line_cases import follow, grid_snapshot, job_on, proven, relaxed_of
 
-Document = dict[str, Any]
-Change = Callable[[random.Random, Document], bool | None]
-CHANGES: dict[str, Change] = {}
+CHANGES = Changes("line_nogoods")
+change, change_of, parts = CHANGES.change, CHANGES.change_of, CHANGES.parts
 SEEDS = (3, 8, 11, 16, 37, 53)
 
 
@@ -55,36 +53,6 @@ def test_right_certificates_hold() -> None:
         assert holds(snapshot, document)
         kinds |= {part["kind"] for part in parts(document)}
     assert kinds == {"prices", "empty", "branch"}
-
-
-def parts(document: Document) -> Iterator[Document]:
-    """Yield every part of every tree."""
-    stack = [nogood["proof"] for nogood in document["line_nogoods"]]
-    while stack:
-        part = stack.pop()
-        yield part
-        if part["kind"] == "branch":
-            stack += [part["without"], part["more"]]
-
-
-def change(function: Change) -> Change:
-    """Register what changes a proof in place; False if it does not apply."""
-    CHANGES[function.__name__] = function
-    return function
-
-
-def change_of(kind: str) -> Callable[[Change], Change]:
-    """Register what changes a part of some kind in place."""
-
-    def register(function: Change) -> Change:
-        def on_any(rng: random.Random, document: Document) -> bool | None:
-            found = [part for part in parts(document) if part["kind"] == kind]
-            return bool(found) and function(rng, rng.choice(found))
-
-        CHANGES[function.__name__] = on_any
-        return function
-
-    return register
 
 
 # ---- The wrong numbers --------------------------------------------------------------------------
@@ -204,12 +172,12 @@ def too_deep(rng: random.Random, document: Document) -> None:
         nogood["proof"] = {"kind": "branch", "state": 0, "without": nogood["proof"], "more": empty}
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", CHANGES.named)
 def test_changed_certificates_are_rejected(name: str) -> None:
     applied = 0
     for number, (snapshot, document) in enumerate(cases()):
         changed = copy.deepcopy(document)
-        if CHANGES[name](random.Random(f"{name}-{number}"), changed) is not False:
+        if CHANGES.named[name](random.Random(f"{name}-{number}"), changed) is not False:
             applied += 1
             assert not holds(snapshot, changed), number
     assert applied

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -53,6 +54,22 @@ def job_on(snapshot: Snapshot) -> Job:
     """Return the request alone; all leaves are under one root."""
     (job,) = jobs_of(prepare_tree(snapshot))
     return job
+
+
+def job_of_leaves(sizes: list[int], held: int, ranks: int, pattern: Pattern) -> Job:
+    """Return a job on leaves of which the last has some nodes in use."""
+    names = [f"n{k}" for k in range(sum(sizes))]
+    running = [(name, Communication.STRICT) for name in names[len(names) - held :]]
+    return job_on(snapshot_on(model_of(sizes), running, [(ranks, [PatternUse(pattern=pattern)])]))
+
+
+def counts_of(job: Job, leaves: np.ndarray) -> np.ndarray:
+    """Return leaves per state of an allocation."""
+    found = np.zeros(len(job.states.count), dtype=np.int64)
+    for leaf, ranks in Counter(leaves.tolist()).items():
+        (kind,) = (t for t, own in enumerate(job.states.leaves) if leaf in own)
+        found[(job.states.type == kind) & (job.states.count == ranks)] += 1
+    return found
 
 
 def in_order(job: Job) -> np.ndarray:

@@ -14,15 +14,62 @@ BoxMove = tuple[Literal["low", "high", "split", "close"], int, int]
 """What to do with the box at hand, the number of a step, and the number of a value."""
 
 
+class CubeNeeds(Model):
+    """Multipliers by which bad states of a cube need more of others than those can give.
+
+    Attributes
+    ----------
+    sides
+        Number of distances, number of the least key of the bad states, multiplier.
+    """
+
+    kind: Literal["needs"] = "needs"
+    sides: list[tuple[int, int, int]]
+
+
+class CubeEmpty(Model):
+    """The states left cannot hold all ranks."""
+
+    kind: Literal["empty"] = "empty"
+
+
+class CubeBranch(Model):
+    """No leaf more than assumed in a state, or one more."""
+
+    kind: Literal["branch"] = "branch"
+    state: int
+    without: CubeTree
+    more: CubeTree
+
+
+CubeTree = Annotated[CubeNeeds | CubeEmpty | CubeBranch, Field(discriminator="kind")]
+
+
+class CubeNogood(Model):
+    """Thresholds of the distances of a cube, ascending, that are impossible, and why.
+
+    See docs/proofs-tree.md, "Relaxation".
+    """
+
+    at: list[int]
+    proof: CubeTree
+
+
 class BoxProof(Model):
     """Moves that show that a request alone, with the running jobs, costs no less than `bound`.
 
     See docs/proofs-tree.md, "Certificates".
+
+    Attributes
+    ----------
+    cube_nogoods
+        Thresholds that the moves may take to be impossible.
     """
 
     request: Name
     bound: Fraction
     moves: list[BoxMove]
+    cube_nogoods: list[CubeNogood] = Field(default_factory=list)
 
 
 class DoublingNogood(Model):

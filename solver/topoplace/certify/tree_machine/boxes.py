@@ -22,11 +22,16 @@ class Boxes:
         What step values are ruled out.
     bound
         The cost that no allocation is to be below.
+    nogoods
+        Other step values by number that are ruled out, and with them all that are not above.
     """
 
-    def __init__(self, relaxed: Relaxed, bound: Fraction) -> None:
+    def __init__(
+        self, relaxed: Relaxed, bound: Fraction, nogoods: Sequence[Sequence[int]] = ()
+    ) -> None:
         self._relaxed = relaxed
         self._bound = bound
+        self._nogoods = nogoods
 
     def follow(self, moves: Sequence[BoxMove]) -> None:
         """Raise `RefusedError` unless every move is right and the last box is closed."""
@@ -64,7 +69,7 @@ class Boxes:
         trial = high.copy()
         trial[step] = value - 1
         self._relaxed.ascend([0] * len(low), trial)
-        if value > 0 and trial[step] >= 0 and self._relaxed.possible(trial):
+        if value > 0 and trial[step] >= 0 and self._possible(trial):
             raise RefusedError(f"move {number} rules out values that are possible")
         low[step] = max(low[step], value)
 
@@ -82,5 +87,9 @@ class Boxes:
         return (
             any(a > b for a, b in zip(low, high, strict=True))
             or self._relaxed.cost(low) >= self._bound
-            or not self._relaxed.possible(high)
+            or not self._possible(high)
         )
+
+    def _possible(self, at: Corner) -> bool:
+        under = any(all(a <= b for a, b in zip(at, own, strict=True)) for own in self._nogoods)
+        return not under and self._relaxed.possible(at)

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from topoplace.certify.report import Claims, RefusedError, Report
 from topoplace.certify.tree_machine.boxes import Boxes
+from topoplace.certify.tree_machine.cubes import Cubes
 from topoplace.certify.tree_machine.doubling import Doubling
 from topoplace.certify.tree_machine.instance import Instance, read_instance
 from topoplace.certify.tree_machine.levels import check_levels, fraction_of
@@ -129,6 +130,9 @@ def _alone(instance: Instance, certificate: BoxesCertificate) -> Fraction:
         elif isinstance(proof, LineProof):
             Lines(relaxed, wish).follow(proof.line_nogoods, bound)
         else:
-            Boxes(relaxed, bound).follow(proof.moves)
+            if proof.cube_nogoods:
+                Cubes(relaxed, wish).follow(proof.cube_nogoods)
+            ruled_out = [nogood.at for nogood in proof.cube_nogoods]
+            Boxes(relaxed, bound, ruled_out).follow(proof.moves)
         total += bound
     return total

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.certify.tree_machine.holding import most_worth, work_of_holding
 from topoplace.certify.tree_machine.line_states import LineStates, View, least_met
 
 IntArray = NDArray[np.int64]
@@ -35,9 +36,9 @@ class Weights:
     @property
     def work(self) -> int:
         """About how many additions weighing prices takes."""
-        states = self._states
-        leaves = min(states.num_leaves, self._cells)
-        return len(states.ranks) * (sum(self._extents) * len(states.ranks) + self._cells * leaves)
+        num_states = len(self._states.ranks)
+        of_lines = sum(self._extents) * num_states * num_states
+        return of_lines + work_of_holding(self._states, self._cells)
 
     def too_dear(
         self, view: View, cells: IntArray, segments: IntArray, wholes: IntArray | None = None
@@ -60,7 +61,8 @@ class Weights:
             if least is None:
                 return True
             wanted += self._cells // extent * least
-        most = self._leaves(view, self._worths(view, ways, cells, segments, wholes))
+        worths = self._worths(view, ways, cells, segments, wholes)
+        most = most_worth(self._states, view, worths, self._cells)
         return most is None or most < wanted
 
     def _line(
@@ -109,37 +111,6 @@ class Weights:
             worth = of_segment @ own[:, fits] + of_whole @ (own[:, fits] == 1)
             found.append(int(of_cell.sum()) * n + int(worth.max()) if fits.any() else None)
         return found
-
-    def _leaves(self, view: View, worths: Sequence[int | None]) -> int | None:
-        """Return the most that leaves are worth which hold all ranks, None if none do."""
-        sure, left = 0, self._cells
-        by_type: dict[int, list[tuple[int, int]]] = {}
-        for at, worth in enumerate(worths):
-            state = view.states[at]
-            ranks, assumed = int(self._states.ranks[state]), int(view.assumed[at])
-            if worth is None:
-                if assumed:
-                    return None
-                continue
-            sure += assumed * worth
-            left -= assumed * ranks
-            if view.open[at]:
-                by_type.setdefault(int(self._states.types[state]), []).append((ranks, worth))
-        if left < 0:
-            return None
-        best = np.full(left + 1, -_NEVER, dtype=np.int64)
-        best[0] = 0
-        for t, choices in by_type.items():
-            for _ in range(int(view.free[t])):
-                after = best.copy()
-                for ranks, worth in choices:
-                    if ranks <= left:
-                        part = after[ranks:]
-                        np.maximum(part, best[: left + 1 - ranks] + worth, out=part)
-                if (after == best).all():
-                    break
-                best = after
-        return None if best[left] < -_NEVER // 2 else int(best[left]) + sure
 
 
 def _in_runs(ranks: int, ways: IntArray, extents: Sequence[int]) -> IntArray:

@@ -154,10 +154,13 @@ class _Exact:
                 return TreeBound(value, Proof.SEARCH)
             units = int(bound * 100 * jobs[0].scale)
             seconds = max(self._left(1.0), _LEAST_SECONDS)
-            moves = boxes_of(jobs[0], units, time.perf_counter() + seconds)
-            if moves is None:
+            end = time.perf_counter() + seconds
+            found = boxes_of(jobs[0], units, end, answer.refuter)
+            if found is None:
                 return TreeBound(value, Proof.SEARCH)
-            proofs.append(BoxProof(request=request.id, bound=model, moves=moves))
+            moves, cubes = found
+            proof = BoxProof(request=request.id, bound=model, moves=moves, cube_nogoods=cubes)
+            proofs.append(proof)
         return TreeBound(value, Proof.CERTIFICATE, BoxesCertificate(proofs=proofs))
 
     def _all(self, value: int, cost: Fraction) -> tuple[dict[int, IntArray] | None, bool]:

@@ -16,13 +16,14 @@ from topoplace.placement.tree.cost import CostModel
 from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
 from topoplace.placement.tree.exact.building.arrange import arrangements, counts_per_leaf
 from topoplace.placement.tree.exact.building.construct import annealed, best_start
+from topoplace.placement.tree.exact.cubes.refuter import CubeRefuter, has_cube
 from topoplace.placement.tree.exact.doubling.certificate import nogoods_of
 from topoplace.placement.tree.exact.doubling.search import DoublingSearch, doubles
 from topoplace.placement.tree.exact.fibers.program import FiberProgram, has_fibers
 from topoplace.placement.tree.exact.fitting.best import best_fit
 from topoplace.placement.tree.exact.fitting.turned import turned
 from topoplace.placement.tree.exact.gridding.board import is_grid
-from topoplace.placement.tree.exact.gridding.fit import fit_grid
+from topoplace.placement.tree.exact.gridding.opened import settled_where_open
 from topoplace.placement.tree.exact.gridding.search import better_grid
 from topoplace.placement.tree.exact.job import Job, job_of
 from topoplace.placement.tree.exact.lines.certificate import line_nogoods_of
@@ -34,9 +35,8 @@ IntArray = NDArray[np.int64]
 
 _MANY = 1 << 20
 
-_MOST_FITS = 12
-_FITTING = 0.15
-"""Thresholds of grids to settle ranks at, and the share of the time for the first of them."""
+_QUICK = 0.15
+"""Share of the time for fits before a longer search for a bound."""
 
 _SHORT = 2000
 """Moves per rank of the runs that look for a better start of a grid."""
@@ -107,6 +107,8 @@ class Answer:
     ----------
     nogoods, line_nogoods
         What proves the bound of a binomial job, or of a grid, on a single domain, if it is known.
+    refuter
+        Of a cube on a single domain, with what it has found.
     """
 
     leaves: IntArray
@@ -114,6 +116,7 @@ class Answer:
     bound: Fraction
     nogoods: list[DoublingNogood] | None = None
     line_nogoods: list[LineNogood] | None = None
+    refuter: CubeRefuter | None = None
 
 
 def least_cost(jobs: Sequence[Job], leaves: IntArray, deadline: float, seed: int) -> Answer:
@@ -127,31 +130,41 @@ def least_cost(jobs: Sequence[Job], leaves: IntArray, deadline: float, seed: int
         found = search(job, best.leaves, end, seed)
         best = replace(found, bound=min(best.bound, found.bound, found.cost))
     if len(jobs) > 1:
-        best = replace(best, nogoods=None, line_nogoods=None)
+        best = replace(best, nogoods=None, line_nogoods=None, refuter=None)
     return best
 
 
 def _relaxed(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return the best allocation found and a bound by the relaxation of all patterns."""
-    now = time.perf_counter()
-    fibers = FiberProgram(job) if has_fibers(job) else None
-    search = ThresholdSearch(job, now + 0.7 * (deadline - now))
+    end = _in(0.7, deadline)
+    refuter = CubeRefuter(job, end) if has_cube(job) else None
+    more = refuter.refutes if refuter else None
+    search = ThresholdSearch(job, end, plain=refuter is not None, more=more)
     to_beat = _units(job, leaves)
     found = search.bound(to_beat)
     if found < to_beat:
-        now = time.perf_counter()
-        share = 0.3 if fibers else 0.8
-        leaves = turned(job, best_fit(search, leaves, found, now + share * (deadline - now), seed))
-        if fibers and found < (to_beat := _units(job, leaves)):
-            now = time.perf_counter()
-            search = ThresholdSearch(job, now + 0.8 * (deadline - now), more=fibers.refutes)
+        # where fibers may say more, first what is quick to find
+        end = _in(_QUICK if has_fibers(job) else 0.8, deadline)
+        leaves = turned(job, best_fit(search, leaves, found, end, seed))
+        if has_fibers(job) and found < (to_beat := _units(job, leaves)):
+            fibers = FiberProgram(job)
+            search = ThresholdSearch(job, _in(0.6, deadline), more=fibers.refutes)
             found = max(found, search.bound(to_beat))
+            if found < to_beat:
+                leaves = turned(job, best_fit(search, leaves, found, _in(0.8, deadline), seed))
+        to_beat = _units(job, leaves)
         if found < to_beat:
             leaves = turned(job, realised(job, leaves, search.found, found, deadline, seed))
     cost = Fraction(job.cost(leaves), 100 * int(job.model.scale))
     if found >= to_beat and job.exact:
-        return Answer(leaves, cost, cost)
-    return Answer(leaves, cost, Fraction(found, 100 * job.scale))
+        return Answer(leaves, cost, cost, refuter=refuter)
+    return Answer(leaves, cost, Fraction(found, 100 * job.scale), refuter=refuter)
+
+
+def _in(share: float, deadline: float) -> float:
+    """Return the time when a share of what is left until a deadline is over."""
+    now = time.perf_counter()
+    return now + share * (deadline - now)
 
 
 def _units(job: Job, leaves: IntArray) -> int:
@@ -161,21 +174,8 @@ def _units(job: Job, leaves: IntArray) -> int:
 
 def _on_lines(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return the best allocation found and a bound of a grid."""
-    now = time.perf_counter()
-    end = now + 0.7 * (deadline - now)
-    search = LineSearch(job, job.cost(leaves), end, beyond_certificates=True)
-    bound = search.to_beat
-    for number, left in enumerate(search.open_thresholds()):
-        bound = left.cost if number == 0 else bound
-        now = time.perf_counter()
-        if number == _MOST_FITS or now > search.deadline:
-            break
-        # those of the bound are worth the most time
-        end = now + _FITTING / (1 + number) * (deadline - now)
-        found = fit_grid(job, left.thresholds, end, seed)
-        if found is not None:
-            leaves = min(leaves, found, key=job.cost)
-            break  # the next thresholds cost as much or more
+    search = LineSearch(job, job.cost(leaves), _in(0.7, deadline), beyond_certificates=True)
+    leaves, bound = settled_where_open(search, leaves, deadline, seed)
     nogoods = line_nogoods_of(search)
     leaves = better_grid(job, leaves, bound, deadline, seed)
     unit = 100 * job.scale

@@ -77,6 +77,8 @@ class ThresholdSearch:
             if not self._tighten(low, high, to_beat):
                 continue
             cost = self.cost(low)
+            if cost >= to_beat:
+                continue
             if self.possible(low) and self._whole(low):
                 # Nothing in this box costs less; what is left of the others may.
                 to_beat, self.found = cost, self.counts

@@ -107,8 +107,15 @@ def boards_of(tables: Tables, view: Standing) -> Iterator[Board]:
             rows, width = [*tables.extents[dims].tolist(), 1][:2]
             num_layers = math.prod(tables.extents[crossing].tolist()) // (rows * width)
             classes = classes_of(cells, cost, pairs, bonded)
-            if 2 * len(classes.of_symbol) ** width <= _MOST_CODES:
-                yield Board(rows, width, classes, budget // num_layers)
+            board = Board(rows, width, classes, budget // num_layers)
+            if has_codes(board):
+                yield board
+
+
+def has_codes(board: Board) -> bool:
+    """Tell whether the frontiers of a board can be numbered."""
+    num_codes: int = 2 * len(board.classes.of_symbol) ** board.width
+    return num_codes <= _MOST_CODES
 
 
 def _layers(crossing: IntArray, extents: IntArray) -> list[IntArray]:

@@ -2,7 +2,8 @@
 
 The cost of eq. (6) is a sum of maxima: most exchanges of two ranks do not change it, so that a
 search by cost has no slope to follow. Once thresholds and counts are given, the number of pairs
-above their thresholds is one.
+above their thresholds is one. Ranks that thresholds hold together, because no crossing is as
+cheap, are exchanged together: any other exchange would only break what has to be mended again.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.placement.tree.exact.bounding.structure import components
 from topoplace.placement.tree.exact.fitting._kernels import exchange
 from topoplace.placement.tree.exact.job import Job
 
 IntArray = NDArray[np.int64]
 
 _MOVES_PER_RANK = 200
-_HOT, _COLD = 0.6, 0.15
+_HOT, _COLD = 0.4, 0.1
 
 
 def fitted(
@@ -40,10 +42,15 @@ def fitted(
     if not job.exact:
         hops = hops * job.scale // int(job.model.scale)
     too_dear = hops > thresholds[:, None, None]
-    first, partner, step = pairs_by_rank([step.pairs for step in job.steps], job.ranks)
-    start = np.repeat(_order(counts[used]), counts[used][_order(counts[used])])
+    unit = _units(job, counts, thresholds)
+    num_units = int(unit.max()) + 1
+    pairs = [np.unique(unit[step.pairs], axis=0) for step in job.steps]
+    between = [both[both[:, 0] != both[:, 1]] for both in pairs]
+    first, partner, step = pairs_by_rank(between, num_units)
+    parts = counts[used] * num_units // job.ranks
+    start = np.repeat(_order(parts), parts[_order(parts)])
     fewest, best = np.inf, start
-    moves = _MOVES_PER_RANK * job.ranks
+    moves = _MOVES_PER_RANK * num_units
     for turn in itertools.count(1):
         begin = time.perf_counter()
         above, found = exchange(
@@ -57,8 +64,20 @@ def fitted(
         # twice as long each time: short runs find most fits, what they miss wants slow cooling
         in_time = moves * (deadline - now) / (now - begin)
         moves = min(2 * moves, max(1, int(in_time)))
-    leaves: IntArray = used[best]
+    leaves: IntArray = used[best[unit]]
     return leaves
+
+
+def _units(job: Job, counts: IntArray, thresholds: IntArray) -> IntArray:
+    """Return the unit of every rank: equally many that some steps keep on a leaf, or one."""
+    if len(job.families) == 1:
+        family, least = job.families[0], int(job.states.crossing.min())
+        inside = [dim for dim, step in enumerate(family.steps) if thresholds[step] < least]
+        unit = components(family.pattern, job.ranks, frozenset(inside))
+        size = np.bincount(unit)
+        if (size == size[0]).all() and not (counts % size[0]).any():
+            return unit
+    return np.arange(job.ranks)
 
 
 def _order(counts: IntArray) -> IntArray:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from topoplace.placement.tree.exact.bounding.structure import GRIDS, Dims, components
 from topoplace.placement.tree.exact.building.construct import Parts
 from topoplace.placement.tree.exact.fitting.fit import pairs_by_rank
-from topoplace.placement.tree.exact.gridding._kernels import settle
+from topoplace.placement.tree.exact.gridding.kernels.settle import settle
 from topoplace.placement.tree.exact.job import Job
 
 IntArray = NDArray[np.int64]
@@ -100,7 +100,7 @@ class Board:
         busy = (self.job.comm[self.domain] + self.unit * taken).astype(np.float64)
         room = self.room - taken
         weight, leaf = settle(
-            start, self._graph, self.unit, room, busy, self._leaves,
+            start, self.graph, self.unit, room, busy, self._leaves,
             limit, moves, _HOT, _COLD, shifts, seed,
         )  # fmt: skip
         return float(weight), leaf
@@ -118,7 +118,8 @@ class Board:
         return found
 
     @cached_property
-    def _graph(self) -> tuple[IntArray, IntArray, IntArray]:
+    def graph(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The pairs of every part, as `settle` and `exchanged` take them."""
         pairs, first = self.parts.pairs
         own = [pairs[first[step] : first[step + 1]] for step in self.crossing]
         return pairs_by_rank(own, len(self.parts.size))

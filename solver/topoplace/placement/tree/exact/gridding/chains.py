@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.placement.tree.exact.bounding.structure import GRIDS
-from topoplace.placement.tree.exact.gridding._kernels import pack
 from topoplace.placement.tree.exact.gridding.board import Board
+from topoplace.placement.tree.exact.gridding.kernels.settle import pack
 from topoplace.placement.tree.patterns import cubic_grid
 
 IntArray = NDArray[np.int64]

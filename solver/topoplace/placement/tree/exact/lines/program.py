@@ -69,22 +69,32 @@ class LineProgram:
         self._lines = [KnownLines(extent) for extent in tables.extents.tolist()]
         self._since = self._guesses_left = 0
         self._wholes = False
+        self._stretch = 1.0
         extents = tuple(tables.extents.tolist())
         ranks = tables.ranks[tables.layout_state].tolist()
         pairs = zip(ranks, tables.layouts.T.tolist(), strict=True)
         self._fewest = np.array([tuple(parts) in met(x, extents) for x, parts in pairs])
 
     def test(
-        self, thresholds: IntArray, most_guesses: int, *, wholes: bool = False
+        self,
+        thresholds: IntArray,
+        most_guesses: int,
+        *,
+        wholes: bool = False,
+        stretch: float = 1.0,
+        guess: Guess | None = None,
     ) -> Proof | Mix | None:
         """Return why thresholds per dimension are impossible, or what has them; None if neither.
 
         Leaves of a mix may be in parts if there is none in whole numbers after so many guesses.
-        With `wholes`, segments that have all ranks of a leaf are told apart.
+        With `wholes`, segments that have all ranks of a leaf are told apart. If leaves shall have
+        more segments than they need, `stretch` times as many, a mix has room to spare. A `guess`
+        may be assumed from the start.
         """
         self._guesses_left = most_guesses
         self._wholes = wholes
-        return self._tested(thresholds, no_guess(self.tables))
+        self._stretch = stretch
+        return self._tested(thresholds, guess or no_guess(self.tables))
 
     def _tested(self, thresholds: IntArray, guess: Guess) -> Proof | Mix | None:
         view = standing(self.tables, thresholds, guess)
@@ -206,7 +216,8 @@ class LineProgram:
             parts.append((np.full(len(there), of_sure + number), there, np.ones(len(there))))
         for dim in range(num_dims):
             parts.append((row_of[dim, states], mine, -tables.ranks[states]))
-            parts.append((row_of[dim, states] + 1, mine, -tables.layouts[dim, layouts]))
+            needed = self._stretch * tables.layouts[dim, layouts]
+            parts.append((row_of[dim, states] + 1, mine, -needed))
             if self._wholes:
                 runs = tables.layouts[dim, layouts] == 1
                 parts.append((row_of[dim, states[runs]] + 2, mine[runs], -np.ones(runs.sum())))

@@ -15,6 +15,7 @@ from topoplace.placement.tree.exact.bounding.structure import GRIDS
 from topoplace.placement.tree.exact.cells.search import CellSearch
 from topoplace.placement.tree.exact.doubling.boxes import Boxes, Corners
 from topoplace.placement.tree.exact.job import Job
+from topoplace.placement.tree.exact.layers.search import LayerSearch
 from topoplace.placement.tree.exact.lines.program import LineProgram, Mix
 from topoplace.placement.tree.exact.lines.proof import Branch, Empty, Prices, Proof, refutes
 from topoplace.placement.tree.exact.lines.tables import tables_of
@@ -44,7 +45,7 @@ def has_lines(job: Job) -> bool:
 
 @dataclass(frozen=True)
 class Nogood:
-    """Thresholds by number that are impossible, and why; or only by counting cells."""
+    """Thresholds by number that are impossible, and why; or only by a search."""
 
     at: IntArray
     proof: Proof | None
@@ -71,7 +72,8 @@ class LineSearch:
     to_beat
         What an allocation costs, in units of 1 / (100 `job.scale`).
     beyond_certificates
-        Whether thresholds that no proof for certificates refutes are tested further, by cells.
+        Whether thresholds that no proof for certificates refutes are tested further, by cells and
+        by layers.
     nogoods
         Thresholds that are impossible.
     num_for_bound
@@ -97,6 +99,9 @@ class LineSearch:
         self._possible = Corners(num)
         self._alike = _alike(self.tables.extents, self.prices)
         self._cells = CellSearch(self.tables, self.values, self.deadline)
+        self._layers = LayerSearch(
+            self.tables, self.values, self.prices, self.program, self.deadline
+        )
 
     def open_thresholds(self) -> Iterator[Open]:
         """Yield thresholds that are not ruled out, cheapest first, while they cost less.
@@ -104,7 +109,7 @@ class LineSearch:
         The cost of the first bounds that of all allocations.
         """
         while True:
-            found = self._boxes.cheapest(self._impossible.all, self.to_beat)
+            found = self._boxes.cheapest(self._impossible, self.to_beat)
             if found is None:
                 return
             cost, low, high = found
@@ -129,6 +134,8 @@ class LineSearch:
         result = self.program.test(self.values[low], _GUESSES, wholes=True)
         if isinstance(result, Empty | Prices | Branch):
             return self._lifted(low, result, high, wholes=True)
+        if self.beyond_certificates and self._layers.refutes(low):
+            return Nogood(self._layers.raised(low, self._order(), self.to_beat), None)
         if self.beyond_certificates and self._cells.refutes(low):
             return Nogood(self._cells.raised(low, self._order()), None)
         return result

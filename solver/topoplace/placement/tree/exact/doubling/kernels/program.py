@@ -22,7 +22,7 @@ class Program(NamedTuple):
     """What least active ranks (and leaves, where none can be empty) plans fall short of.
 
     Rows are active ranks per step, both sides of the inequalities, leaves per type. The first
-    columns are one per row, for what is short or left; then what is over of active ranks; then plans.
+    columns are one per row, what is short or left; then what is over of active ranks; then plans.
 
     Attributes
     ----------

@@ -1,0 +1,1 @@
+"""Grids whose leaves have given ranks: what few ranks can cut of their layers."""
