@@ -33,8 +33,6 @@ from topoplace.snapshot.schema import PatternUse
 
 IntArray = NDArray[np.int64]
 
-_MANY = 1 << 20
-
 _QUICK = 0.15
 """Share of the time for fits before a longer search for a bound."""
 
@@ -187,11 +185,8 @@ def _on_lines(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
 def _doubled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return the best allocation found and a bound of a binomial job."""
     now = time.perf_counter()
-    search = DoublingSearch(job, leaves, now + 0.85 * (deadline - now), seed)
+    search = DoublingSearch(job, leaves, now + 0.95 * (deadline - now), seed)
     found = search.run()
-    if found < search.best.cost:
-        search.best.deadline = now + 0.95 * (deadline - now)
-        search.improve(search.best.deadline, _MANY)
     leaves = search.best.leaves
     if found < search.best.cost:
         leaves = realised(job, leaves, None, found, deadline, seed)

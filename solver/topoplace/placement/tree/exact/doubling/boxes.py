@@ -6,7 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.placement.tree.exact.doubling.kernels.boxes import DONE, FULL, cut_boxes, push
-from topoplace.placement.tree.exact.doubling.kernels.corners import below, ceiling, mark
+from topoplace.placement.tree.exact.doubling.kernels.corners import (
+    below,
+    ceiling,
+    mark,
+    members,
+    no_less,
+)
 
 IntArray = NDArray[np.int64]
 WordArray = NDArray[np.uint64]
@@ -44,6 +50,11 @@ class Corners:
         self._all[self._num] = corner
         mark(self._sets, self._num, corner)
         self._num += 1
+
+    def no_less(self, at: IntArray) -> IntArray:
+        """Return the numbers of those that are nowhere below a vector."""
+        found: IntArray = members(no_less(self._sets, self._num, at))
+        return found
 
     def below(self, at: IntArray) -> bool:
         """Tell whether one is nowhere above a vector."""

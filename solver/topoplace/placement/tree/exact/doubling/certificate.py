@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from topoplace.placement.tree.exact.doubling.boxes import Corners
 from topoplace.placement.tree.exact.doubling.nogoods import Nogood
 from topoplace.placement.tree.exact.doubling.search import DoublingSearch
 from topoplace.result.tree import DoublingNogood
@@ -42,11 +43,13 @@ def _undominated(nogoods: Sequence[Nogood]) -> list[Nogood]:
     """Return the nogoods that lie under no other."""
     if not nogoods:  # cut off before the first one
         return []
-    corners = np.stack([nogood.at for nogood in nogoods])
+    corners = Corners(len(nogoods[0].at))
+    for nogood in nogoods:
+        corners.add(nogood.at)
     kept = []
     for number, nogood in enumerate(nogoods):
-        above = (corners >= nogood.at).all(axis=1)
-        same = (corners == nogood.at).all(axis=1)
-        if not (above & ~same).any() and not same[:number].any():
+        above = corners.no_less(nogood.at)
+        same = (corners.all[above] == nogood.at).all(axis=1)
+        if same.all() and above[0] == number:
             kept.append(nogood)
     return kept
