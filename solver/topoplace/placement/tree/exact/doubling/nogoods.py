@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.placement.tree.exact.doubling.boxes import Corners
+from topoplace.placement.tree.exact.doubling.kernels.lifting import raised
 from topoplace.placement.tree.exact.doubling.kernels.refuting import Mix, Refutation
 from topoplace.placement.tree.exact.doubling.plans import Plans
 
@@ -65,9 +66,11 @@ class Refuter:
         """
         order = self._order()
         nogood = self._within(nogood, high, order)
-        for at_once in (True, False):  # a step that may be as high as can be splits no box
-            for step in order.tolist():
-                nogood = self._lifted_step(nogood, high, order, step, at_once)
+        # a step that may be as high as can be splits no box
+        for step in order[np.argsort((high - nogood.at)[order], kind="stable")].tolist():
+            nogood = self._lifted_step(nogood, high, order, step, at_once=True)
+        for step in order.tolist():
+            nogood = self._lifted_step(nogood, high, order, step, at_once=False)
         return self._within(nogood, self._top, order)
 
     def _lifted_step(
@@ -89,11 +92,9 @@ class Refuter:
 
     def _within(self, nogood: Nogood, high: IntArray, order: IntArray) -> Nogood:
         """Return a nogood raised by its multipliers."""
-        assert nogood.proof is not None
-        return Nogood(self._raised(nogood.proof, nogood.at, high, order), nogood.proof)
-
-    def _raised(self, proof: Refutation, at: IntArray, high: IntArray, order: IntArray) -> IntArray:
-        return self.plans.raised(proof, self.values, at, high, order)
+        proof, tables, possible = nogood.proof, self.plans.tables, self.possible
+        at = raised(tables, proof, self.values, nogood.at, high, order, possible.all, possible.sets)
+        return Nogood(at, proof)
 
     def _order(self) -> IntArray:
         return self._rng.permutation(len(self._top))

@@ -76,8 +76,10 @@ class Part:
                 return cost
             far = _FAR * cost < self.best.cost
             if now > begin + spent / (_LARGE_SHARE if far else _SHARE):
+                before = self.best.cost
                 self.improve(self.best.deadline, 1)
-                spent += time.perf_counter() - now
+                if self.best.cost == before:  # what comes of it pays for itself
+                    spent += time.perf_counter() - now
             nogood = self._nogood(low, high)
             if nogood is None:
                 return cost

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.placement.tree.exact.doubling.kernels.lifting import raised, rules_out
+from topoplace.placement.tree.exact.doubling.kernels.lifting import rules_out
 from topoplace.placement.tree.exact.doubling.kernels.lowest import lowest
 from topoplace.placement.tree.exact.doubling.kernels.refuting import (
     MIXED,
@@ -62,13 +62,6 @@ class Plans:
     def refutes(self, proof: Refutation, thresholds: IntArray) -> bool:
         """Tell whether multipliers rule out thresholds, in integers."""
         return bool(rules_out(self.tables, proof, thresholds, np.zeros(1, dtype=np.int64)))
-
-    def raised(
-        self, proof: Refutation, values: IntArray, at: IntArray, top: IntArray, order: IntArray
-    ) -> IntArray:
-        """Return the thresholds by number that multipliers still rule out, step by step."""
-        found: IntArray = raised(self.tables, proof, values, at, top, order)
-        return found
 
     def least(self, values: IntArray, at: IntArray, mix: Mix) -> IntArray:
         """Return the least values that some plans can have, by number."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from topoplace.placement.tree.exact.doubling.kernels.corners import ceiling
 from topoplace.placement.tree.exact.doubling.kernels.cuts import named_cuts, renew
 from topoplace.placement.tree.exact.doubling.kernels.pricing import refutes
 from topoplace.placement.tree.exact.doubling.kernels.standing import standing
@@ -21,15 +22,18 @@ def rules_out(tables, proof, thresholds, hint):
 
 
 @numba.njit(cache=True, nogil=True)
-def raised(tables, proof, values, at, top, order):
-    """Return thresholds by number, raised step by step as far as multipliers rule them out."""
+def raised(tables, proof, values, at, top, order, possible, sets):
+    """Return thresholds by number, raised step by step as far as multipliers rule them out.
+
+    None are tried above some that are possible, vectors in sets of `corners`.
+    """
     at = at.copy()
     thresholds = values[at]
     hint = np.zeros(1, dtype=np.int64)
     last = standing(tables, thresholds)
     rows = named_cuts(tables, last, thresholds, proof.step, proof.least)
     for n in order:
-        bottom, most = at[n], top[n]
+        bottom, most = at[n], ceiling(possible, sets, at, n, top[n])
         trial = most  # to the top first: it holds often
         stride = 1
         while bottom < most:
