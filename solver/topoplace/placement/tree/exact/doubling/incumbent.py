@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.placement.tree.exact.doubling.counts import Counts
 from topoplace.placement.tree.exact.doubling.pairing import assigned
 from topoplace.placement.tree.exact.doubling.tables import Tables
 from topoplace.placement.tree.exact.doubling.whole import WholePlans
@@ -40,6 +41,9 @@ class Incumbent:
 
     def __post_init__(self) -> None:
         self.cost = self.job.cost(self.leaves)
+        states = self.job.states
+        apart = states.crossing[np.ix_(states.kind, states.kind)].astype(np.int64)
+        self.counts = Counts(self.tables, apart)
         self._refuted: list[IntArray] = []
         self._spent: dict[bytes, float] = {}
         self._lock = threading.Lock()
@@ -55,6 +59,11 @@ class Incumbent:
         if self._spent.get(thresholds.tobytes(), 0.0) >= seconds:
             return Verdict.OPEN
         self._spent[thresholds.tobytes()] = seconds
+        deadline = time.perf_counter() + seconds
+        if self.counts.refute(thresholds, deadline):
+            self._refuted.append(thresholds.copy())
+            return Verdict.IMPOSSIBLE
+        seconds = deadline - time.perf_counter()
         plans, certain = WholePlans(self.tables, thresholds).solve(seconds)
         if plans is None:
             if certain:

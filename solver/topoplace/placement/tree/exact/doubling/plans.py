@@ -33,14 +33,14 @@ _LONG_AGO = 1 << 40
 class Plans:
     """All plans met so far, and programs over them."""
 
-    def __init__(self, tables: Tables, most: int = _MOST_PLANS) -> None:
+    def __init__(self, tables: Tables, most: int = _MOST_PLANS, room: int = _ROOM) -> None:
         self.tables = tables
         self._most = most
         num_active = len(self.tables.active)
         self.pool = Pool(
-            state=np.zeros(_ROOM, dtype=np.int64),
-            path=np.zeros((_ROOM, num_active), dtype=np.int64),
-            used=np.zeros(_ROOM, dtype=np.int64),
+            state=np.zeros(room, dtype=np.int64),
+            path=np.zeros((room, num_active), dtype=np.int64),
+            used=np.zeros(room, dtype=np.int64),
             served=np.full((num_active - 1, len(tables.ranks)), -_LONG_AGO, dtype=np.int64),
             size=np.zeros(2, dtype=np.int64),
         )

@@ -25,8 +25,8 @@ class Tables(NamedTuple):
         Per state: ranks on the leaf, its type, hops inside, hops to another leaf in the same state.
     pair
         Hops between leaves in two states, `NEVER` if there is only one leaf of the kind.
-    multiplicity
-        Leaves per type.
+    multiplicity, held
+        Leaves per type, and whether none of them may be without ranks.
     active
         Active ranks before every step and at the end.
     idle
@@ -40,6 +40,7 @@ class Tables(NamedTuple):
     key: IntArray
     pair: IntArray
     multiplicity: IntArray
+    held: BoolArray
     active: IntArray
     idle: IntArray
 
@@ -93,6 +94,7 @@ def tables_of(job: Job) -> Tables:
         key=states.key.astype(np.int64),
         pair=np.where(same & lone, NEVER, states.crossing[np.ix_(states.kind, states.kind)]),
         multiplicity=states.multiplicity,
+        held=np.zeros(len(states.multiplicity), dtype=np.bool_),
         active=active,
         idle=active[:-1] - pairs,
     )

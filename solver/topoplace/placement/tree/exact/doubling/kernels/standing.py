@@ -99,4 +99,4 @@ def standing(tables, thresholds):
                 alive[s] = False
                 changed = True
         if not changed:
-            return Standing(alive, closed, able, short, spare, most > spare)
+            return Standing(alive, closed, able, short, spare, tables.held | (most > spare))
