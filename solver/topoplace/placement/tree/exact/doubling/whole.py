@@ -79,7 +79,10 @@ class WholePlans:
                 if tables.leaf_type[s] == t
                 for v in begins
             ]
-            model.add(sum(own) <= there)
+            if tables.held[t]:
+                model.add(sum(own) == there)
+            else:
+                model.add(sum(own) <= there)
         model.add(sum(v for (_, a), begins in self._begins.items() if a for v in begins) == 1)
         for n in range(len(tables.idle)):
             after = [(c, v) for (_, m, _, c), v in self.arcs.items() if m == n]
