@@ -80,7 +80,11 @@ class DoublingSearch:
         for low, high in self._sides():
             dealt[int((low < self._gap).sum()) % _PARTS].append((low, high))
         with ThreadPoolExecutor(_PARTS) as pool:
-            bounds = list(pool.map(Part.run, self._parts, dealt))
+            try:
+                bounds = list(pool.map(Part.run, self._parts, dealt))
+            except BaseException:
+                self.best.deadline = 0.0  # the pool waits for its threads: let them end
+                raise
         return min(*bounds, self.best.cost)
 
     def improve(self, deadline: float, times: int) -> None:
