@@ -23,9 +23,8 @@ from topoplace.snapshot.schema import Pattern, PatternUse
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from tree_brute_force import least_cost
 from tree_cases import model_of, snapshot_on, uses
-from tree_exact_cases import jobs_of, number, solved, tiny_snapshot
-
-FOREVER = 1e18
+from tree_doubling_cases import FOREVER, first_leaves, some_leaves
+from tree_exact_cases import jobs_of, number, solved, tiny_snapshot, worst_hops
 
 
 def binomial_state(seed: int, most_ranks: int) -> TreeState:
@@ -40,19 +39,6 @@ def binomial_jobs(seed: int, most_ranks: int) -> list[Job]:
     return [job for job in jobs_of(binomial_state(seed, most_ranks)) if job.steps]
 
 
-def some_leaves(rng: random.Random, job: Job) -> np.ndarray:
-    room = [int(leaf) for leaf in job.domain for _ in range(job.free[leaf])]
-    leaves = np.array(rng.sample(room, job.ranks))
-    return np.sort(leaves) if rng.random() < 0.5 else leaves
-
-
-def step_values(job: Job, leaves: np.ndarray) -> np.ndarray:
-    comm = job.comm + np.bincount(leaves, minlength=len(job.comm))
-    ends = [leaves[step.pairs] for step in job.steps]
-    values = [job.model.scaled_hops(e[:, 0], e[:, 1], comm).max() for e in ends]
-    return np.array(values, dtype=np.int64)
-
-
 def test_no_allocation_is_refuted() -> None:
     seen = 0
     for seed in range(120):
@@ -61,7 +47,7 @@ def test_no_allocation_is_refuted() -> None:
             assert doubles(job)
             plans = Plans(tables_of(job))
             for _ in range(3):
-                found = plans.test(step_values(job, some_leaves(rng, job)))
+                found = plans.test(worst_hops(job, some_leaves(rng, job)))
                 assert not isinstance(found, Refutation), seed
                 seen += 1
     assert seen > 200
@@ -88,10 +74,6 @@ def test_what_is_refuted_stays_so_below_and_plans_stay_above() -> None:
                 assert (least <= at).all()
                 assert not isinstance(plans.test(values[least]), Refutation)
     assert refuted > 10
-
-
-def first_leaves(job: Job) -> np.ndarray:
-    return np.repeat(job.domain, job.free[job.domain])[: job.ranks]
 
 
 def test_bound_and_answer_enclose_the_optimum() -> None:
@@ -145,10 +127,10 @@ def test_thresholds_of_an_allocation_lead_to_one() -> None:
         if len(np.unique(levels[levels > 1])) > 1 or len(np.unique(sizes)) > 1:
             continue  # there the inequalities are not all that pairs need
         leaves = some_leaves(rng, job)
-        thresholds = step_values(job, leaves)
+        thresholds = worst_hops(job, leaves)
         best = Incumbent(job, tables_of(job), leaves, time.perf_counter() + 60)
         assert best.offer(thresholds, 10.0) is Verdict.FOUND, seed
-        assert (step_values(job, best.leaves) <= thresholds).all()
+        assert (worst_hops(job, best.leaves) <= thresholds).all()
         found += 1
     assert found >= 3
 

@@ -20,6 +20,7 @@ from topoplace.result.tree import TreeResult
 from topoplace.snapshot.schema import Communication, Pattern
 from topoplace.snapshot.tree_state import prepare_tree
 from tree_cases import model_of, snapshot_on, uses
+from tree_doubling_cases import nearly_full
 from tree_exact_cases import solved
 
 Document = dict[str, Any]
@@ -56,6 +57,16 @@ def test_right_certificates_hold() -> None:
     for document in documents():
         assert len(proof(document)["nogoods"]) > 1
         assert holds(document)
+
+
+def test_certificates_with_trees_hold() -> None:
+    trees = 0
+    for seed in (16, 28, 31):
+        result = solved(prepare_tree(nearly_full(seed)), time_limit=4)
+        document = result.model_dump(mode="json", by_alias=True)
+        assert holds(document)
+        trees += sum("proof" in nogood for nogood in proof(document)["nogoods"])
+    assert trees
 
 
 @pytest.mark.parametrize("ranks", [8, 13, 32])

@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 
-from test_tree_doubling import FOREVER, binomial_jobs, first_leaves, some_leaves, step_values
+from test_tree_doubling import binomial_jobs
 from topoplace.placement.tree.exact.doubling.kernels.refuting import Mix, Refutation
 from topoplace.placement.tree.exact.doubling.kernels.standing import standing
 from topoplace.placement.tree.exact.doubling.nogoods import Refuter
@@ -18,22 +18,17 @@ from topoplace.placement.tree.exact.doubling.tables import tables_of
 from topoplace.snapshot.schema import Pattern
 from topoplace.snapshot.tree_state import prepare_tree
 from tree_cases import model_of, snapshot_on, uses
-from tree_exact_cases import jobs_of
+from tree_doubling_cases import FOREVER, first_leaves, job_on, nearly_full, some_leaves
+from tree_exact_cases import jobs_of, worst_hops
 
 
 def test_no_allocation_of_a_nearly_full_machine_is_refuted() -> None:
     for seed in range(60):
         rng = random.Random(f"full-{seed}")
-        ranks = rng.choice((13, 16, 32))
-        sizes = [rng.randint(3, 8) for _ in range(2)]
-        leaves: list[int] = []
-        while sum(leaves) < ranks + rng.randint(0, 6):
-            leaves.append(rng.choice(sizes))
-        request = (ranks, uses(Pattern.BINOMIAL))
-        (job,) = jobs_of(prepare_tree(snapshot_on(model_of(leaves), [], [request])))
+        job = job_on(nearly_full(seed))
         plans = Plans(tables_of(job))
         for _ in range(5):
-            found = plans.test(step_values(job, some_leaves(rng, job)))
+            found = plans.test(worst_hops(job, some_leaves(rng, job)))
             assert isinstance(found, Mix), seed
 
 

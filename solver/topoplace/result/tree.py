@@ -72,7 +72,7 @@ class BoxProof(Model):
     cube_nogoods: list[CubeNogood] = Field(default_factory=list)
 
 
-class DoublingNogood(Model):
+class DoublingSharesNogood(Model):
     """Thresholds of the steps that are impossible, and integers that show it.
 
     See docs/proofs-tree.md, "Certificates".
@@ -90,6 +90,36 @@ class DoublingNogood(Model):
     at: list[int]
     shares: list[int]
     cuts: list[tuple[int, int, int, int]]
+
+
+class DoublingShares(Model):
+    """Multipliers, as those of a nogood, by which all leaves are worth too little."""
+
+    kind: Literal["shares"] = "shares"
+    shares: list[int]
+    cuts: list[tuple[int, int, int, int]]
+
+
+class DoublingBranch(Model):
+    """No leaf more than assumed in a state, or one more."""
+
+    kind: Literal["branch"] = "branch"
+    state: int
+    without: DoublingTree
+    more: DoublingTree
+
+
+DoublingTree = Annotated[DoublingShares | DoublingBranch, Field(discriminator="kind")]
+
+
+class DoublingTreeNogood(Model):
+    """Thresholds that are impossible in whole numbers of leaves, and why: branches."""
+
+    at: list[int]
+    proof: DoublingTree
+
+
+DoublingNogood = DoublingSharesNogood | DoublingTreeNogood
 
 
 class DoublingProof(Model):

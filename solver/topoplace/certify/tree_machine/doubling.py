@@ -5,17 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from topoplace.certify.report import RefusedError
+from topoplace.certify.tree_machine._kernels import NONE, best_plans
+from topoplace.certify.tree_machine.doubling_states import DoublingStates, DoublingView
 from topoplace.certify.tree_machine.instance import Wish
-from topoplace.certify.tree_machine.relaxed import Relaxed, State
+from topoplace.certify.tree_machine.line_states import Assumed
+from topoplace.certify.tree_machine.relaxed import Relaxed
 from topoplace.certify.tree_machine.steps import steps_of
 from topoplace.certify.tree_machine.transversal import Box, has_cheap_one
-from topoplace.result.tree import DoublingNogood
+from topoplace.result.tree import (
+    DoublingBranch,
+    DoublingNogood,
+    DoublingShares,
+    DoublingSharesNogood,
+    DoublingTreeNogood,
+)
 from topoplace.snapshot.schema import Pattern
 
-MOST_NOGOODS = 20_000
-Moves = list[dict[int, list[int]]]
-"""Per step, what active ranks can become."""
+IntArray = NDArray[np.int64]
+
+MOST_PARTS = 200_000
+"""Of all nogoods together."""
+
+MOST_WORK = 300_000_000_000
+"""Additions, of all nogoods together: some minutes."""
+
+MOST_DEPTH = 150
+MOST_STATES = 600
+MOST_RANKS = 1 << 20
+LARGEST_WORTH = 1 << 58
+"""Of the multipliers of a tree's leaf together, times all ranks: sums stay above `NONE`."""
+
+_Shares = DoublingSharesNogood | DoublingShares
 
 
 class Doubling:
@@ -24,28 +48,26 @@ class Doubling:
     Raises
     ------
     RefusedError
-        If it has any other pattern.
+        If it has any other pattern, a single rank, or is larger than can be followed.
     """
 
     def __init__(self, relaxed: Relaxed, wish: Wish) -> None:
-        if any(use.pattern is not Pattern.BINOMIAL for use in wish.patterns):
-            raise RefusedError(f"{wish.id} has patterns beside binomial")
+        if {use.pattern for use in wish.patterns} != {Pattern.BINOMIAL} or wish.nodes == 1:
+            raise RefusedError(f"{wish.id} has patterns beside binomial, or a single rank")
+        if len(relaxed.states) > MOST_STATES or wish.nodes > MOST_RANKS:
+            raise RefusedError(f"more than {MOST_STATES} states or {MOST_RANKS} ranks")
         self._relaxed = relaxed
-        self._children = [len(pairs) for pairs, _ in steps_of(Pattern.BINOMIAL, wish.nodes)]
-        self._active = [1]
-        for children in self._children:
-            self._active.append(self._active[-1] + children)
-        self._idle = [a - c for a, c in zip(self._active, self._children, strict=False)]
-        self._inside = {s: relaxed.inside[relaxed.kind(s)] for s in relaxed.states}
-        self._key = {s: self._hops(s, s) for s in relaxed.states}
-
-    def _hops(self, one: State, other: State) -> int:
-        return self._relaxed.between[self._relaxed.kind(one), self._relaxed.kind(other)]
+        children = np.array(
+            [len(pairs) for pairs, _ in steps_of(Pattern.BINOMIAL, wish.nodes)], dtype=np.int64
+        )
+        self._active = np.concatenate([[1], 1 + np.cumsum(children)]).astype(np.int64)
+        self._idle = self._active[:-1] - children
+        self._num_states = len(relaxed.states)
+        self._states = DoublingStates(relaxed, self._active, self._idle)
+        self._parts = self._work = 0
 
     def follow(self, nogoods: Sequence[DoublingNogood], bound: Fraction) -> None:
         """Raise `RefusedError` unless every nogood is right and together they prove the bound."""
-        if len(nogoods) > MOST_NOGOODS:
-            raise RefusedError(f"more than {MOST_NOGOODS} nogoods")
         for number, nogood in enumerate(nogoods):
             if not self._is_right(nogood):
                 raise RefusedError(f"nogood {number} rules out thresholds that are possible")
@@ -59,147 +81,89 @@ class Doubling:
         A step that crosses and a later one that is inside can change places if no rank is idle;
         with equal prices those inside come first, and all of them are on one leaf.
         """
-        values, steps = self._relaxed.values, len(self._children)
+        values, steps = self._relaxed.values, len(self._idle)
         top = len(values) - 1
-        if any(self._idle) or len(set(self._relaxed.prices)) > 1:
+        if self._idle.any() or len(set(self._relaxed.prices)) > 1:
             return [([0] * steps, [top] * steps)]
         crossing = values.index(min(self._relaxed.between.values()))
         boxes: list[Box] = [([crossing] * steps, [top] * steps)]
-        for inside in set(self._inside.values()):
+        for inside in set(self._relaxed.inside.values()):
             for n in range(1, steps + 1):
                 begin, rest = [values.index(inside)] * n, steps - n
                 boxes.append((begin + [crossing] * rest, begin + [top] * rest))
         return boxes
 
     def _is_right(self, nogood: DoublingNogood) -> bool:
-        """Tell whether the plans of all leaves together are worth too little."""
-        steps, num_values = len(self._children), len(self._relaxed.values)
-        if len(nogood.at) != steps or len(nogood.shares) != steps + 1:
+        """Tell whether a nogood's multipliers, or its tree, rule out its thresholds."""
+        if len(nogood.at) != len(self._idle):
             raise RefusedError("a nogood has another number of steps")
-        if not all(0 <= at < num_values for at in nogood.at):
+        if not all(0 <= at < len(self._relaxed.values) for at in nogood.at):
             raise RefusedError("a nogood names an unknown value")
-        for step, key, senders, receivers in nogood.cuts:
+        proof = nogood.proof if isinstance(nogood, DoublingTreeNogood) else nogood
+        return self._refutes(proof, nogood.at, Assumed((0,) * self._num_states), 0)
+
+    def _refutes(
+        self, tree: _Shares | DoublingBranch, most: Sequence[int], assumed: Assumed, depth: int
+    ) -> bool:
+        """Tell whether a tree rules out thresholds."""
+        self._parts += 1
+        if self._parts > MOST_PARTS or depth > MOST_DEPTH:
+            raise RefusedError(f"trees of more than {MOST_PARTS} parts or {MOST_DEPTH} levels")
+        if isinstance(tree, DoublingBranch):
+            if not 0 <= tree.state < self._num_states:
+                raise RefusedError("a branch is on an unknown state")
+            without, more = assumed.without(tree.state), assumed.more(tree.state)
+            return self._refutes(tree.without, most, without, depth + 1) and self._refutes(
+                tree.more, most, more, depth + 1
+            )
+        self._read(tree)
+        self._work += self._states.work
+        if self._work > MOST_WORK:
+            raise RefusedError(f"more than {MOST_WORK} additions")
+        view = self._states.view(most, assumed)
+        return view is None or self._worth(tree, view) < self._wanted(tree)
+
+    def _read(self, tree: _Shares) -> None:
+        """Raise `RefusedError` unless multipliers are of steps and values that are there."""
+        steps, num_values = len(self._idle), len(self._relaxed.values)
+        if len(tree.shares) != steps + 1:
+            raise RefusedError("a nogood has another number of steps")
+        for step, key, senders, receivers in tree.cuts:
             if not (0 <= step < steps and 0 <= key < num_values and min(senders, receivers) >= 0):
                 raise RefusedError("a nogood has an unknown cut, or one below 0")
-        most = [self._relaxed.values[at] for at in nogood.at]
-        left = self._left(most)
-        worth = {state: _Worth(nogood.shares, steps) for state in left.moves}
-        wanted = sum(s * a for s, a in zip(nogood.shares, self._active, strict=True))
-        for step, key, senders, receivers in nogood.cuts:
-            wanted -= senders * self._idle[step]
-            high = [s for s in worth if self._key[s] >= self._relaxed.values[key]]
-            for state, own in worth.items():
-                if any(self._pair(state, other, most[step], left) for other in high):
-                    own.partner(step, senders, receivers)
-                elif self._key[state] >= self._relaxed.values[key]:
-                    own.bad(step, senders, receivers)
-        best: dict[int, list[int]] = {t: [] for t in left.most}
-        for state, reached in left.moves.items():
-            able = [self._inside[state] <= top for top in most]
-            best[state[0]].append(worth[state].most(reached, state[1], able))
-        total = 0
-        for t, found in best.items():
-            if left.most[t] <= left.spare:
-                found.append(0)  # a leaf may be without ranks
-            total += left.leaves[t] * max(found)
-        return left.spare < 0 or total < wanted
+        total = sum(abs(share) for share in tree.shares) + sum(a + b for _, _, a, b in tree.cuts)
+        if total * self._relaxed.ranks > LARGEST_WORTH:
+            raise RefusedError("multipliers that are too large")
 
-    def _left(self, most: Sequence[int]) -> _Left:
-        """Return the states that thresholds leave."""
-        found: dict[State, Moves] = {state: [] for state in self._relaxed.states}
-        while True:
-            states = list(found)
-            leaves = {state[0]: self._relaxed.leaves(state) for state in states}
-            left = _Left(found, leaves, self._active[-1])
-            found = {}
-            for state in states:
-                moves = self._moves_of(state, most, left)
-                if moves is not None and left.short(state) <= left.spare:
-                    found[state] = moves
-            if len(found) == len(states):
-                return _Left(found, leaves, self._active[-1])
+    def _wanted(self, tree: _Shares) -> int:
+        """Return what all leaves together have to be worth."""
+        active: list[int] = self._active.tolist()
+        idle: list[int] = self._idle.tolist()
+        all_active = sum(s * a for s, a in zip(tree.shares, active, strict=True))
+        return all_active - sum(u * idle[step] for step, _, u, _ in tree.cuts)
 
-    def _moves_of(self, state: State, most: Sequence[int], left: _Left) -> Moves | None:
-        """Return what active ranks can become in every step; None if not all ranks in the end."""
-        reached, moves = {0, 1}, []
-        for step, top in enumerate(most):
-            here: dict[int, list[int]] = {}
-            highest = min(state[1], self._active[step + 1])
-            crosses = self._idle[step] or any(
-                self._pair(state, other, top, left) for other in left.moves
-            )
-            for a in reached:
-                if crosses:
-                    here[a] = list(range(a, highest + 1))
-                elif a == 0 or (self._inside[state] <= top and 2 * a <= highest):
-                    here[a] = [2 * a]  # all stays inside, so that every rank has a child there
-            moves.append(here)
-            reached = {after for ends in here.values() for after in ends}
-        return moves if state[1] in reached else None
+    def _worth(self, tree: _Shares, view: DoublingView) -> int:
+        """Return the most that all leaves together are worth.
 
-    def _pair(self, one: State, other: State, most: int, left: _Left) -> bool:
-        """Tell whether leaves in two states can pair, which takes two leaves and room for all."""
-        apart = one[0] != other[0] or left.leaves[one[0]] > 1
-        near = apart and self._hops(one, other) <= most
-        return near and left.short(one) + left.short(other) <= left.spare
-
-
-class _Left:
-    """States that thresholds leave, and how many ranks fewer than they can leaves may hold.
-
-    Attributes
-    ----------
-    moves
-        Per state and step, what active ranks can become.
-    leaves, most
-        Per type of leaf, their number and the most ranks on one of them.
-    spare
-        Ranks that all leaves can hold beyond those of the request; below 0, they do not fit.
-    """
-
-    def __init__(self, moves: dict[State, Moves], leaves: dict[int, int], ranks: int) -> None:
-        self.moves, self.leaves = moves, leaves
-        self.most: dict[int, int] = {}
-        for t, count in moves:
-            self.most[t] = max(self.most.get(t, 0), count)
-        self.spare = sum(leaves[t] * most for t, most in self.most.items()) - ranks
-
-    def short(self, state: State) -> int:
-        """Return how many ranks fewer than its most a leaf has."""
-        return self.most[state[0]] - state[1]
-
-
-class _Worth:
-    """What ranks on a leaf in one state are worth, step by step."""
-
-    def __init__(self, shares: Sequence[int], steps: int) -> None:
-        self._active = list(shares)
-        self._new = [0] * steps
-        self._inside = [0] * steps
-
-    def partner(self, step: int, senders: int, receivers: int) -> None:
-        """Count what a leaf can do for bad ones: new ranks take senders, active ones receivers."""
-        self._new[step] += senders
-        self._active[step] += receivers
-
-    def bad(self, step: int, senders: int, receivers: int) -> None:
-        """Count what a bad leaf needs: partners for all that does not stay inside."""
-        self._active[step] -= senders
-        self._new[step] -= receivers
-        self._inside[step] += senders + receivers
-
-    def most(self, moves: Sequence[dict[int, list[int]]], ranks: int, able: Sequence[bool]) -> int:
-        """Return the most that a way through active ranks to all ranks is worth."""
-        best = {0: 0, 1: self._active[0]}
-        for step, here in enumerate(moves):
-            after: dict[int, int] = {}
-            inside = self._inside[step] if able[step] else 0
-            for a, ends in here.items():
-                for end in ends:
-                    new = end - a
-                    value = best[a] + self._new[step] * new + self._active[step + 1] * end
-                    value += inside * min(a, new)
-                    if end not in after or value > after[end]:
-                        after[end] = value
-            best = after
-        return best[ranks]
+        New ranks of a bad leaf's partners take its senders, active ones its receivers; a bad leaf
+        needs partners for all that does not stay inside.
+        """
+        num, steps = len(view.ranks), len(self._idle)
+        of_active = np.tile(np.array(tree.shares, dtype=np.int64), (num, 1))
+        of_new, of_inside = np.zeros((2, num, steps), dtype=np.int64)
+        for step, key, senders, receivers in tree.cuts:
+            high = view.key >= key
+            near = view.beside[step][:, high].any(axis=1)
+            bad = high & ~near
+            of_new[near, step] += senders
+            of_active[near, step] += receivers
+            of_active[bad, step] -= senders
+            of_new[bad, step] -= receivers
+            of_inside[bad, step] += senders + receivers
+        worths = best_plans(
+            view.ranks, self._active, view.crosses, view.able, of_active, of_new, of_inside
+        )
+        best = np.where(view.full, NONE, 0)
+        np.maximum.at(best, view.types, worths)
+        leaves: list[int] = view.leaves.tolist()
+        return sum(n * worth for n, worth in zip(leaves, best.tolist(), strict=True))

@@ -40,29 +40,35 @@ def has_cheap_one(
         raise OverflowError("costs of thresholds beyond 64 bits")
     # one value more, dearer than all: above it there is nothing
     cost = np.array([[*own, _LARGEST] for own in costs], dtype=np.int64)
-    corners = np.array(nogoods, dtype=np.int64).reshape(-1, len(costs))
+    corners = np.array(nogoods, dtype=np.int64).reshape(-1, len(costs)).T.copy()
     every = np.arange(len(costs))
-    above = cost[every, corners + 1]
+    above = cost[every[:, None], corners + 1]
     if boxes is None:
         boxes = [([0] * len(costs), [len(costs[0]) - 1] * len(costs))]
-    stack = [(np.array(low), np.array(high)) for low, high in boxes]
+    stack = []
+    for lows, highs in boxes:
+        low, high = np.array(lows), np.array(highs)
+        over = np.flatnonzero((corners >= low[:, None]).all(axis=0))
+        stack.append((low, high, over, 0))
     while stack:
-        low, high = stack.pop()
+        low, high, over, raised = stack.pop()
         at_low = cost[every, low]
         spare = bound - int(at_low.sum())
         if spare <= 0:
             continue
-        over = np.flatnonzero((corners >= low).all(axis=1))
+        # nogoods above the box that this is a part of, which begins as low but for one component
+        over = over[corners[raised, over] >= low[raised]]
         if not len(over):
             return True
         # The nogood outside of which the box costs most, and the dearest part of it first.
-        extra = np.where(corners[over] < high, above[over] - at_low, _LARGEST)
-        best = int(extra.min(axis=1).argmax())
-        corner, extra = corners[over[best]], extra[best]
+        dearer = above[:, over] - at_low[:, None]
+        extras = np.where(corners[:, over] < high[:, None], dearer, _LARGEST)
+        best = int(extras.min(axis=0).argmax())
+        corner, extra = corners[:, over[best]], extras[:, best]
         for n in np.argsort(-extra, kind="stable").tolist():
             if corner[n] < high[n] and extra[n] < spare:
                 part = low.copy()
                 part[n] = corner[n] + 1
-                stack.append((part, high.copy()))
+                stack.append((part, high.copy(), over, n))
             high[n] = min(high[n], corner[n])
     return False

@@ -16,17 +16,21 @@ from numpy.typing import NDArray
 from topoplace.placement.tree.exact.bounding._kernels import NEVER
 from topoplace.placement.tree.exact.doubling.kernels.refuting import Refutation
 from topoplace.placement.tree.exact.doubling.plans import Plans
+from topoplace.placement.tree.exact.doubling.proof import Proof, tree_of
 from topoplace.placement.tree.exact.doubling.tables import Tables
 
 IntArray = NDArray[np.int64]
 
 _MOST_NODES = 400
+_MOST_DEPTH = 150
+"""Of a tree; readers of documents do not follow deeper ones."""
+
 _ROOM = 1 << 10
 _WHOLE = 1e-4
 
 
 @dataclass(frozen=True)
-class Branch:
+class Assumed:
     """States of which a leaf is held each, and states that no other leaf is in."""
 
     held: tuple[int, ...] = ()
@@ -35,9 +39,9 @@ class Branch:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether thresholds are impossible; if not, perhaps the states of whole leaves to try."""
+    """Why thresholds are impossible; if they may not be, perhaps states of whole leaves to try."""
 
-    refuted: bool
+    proof: Proof | None = None
     leaves: tuple[int, ...] | None = None
 
 
@@ -56,43 +60,45 @@ class Counts:
         self.tables, self.apart = tables, apart
 
     def decide(self, thresholds: IntArray, deadline: float) -> Decision:
-        """Return whether thresholds are impossible, and if not, whole leaves that may have them."""
-        waiting = [Branch()]
-        nodes = 0
+        """Return why thresholds are impossible, or whole leaves that may have them, or neither."""
+        waiting = [Assumed()]
+        parts: list[Refutation | int] = []
         while waiting:
-            nodes += 1
-            if nodes > _MOST_NODES or time.perf_counter() > deadline:
-                return Decision(refuted=False)
-            branch = waiting.pop()
-            tables, source = self._under(branch)
+            assumed = waiting.pop()
+            late = len(parts) == _MOST_NODES or time.perf_counter() > deadline
+            if late or len(assumed.held) + len(assumed.without) > _MOST_DEPTH:
+                return Decision()
+            tables, source = self._under(assumed)
             found = Plans(tables, room=_ROOM).test(thresholds)
             if isinstance(found, Refutation):
+                parts.append(found)
                 continue
             if found is None:
-                return Decision(refuted=False)
+                return Decision()
             leaves = np.bincount(source[found.state], found.weight, len(self.tables.ranks))
             # held leaves are whole
-            parts = np.abs(leaves - np.rint(leaves))
-            state = int(parts.argmax())
-            if parts[state] <= _WHOLE:
+            fractions = np.abs(leaves - np.rint(leaves))
+            state = int(fractions.argmax())
+            if fractions[state] <= _WHOLE:
                 held = np.repeat(np.arange(len(leaves)), np.rint(leaves).astype(np.int64))
-                return Decision(refuted=False, leaves=tuple(held.tolist()))
-            waiting.append(Branch((*branch.held, state), branch.without))
-            waiting.append(Branch(branch.held, branch.without | {state}))
-        return Decision(refuted=True)
+                return Decision(leaves=tuple(held.tolist()))
+            parts.append(state)
+            waiting.append(Assumed((*assumed.held, state), assumed.without))
+            waiting.append(Assumed(assumed.held, assumed.without | {state}))
+        return Decision(tree_of(iter(parts)))
 
     def with_leaves(self, leaves: tuple[int, ...]) -> tuple[Tables, IntArray]:
         """Return tables of leaves in states and no others, and the states that theirs are."""
-        return self._under(Branch(leaves, frozenset(range(len(self.tables.ranks)))))
+        return self._under(Assumed(leaves, frozenset(range(len(self.tables.ranks)))))
 
-    def _under(self, branch: Branch) -> tuple[Tables, IntArray]:
-        """Return the tables of a branch, and the states that theirs are."""
+    def _under(self, assumed: Assumed) -> tuple[Tables, IntArray]:
+        """Return the tables of what is assumed, and the states that theirs are."""
         tables = self.tables
-        held, times = np.unique(np.array(branch.held, dtype=np.int64), return_counts=True)
+        held, times = np.unique(np.array(assumed.held, dtype=np.int64), return_counts=True)
         taken = np.bincount(tables.leaf_type[held], times, len(tables.multiplicity))
         left = tables.multiplicity - taken.astype(np.int64)
         free = left[tables.leaf_type] > 0
-        free[list(branch.without)] = False
+        free[list(assumed.without)] = False
         others = np.flatnonzero(free)
         there = np.unique(tables.leaf_type[others])
         num = len(there)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from topoplace.placement.tree.exact.doubling.counts import Counts
 from topoplace.placement.tree.exact.doubling.pairing import assigned
+from topoplace.placement.tree.exact.doubling.proof import Proof
 from topoplace.placement.tree.exact.doubling.tables import Tables
 from topoplace.placement.tree.exact.doubling.whole import WholePlans
 from topoplace.placement.tree.exact.job import Job
@@ -28,6 +29,14 @@ class Verdict(enum.Enum):
     FOUND = enum.auto()
     IMPOSSIBLE = enum.auto()
     OPEN = enum.auto()
+
+
+@dataclass(frozen=True)
+class Refuted:
+    """Thresholds that are impossible, and why; None if only CP-SAT has shown it."""
+
+    thresholds: IntArray
+    proof: Proof | None
 
 
 @dataclass
@@ -47,7 +56,7 @@ class Incumbent:
         states = self.job.states
         apart = states.crossing[np.ix_(states.kind, states.kind)].astype(np.int64)
         self.counts = Counts(self.tables, apart)
-        self._refuted: list[IntArray] = []
+        self._refuted: list[Refuted] = []
         self._spent: dict[bytes, float] = {}
         self._lock = threading.Lock()
 
@@ -57,15 +66,15 @@ class Incumbent:
         What is known to be impossible, or was left open after as many seconds, is not tried again.
         """
         seconds = min(seconds, self.deadline - time.perf_counter())
-        if any((thresholds <= refuted).all() for refuted in self._refuted):
+        if self.refuted(thresholds) is not None:
             return Verdict.IMPOSSIBLE
         if self._spent.get(thresholds.tobytes(), 0.0) >= seconds:
             return Verdict.OPEN
         self._spent[thresholds.tobytes()] = seconds
         deadline = time.perf_counter() + seconds
         decision = self.counts.decide(thresholds, deadline)
-        if decision.refuted:
-            self._refuted.append(thresholds.copy())
+        if decision.proof is not None:
+            self._refuted.append(Refuted(thresholds.copy(), decision.proof))
             return Verdict.IMPOSSIBLE
         plans = self._plans_of(decision.leaves, thresholds, deadline)
         if plans is None:
@@ -73,7 +82,7 @@ class Incumbent:
             plans, certain = WholePlans(self.tables, thresholds).solve(seconds)
             if plans is None:
                 if certain:
-                    self._refuted.append(thresholds.copy())
+                    self._refuted.append(Refuted(thresholds.copy(), None))
                 return Verdict.IMPOSSIBLE if certain else Verdict.OPEN
         leaves = assigned(self.job, plans, thresholds)
         if leaves is None:
@@ -84,6 +93,11 @@ class Incumbent:
                 self.leaves, self.cost = leaves, cost
         prices = np.array([step.price for step in self.job.steps], dtype=np.int64)
         return Verdict.FOUND if cost <= int(prices @ thresholds) else Verdict.OPEN
+
+    def refuted(self, thresholds: IntArray) -> Refuted | None:
+        """Return thresholds nowhere below some, found impossible before; best with a proof."""
+        over = [known for known in self._refuted if (thresholds <= known.thresholds).all()]
+        return max(over, key=lambda known: known.proof is not None, default=None)
 
     def _plans_of(
         self, leaves: tuple[int, ...] | None, thresholds: IntArray, deadline: float

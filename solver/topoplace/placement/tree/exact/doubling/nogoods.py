@@ -11,16 +11,17 @@ from topoplace.placement.tree.exact.doubling.boxes import Corners
 from topoplace.placement.tree.exact.doubling.kernels.lifting import raised
 from topoplace.placement.tree.exact.doubling.kernels.refuting import Mix, Refutation
 from topoplace.placement.tree.exact.doubling.plans import Plans
+from topoplace.placement.tree.exact.doubling.proof import Proof
 
 IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Nogood:
-    """Thresholds by number that are impossible, and why; or only in whole numbers of leaves."""
+    """Thresholds by number that are impossible, and why; None if only CP-SAT has shown it."""
 
     at: IntArray
-    proof: Refutation | None
+    proof: Proof | None
 
 
 class Refuter:

@@ -98,22 +98,31 @@ class Part:
         Steps go up as far as that shows in about twice the time that it takes at the corner.
         """
         begin = time.perf_counter()
-        if self.best.offer(self.values[low], _WHOLE_SECONDS) is not Verdict.IMPOSSIBLE:
+        nogood = self._whole_nogood(low, _WHOLE_SECONDS)
+        if nogood is None:
             return None
         now = time.perf_counter()
         end = now + _LIFT_SECONDS + 2 * (now - begin)
-        at = low.copy()
-        for step in self._rng.permutation(len(at)).tolist():
+        for step in self._rng.permutation(len(low)).tolist():
             for top in (int(high[step]), int(low[step] + high[step] + 1) // 2):
-                trial = at.copy()
-                trial[step] = top
                 seconds = end - time.perf_counter()
-                if top > at[step] and seconds > 0 and self._is_whole_nogood(trial, seconds):
-                    at = trial
-        return Nogood(at, None)
+                if top <= nogood.at[step] or seconds <= 0:
+                    continue
+                trial = nogood.at.copy()
+                trial[step] = top
+                found = self._whole_nogood(trial, seconds)
+                # what only CP-SAT shows of higher ones would cost the bound its certificate
+                if found is not None and (found.proof is not None or nogood.proof is None):
+                    nogood = found
+        return nogood
 
-    def _is_whole_nogood(self, at: IntArray, seconds: float) -> bool:
-        return self.best.offer(self.values[at], seconds) is Verdict.IMPOSSIBLE
+    def _whole_nogood(self, at: IntArray, seconds: float) -> Nogood | None:
+        """Return thresholds no lower than some that are impossible in whole numbers of leaves."""
+        if self.best.offer(self.values[at], seconds) is not Verdict.IMPOSSIBLE:
+            return None
+        known = self.best.refuted(self.values[at])
+        assert known is not None
+        return Nogood(np.searchsorted(self.values, known.thresholds), known.proof)
 
     def _is_possible(self, low: IntArray, high: IntArray) -> bool:
         """Tell whether a box may hold thresholds that cost less."""

@@ -1,0 +1,54 @@
+"""What the most valuable plan of a leaf is worth, compiled (docs/proofs-tree.md)."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+NONE = -(1 << 61)
+"""Of a state that no plan reaches."""
+
+
+@numba.njit(cache=True, nogil=True)
+def best_plans(ranks, active, crosses, able, of_active, of_new, of_inside):
+    """Return the most that a plan is worth, per state; `NONE` if it has none.
+
+    Parameters
+    ----------
+    ranks
+        Per state.
+    active
+        Active ranks of all leaves before every step and at the end.
+    crosses, able
+        Whether ranks may have children on other leaves, and on their own; shape
+        ``(num_steps, num_states)``.
+    of_active, of_new, of_inside
+        What an active rank, a new one and a pair inside are worth; shape
+        ``(num_states, num_steps)``, and one more for those active at the end.
+    """
+    num_steps, num = crosses.shape
+    found = np.empty(num, dtype=np.int64)
+    for s in range(num):
+        most = ranks[s]
+        best = np.full(most + 1, NONE, dtype=np.int64)
+        best[0] = 0
+        best[1] = of_active[s, 0]
+        for n in range(num_steps):
+            after = np.full(most + 1, NONE, dtype=np.int64)
+            highest = min(most, active[n + 1])
+            inside = of_inside[s, n] if able[n, s] else 0
+            for a in range(min(most, active[n]) + 1):
+                if best[a] == NONE:
+                    continue
+                first, last = a, highest
+                if not crosses[n, s]:
+                    if a > 0 and not able[n, s]:
+                        continue
+                    first, last = 2 * a, min(2 * a, highest)
+                for end in range(first, last + 1):
+                    new = end - a
+                    worth = best[a] + of_new[s, n] * new + inside * min(a, new)
+                    after[end] = max(after[end], worth + of_active[s, n + 1] * end)
+            best = after
+        found[s] = best[most]
+    return found
