@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from topoplace.placement.tree.exact.doubling.boxes import Boxes, Corners
+from topoplace.placement.tree.exact.cutting.boxes import Boxes, Corners
 from topoplace.placement.tree.exact.doubling.incumbent import Incumbent, Verdict
 from topoplace.placement.tree.exact.doubling.kernels.refuting import Mix, Refutation
 from topoplace.placement.tree.exact.doubling.plans import Plans

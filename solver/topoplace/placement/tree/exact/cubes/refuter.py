@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from topoplace.placement.tree.exact.bounding.relaxation import Relaxation
 from topoplace.placement.tree.exact.cubes.program import CubeProgram
 from topoplace.placement.tree.exact.cubes.proof import Proof, refutes
-from topoplace.placement.tree.exact.doubling.boxes import Corners
+from topoplace.placement.tree.exact.cutting.boxes import Corners
 from topoplace.placement.tree.exact.job import Job
 from topoplace.placement.tree.exact.lines.tables import box_tables
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.placement.tree.exact.doubling.boxes import Corners
+from topoplace.placement.tree.exact.cutting.boxes import Corners
 from topoplace.placement.tree.exact.doubling.nogoods import Nogood
 from topoplace.placement.tree.exact.doubling.proof import Branch, Proof, num_parts
 from topoplace.placement.tree.exact.doubling.search import DoublingSearch

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.placement.tree.exact.doubling.boxes import Corners
+from topoplace.placement.tree.exact.cutting.boxes import Corners
 from topoplace.placement.tree.exact.doubling.kernels.lifting import raised
 from topoplace.placement.tree.exact.doubling.kernels.refuting import Mix, Refutation
 from topoplace.placement.tree.exact.doubling.plans import Plans

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.placement.tree.exact.doubling.boxes import Boxes, Corners
+from topoplace.placement.tree.exact.cutting.boxes import Boxes, Corners
 from topoplace.placement.tree.exact.doubling.incumbent import Incumbent, Verdict
 from topoplace.placement.tree.exact.doubling.nogoods import Nogood, Refuter
 from topoplace.placement.tree.exact.doubling.plans import Plans
+from topoplace.placement.tree.exact.doubling.sharing import Gift, Sharing
 from topoplace.placement.tree.exact.doubling.sides import Box
 
 IntArray = NDArray[np.int64]
@@ -35,7 +36,7 @@ class Part:
     """Finds the least cost of thresholds in some boxes that are not impossible.
 
     Thresholds are numbers of `values`. What is impossible stays so with lower thresholds. Parts
-    share the best allocation known and nothing else, so each may run in a thread.
+    share the best allocation known, and hand over boxes; each may run in a thread.
 
     Attributes
     ----------
@@ -44,13 +45,20 @@ class Part:
     """
 
     def __init__(
-        self, best: Incumbent, values: IntArray, prices: IntArray, gap: int, seed: list[int]
+        self,
+        best: Incumbent,
+        values: IntArray,
+        prices: IntArray,
+        gap: int,
+        number: int,
+        sharing: Sharing,
+        seed: int,
     ) -> None:
         self.best, self.values, self.prices = best, values, prices
         self.nogoods: list[Nogood] = []
-        self._gap = gap
+        self._gap, self._number, self._sharing = gap, number, sharing
         self._cheapest = best.cost
-        self._rng = np.random.default_rng(seed)
+        self._rng = np.random.default_rng([seed, number])
         self._refuter = Refuter(Plans(best.tables), values, self._rng)
         self._impossible = Corners(len(prices))
 
@@ -59,7 +67,16 @@ class Part:
         return int(self.prices @ self.values[at])
 
     def run(self, sides: Iterable[Box]) -> int:
-        """Return a lower bound of the cost in boxes, at most that of `best`, in its units."""
+        """Return a lower bound of the cost in boxes, at most that of `best`, in its units.
+
+        Boxes taken over from other parts are among them.
+        """
+        try:
+            return self._run(sides)
+        finally:
+            self._sharing.leave(self._number)
+
+    def _run(self, sides: Iterable[Box]) -> int:
         boxes = Boxes(self.values, self.prices)
         for low, top in sides:
             high = self._affordable(low, top)
@@ -69,7 +86,14 @@ class Part:
         while True:
             found = boxes.cheapest(self._impossible, self.best.cost)
             if found is None:
-                return self.best.cost
+                gift = self._sharing.take(self._number)
+                if gift is None:
+                    return self.best.cost
+                self._add_gift(gift, boxes)
+                continue
+            if self._sharing.wanted and len(boxes) > 1:
+                self._sharing.give(Gift(boxes.halved(), self._impossible.all.copy()))
+                continue
             cost, low, high = found
             now = time.perf_counter()
             if now > self.best.deadline:
@@ -84,6 +108,12 @@ class Part:
             if nogood is None:
                 return cost
             self._add(nogood)
+
+    def _add_gift(self, gift: Gift, boxes: Boxes) -> None:
+        for at in gift.impossible:
+            self._impossible.add(at)
+        for low, high in gift.boxes:
+            boxes.add(low, high)
 
     def _nogood(self, low: IntArray, high: IntArray) -> Nogood | None:
         """Return a nogood above the low corner of a box, None if that may be possible."""

@@ -13,6 +13,7 @@ from topoplace.placement.tree.exact.bounding.relaxation import Relaxation
 from topoplace.placement.tree.exact.doubling.incumbent import Incumbent
 from topoplace.placement.tree.exact.doubling.nogoods import Nogood
 from topoplace.placement.tree.exact.doubling.part import Part
+from topoplace.placement.tree.exact.doubling.sharing import Sharing
 from topoplace.placement.tree.exact.doubling.sides import Box, any_inside, inside_first
 from topoplace.placement.tree.exact.doubling.tables import tables_of
 from topoplace.placement.tree.exact.job import Job
@@ -64,8 +65,9 @@ class DoublingSearch:
         self.values = Relaxation(self.job).values
         self.prices = np.array([step.price for step in self.job.steps], dtype=np.int64)
         self._gap = bisect.bisect_left(self.values.tolist(), int(self.job.states.crossing.min()))
+        sharing = Sharing(_PARTS)
         self._parts = [
-            Part(self.best, self.values, self.prices, self._gap, [self.seed, number])
+            Part(self.best, self.values, self.prices, self._gap, number, sharing, self.seed)
             for number in range(_PARTS)
         ]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from topoplace.placement.tree.exact.bounding.relaxation import Relaxation
 from topoplace.placement.tree.exact.bounding.structure import GRIDS
 from topoplace.placement.tree.exact.cells.search import CellSearch
-from topoplace.placement.tree.exact.doubling.boxes import Boxes, Corners
+from topoplace.placement.tree.exact.cutting.boxes import Boxes, Corners
 from topoplace.placement.tree.exact.job import Job
 from topoplace.placement.tree.exact.layers.search import LayerSearch
 from topoplace.placement.tree.exact.lines.program import LineProgram, Mix

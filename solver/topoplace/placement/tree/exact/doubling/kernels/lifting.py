@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from topoplace.placement.tree.exact.doubling.kernels.corners import ceiling
+from topoplace.placement.tree.exact.cutting.kernels.corners import ceiling
 from topoplace.placement.tree.exact.doubling.kernels.cuts import named_cuts, renew
 from topoplace.placement.tree.exact.doubling.kernels.pricing import refutes
 from topoplace.placement.tree.exact.doubling.kernels.standing import standing

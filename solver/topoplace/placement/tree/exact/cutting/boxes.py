@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.placement.tree.exact.doubling.kernels.boxes import DONE, FULL, cut_boxes, push
-from topoplace.placement.tree.exact.doubling.kernels.corners import (
+from topoplace.placement.tree.exact.cutting.kernels.boxes import DONE, FULL, cut_boxes, push
+from topoplace.placement.tree.exact.cutting.kernels.corners import (
     below,
     ceiling,
     mark,
@@ -92,6 +92,19 @@ class Boxes:
         self._cost[box] = self._prices @ self._values[low]
         push(self._heap, self._cost, num, box)
         self._size += 1
+
+    def __len__(self) -> int:
+        return int(self._size[0])
+
+    def halved(self) -> list[tuple[IntArray, IntArray]]:
+        """Give up every other box, by cost, and return those."""
+        num = len(self)
+        order = self._heap[:num][np.argsort(self._cost[self._heap[:num]], kind="stable")]
+        given = [(self._low[box].copy(), self._high[box].copy()) for box in order[1::2].tolist()]
+        kept = order[::2]
+        self._heap[: len(kept)] = kept  # what ascends is a heap
+        self._size[0] = len(kept)
+        return given
 
     def cheapest(self, nogoods: Corners, to_beat: int) -> tuple[int, IntArray, IntArray] | None:
         """Cut boxes by nogoods; return the cheapest that is under none: cost, low, high.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from topoplace.placement.tree.exact.doubling.kernels.corners import members, no_less
+from topoplace.placement.tree.exact.cutting.kernels.corners import members, no_less
 
 DONE, OPEN, FULL = 0, 1, 2
 """No box is cheaper than the cost to beat; the cheapest is under no nogood; no room for parts."""

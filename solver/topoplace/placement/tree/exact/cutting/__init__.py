@@ -1,0 +1,1 @@
+"""Boxes of thresholds, cut by thresholds that are impossible."""

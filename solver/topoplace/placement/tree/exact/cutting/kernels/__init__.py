@@ -1,0 +1,1 @@
+"""Compiled loops; numba finds the types, so that annotations would be noise."""
