@@ -121,7 +121,7 @@ class _Exact:
         if not jobs:
             return None
         # Several requests are placed together after that, so their bounds get half the time.
-        whole = 0.9 if len(requests) == 1 else 0.45
+        whole = 0.92 if len(requests) == 1 else 0.45
         begin = self._at(0.05 + whole * q / len(requests))
         end = self._at(0.05 + whole * (q + 1) / len(requests))
         # Where the search builds allocations itself, it needs less of a start.

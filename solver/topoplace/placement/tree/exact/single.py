@@ -185,7 +185,7 @@ def _on_lines(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
 def _doubled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return the best allocation found and a bound of a binomial job."""
     now = time.perf_counter()
-    search = DoublingSearch(job, leaves, now + 0.95 * (deadline - now), seed)
+    search = DoublingSearch(job, leaves, now + 0.98 * (deadline - now), seed)
     found = search.run()
     leaves = search.best.leaves
     if found < search.best.cost:
