@@ -16,6 +16,7 @@ from topoplace.placement.tree.cost import CostModel
 from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
 from topoplace.placement.tree.exact.building.arrange import arrangements, counts_per_leaf
 from topoplace.placement.tree.exact.building.construct import annealed, best_start
+from topoplace.placement.tree.exact.clock import at_share
 from topoplace.placement.tree.exact.cubes.refuter import CubeRefuter, has_cube
 from topoplace.placement.tree.exact.doubling.certificate import nogoods_of
 from topoplace.placement.tree.exact.doubling.search import DoublingSearch, doubles
@@ -134,7 +135,7 @@ def least_cost(jobs: Sequence[Job], leaves: IntArray, deadline: float, seed: int
 
 def _relaxed(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return the best allocation found and a bound by the relaxation of all patterns."""
-    end = _in(0.7, deadline)
+    end = at_share(0.7, deadline)
     refuter = CubeRefuter(job, end) if has_cube(job) else None
     more = refuter.refutes if refuter else None
     search = ThresholdSearch(job, end, plain=refuter is not None, more=more)
@@ -142,14 +143,14 @@ def _relaxed(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     found = search.bound(to_beat)
     if found < to_beat:
         # where fibers may say more, first what is quick to find
-        end = _in(_QUICK if has_fibers(job) else 0.8, deadline)
+        end = at_share(_QUICK if has_fibers(job) else 0.8, deadline)
         leaves = turned(job, best_fit(search, leaves, found, end, seed))
         if has_fibers(job) and found < (to_beat := _units(job, leaves)):
             fibers = FiberProgram(job)
-            search = ThresholdSearch(job, _in(0.6, deadline), more=fibers.refutes)
+            search = ThresholdSearch(job, at_share(0.6, deadline), more=fibers.refutes)
             found = max(found, search.bound(to_beat))
             if found < to_beat:
-                leaves = turned(job, best_fit(search, leaves, found, _in(0.8, deadline), seed))
+                leaves = turned(job, best_fit(search, leaves, found, at_share(0.8, deadline), seed))
         to_beat = _units(job, leaves)
         if found < to_beat:
             leaves = turned(job, realised(job, leaves, search.found, found, deadline, seed))
@@ -159,12 +160,6 @@ def _relaxed(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     return Answer(leaves, cost, Fraction(found, 100 * job.scale), refuter=refuter)
 
 
-def _in(share: float, deadline: float) -> float:
-    """Return the time when a share of what is left until a deadline is over."""
-    now = time.perf_counter()
-    return now + share * (deadline - now)
-
-
 def _units(job: Job, leaves: IntArray) -> int:
     """Return a cost in units of 1 / (100 `job.scale`)."""
     return job.cost(leaves) * job.scale // int(job.model.scale)
@@ -172,7 +167,7 @@ def _units(job: Job, leaves: IntArray) -> int:
 
 def _on_lines(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return the best allocation found and a bound of a grid."""
-    search = LineSearch(job, job.cost(leaves), _in(0.7, deadline), beyond_certificates=True)
+    search = LineSearch(job, job.cost(leaves), at_share(0.7, deadline), beyond_certificates=True)
     leaves, bound = settled_where_open(search, leaves, deadline, seed)
     nogoods = line_nogoods_of(search)
     leaves = better_grid(job, leaves, bound, deadline, seed)
@@ -184,8 +179,7 @@ def _on_lines(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
 
 def _doubled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return the best allocation found and a bound of a binomial job."""
-    now = time.perf_counter()
-    search = DoublingSearch(job, leaves, now + 0.98 * (deadline - now), seed)
+    search = DoublingSearch(job, leaves, at_share(0.98, deadline), seed)
     found = search.run()
     leaves = search.best.leaves
     if found < search.best.cost:

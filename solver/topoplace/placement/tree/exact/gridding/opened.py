@@ -7,6 +7,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.placement.tree.exact.clock import at_share
 from topoplace.placement.tree.exact.gridding.counted import CountedSearch
 from topoplace.placement.tree.exact.gridding.fit import fit_grid
 from topoplace.placement.tree.exact.lines.counts import likely_counts
@@ -44,22 +45,16 @@ def settled_where_open(
         if len(left) == _MOST or time.perf_counter() > search.deadline:
             break
         left.append(found)
-        for counts in likely_counts(search.program, found.thresholds, _in(_EACH, deadline)):
+        for counts in likely_counts(search.program, found.thresholds, at_share(_EACH, deadline)):
             counted.add(found.thresholds, found.cost, counts)
-        if counted.run(_in(_EACH / len(left), deadline)):
+        if counted.run(at_share(_EACH / len(left), deadline)):
             break  # the next thresholds cost as much or more
-    counted.run_on(bound, _in(_ALL, deadline))
+    counted.run_on(bound, at_share(_ALL, deadline))
     leaves = counted.best
     for number, found in enumerate(left):
         if found.cost >= job.cost(leaves):
             break
-        fit = fit_grid(job, found.thresholds, _in(_FREE / (1 + number), deadline), seed)
+        fit = fit_grid(job, found.thresholds, at_share(_FREE / (1 + number), deadline), seed)
         if fit is not None:
             leaves = min(leaves, fit, key=job.cost)
     return leaves, bound
-
-
-def _in(share: float, deadline: float) -> float:
-    """Return the time when a share of what is left until a deadline is over."""
-    now = time.perf_counter()
-    return now + share * (deadline - now)

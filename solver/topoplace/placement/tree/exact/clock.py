@@ -1,0 +1,11 @@
+"""Shares of the time until a deadline."""
+
+from __future__ import annotations
+
+import time
+
+
+def at_share(share: float, deadline: float) -> float:
+    """Return the time when a share of what is left until a deadline is over."""
+    now = time.perf_counter()
+    return now + share * (deadline - now)
