@@ -78,14 +78,18 @@ def test_scan_and_list_find_the_same_best_values(chunk: int) -> None:
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_asking_for_gains_only_keeps_every_positive_best_value(chunk: int) -> None:
+def test_asking_for_gains_only_keeps_positive_and_wanted_best_values(chunk: int) -> None:
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
         problem, rng = tiny(seed), np.random.default_rng(seed)
         rows = PackingRows(problem)
         prices = random_prices(rows, rng, 6)
         every = ScanPricer(problem, threads=1).price(prices, Weights(nodes=3)).best
-        gains = ScanPricer(problem, threads=2).price(prices, Weights(nodes=3), only_gains=True).best
-        assert np.maximum(gains, 0).tolist() == np.maximum(every, 0).tolist(), seed
+        for some in (0, 1, 3):
+            exact_for = frozenset(rng.permutation(len(every))[:some].tolist())
+            scan = ScanPricer(problem, threads=2)
+            best = scan.price(prices, Weights(nodes=3), exact_for=exact_for).best
+            assert np.maximum(best, 0).tolist() == np.maximum(every, 0).tolist(), seed
+            assert [best[i] for i in exact_for] == [every[i] for i in exact_for], seed
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -126,12 +126,12 @@ class Tree:
                 fractional,
                 key=lambda i: (min(starts[i], 1 - starts[i]) * problem.requests[i].value, -i),
             )
-            return _start_branch(problem, sub, chosen)
+            return start_branch(problem, sub, chosen)
         spread = _most_spread(lp)
         if spread is None or not self.relaxation.pricer.handles_limits:
             return None
         if spread not in sub.forced:
-            return _start_branch(problem, sub, spread)
+            return start_branch(problem, sub, spread)
         mine = [
             (c.candidate, float(a))
             for c, a in zip(lp.columns, lp.amounts, strict=True)
@@ -140,11 +140,12 @@ class Tree:
         return _place_branch(problem, sub, spread, mine)
 
 
-def _start_branch(
+def start_branch(
     problem: PlacementProblem, sub: Subproblem, idx: int
 ) -> tuple[
     tuple[Subproblem, Subproblem], Callable[[CertificateNode, CertificateNode], CertificateNode]
 ]:
+    """Return the sides of the branch on a request's start, out and into, and what writes it."""
     out = replace(sub, excluded=sub.excluded | {idx})
     into = replace(sub, forced=sub.forced | {idx})
     name = problem.requests[idx].id

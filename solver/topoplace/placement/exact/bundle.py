@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _ACCURACY = 0.3  # of the minimum over the model, as a share of the descent it predicts
-_MOST_PASSES = 200
+_MOST_PASSES = 60
 _LEAST_DESCENT = 2e-5  # of the bound: what is predicted below that is no reason to go on
 _PATIENCE = 4  # such predictions in a row, over another range of prices each
 _LEVEL_REACH = 10.0  # how much softer the row of an earlier level is than those of routers

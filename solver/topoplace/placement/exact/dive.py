@@ -1,5 +1,7 @@
 """Dives: fix the largest jobs one after the other where the bound loses least.
 
+A dive begins at the root or at a leaf of the tree of starts.
+
 Each step takes the largest request that the fractional solution starts, tries some of its
 prisms, bounds what is left for each by a few steps of the bundle, and goes on with the best.
 What it leaves stays open; the next dive begins at the best of that. Once only small jobs are
@@ -22,6 +24,7 @@ from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.integer import best_among_columns, least_losses, losses_at
 from topoplace.placement.exact.relaxation import DualPoint, Subproblem
+from topoplace.placement.exact.start_tree import Leaf
 from topoplace.placement.problem import Candidate
 
 if TYPE_CHECKING:
@@ -60,12 +63,20 @@ class Diver:
         self._open: list[tuple[float, int, _Open]] = []
         self._ticket = itertools.count()
 
-    def run(self, deadline: float) -> None:
-        """Dive until the deadline, or until the incumbent meets the bound."""
+    def run(self, deadline: float, leaf: Leaf | None = None) -> None:
+        """Dive until the deadline, or until the incumbent meets the bound.
+
+        Parameters
+        ----------
+        leaf
+            Where to begin when no dive is under way; None for the root.
+        """
         search = self._search
         before = search.objective(0)
         amounts = search.master.amounts()
         self._top = _Open(self._root.sub, self._root.bounded, amounts)
+        if leaf is not None:
+            self._top = _Open(leaf.node.sub, leaf.node.bounded, leaf.amounts)
         while time.perf_counter() < deadline and not search.closed(self._root):
             if self._now is None:
                 self._now = self._next()
@@ -123,6 +134,7 @@ class Diver:
         search = self._search
         sub = replace(
             node.sub,
+            forced=node.sub.forced - {candidate.request_idx},
             excluded=node.sub.excluded | {candidate.request_idx},
             fixed=(*node.sub.fixed, candidate),
         )

@@ -57,7 +57,7 @@ class ListPricer:
         per_request: int = 24,
         limits: tuple[PlaceLimit, ...] = (),
         *,
-        only_gains: bool = False,
+        exact_for: frozenset[int] | None = None,
     ) -> Priced:
         """Return the best candidates of every request."""
         num_requests = len(self.problem.requests)

@@ -79,7 +79,9 @@ class Master:
         return [(c.amount, c.candidate) for c in self.columns if c.amount > 1e-6]
 
     def set_amounts(self, amounts: Iterable[tuple[float, Candidate]]) -> None:
-        """Set the amounts of some known columns, and those of all others to 0."""
+        """Set the amounts of some columns, and those of all others to 0."""
+        amounts = list(amounts)
+        self.add(candidate for _, candidate in amounts)
         for column in self.columns:
             column.amount = 0.0
         for amount, candidate in amounts:

@@ -25,6 +25,8 @@ _GroupKey = tuple[int, str | None, bool, int | None, tuple[int, Geometry] | None
 NO_VALUE = -(1 << 62)
 """Value of a request that has no candidate."""
 
+_NEVER = 1 << 62  # a price no prism has
+
 
 @dataclass
 class Prices:
@@ -222,7 +224,7 @@ class ScanPricer:
         per_request: int = 24,
         limits: tuple[object, ...] = (),
         *,
-        only_gains: bool = False,
+        exact_for: frozenset[int] | None = None,
     ) -> Priced:
         """Return the best candidates of every request.
 
@@ -233,9 +235,10 @@ class ScanPricer:
         per_request
             At most this many columns per request, at most one per value of the first origin
             coordinate and group.
-        only_gains
-            Leave out candidates on the first level whose price exceeds every request's value;
-            `best` is then exact only where it is positive.
+        exact_for
+            On the first level, leave out candidates whose price exceeds every request's value;
+            `best` is then exact only where it is positive, and for these requests. None: it is
+            exact for all.
         """
         assert not limits, "the scan knows no limits on places"
         num = len(self.problem.requests)
@@ -246,7 +249,7 @@ class ScanPricer:
             key = (id(group.view), group.uses_links, group.tolerant_idx)
             if key not in known:
                 known[key] = self._price_sums(group, prices)
-            values, codes = self._scan(group, known[key], weights, only_gains)
+            values, codes = self._scan(group, known[key], weights, exact_for)
             idle = weights.shape * self.problem.state.snapshot.weights.idle
             for idx in group.requests:
                 request = self.problem.requests[idx]
@@ -276,8 +279,32 @@ class ScanPricer:
         return _PriceSums(view.prefix_sums(prices.routers), links)
 
     def _scan(
-        self, group: _Group, sums: _PriceSums, weights: Weights, only_gains: bool
+        self,
+        group: _Group,
+        sums: _PriceSums,
+        weights: Weights,
+        exact_for: frozenset[int] | None,
     ) -> tuple[IntArray, IntArray]:
+        """Return the largest values by slot and size, the constants of requests left out."""
+        if exact_for is None or weights.shape or weights.fragmentation:
+            return self._pass(group, sums, weights, _NEVER)
+        give_up = weights.nodes * max(self.problem.requests[i].value for i in group.requests)
+        needed = [
+            int(np.searchsorted(group.sizes, self.problem.requests[i].nodes))
+            for i in group.requests
+            if i in exact_for
+        ]
+        if needed:  # what they cost is often more than they are worth, but not by much
+            give_up += give_up // 4
+        values, codes = self._pass(group, sums, weights, give_up)
+        if needed and (values[:, max(needed) :].max() < -give_up):
+            return self._pass(group, sums, weights, _NEVER)
+        return values, codes
+
+    def _pass(
+        self, group: _Group, sums: _PriceSums, weights: Weights, give_up: int
+    ) -> tuple[IntArray, IntArray]:
+        """Scan all prisms that cost no more than `give_up`, and perhaps more."""
         view, torus = group.view, self.problem.torus
         shape = (torus.shape[0] if torus.num_dims > 1 else 1, len(group.sizes))
         values = np.full(shape, NO_VALUE, dtype=np.int64)
@@ -295,9 +322,6 @@ class ScanPricer:
             free_sat = self._free_sums[key]
         only_nodes = weights.shape == 0 and side == 0
         stop = int(group.sizes[-1]) if only_nodes and not len(group.least) else 1 << 60
-        give_up = 1 << 62
-        if only_gains and only_nodes:
-            give_up = weights.nodes * max(self.problem.requests[i].value for i in group.requests)
         order = np.argsort(view.slots, kind="stable")
         chunks = np.array_split(np.unique(view.slots), self._chunks)
 

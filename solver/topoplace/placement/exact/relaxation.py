@@ -105,7 +105,7 @@ class Pricer(Protocol):
         per_request: int,
         limits: tuple[PlaceLimit, ...],
         *,
-        only_gains: bool,
+        exact_for: frozenset[int] | None,
     ) -> Priced:
         """Price every request (see `ScanPricer.price`)."""
 
@@ -144,7 +144,7 @@ class Relaxation:
             total += scale * sum(self.problem.requests[c.request_idx].value for c in sub.fixed)
         prices = self.rows.prices(row_prices)
         priced = self.pricer.price(
-            prices, weights, per_request, sub.limits, only_gains=not sub.level and not sub.forced
+            prices, weights, per_request, sub.limits, exact_for=None if sub.level else sub.forced
         )
         total -= sum(m * v for m, v in zip(multipliers, sub.reached, strict=True))
         empty = False

@@ -197,13 +197,9 @@ class ExactSearch:
         every = itertools.chain.from_iterable(value.priced.columns)
         self.master.add(candidate for gain, candidate in every if gain >= 0)
 
-    def _met(self, sub: Subproblem, bounded: Bounded) -> bool:
-        bound = bounded.value.certified
-        return bound is None or bound <= self.objective(sub.level)
-
     def closed(self, root: Node) -> bool:
         """Tell whether the incumbent meets the bound."""
-        return self._met(root.sub, root.bounded)
+        return root.bound is None or root.bound <= self.objective(root.sub.level)
 
     def _integer_phase(self, root: Node) -> None:
         """Look for better placements, and lower the bound, until they meet or time is up."""
@@ -234,7 +230,7 @@ class ExactSearch:
             tried.insert(0, replace(sub, forced=started, excluded=every - started))
             del tried[1 + self.thorough :]
         for narrowed in tried:
-            if self._met(sub, bounded):
+            if self.closed(root):
                 return
             found = best_among_columns(
                 self.master,

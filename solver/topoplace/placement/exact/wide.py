@@ -11,6 +11,7 @@ from topoplace.placement.exact.anneal import Annealer
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.dive import Diver
 from topoplace.placement.exact.relaxation import Subproblem
+from topoplace.placement.exact.start_tree import StartTree
 from topoplace.placement.problem import Candidate
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 _LONGEST_BURST = 15.0  # seconds
 _CHAIN_SHARE = 0.3  # of the time limit, for one annealing run
-_BOUND_SHARE = 0.3  # of a burst, for the bound; none of the first two
+_ROOT_SHARE = 0.15  # of the time limit, for the bound without branches
+_BOUND_SHARE = 0.6  # of a burst but the first, for branches; less where they do not help
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 
 
@@ -26,26 +28,33 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
     """Lower the bound and raise the incumbent until they meet or time is up.
 
     One thread anneals, in turn from the first placement and from the incumbent. The other lowers
-    the bound until no step promises anything, and dives; where a burst of dives found nothing, it
-    anneals for once, too.
+    the bound, by the bundle until no step promises anything and then by branching on starts, and
+    dives; where a burst of dives found nothing, it anneals for once, too.
     """
     if search.closed(root) or time.perf_counter() >= deadline:
         return
-    bundle = search.bundle(root.sub)
     annealer = Annealer(search.problem)
     limit = search.deadline - search.start
     burst = min(_LONGEST_BURST, 0.1 * limit)
     with ThreadPoolExecutor(1) as pool, _Stop() as stop:
         chains = _Chains(search, annealer, pool, stop)
-        diver = Diver(search, root)
-        attempt = 0
+        chains.turn(min(deadline, time.perf_counter() + _CHAIN_SHARE * limit))
+        root.bounded = search.bundle(root.sub).run(
+            root.bounded,
+            search.objective(0),
+            deadline=min(deadline, time.perf_counter() + _ROOT_SHARE * limit),
+        )
+        diver, tree = Diver(search, root), StartTree(search, root)
+        attempt, share = 0, _BOUND_SHARE
         while not search.closed(root) and (now := time.perf_counter()) < deadline:
             chains.turn(min(deadline, now + _CHAIN_SHARE * limit))
             until = min(deadline, now + burst)
-            if attempt > 1 and not bundle.settled:
-                root.bounded = bundle.run(
-                    root.bounded, search.objective(0), deadline=now + _BOUND_SHARE * (until - now)
-                )
+            if attempt:
+                before = root.bound
+                tree.run(now + share * (until - now), deadline)
+                share = _BOUND_SHARE if root.bound != before else max(0.1, 0.5 * share)
+                if search.closed(root):
+                    break
             if attempt % 4 == 3:
                 left = max(0.05, until - time.perf_counter())
                 search.among_columns(root, left, work, attempt)
@@ -53,7 +62,7 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
                 chains.another(min(deadline, now + _CHAIN_SHARE * limit))
                 diver.successful = True  # until it fails again
             else:
-                diver.run(until)
+                diver.run(until, tree.highest() if attempt % 2 else None)
             attempt += 1
         stop.set()
         chains.finish()

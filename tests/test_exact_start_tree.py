@@ -1,0 +1,89 @@
+"""Trees of starts: bounds that hold, close, and whose certificates the checker accepts."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import numpy as np
+import pytest
+
+from exact_cases import MODES, mid_size_snapshot
+from random_instances import random_snapshot
+from topoplace.certify.instance import read_instance
+from topoplace.certify.pricing import pricer_of
+from topoplace.certify.tree import tree_bound
+from topoplace.placement.exact import start_tree
+from topoplace.placement.exact.branching import Node
+from topoplace.placement.exact.bundle import usable_prices
+from topoplace.placement.exact.generation import Bounded
+from topoplace.placement.exact.pricing import ScanPricer
+from topoplace.placement.exact.relaxation import Relaxation, Subproblem
+from topoplace.placement.exact.search import ExactSearch
+from topoplace.placement.exact.start_tree import StartTree
+from topoplace.placement.problem import Options, PlacementProblem
+from topoplace.snapshot import Snapshot, prepare
+
+CHUNKS, PER_CHUNK = 6, 10
+LONGEST = 60.0  # seconds; a tree ends by itself, in a second or so
+
+
+def solved(problem: PlacementProblem) -> ExactSearch:
+    """Return a search that has closed the first level, or tried for a minute."""
+    search = ExactSearch(problem, Options(time_limit=60))
+    search.run()
+    return search
+
+
+def grown(search: ExactSearch) -> tuple[Node, StartTree]:
+    """Grow a tree of starts over the scan's prices, from the search's placement."""
+    search.relaxation = Relaxation(search.problem, search.rows, ScanPricer(search.problem))
+    sub = Subproblem()
+    point = usable_prices(search.rows)
+    start = Bounded(search.relaxation.evaluate(sub, point), point)
+    root = Node(sub, search.bundle(sub).run(start, 0, deadline=np.inf, max_steps=40))
+    tree = StartTree(search, root)
+    tree.run(time.perf_counter() + LONGEST, np.inf)
+    return root, tree
+
+
+def checked(snapshot: Snapshot, search: ExactSearch, root: Node) -> int | None:
+    """Return what the checker says the tree proves."""
+    instance = read_instance(snapshot, search.problem.interference)
+    certificate = root.certificate(search.relaxation)
+    return tree_bound(instance, pricer_of(instance), certificate, 0, [])
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_every_request_decided_the_tree_bounds_all_placements(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start_tree, "_LARGE", 0.0)
+    branched = 0
+    for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
+        snapshot = random_snapshot(random.Random(f"starts-{seed}"), 30)
+        problem = PlacementProblem(prepare(snapshot), MODES[seed % 3])
+        search = solved(problem)
+        best = search.objective(0)
+        search.incumbent = []  # so that the tree has to come down from above the optimum
+        search.offer = lambda sub, started: 0  # type: ignore[method-assign]
+        root, _ = grown(search)
+        assert root.bound is None or root.bound >= best, seed
+        proven = checked(snapshot, search, root)
+        assert proven is None or root.bound is None or best <= proven <= root.bound, seed
+        branched += root.children is not None
+    assert branched
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_tree_lowers_the_bound_on_machines_of_some_size(seed: int) -> None:
+    snapshot = mid_size_snapshot(seed)
+    search = solved(PlacementProblem(prepare(snapshot), MODES[seed % 3]))
+    best = search.objective(0)
+    root, tree = grown(search)
+    assert root.bound is not None
+    assert best <= root.bound <= (root.bounded.value.certified or 0)
+    assert tree.highest() is None
+    proven = checked(snapshot, search, root)
+    assert proven is not None
+    assert best <= proven <= root.bound
