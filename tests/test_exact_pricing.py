@@ -9,9 +9,9 @@ import pytest
 
 from exact_cases import MODES
 from random_instances import random_snapshot
+from topoplace.placement.exact.limits import PlaceLimit
 from topoplace.placement.exact.listing import ListPricer
 from topoplace.placement.exact.pricing import NO_VALUE, Prices, ScanPricer, Weights
-from topoplace.placement.exact.relaxation import PlaceLimit
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.snapshot import prepare
@@ -92,8 +92,8 @@ def test_asking_for_gains_only_keeps_positive_and_wanted_best_values(chunk: int)
             assert [best[i] for i in exact_for] == [every[i] for i in exact_for], seed
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_list_obeys_limits_on_places(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(80))
+def test_both_obey_limits_on_places(seed: int) -> None:
     problem, rng = tiny(seed), random.Random(seed)
     rows = PackingRows(problem)
     listing = ListPricer(problem, rows)
@@ -107,7 +107,7 @@ def test_list_obeys_limits_on_places(seed: int) -> None:
         idx = rng.randrange(len(problem.requests))
         limits.append(PlaceLimit(idx, rng.choice(("origin", "extents")), dim, low, high))
     prices = random_prices(rows, np.random.default_rng(seed), 20)
-    weights = Weights(nodes=5, shape=1)
+    weights = WEIGHTS[seed % len(WEIGHTS)]
     expected = [NO_VALUE] * len(problem.requests)
     for candidate in listing.candidates:
         inside = all(
@@ -119,3 +119,14 @@ def test_list_obeys_limits_on_places(seed: int) -> None:
             value = value_of(rows, prices, weights, candidate)
             expected[candidate.request_idx] = max(expected[candidate.request_idx], value)
     assert listing.price(prices, weights, limits=tuple(limits)).best.tolist() == expected
+    scan = ScanPricer(problem, threads=1)
+    scan.price(prices, weights)  # marks lines as too poor in nodes, for the groups as they are
+    for _ in range(2):
+        scanned = scan.price(prices, weights, limits=tuple(limits))
+        assert scanned.best.tolist() == expected
+        for columns in scanned.columns:
+            assert all(limit.admits(candidate) for limit in limits for _, candidate in columns)
+    wanted = frozenset(range(0, len(problem.requests), 2))
+    if not weights.shape and not weights.fragmentation:
+        some = scan.price(prices, weights, limits=tuple(limits), exact_for=wanted).best
+        assert [some[i] for i in wanted] == [expected[i] for i in wanted]

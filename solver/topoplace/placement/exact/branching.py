@@ -12,9 +12,10 @@ from typing import Literal
 import numpy as np
 
 from topoplace.placement.exact.generation import Bounded, generate_columns
+from topoplace.placement.exact.limits import PlaceLimit
 from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.program import LpSolution
-from topoplace.placement.exact.relaxation import PlaceLimit, Relaxation, Subproblem
+from topoplace.placement.exact.relaxation import Relaxation, Subproblem
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import PlaceBranch, StartBranch
 from topoplace.result.schema import CertificateNode
@@ -137,7 +138,7 @@ class Tree:
             for c, a in zip(lp.columns, lp.amounts, strict=True)
             if a > 1e-6 and c.candidate.request_idx == spread
         ]
-        return _place_branch(problem, sub, spread, mine)
+        return place_branch(problem, sub, spread, mine)
 
 
 def start_branch(
@@ -166,7 +167,7 @@ def _most_spread(lp: LpSolution) -> int | None:
     return max(parts, key=lambda i: (parts[i], -i)) if parts else None
 
 
-def _place_branch(
+def place_branch(
     problem: PlacementProblem, sub: Subproblem, idx: int, mine: list[tuple[Candidate, float]]
 ) -> (
     tuple[

@@ -135,39 +135,34 @@ class _FlatColumns:
         self._taken: list[Column] = []
         self._tight = np.zeros(len(self._free), dtype=bool)
         # unsigned: the compiled loops need not ask whether an index counts from the end
-        self._every_row = np.zeros(0, dtype=np.uint32)
-        self._every_start = np.zeros(1, dtype=np.int64)
+        self._rows = np.zeros(0, dtype=np.uint32)
+        self._starts = np.zeros(1, dtype=np.uint32)
 
     def update(self) -> None:
         """Take in the master's new columns."""
         if self._columns is not self._master.columns:
             self._start()
+        num_taken = len(self._taken)
+        self._take_in()
         tight = self._master.tight_rows()
-        if self._take_in() or not np.array_equal(tight, self._tight):
-            self._tight = tight
-            kept = tight[self._every_row]
-            self._rows = self._every_row[kept]
-            before = np.concatenate([[0], kept.cumsum()])
-            self._starts = before[self._every_start].astype(np.uint32)
+        if not np.array_equal(tight, self._tight):
+            self._tight, num_taken = tight, 0
+            self._rows, self._starts = self._rows[:0], self._starts[:1]
+        new = [column.rows[tight[column.rows]] for column in self._taken[num_taken:]]
+        if new:
+            ends = self._starts[-1] + np.cumsum([len(rows) for rows in new])
+            self._rows = np.concatenate([self._rows, *new], dtype=np.uint32, casting="unsafe")
+            self._starts = np.concatenate([self._starts, ends], dtype=np.uint32, casting="unsafe")
 
-    def _take_in(self) -> bool:
-        """Take in the new columns with all their rows; tell whether there are any."""
+    def _take_in(self) -> None:
+        """Take in the new columns that the subproblem admits."""
         new = self._master.columns[self._num_seen :]
         self._num_seen += len(new)
-        fits = []
         for column in new:
             if self._sub.admits(column.candidate) and self._free[column.rows].all():
-                fits.append(column)
+                self._taken.append(column)
             else:
                 column.amount = 0.0
-        if not fits:
-            return False
-        rows = [column.rows.astype(np.uint32) for column in fits]
-        ends = self._every_start[-1] + np.cumsum([len(row) for row in rows])
-        self._every_row = np.concatenate([self._every_row, *rows])
-        self._every_start = np.concatenate([self._every_start, ends])
-        self._taken += fits
-        return True
 
     def minimise_near(self, best: Bounded, softness: FloatArray) -> tuple[DualPoint, float, bool]:
         """Return where the model plus the squared distance to the best point is least.

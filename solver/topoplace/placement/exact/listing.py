@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from topoplace.machine import Prism, all_origins
+from topoplace.placement.exact.limits import PlaceLimit
 from topoplace.placement.exact.pricing import NO_VALUE, Priced, Prices, Weights
-from topoplace.placement.exact.relaxation import PlaceLimit
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.problem import Candidate, PlacementProblem
 

@@ -10,22 +10,19 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.machine import Torus
 from topoplace.placement.exact import _kernels
+from topoplace.placement.exact.groups import Group, GroupMaker
+from topoplace.placement.exact.limits import PlaceLimit
 from topoplace.placement.exact.lines import LineView
-from topoplace.placement.heuristics.footprints import ReachArray, footprints_of
-from topoplace.placement.heuristics.room import reach_of
-from topoplace.placement.heuristics.shape_parts import shape_parts
 from topoplace.placement.problem import Candidate, PlacementProblem
-from topoplace.snapshot import Geometry
 
 IntArray = NDArray[np.int64]
-_GroupKey = tuple[int, str | None, bool, int | None, tuple[int, Geometry] | None]
 
 NO_VALUE = -(1 << 62)
 """Value of a request that has no candidate."""
 
 _NEVER = 1 << 62  # a price no prism has
+_MOST_NARROWED = 16  # groups under limits that are kept: on 24^3 each takes some 8 MB
 
 
 @dataclass
@@ -84,24 +81,6 @@ class Priced:
     columns: list[list[tuple[int, Candidate]]]
 
 
-@dataclass
-class _Group:
-    """Requests that share their candidates but for the number of nodes they need."""
-
-    requests: list[int]
-    class_idx: int
-    tolerant_idx: int | None
-    uses_links: bool
-    view: LineView
-    reach: ReachArray
-    least: ReachArray
-    live: NDArray[np.int8]
-    count_sat: IntArray
-    sizes: IntArray
-    bucket_of_count: NDArray[np.int16]
-    shape_part: IntArray
-
-
 @dataclass(frozen=True)
 class _PriceSums:
     """Prefix sums of the prices that a group pays (see `LineView.prefix_sums`).
@@ -121,108 +100,19 @@ class ScanPricer:
         self._pool = ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1))
         self._chunks = threads or min(8, os.cpu_count() or 1)
         self._free_sums: dict[tuple[int, int], IntArray] = {}  # by view and weight
-        self._full_view = LineView.all_footprints(problem.torus)
-        self.groups = list(self._make_groups())
+        self.groups = list(GroupMaker(problem).groups())
+        self._narrowed: dict[tuple[int, tuple[PlaceLimit, ...]], Group] = {}
         self.num_prisms = sum(int(group.reach.sum()) for group in self.groups)
         """Prisms of free routers that a pass looks at."""
 
-    def _make_groups(self) -> Iterator[_Group]:
-        problem = self.problem
-        keys: dict[_GroupKey, list[int]] = {}
-        for idx, request in enumerate(problem.requests):
-            tolerant = idx if problem.is_tolerant(request.communication) else None
-            for geometry in request.geometries or (None,):
-                key: _GroupKey = (
-                    request.class_idx,
-                    request.region,
-                    problem.uses_links(request.communication),
-                    tolerant,
-                    None if geometry is None else (idx, geometry),
-                )
-                keys.setdefault(key, []).append(idx)
-        reaches: dict[object, tuple[ReachArray, NDArray[np.int8]]] = {}
-        for key, members in keys.items():
-            class_idx, _, uses_links, tolerant, alternative = key
-            geometry = None if alternative is None else alternative[1]
-            yield self._group(members, class_idx, uses_links, tolerant, geometry, reaches)
-
-    def _group(
-        self,
-        members: list[int],
-        class_idx: int,
-        uses_links: bool,
-        tolerant: int | None,
-        geometry: Geometry | None,
-        reaches: dict[object, tuple[ReachArray, NDArray[np.int8]]],
-    ) -> _Group:
-        problem, torus = self.problem, self.problem.torus
-        request = problem.requests[members[0]]
-        key = (request.region, request.communication)
-        if key not in reaches:
-            reaches[key] = self._reach(
-                problem.allowed_routers(request), problem.closed_links(request.communication)
-            )
-        view = self._full_view
-        reach, live = reaches[key]
-        least = np.zeros((0, 0, 0), dtype=reach.dtype)
-        if geometry is not None:
-            view = LineView(torus, (geometry.extents[:-1],))
-            only = [footprints_of(torus).index(geometry.extents[:-1])]
-            reach, live = reach[only], live[only]
-            reach, least = self._geometry_depths(view, reach, geometry, class_idx)
-        usable = problem.state.usable_per_router[class_idx]
-        sizes = np.unique([problem.requests[i].nodes for i in members])
-        counts = np.arange(int(usable.sum()) + 1)
-        return _Group(
-            requests=members,
-            class_idx=class_idx,
-            tolerant_idx=tolerant,
-            uses_links=uses_links,
-            view=view,
-            reach=reach,
-            least=least,
-            live=live.copy(),  # a pass marks what is too small for these requests
-            count_sat=view.prefix_sums(usable),
-            sizes=sizes,
-            bucket_of_count=(np.searchsorted(sizes, counts, side="right") - 1).astype(np.int16),
-            shape_part=_shape_parts(problem, view),
-        )
-
-    def _reach(
-        self, allowed: NDArray[np.bool_], closed: NDArray[np.bool_]
-    ) -> tuple[ReachArray, NDArray[np.int8]]:
-        """Return how deep free prisms go, and which lines of a footprint have any."""
-        found = reach_of(footprints_of(self.problem.torus), ~allowed, closed)
-        found.table[found.deepest == 0] = 0  # undefined there
-        view = self._full_view
-        reach = found.table.reshape(len(view.footprints), len(view.bases), view.depth)
-        return reach, (reach.max(axis=2) > 0).astype(np.int8)
-
-    def _geometry_depths(
-        self, view: LineView, reach: ReachArray, geometry: Geometry, class_idx: int
-    ) -> tuple[ReachArray, ReachArray]:
-        """Narrow the depths to those a geometry admits: (largest, smallest) per origin."""
-        torus = self.problem.torus
-        depths = geometry.depths
-        deepest = np.minimum(reach, depths[-1]).astype(reach.dtype)
-        least = np.full_like(deepest, depths[0])
-        if geometry.max_depth is not None:
-            need = _depth_of_whole_routers(
-                torus, self.problem.whole_routers(class_idx), geometry.extents[-1]
-            )
-            for d, extent in enumerate(geometry.extents[:-1]):
-                need = np.maximum.reduce([np.roll(need, -k, axis=d) for k in range(extent)])
-            least = np.maximum(least, need.reshape(1, -1, view.depth)).astype(reach.dtype)
-        return deepest, least
-
-    handles_limits = False
+    handles_limits = True
 
     def price(
         self,
         prices: Prices,
         weights: Weights,
         per_request: int = 24,
-        limits: tuple[object, ...] = (),
+        limits: tuple[PlaceLimit, ...] = (),
         *,
         exact_for: frozenset[int] | None = None,
     ) -> Priced:
@@ -240,12 +130,11 @@ class ScanPricer:
             `best` is then exact only where it is positive, and for these requests. None: it is
             exact for all.
         """
-        assert not limits, "the scan knows no limits on places"
         num = len(self.problem.requests)
         best = np.full(num, NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in range(num)]
         known: dict[object, _PriceSums] = {}
-        for group in self.groups:
+        for group in self._groups_under(limits):
             key = (id(group.view), group.uses_links, group.tolerant_idx)
             if key not in known:
                 known[key] = self._price_sums(group, prices)
@@ -270,7 +159,23 @@ class ScanPricer:
             del found[per_request:]
         return Priced(best, columns)
 
-    def _price_sums(self, group: _Group, prices: Prices) -> _PriceSums:
+    def _groups_under(self, limits: tuple[PlaceLimit, ...]) -> Iterator[Group]:
+        """Yield the groups, a request under limits in one of its own."""
+        limited = frozenset(limit.request_idx for limit in limits)
+        for number, group in enumerate(self.groups):
+            apart = [i for i in group.requests if i in limited]
+            if len(apart) < len(group.requests):
+                yield group.without(limited) if apart else group
+            for i in apart:
+                mine = tuple(limit for limit in limits if limit.request_idx == i)
+                if (number, mine) not in self._narrowed:
+                    if len(self._narrowed) >= _MOST_NARROWED:
+                        del self._narrowed[next(iter(self._narrowed))]  # the oldest
+                    nodes = self.problem.requests[i].nodes
+                    self._narrowed[number, mine] = group.within(mine, nodes)
+                yield self._narrowed[number, mine]
+
+    def _price_sums(self, group: Group, prices: Prices) -> _PriceSums:
         view, torus = group.view, self.problem.torus
         link_prices = prices.seen_by(group.tolerant_idx) if group.uses_links else None
         links = None
@@ -280,7 +185,7 @@ class ScanPricer:
 
     def _scan(
         self,
-        group: _Group,
+        group: Group,
         sums: _PriceSums,
         weights: Weights,
         exact_for: frozenset[int] | None,
@@ -302,7 +207,7 @@ class ScanPricer:
         return values, codes
 
     def _pass(
-        self, group: _Group, sums: _PriceSums, weights: Weights, give_up: int
+        self, group: Group, sums: _PriceSums, weights: Weights, give_up: int
     ) -> tuple[IntArray, IntArray]:
         """Scan all prisms that cost no more than `give_up`, and perhaps more."""
         view, torus = group.view, self.problem.torus
@@ -350,25 +255,3 @@ def _stack(tables: list[IntArray], view: LineView) -> IntArray:
     if tables:
         return np.ascontiguousarray(np.stack(tables))
     return np.zeros((0, 1, view.depth), dtype=np.int64)
-
-
-def _shape_parts(problem: PlacementProblem, view: LineView) -> IntArray:
-    """Return the shape parts of every footprint and depth."""
-    every = shape_parts(problem.torus, problem.state.snapshot.weights)
-    at = tuple(view.extents.T - 1)
-    return np.ascontiguousarray(every[at].reshape(len(view.footprints), view.depth))
-
-
-def _depth_of_whole_routers(torus: Torus, whole: NDArray[np.bool_], needed: int) -> IntArray:
-    """Return per router the least depth from it whose pencil holds `needed` whole routers."""
-    n = torus.shape[-1]
-    flags = whole.reshape(-1, n)
-    ahead = flags if not torus.wrap[-1] else np.concatenate([flags, flags], axis=1)
-    padded = np.zeros((len(flags), 2 * n), dtype=np.int64)
-    padded[:, : ahead.shape[1]] = ahead
-    depth = np.full((len(flags), n), 2 * n, dtype=np.int64)
-    running = np.zeros((len(flags), n), dtype=np.int64)
-    for c in range(1, n + 1):
-        running += padded[:, c - 1 : c - 1 + n]
-        depth = np.where((running >= needed) & (depth > n), c, depth)
-    return depth.reshape(torus.shape)

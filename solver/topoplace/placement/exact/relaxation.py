@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.placement.exact.limits import PlaceLimit
 from topoplace.placement.exact.pricing import NO_VALUE, Priced, Prices, Weights
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.heuristics.shape_parts import shape_parts
@@ -21,25 +22,6 @@ IntArray = NDArray[np.int64]
 
 MAX_SUM = 1 << 24
 """Largest sum of request values for which bounds are rounded to reachable sums."""
-
-
-@dataclass(frozen=True)
-class PlaceLimit:
-    """Bounds on one coordinate of a request's origin or extents, both inclusive."""
-
-    request_idx: int
-    what: Literal["origin", "extents"]
-    dim: int
-    low: int
-    high: int
-
-    def admits(self, candidate: Candidate) -> bool:
-        """Tell whether a candidate obeys the limit."""
-        if candidate.request_idx != self.request_idx:
-            return True
-        prism = candidate.prism
-        coords = prism.origin if self.what == "origin" else prism.extents
-        return self.low <= coords[self.dim] <= self.high
 
 
 @dataclass(frozen=True)

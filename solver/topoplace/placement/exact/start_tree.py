@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from topoplace.placement.exact.branching import Node, start_branch
+from topoplace.placement.exact.branching import Node, place_branch, start_branch
 from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.integer import least_losses, losses_at
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 _LARGE = 0.02  # of the bound: requests of less value are not decided
 _PROBED = 8  # undecided requests that are probed at once
 _PROBE_STEPS = 10  # of the bundle
+_MOST_STEPS = 200  # for a leaf
 _MOST_COLUMNS = 2000
 _OUT, _INTO = 0, 1  # the sides of a branch
+_SETTLED = 0.95  # of a request on one prism: its place is not split
 _HALF = 0.5  # of a request, in the fractional solution: above it, its likely side is `_INTO`
 
 
@@ -72,7 +74,7 @@ class StartTree:
     """A best-first tree below the root of the first level; may be run again and again."""
 
     def __init__(self, search: ExactSearch, root: Node) -> None:
-        self._search, self._root = search, root
+        self._search = search
         self._open: list[tuple[float, int, Leaf]] = []
         self._ticket = itertools.count()
         free = DualPoint(np.zeros(search.rows.num_rows))
@@ -98,24 +100,26 @@ class StartTree:
     def run(self, until: float, deadline: float) -> None:
         """Split leaves, the largest bound first; none is begun after `until`."""
         amounts = self._search.master.amounts()
-        self._trim()
         while time.perf_counter() < until and self.highest() is not None:
             _, _, top = heapq.heappop(self._open)
             if not top.settled:
                 self._lower(top, deadline)
-            elif not top.probes:
+            elif top.probes:
+                self._split(top)
+                continue
+            elif self._largest(top.node.sub):
                 top = self._probe(top, deadline)
             else:
-                self._split(top)
+                self._split_place(top)
                 continue
             self._push(top)
         self._search.master.set_amounts(amounts)  # the bundle of the root goes on from them
 
-    def _trim(self) -> None:
-        """Forget the columns that lose most at the prices of the root: steps grow with them."""
-        search, root = self._search, self._root
+    def _trim(self, sub: Subproblem, at: Bounded) -> None:
+        """Forget the columns that lose most at some prices: steps grow with them."""
+        search = self._search
         if len(search.master.columns) > 1.5 * _MOST_COLUMNS:
-            losses = losses_at(search.relaxation, root.sub, search.master.columns, root.bounded)
+            losses = losses_at(search.relaxation, sub, search.master.columns, at)
             search.master.keep(least_losses(losses, _MOST_COLUMNS))
 
     def _above(self, node: Node) -> bool:
@@ -125,11 +129,8 @@ class StartTree:
     def _push(self, leaf: Leaf) -> None:
         if not self._above(leaf.node):
             return
-        bound = leaf.node.bounded.value.bound
-        if leaf.settled and not leaf.probes and not self._largest(leaf.node.sub):
-            self._decided.append(leaf.node)
-        else:
-            heapq.heappush(self._open, (-bound, next(self._ticket), leaf))
+        entry = (-leaf.node.bounded.value.bound, next(self._ticket), leaf)
+        heapq.heappush(self._open, entry)
 
     def _largest(self, sub: Subproblem) -> list[int]:
         """Return some undecided large requests, the largest first."""
@@ -148,14 +149,15 @@ class StartTree:
         start: Bounded,
         amounts: list[tuple[float, Candidate]],
         deadline: float,
-        max_steps: int = 1 << 40,
+        max_steps: int = _MOST_STEPS,
     ) -> tuple[Bounded, bool]:
         search = self._search
+        self._trim(sub, start)
         search.master.set_amounts(amounts)
         bundle = Bundle(search.relaxation, search.master, sub)
         lower = search.objective(0)
         bounded = bundle.run(start, lower, deadline=deadline, max_steps=max_steps)
-        return bounded, bundle.settled
+        return bounded, bundle.settled or time.perf_counter() < deadline
 
     def _probe(self, leaf: Leaf, deadline: float) -> Leaf:
         """Probe the largest undecided requests; return the leaf that is left to split."""
@@ -196,6 +198,22 @@ class StartTree:
         self._push(Leaf(tried, leaf.amounts, probes=left))
         # whose bound the bundle hardly lowers: that waits until more is decided
         self._push(Leaf(other, leaf.amounts, settled=bool(left), probes=left))
+
+    def _split_place(self, leaf: Leaf) -> None:
+        """Split the places of the largest request that is spread over several."""
+        requests, node = self._search.problem.requests, leaf.node
+        for q in sorted(node.sub.forced, key=lambda q: (-requests[q].value, q)):
+            mine = [(c, amount) for amount, c in leaf.amounts if c.request_idx == q]
+            parts = place_branch(self._search.problem, node.sub, q, mine)
+            if parts is None or max(amount for _, amount in mine) > _SETTLED:
+                continue
+            subs, write = parts
+            low, high = (Node(sub, self._from(sub, node.bounded.point)) for sub in subs)
+            node.children, node.write = (low, high), write
+            for child in node.children:
+                self._push(Leaf(child, leaf.amounts))
+            return
+        self._decided.append(node)
 
     def _from(self, sub: Subproblem, point: DualPoint) -> Bounded:
         return Bounded(self._search.relaxation.evaluate(sub, point, 4), point)

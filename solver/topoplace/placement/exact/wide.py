@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _LONGEST_BURST = 15.0  # seconds
 _CHAIN_SHARE = 0.3  # of the time limit, for one annealing run
 _ROOT_SHARE = 0.15  # of the time limit, for the bound without branches
-_BOUND_SHARE = 0.6  # of a burst but the first, for branches; less where they do not help
+_BOUND_SHARE = 0.6  # of a burst but the first, for branches; less where they do not help, to
+_LEAST_SHARE = 0.3
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 
 
@@ -52,7 +53,7 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
             if attempt:
                 before = root.bound
                 tree.run(now + share * (until - now), deadline)
-                share = _BOUND_SHARE if root.bound != before else max(0.1, 0.5 * share)
+                share = _BOUND_SHARE if root.bound != before else max(_LEAST_SHARE, 0.7 * share)
                 if search.closed(root):
                     break
             if attempt % 4 == 3:
