@@ -35,7 +35,7 @@ def test_optimal_with_a_certificate_the_checker_accepts(label: str) -> None:
 @pytest.mark.parametrize(
     ("label", "time_limit", "gap"),
     [
-        pytest.param("40", 120, 0.01, marks=OPEN),
+        pytest.param("40", 120, 0.01),
         pytest.param("30", 120, 0.01, marks=OPEN),
         pytest.param("20", 120, 0.01, marks=OPEN),
         pytest.param("empty", 300, 0.03),

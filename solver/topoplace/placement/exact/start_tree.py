@@ -1,10 +1,11 @@
-"""Branching on which requests start, where linear programs are too slow to say what to split.
+"""Branching on which requests start and where, if linear programs are too slow to guide it.
 
 The relaxation likes to start a bit of every large request where there is no room for a whole one,
 or leaves out a bit of each. A leaf is bounded by the bundle alone. Before a leaf is split, the
 largest requests that are undecided are *probed*: some steps of the bundle bound the side that the
 fractional solution does not take. A side that falls to the incumbent decides its request. Of the
 others, the one with the lowest bound is split, and what the probes found serves the leaves below.
+Where all large requests are decided, the place of one that starts is split.
 """
 
 from __future__ import annotations

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 _LONGEST_BURST = 15.0  # seconds
 _CHAIN_SHARE = 0.3  # of the time limit, for one annealing run
 _ROOT_SHARE = 0.15  # of the time limit, for the bound without branches
-_BOUND_SHARE = 0.6  # of a burst but the first, for branches; less where they do not help, to
-_LEAST_SHARE = 0.3
+_NEAR = 0.03  # gap below which the bound is worked on more than the placement
+_NEAR_SHARE, _FAR_SHARE = 0.8, 0.3  # of a burst but the first, for branches
+_PATIENCE = 4  # bursts of branches that leave the bound as it is
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 
 
@@ -29,8 +30,9 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
     """Lower the bound and raise the incumbent until they meet or time is up.
 
     One thread anneals, in turn from the first placement and from the incumbent. The other lowers
-    the bound, by the bundle until no step promises anything and then by branching on starts, and
-    dives; where a burst of dives found nothing, it anneals for once, too.
+    the bound, by the bundle until no step promises anything and then by branches, and dives; where
+    a burst of dives found nothing, it anneals for once, too. Once the gap is small, branches get
+    that time, and no annealing is begun, until they stop to help.
     """
     if search.closed(root) or time.perf_counter() >= deadline:
         return
@@ -46,27 +48,38 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
             deadline=min(deadline, time.perf_counter() + _ROOT_SHARE * limit),
         )
         diver, tree = Diver(search, root), StartTree(search, root)
-        attempt, share = 0, _BOUND_SHARE
+        attempt, idle = 0, 0
         while not search.closed(root) and (now := time.perf_counter()) < deadline:
-            chains.turn(min(deadline, now + _CHAIN_SHARE * limit))
+            near = attempt > 0 and idle < _PATIENCE and _gap(search, root) <= _NEAR
+            if not near:
+                chains.turn(min(deadline, now + _CHAIN_SHARE * limit))
             until = min(deadline, now + burst)
             if attempt:
                 before = root.bound
+                share = _NEAR_SHARE if near else _FAR_SHARE
                 tree.run(now + share * (until - now), deadline)
-                share = _BOUND_SHARE if root.bound != before else max(_LEAST_SHARE, 0.7 * share)
+                idle = idle + 1 if root.bound == before else 0
                 if search.closed(root):
                     break
             if attempt % 4 == 3:
                 left = max(0.05, until - time.perf_counter())
                 search.among_columns(root, left, work, attempt)
-            elif attempt > 1 and not diver.successful:
-                chains.another(min(deadline, now + _CHAIN_SHARE * limit))
-                diver.successful = True  # until it fails again
-            else:
+            elif attempt < 2 or diver.successful:
                 diver.run(until, tree.highest() if attempt % 2 else None)
+            else:
+                if near:
+                    tree.run(until, deadline)
+                else:
+                    chains.another(min(deadline, now + _CHAIN_SHARE * limit))
+                diver.successful = True  # until it fails again
             attempt += 1
         stop.set()
         chains.finish()
+
+
+def _gap(search: ExactSearch, root: Node) -> float:
+    bound = 0 if root.bound is None else root.bound
+    return (bound - search.objective(0)) / max(1, search.objective(0))
 
 
 class _Stop(Event):
