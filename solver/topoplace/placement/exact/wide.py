@@ -21,7 +21,7 @@ _LONGEST_BURST = 15.0  # seconds
 _CHAIN_SHARE = 0.3  # of the time limit, for one annealing run
 _ROOT_SHARE = 0.15  # of the time limit, for the bound without branches
 _NEAR = 0.03  # gap below which the bound is worked on more than the placement
-_NEAR_SHARE, _FAR_SHARE = 0.8, 0.3  # of a burst but the first, for branches
+_NEAR_SHARE, _FAR_SHARE = 0.8, 0.1  # of a burst but the first, for branches
 _PATIENCE = 4  # bursts of branches that leave the bound as it is
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 
