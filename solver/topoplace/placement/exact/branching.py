@@ -129,7 +129,7 @@ class Tree:
             )
             return start_branch(problem, sub, chosen)
         spread = _most_spread(lp)
-        if spread is None or not self.relaxation.pricer.handles_limits:
+        if spread is None:
             return None
         if spread not in sub.forced:
             return start_branch(problem, sub, spread)

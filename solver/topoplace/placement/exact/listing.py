@@ -29,9 +29,7 @@ def num_prisms(problem: PlacementProblem) -> int:
 
 
 class ListPricer:
-    """Prices a complete list of candidates; obeys limits on places, so branching can go on."""
-
-    handles_limits = True
+    """Prices a complete list of candidates."""
 
     def __init__(self, problem: PlacementProblem, rows: PackingRows) -> None:
         self.problem = problem

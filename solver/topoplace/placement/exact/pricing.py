@@ -105,8 +105,6 @@ class ScanPricer:
         self.num_prisms = sum(int(group.reach.sum()) for group in self.groups)
         """Prisms of free routers that a pass looks at."""
 
-    handles_limits = True
-
     def price(
         self,
         prices: Prices,

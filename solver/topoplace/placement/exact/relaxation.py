@@ -77,9 +77,6 @@ class DualValue:
 class Pricer(Protocol):
     """Finds the best candidates of every request at given prices."""
 
-    handles_limits: bool
-    """Whether `PlaceLimit`s are obeyed; otherwise none may be given."""
-
     def price(
         self,
         prices: Prices,
