@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from brute_force import Choice, Tiny
 from random_certificates import link_number
-from topoplace.result import Leaf, PlaceBranch, StartBranch
-from topoplace.result.schema import CertificateNode
+from topoplace.result import Leaf, LeafRef, PlaceBranch, SharedLeaves, StartBranch
+from topoplace.result.schema import Certificate
 
 
 class Naive:
@@ -18,6 +18,7 @@ class Naive:
         self.tiny = tiny
         self.level_idx = level_idx
         self.earlier = earlier
+        self.shared: list[Leaf] = []
         self.choices = {r.id: tiny.choices(r) for r in tiny.snapshot.queue}
         self.numbers = {
             (d, router): link_number(tiny, (d, router))
@@ -26,8 +27,13 @@ class Naive:
         }
 
     def bound(
-        self, node: CertificateNode, choices: dict[str, list[Choice]], fixed: dict[str, bool]
+        self, node: Certificate | LeafRef, choices: dict[str, list[Choice]], fixed: dict[str, bool]
     ) -> int | None:
+        if isinstance(node, SharedLeaves):
+            self.shared = node.leaves
+            return self.bound(node.tree, choices, fixed)
+        if isinstance(node, LeafRef):
+            return self.leaf(multiple(self.shared[node.leaf], node), choices, fixed)
         if isinstance(node, Leaf):
             return self.leaf(node, choices, fixed)
         name = node.request
@@ -88,3 +94,20 @@ class Naive:
         ]
         sums = [sum(some) for some in itertools.product(*values)]
         return max((total for total in sums if total <= bound), default=None)
+
+
+def multiple(leaf: Leaf, reference: LeafRef) -> Leaf:
+    """Return a leaf with all prices `times / over`-fold."""
+    words = [word.partition("*") for word in leaf.router_prices.split()]
+    prices = ["".join((str(int(price) * reference.times), *more)) for price, *more in words]
+    links = [
+        entry.model_copy(update={"prices": [price * reference.times for price in entry.prices]})
+        for entry in leaf.link_prices
+    ]
+    return leaf.model_copy(
+        update={
+            "scale": leaf.scale * reference.over,
+            "router_prices": " ".join(prices),
+            "link_prices": links,
+        }
+    )

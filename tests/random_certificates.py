@@ -6,8 +6,16 @@ import random
 from collections.abc import Iterable
 
 from brute_force import Tiny
-from topoplace.result import Interference, Leaf, LinkPrices, PlaceBranch, StartBranch
-from topoplace.result.schema import CertificateNode
+from topoplace.result import (
+    Interference,
+    Leaf,
+    LeafRef,
+    LinkPrices,
+    PlaceBranch,
+    SharedLeaves,
+    StartBranch,
+)
+from topoplace.result.schema import Certificate, CertificateNode
 
 
 def link_number(tiny: Tiny, link: tuple[int, tuple[int, ...]]) -> int:
@@ -74,14 +82,25 @@ def random_leaf(rng: random.Random, tiny: Tiny, level_idx: int) -> Leaf:
     )
 
 
-def random_tree(rng: random.Random, tiny: Tiny, level_idx: int, depth: int = 0) -> CertificateNode:
-    """Return a tree of a few leaves."""
-    return _grow(rng, tiny, level_idx, depth, {})
+def random_tree(rng: random.Random, tiny: Tiny, level_idx: int, depth: int = 0) -> Certificate:
+    """Return a tree of a few leaves; on the first level they may be shared."""
+    if level_idx or rng.random() < 0.5:
+        return _grow(rng, tiny, level_idx, depth, {}, 0)
+    shared = [random_leaf(rng, tiny, 0) for _ in range(rng.randint(1, 3))]
+    return SharedLeaves(leaves=shared, tree=_grow(rng, tiny, 0, depth, {}, len(shared)))
 
 
 def _grow(
-    rng: random.Random, tiny: Tiny, level_idx: int, depth: int, fixed: dict[str, bool]
+    rng: random.Random,
+    tiny: Tiny,
+    level_idx: int,
+    depth: int,
+    fixed: dict[str, bool],
+    num_shared: int,
 ) -> CertificateNode:
+    def grown(also: dict[str, bool]) -> CertificateNode:
+        return _grow(rng, tiny, level_idx, depth - 1, fixed | also, num_shared)
+
     undecided = [r.id for r in tiny.snapshot.queue if r.id not in fixed]
     forced = [name for name, starts in fixed.items() if starts]
     if depth and forced and rng.random() < 0.6:
@@ -91,14 +110,13 @@ def _grow(
             what=rng.choice(("origin", "extents")),
             dim=dim,
             at=rng.randint(0, tiny.shape[dim]),
-            low=_grow(rng, tiny, level_idx, depth - 1, fixed),
-            high=_grow(rng, tiny, level_idx, depth - 1, fixed),
+            low=grown({}),
+            high=grown({}),
         )
     if depth and undecided:
         name = rng.choice(undecided)
-        return StartBranch(
-            request=name,
-            out=_grow(rng, tiny, level_idx, depth - 1, fixed | {name: False}),
-            into=_grow(rng, tiny, level_idx, depth - 1, fixed | {name: True}),
-        )
+        return StartBranch(request=name, out=grown({name: False}), into=grown({name: True}))
+    if num_shared and rng.random() < 0.8:
+        times, over = rng.choice(((1, 1), (0, 1), (1, 2), (3, 1), (1000, 1024), (7, 5)))
+        return LeafRef(leaf=rng.randrange(num_shared), times=times, over=over)
     return random_leaf(rng, tiny, level_idx)

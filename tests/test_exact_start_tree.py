@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
 from topoplace.placement.exact.search import ExactSearch
-from topoplace.placement.exact.start_tree import StartTree
+from topoplace.placement.exact.start_tree import Leaf, StartTree, start_pool
 from topoplace.placement.problem import Options, PlacementProblem
 from topoplace.snapshot import Snapshot, prepare
 
@@ -41,17 +42,28 @@ def grown(search: ExactSearch) -> tuple[Node, StartTree]:
     sub = Subproblem()
     point = usable_prices(search.rows)
     start = Bounded(search.relaxation.evaluate(sub, point), point)
-    root = Node(sub, search.bundle(sub).run(start, 0, deadline=np.inf, max_steps=40))
+    root = Node(sub, start)
+    start_pool(search, root)
+    root.bounded = search.bundle(sub).run(start, 0, deadline=np.inf, max_steps=40)
     tree = StartTree(search, root)
-    tree.run(time.perf_counter() + LONGEST, np.inf)
+    tree.run(time.perf_counter() + LONGEST)
     return root, tree
 
 
 def checked(snapshot: Snapshot, search: ExactSearch, root: Node) -> int | None:
     """Return what the checker says the tree proves."""
     instance = read_instance(snapshot, search.problem.interference)
-    certificate = root.certificate(search.relaxation)
+    certificate = root.proof(search.relaxation)
     return tree_bound(instance, pricer_of(instance), certificate, 0, [])
+
+
+def lowest_leaves(leaf: Leaf, bound: int) -> Iterator[Leaf]:
+    """Yield all leaves, those below what bounds enough as well."""
+    if leaf.children is None:
+        yield leaf
+    else:
+        for child in leaf.children:
+            yield from lowest_leaves(child, bound)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -59,6 +71,7 @@ def test_every_request_decided_the_tree_bounds_all_placements(
     chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(start_tree, "_LARGE", 0.0)
+    monkeypatch.setattr(start_tree.Leaf, "leaves", lowest_leaves)
     written: list[str] = []
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
         snapshot = random_snapshot(random.Random(f"starts-{seed}"), 30)
@@ -71,8 +84,9 @@ def test_every_request_decided_the_tree_bounds_all_placements(
         assert root.bound is None or root.bound >= best, seed
         proven = checked(snapshot, search, root)
         assert proven is None or root.bound is None or best <= proven <= root.bound, seed
-        written.append(root.certificate(search.relaxation).model_dump_json())
+        written.append(root.proof(search.relaxation).model_dump_json())
     assert any('"start"' in text for text in written)
+    assert any('"ref"' in text for text in written)
     assert any('"place"' in text for text in written)
 
 

@@ -15,17 +15,23 @@ from solved_results import Case
 from topoplace.result import Interference, Leaf, Result
 
 
-def leaves(document: Document) -> list[tuple[int, Document]]:
-    """Return all leaves of all certificates with their level."""
+def nodes(document: Document, kind: str) -> list[tuple[int, Document]]:
+    """Return all nodes of a kind, of all certificates, with their level."""
     found = []
     todo = [(k, level["certificate"]) for k, level in enumerate(document["levels"])]
     while todo:
         k, node = todo.pop()
-        if node["kind"] == "leaf":
+        if node["kind"] == kind:
             found.append((k, node))
-        else:
-            todo += [(k, node[side]) for side in ("out", "into", "low", "high") if side in node]
+        sides = ("out", "into", "low", "high", "tree")
+        todo += [(k, node[side]) for side in sides if side in node]
+        todo += [(k, leaf) for leaf in node.get("leaves", ())]
     return found
+
+
+def leaves(document: Document) -> list[tuple[int, Document]]:
+    """Return all leaves of all certificates with their level."""
+    return nodes(document, "leaf")
 
 
 @mutation("bound")
@@ -135,8 +141,14 @@ def wrapped_in(rng: random.Random, document: Document, branch: Document) -> Docu
     """Put a branch above a certificate, the old one on both sides."""
     level = rng.choice(document["levels"])
     sides = ("low", "high") if branch["kind"] == "place" else ("out", "into")
-    level["certificate"] = branch | dict.fromkeys(sides, level["certificate"])
+    _wrap(level, branch, sides)
     return document
+
+
+def _wrap(level: Document, branch: Document, sides: tuple[str, str]) -> None:
+    certificate = level["certificate"]
+    at, key = (certificate, "tree") if certificate["kind"] == "shared" else (level, "certificate")
+    at[key] = branch | dict.fromkeys(sides, at[key])
 
 
 @mutation("bound")
@@ -162,7 +174,7 @@ def second_branch_on_a_start(rng: random.Random, case: Case) -> Document | None:
     document = case.spoilt()
     level = rng.choice(document["levels"])
     for _ in range(2):
-        level["certificate"] = branch | dict.fromkeys(("out", "into"), level["certificate"])
+        _wrap(level, branch, ("out", "into"))
     return document
 
 
@@ -240,3 +252,51 @@ def changed_scale(rng: random.Random, case: Case) -> Document | None:
         leaf["scale"] = rng.choice((1, leaf["scale"] + 1, leaf["scale"] * 7))
 
     return broken_tree(rng, case, change)
+
+
+@mutation("bound")
+def reference_to_no_leaf(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    found = nodes(document, "ref")
+    if not found:
+        return None
+    rng.choice(found)[1]["leaf"] += 3
+    return document
+
+
+@mutation("bound")
+def reference_without_shared_leaves(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    rng.choice(document["levels"])["certificate"] = {
+        "kind": "shared",
+        "leaves": [],
+        "tree": {"kind": "ref", "leaf": 0},
+    }
+    return document
+
+
+@mutation("bound")
+def shared_leaf_on_a_later_level(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    level = document["levels"][rng.choice((1, 2))]
+    found = [leaf for leaf in (level["certificate"],) if leaf["kind"] == "leaf"]
+    if not found:
+        return None
+    level["certificate"] = {"kind": "shared", "leaves": found, "tree": {"kind": "ref", "leaf": 0}}
+    return document
+
+
+@mutation("bound")
+def another_multiple_of_a_shared_leaf(rng: random.Random, case: Case) -> Document | None:
+    document = case.spoilt()
+    found = nodes(document, "ref")
+    if not found:
+        return None
+    level_idx, node = rng.choice(found)
+    node[rng.choice(("times", "over"))] += rng.choice((1, 10))
+    level = Result.model_validate(document).levels[level_idx]
+    assert level.certificate is not None
+    naive = Naive(case.tiny, level_idx, case.best[:level_idx])
+    proven = naive.bound(level.certificate, naive.choices, {})
+    assert proven is not None
+    return document if proven > case.bounds[level_idx].bound else None

@@ -10,8 +10,8 @@ from topoplace.certify.instance import Instance
 from topoplace.certify.leaf import read_prices
 from topoplace.certify.pricing import Pricer
 from topoplace.certify.report import RefusedError
-from topoplace.result import Leaf, PlaceBranch, StartBranch
-from topoplace.result.schema import CertificateNode
+from topoplace.result import Leaf, LeafRef, PlaceBranch, SharedLeaves, StartBranch
+from topoplace.result.schema import Certificate, CertificateNode
 
 LARGEST_SUM = 1 << 24
 """Largest sum of all values for which level 1 is rounded to a sum of values."""
@@ -28,7 +28,7 @@ class _Scope:
 def tree_bound(
     instance: Instance,
     pricer: Pricer,
-    root: CertificateNode,
+    root: Certificate,
     level_idx: int,
     earlier: Sequence[int],
 ) -> int | None:
@@ -44,8 +44,14 @@ def tree_bound(
     RefusedError
         If the tree or one of its leaves is not what proofs.md describes.
     """
+    shared: list[_Priced] = []
     best: int | None = None
-    todo: list[tuple[CertificateNode, _Scope]] = [(root, _Scope())]
+    todo: list[tuple[CertificateNode, _Scope]] = []
+    if isinstance(root, SharedLeaves):
+        shared = [_Priced(instance, pricer, leaf, level_idx, again=True) for leaf in root.leaves]
+        todo.append((root.tree, _Scope()))
+    else:
+        todo.append((root, _Scope()))
     while todo:
         node, scope = todo.pop()
         if isinstance(node, StartBranch):
@@ -53,7 +59,11 @@ def tree_bound(
         elif isinstance(node, PlaceBranch):
             todo += _split_place(instance, node, scope)
         else:
-            bound = _leaf_bound(instance, pricer, node, scope, level_idx=level_idx, earlier=earlier)
+            if isinstance(node, Leaf):
+                priced = _Priced(instance, pricer, node, level_idx, again=False)
+                bound = _leaf_bound(instance, priced, scope, level_idx=level_idx, earlier=earlier)
+            else:
+                bound = _shared_bound(instance, shared, node, scope, level_idx)
             if bound is not None:
                 best = bound if best is None else max(best, bound)
     return best
@@ -96,31 +106,89 @@ def _split_place(
     ]
 
 
+class _Priced:
+    """The prices of a leaf, and best(q) as far as it was asked for.
+
+    A leaf that is referred to again and again finds best(q) of every request, anywhere, at once.
+    """
+
+    def __init__(
+        self, instance: Instance, pricer: Pricer, leaf: Leaf, level_idx: int, *, again: bool
+    ) -> None:
+        self.prices = read_prices(instance, leaf, level_idx)
+        self.multipliers = leaf.multipliers
+        self._pricer = pricer
+        self._anywhere = no_bounds(instance)
+        self._requests = range(len(instance.wishes))
+        self._again = again
+        self._best: dict[tuple[int, Bounds], int | None] = {}
+
+    def best(self, scope: _Scope) -> dict[int, int | None]:
+        """Return best(q) of the requests that may start, within their bounds."""
+        wanted = {
+            q: scope.places.get(q, self._anywhere)
+            for q in self._requests
+            if scope.starts.get(q, True)
+        }
+        if self._again and not self._best:
+            self._ask(dict.fromkeys(self._requests, self._anywhere))
+        self._ask({q: bounds for q, bounds in wanted.items() if (q, bounds) not in self._best})
+        return {q: self._best[q, bounds] for q, bounds in wanted.items()}
+
+    def _ask(self, wanted: dict[int, Bounds]) -> None:
+        if wanted:
+            found = self._pricer.best(self.prices, wanted)
+            self._best |= {(q, bounds): found[q] for q, bounds in wanted.items()}
+
+
 def _leaf_bound(
     instance: Instance,
-    pricer: Pricer,
-    leaf: Leaf,
+    leaf: _Priced,
     scope: _Scope,
     *,
     level_idx: int,
     earlier: Sequence[int],
 ) -> int | None:
-    prices = read_prices(instance, leaf, level_idx)
-    anywhere = no_bounds(instance)
-    wanted = {
-        idx: scope.places.get(idx, anywhere)
-        for idx in range(len(instance.wishes))
-        if scope.starts.get(idx, True)
-    }
+    prices = leaf.prices
     side = prices.total - sum(m * v for m, v in zip(leaf.multipliers, earlier, strict=True))
-    for idx, best in pricer.best(prices, wanted).items():
+    for idx, best in leaf.best(scope).items():
         if idx in scope.starts:
             if best is None:
                 return None
             side += best
         elif best is not None:
             side += max(0, best)
-    bound = side // leaf.scale
+    return _rounded(instance, scope, level_idx, side // prices.scale)
+
+
+def _shared_bound(
+    instance: Instance, shared: list[_Priced], node: LeafRef, scope: _Scope, level_idx: int
+) -> int | None:
+    """Return the bound of a leaf that is a multiple of one that all share.
+
+    Only on the first level, where no multipliers are: there a candidate's price is that multiple,
+    too, and its value is the request's, so that the cheapest candidate stays the best.
+    """
+    if level_idx:
+        raise RefusedError("leaves are shared on the first level only")
+    if node.leaf >= len(shared):
+        raise RefusedError(f"there is no shared leaf {node.leaf}")
+    leaf = shared[node.leaf]
+    prices = leaf.prices
+    side = node.times * prices.total  # `over` times the scale makes it true units
+    for idx, best in leaf.best(scope).items():
+        if best is None:
+            if idx in scope.starts:
+                return None
+            continue
+        value = prices.scale * instance.wishes[idx].value
+        gain = node.over * value - node.times * (value - best)
+        side += gain if idx in scope.starts else max(0, gain)
+    return _rounded(instance, scope, level_idx, side // (node.over * prices.scale))
+
+
+def _rounded(instance: Instance, scope: _Scope, level_idx: int, bound: int) -> int | None:
+    """Return a leaf's bound, on the first level rounded down to a sum of values."""
     if level_idx == 0 and sum(wish.value for wish in instance.wishes) <= LARGEST_SUM:
         return _largest_sum(instance, scope, bound)
     return bound

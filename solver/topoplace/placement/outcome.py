@@ -25,7 +25,7 @@ from topoplace.result import (
     Solution,
     Status,
 )
-from topoplace.result.schema import CertificateNode
+from topoplace.result.schema import Certificate
 from topoplace.snapshot import Communication
 from topoplace.snapshot.schema import PrismModel
 
@@ -46,7 +46,7 @@ class LevelBound:
     """The certified bound of a level, in maximising sense."""
 
     bound: int
-    certificate: CertificateNode
+    certificate: Certificate
 
 
 @dataclass(frozen=True)

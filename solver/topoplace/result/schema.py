@@ -88,7 +88,28 @@ class PlaceBranch(Model):
     high: CertificateNode
 
 
-CertificateNode = Annotated[Leaf | StartBranch | PlaceBranch, Field(discriminator="kind")]
+class LeafRef(Model):
+    """Number `leaf` of those that the certificate shares, all its prices `times / over`-fold."""
+
+    kind: Literal["ref"] = "ref"
+    leaf: Annotated[int, Field(ge=0)]
+    times: Annotated[int, Field(ge=0)] = 1
+    over: Annotated[int, Field(ge=1)] = 1
+
+
+class SharedLeaves(Model):
+    """A whole certificate whose tree may refer to leaves by number, each as often as it likes."""
+
+    kind: Literal["shared"] = "shared"
+    leaves: list[Leaf]
+    tree: CertificateNode
+
+
+CertificateNode = Annotated[Leaf | LeafRef | StartBranch | PlaceBranch, Field(discriminator="kind")]
+Certificate = Annotated[
+    Leaf | LeafRef | SharedLeaves | StartBranch | PlaceBranch, Field(discriminator="kind")
+]
+"""A tree, or leaves that it shares and the tree. Without them, it may refer to none."""
 
 
 class Level(Model):
@@ -106,7 +127,7 @@ class Level(Model):
     bound: int | None
     gap: float | None
     proof: Annotated[Proof, Field(strict=False)]
-    certificate: CertificateNode | None = None
+    certificate: Certificate | None = None
 
 
 class Placement(Model):
@@ -175,5 +196,5 @@ class Result(Model):
     instance: Snapshot
 
 
-for _model in (StartBranch, PlaceBranch, Level, Result):
+for _model in (StartBranch, PlaceBranch, SharedLeaves, Level, Result):
     _model.model_rebuild()

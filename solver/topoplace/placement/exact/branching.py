@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -18,31 +18,57 @@ from topoplace.placement.exact.program import LpSolution
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import PlaceBranch, StartBranch
-from topoplace.result.schema import CertificateNode
+from topoplace.result.schema import Certificate, CertificateNode
+
+WriteBranch = Callable[[CertificateNode, CertificateNode], CertificateNode]
+"""Writes a branch, given the certificates of its two sides."""
+
+
+class Below(Protocol):
+    """A tree of another kind that goes on from a root."""
+
+    @property
+    def bound(self) -> int:
+        """Certified bound."""
+
+    def certificate(self) -> Certificate:
+        """Return the certificate of the bound."""
 
 
 @dataclass
 class Node:
     """A subproblem, its bound, and the branch that split it (None: a leaf).
 
-    `branch` holds the two children and a function that writes the branch.
+    Attributes
+    ----------
+    children, write
+        The two sides of the branch, and what writes it.
+    below
+        The tree that goes on from a root, if not by `children`.
     """
 
     sub: Subproblem
     bounded: Bounded
     children: tuple[Node, Node] | None = None
-    write: Callable[[CertificateNode, CertificateNode], CertificateNode] | None = None
+    write: WriteBranch | None = None
+    below: Below | None = None
 
     @property
     def bound(self) -> int | None:
         """Certified bound: the larger of the children's where there are any."""
+        if self.below is not None:
+            return self.below.bound
         if self.children is None:
             return self.bounded.value.certified
         bounds = [b for b in (c.bound for c in self.children) if b is not None]
         return max(bounds, default=None)
 
+    def proof(self, relaxation: Relaxation) -> Certificate:
+        """Return the certificate of a root."""
+        return self.certificate(relaxation) if self.below is None else self.below.certificate()
+
     def certificate(self, relaxation: Relaxation) -> CertificateNode:
-        """Return the certificate of this node."""
+        """Return the certificate of this node and those below it."""
         if self.children is None or self.write is None:
             return relaxation.leaf(self.bounded.value)
         low, high = self.children
@@ -108,13 +134,7 @@ class Tree:
 
     def _split(
         self, node: Node, lp: LpSolution
-    ) -> (
-        tuple[
-            tuple[Subproblem, Subproblem],
-            Callable[[CertificateNode, CertificateNode], CertificateNode],
-        ]
-        | None
-    ):
+    ) -> tuple[tuple[Subproblem, Subproblem], WriteBranch] | None:
         problem = self.relaxation.problem
         sub = node.sub
         starts = np.zeros(len(problem.requests))
@@ -143,9 +163,7 @@ class Tree:
 
 def start_branch(
     problem: PlacementProblem, sub: Subproblem, idx: int
-) -> tuple[
-    tuple[Subproblem, Subproblem], Callable[[CertificateNode, CertificateNode], CertificateNode]
-]:
+) -> tuple[tuple[Subproblem, Subproblem], WriteBranch]:
     """Return the sides of the branch on a request's start, out and into, and what writes it."""
     out = replace(sub, excluded=sub.excluded | {idx})
     into = replace(sub, forced=sub.forced | {idx})
@@ -169,12 +187,7 @@ def _most_spread(lp: LpSolution) -> int | None:
 
 def place_branch(
     problem: PlacementProblem, sub: Subproblem, idx: int, mine: list[tuple[Candidate, float]]
-) -> (
-    tuple[
-        tuple[Subproblem, Subproblem], Callable[[CertificateNode, CertificateNode], CertificateNode]
-    ]
-    | None
-):
+) -> tuple[tuple[Subproblem, Subproblem], WriteBranch] | None:
     """Split where the amounts on both sides are most even."""
     best: tuple[float, Literal["origin", "extents"], int, int] | None = None
     sides: tuple[Literal["origin", "extents"], ...] = ("origin", "extents")

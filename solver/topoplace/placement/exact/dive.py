@@ -75,8 +75,8 @@ class Diver:
         before = search.objective(0)
         amounts = search.master.amounts()
         self._top = _Open(self._root.sub, self._root.bounded, amounts)
-        if leaf is not None:
-            self._top = _Open(leaf.node.sub, leaf.node.bounded, leaf.amounts)
+        if leaf is not None and leaf.bounded is not None:
+            self._top = _Open(leaf.sub, leaf.bounded, leaf.amounts or amounts)
         while time.perf_counter() < deadline and not search.closed(self._root):
             if self._now is None:
                 self._now = self._next()

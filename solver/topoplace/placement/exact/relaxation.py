@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.placement.exact.limits import PlaceLimit
+from topoplace.placement.exact.price_pool import PricePool
 from topoplace.placement.exact.pricing import NO_VALUE, Priced, Prices, Weights
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.heuristics.shape_parts import shape_parts
@@ -96,6 +97,8 @@ class Relaxation:
         self.problem = problem
         self.rows = rows
         self.pricer = pricer
+        self.pool: PricePool | None = None
+        """Takes in what is evaluated on the first level, where nothing limits places."""
 
     @cached_property
     def scale(self) -> int:
@@ -122,9 +125,13 @@ class Relaxation:
             row_prices[blocked] = scale * (1 + max(r.value for r in self.problem.requests))
             total += scale * sum(self.problem.requests[c.request_idx].value for c in sub.fixed)
         prices = self.rows.prices(row_prices)
+        pool = None if sub.level or sub.limits or sub.fixed else self.pool
+        known = sub.forced if pool is None else sub.forced | pool.startable
         priced = self.pricer.price(
-            prices, weights, per_request, sub.limits, exact_for=None if sub.level else sub.forced
+            prices, weights, per_request, sub.limits, exact_for=None if sub.level else known
         )
+        if pool is not None:
+            pool.add(row_prices, priced.best)
         total -= sum(m * v for m, v in zip(multipliers, sub.reached, strict=True))
         empty = False
         for idx in range(len(self.problem.requests)):
@@ -177,7 +184,10 @@ class Relaxation:
 
     def leaf(self, value: DualValue) -> Leaf:
         """Return the evaluated point as a certificate leaf."""
-        scale, row_prices, multipliers = value.leaf_parts
+        return self.leaf_of(*value.leaf_parts)
+
+    def leaf_of(self, scale: int, row_prices: IntArray, multipliers: tuple[int, ...] = ()) -> Leaf:
+        """Return integer prices as a certificate leaf."""
         prices = self.rows.prices(row_prices)
         links = []
         for family, row in prices.links.items():

@@ -90,7 +90,7 @@ class ExactSearch:
             assert bound is None or bound >= objective, "a bound never falls below a placement"
             proven = None
             if bound is not None:
-                proven = LevelBound(bound, root.certificate(self.relaxation))
+                proven = LevelBound(bound, root.proof(self.relaxation))
             bounds.append(proven)
             reached.append(objective)
         proven_all = all(

@@ -1,11 +1,12 @@
 """Branching on which requests start and where, if linear programs are too slow to guide it.
 
 The relaxation likes to start a bit of every large request where there is no room for a whole one,
-or leaves out a bit of each. A leaf is bounded by the bundle alone. Before a leaf is split, the
-largest requests that are undecided are *probed*: some steps of the bundle bound the side that the
-fractional solution does not take. A side that falls to the incumbent decides its request. Of the
-others, the one with the lowest bound is split, and what the probes found serves the leaves below.
-Where all large requests are decided, the place of one that starts is split.
+or leaves out a bit of each. Most leaves need no prices of their own: every point that the bundle
+has tried bounds each set of starts (`price_pool`). The leaf of the largest bound comes first. If
+large requests are undecided there, the one is split for which the pool lowers both sides most. If
+all are decided, the bundle lowers the bound until it is no longer the largest; its points join
+the pool, where they bound many other leaves. Once the bundle can do no more, the place of a
+request that starts is split.
 """
 
 from __future__ import annotations
@@ -13,108 +14,248 @@ from __future__ import annotations
 import heapq
 import itertools
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from topoplace.placement.exact.branching import Node, place_branch, start_branch
+from topoplace.placement.exact.branching import WriteBranch, place_branch, start_branch
 from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.integer import least_losses, losses_at
+from topoplace.placement.exact.price_pool import FINENESS, PricePool
 from topoplace.placement.exact.relaxation import DualPoint, Subproblem
 from topoplace.placement.problem import Candidate
+from topoplace.result import LeafRef, SharedLeaves
+from topoplace.result.schema import CertificateNode
 
 if TYPE_CHECKING:
+    from topoplace.placement.exact.branching import Node
     from topoplace.placement.exact.search import ExactSearch
 
-_LARGE = 0.02  # of the bound: requests of less value are not decided
-_PROBED = 8  # undecided requests that are probed at once
-_PROBE_STEPS = 10  # of the bundle
-_MOST_STEPS = 200  # for a leaf
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Amounts = list[tuple[float, Candidate]]
+
+_LARGE = (
+    0.02  # of the bound: requests of less value are decided only once the bundle can do no more
+)
+_MOST_STEPS = 200  # of the bundle, for a leaf
 _MOST_COLUMNS = 2000
-_OUT, _INTO = 0, 1  # the sides of a branch
+_LOOKED_AT = 16  # points of the pool, when a request to split is chosen
 _SETTLED = 0.95  # of a request on one prism: its place is not split
-_HALF = 0.5  # of a request, in the fractional solution: above it, its likely side is `_INTO`
+_NOTHING = -1  # the bound of a leaf that has no placement
+
+NONE = -1
+"""What `few_that_cover` says of a row that nothing covers."""
 
 
-@dataclass(frozen=True)
-class _Probe:
-    """What bounds a side of a request's branch, here or above."""
-
-    side: int
-    point: DualPoint
-    bound: float
-
-
-@dataclass
+@dataclass(eq=False)
 class Leaf:
-    """A leaf whose bound is above the incumbent.
+    """A leaf, or what was one before it was split.
 
     Attributes
     ----------
+    pooled
+        The bound by every point of the pool that was seen so far.
+    bounded
+        The best prices of its own; None as long as the pool bounds it.
     amounts
-        The fractional solution to start the bundle from.
+        The fractional solution that belongs to them.
     settled
         Whether the bundle can do no more.
-    probes
-        By request; only of undecided ones.
     """
 
-    node: Node
-    amounts: list[tuple[float, Candidate]]
+    sub: Subproblem
+    pooled: FloatArray
+    bounded: Bounded | None = None
+    amounts: Amounts | None = None
     settled: bool = False
-    probes: dict[int, _Probe] = field(default_factory=dict)
+    children: tuple[Leaf, Leaf] | None = None
+    write: WriteBranch | None = None
 
-    def without(self, decided: set[int]) -> dict[int, _Probe]:
-        """Return the probes of the requests that are not among those decided."""
-        return {q: probe for q, probe in self.probes.items() if q not in decided}
+    @property
+    def own_bound(self) -> int:
+        """What is certified without the children."""
+        bound = int(np.floor(self.pooled.min()))
+        if self.bounded is not None:
+            own = self.bounded.value.certified
+            bound = min(bound, _NOTHING if own is None else own)
+        return bound
+
+    @property
+    def bound(self) -> int:
+        """What is certified."""
+        if self.children is None:
+            return self.own_bound
+        return min(self.own_bound, max(child.bound for child in self.children))
+
+    def leaves(self, bound: int) -> Iterator[Leaf]:
+        """Yield the topmost of those below, or itself, that certify a bound."""
+        if self.children is None or self.own_bound <= bound:
+            yield self
+        else:
+            for child in self.children:
+                yield from child.leaves(bound)
+
+
+def start_pool(search: ExactSearch, root: Node) -> None:
+    """Let a pool take in the points that are tried from now on."""
+    relaxation, requests = search.relaxation, search.problem.requests
+    free = DualPoint(np.zeros(search.rows.num_rows))
+    best = relaxation.evaluate(root.sub, free, 1).priced.best
+    startable = frozenset(q for q in range(len(requests)) if best[q] > 0)
+    values = np.array([request.value for request in requests], dtype=float)
+    relaxation.pool = PricePool(relaxation.scale, search.rows.num_rows, values, startable)
 
 
 class StartTree:
-    """A best-first tree below the root of the first level; may be run again and again."""
+    """A best-first tree below the root of the first level; may be run again and again.
+
+    The root's bound and certificate are the tree's from then on.
+    """
 
     def __init__(self, search: ExactSearch, root: Node) -> None:
-        self._search = search
-        self._open: list[tuple[float, int, Leaf]] = []
+        assert search.relaxation.pool is not None, "the pool takes in the bundle's points before"
+        self._search, self._pool = search, search.relaxation.pool
+        self._open: list[tuple[int, int, Leaf]] = []
         self._ticket = itertools.count()
-        free = DualPoint(np.zeros(search.rows.num_rows))
-        best = search.relaxation.evaluate(root.sub, free, 1).priced.best
+        self._amounts = search.master.amounts()
         least = _LARGE * root.bounded.value.bound
-        self._large = frozenset(
-            q
-            for q, request in enumerate(search.problem.requests)
-            if best[q] > 0 and request.value >= least
-        )
-        self._decided: list[Node] = []  # leaves that have nothing left to decide
-        self._push(Leaf(root, search.master.amounts(), settled=True))
+        requests = search.problem.requests
+        self._large = frozenset(q for q in self._pool.startable if requests[q].value >= least)
+        self._decided = _NOTHING  # the largest bound of leaves that have nothing left to decide
+        search.relaxation.evaluate(root.sub, root.bounded.point, 1)  # into the pool
+        self._top = Leaf(root.sub, self._pool.bounds(root.sub.forced, root.sub.excluded))
+        self._push(self._top)
+        root.below = self
+
+    @property
+    def bound(self) -> int:
+        """What the tree certifies."""
+        return self._top.bound
+
+    def certificate(self) -> SharedLeaves:
+        """Return the tree as a certificate of its bound."""
+        bound, pool = self.bound, self._pool
+        leaves = list(self._top.leaves(bound))
+        for leaf in leaves:
+            self._refresh(leaf)
+        numbers = few_that_cover(np.array([np.floor(leaf.pooled) <= bound for leaf in leaves]))
+        shared = sorted(set(numbers) - {NONE})
+        number_of = {id(leaf): number for leaf, number in zip(leaves, numbers, strict=True)}
+        relaxation = self._search.relaxation
+
+        def written(leaf: Leaf) -> CertificateNode:
+            if id(leaf) not in number_of:
+                assert leaf.children is not None
+                assert leaf.write is not None
+                low, high = leaf.children
+                return leaf.write(written(low), written(high))
+            number = number_of[id(leaf)]
+            if number == NONE:
+                assert leaf.bounded is not None, "what no point bounds has prices of its own"
+                return relaxation.leaf(leaf.bounded.value)
+            sides = pool.sides(leaf.sub.forced, leaf.sub.excluded)
+            _, times = pool.knapsacks(number).of(slice(1)).bounds(pool.values, *sides)
+            return LeafRef(leaf=shared.index(number), times=int(times[0]), over=FINENESS)
+
+        prices = [relaxation.leaf_of(pool.scale, pool.row_prices(number)) for number in shared]
+        return SharedLeaves(leaves=prices, tree=written(self._top))
+
+    def run(self, until: float) -> None:
+        """Work on the leaf of the largest bound, again and again."""
+        amounts = self._search.master.amounts()
+        while time.perf_counter() < until and (leaf := self._pop()) is not None:
+            if self._large - leaf.sub.forced - leaf.sub.excluded:
+                self._split_start(leaf, self._large)
+            elif not leaf.settled:
+                self._lower(leaf, until)
+                self._push(leaf)
+            elif not self._split_start(leaf, self._pool.startable, 1.0):
+                self._split_place(leaf)
+        self._search.master.set_amounts(amounts)  # the bundle of the root goes on from them
 
     def highest(self) -> Leaf | None:
-        """Return the leaf of the largest bound, None if splitting leaves cannot lower the bound."""
-        if not self._open:
-            return None
-        leaf = self._open[0][2]
-        above = (node.bounded.value.bound for node in self._decided if self._above(node))
-        splitting_helps = leaf.node.bounded.value.bound > max(above, default=0.0)
-        return leaf if splitting_helps and self._above(leaf.node) else None
+        """Return the leaf of the largest bound if it has prices of its own."""
+        leaf = self._open[0][2] if self._open else None
+        return None if leaf is None or leaf.bounded is None else leaf
 
-    def run(self, until: float, deadline: float) -> None:
-        """Split leaves, the largest bound first; none is begun after `until`."""
-        amounts = self._search.master.amounts()
-        while time.perf_counter() < until and self.highest() is not None:
-            _, _, top = heapq.heappop(self._open)
-            if not top.settled:
-                self._lower(top, deadline)
-            elif top.probes:
-                self._split(top)
-                continue
-            elif self._largest(top.node.sub):
-                top = self._probe(top, deadline)
-            else:
-                self._split_place(top)
-                continue
-            self._push(top)
-        self._search.master.set_amounts(amounts)  # the bundle of the root goes on from them
+    def _pop(self) -> Leaf | None:
+        """Take the leaf of the largest bound; None if no work on leaves lowers the tree's."""
+        while self._open and -self._open[0][0] > max(self._decided, self._search.objective(0)):
+            key, _, leaf = heapq.heappop(self._open)
+            self._refresh(leaf)
+            if leaf.own_bound == -key:
+                return leaf
+            self._push(leaf)
+        return None
+
+    def _push(self, leaf: Leaf) -> None:
+        bound = leaf.own_bound
+        if bound > self._search.objective(0):
+            heapq.heappush(self._open, (-bound, next(self._ticket), leaf))
+
+    def _refresh(self, leaf: Leaf) -> None:
+        """Look at the points that joined the pool since."""
+        new = self._pool.bounds(leaf.sub.forced, leaf.sub.excluded, len(leaf.pooled))
+        if len(new):
+            leaf.pooled = np.concatenate([leaf.pooled, new])
+
+    def _split_start(self, leaf: Leaf, among: frozenset[int], least_fall: float = -np.inf) -> bool:
+        """Split the request whose two sides the pool bounds best, if both fall by so much."""
+        pool, sub = self._pool, leaf.sub
+        undecided = np.array(sorted(among - sub.forced - sub.excluded))
+        if not len(undecided):
+            return False
+        tight = np.argsort(leaf.pooled, kind="stable")[:_LOOKED_AT]
+        forced, free = (
+            np.repeat(side, len(undecided), axis=0)[:, None, :]
+            for side in pool.sides(sub.forced, sub.excluded)
+        )
+        at = np.arange(len(undecided))
+        free[at, 0, undecided] = False
+        knapsacks = pool.knapsacks().of(tight)
+        out, _ = knapsacks.bounds(pool.values, forced, free)
+        forced[at, 0, undecided] = True
+        into, _ = knapsacks.bounds(pool.values, forced, free)
+        highest = leaf.pooled.min()
+        enough = highest - self._search.objective(0)
+        falls = np.array([highest - side.min(axis=1) for side in (out, into)])
+        use = np.clip(falls, 1e-3, enough).prod(axis=0)
+        chosen = int(np.lexsort((pool.values[undecided], use))[-1])
+        if falls[:, chosen].min() < least_fall:
+            return False
+        subs, leaf.write = start_branch(self._search.problem, sub, int(undecided[chosen]))
+        low, high = (Leaf(sub, pool.bounds(sub.forced, sub.excluded)) for sub in subs)
+        self._branch(leaf, (low, high))
+        return True
+
+    def _branch(self, leaf: Leaf, children: tuple[Leaf, Leaf]) -> None:
+        leaf.children, leaf.amounts = children, None
+        for child in children:
+            self._push(child)
+
+    def _lower(self, leaf: Leaf, until: float) -> None:
+        """Lower the bound by the bundle, for a tenth of its gap at least."""
+        search, sub = self._search, leaf.sub
+        lower, bound = search.objective(0), leaf.own_bound
+        following = -self._open[0][0] if self._open else lower
+        goal = max(lower, min(following, bound - 1 - (bound - lower) // 10))
+        if leaf.bounded is None:
+            best = int(leaf.pooled.argmin())
+            start = self._bounded(sub, DualPoint(self._pool.row_prices(best) / self._pool.scale))
+        else:
+            start = leaf.bounded
+        self._trim(sub, start)
+        search.master.set_amounts(leaf.amounts or self._amounts)
+        bundle = Bundle(search.relaxation, search.master, sub)
+        leaf.bounded = bundle.run(start, goal, deadline=until, max_steps=_MOST_STEPS)
+        leaf.settled = bundle.settled
+        leaf.amounts = search.master.amounts()
+        self._refresh(leaf)
 
     def _trim(self, sub: Subproblem, at: Bounded) -> None:
         """Forget the columns that lose most at some prices: steps grow with them."""
@@ -123,102 +264,34 @@ class StartTree:
             losses = losses_at(search.relaxation, sub, search.master.columns, at)
             search.master.keep(least_losses(losses, _MOST_COLUMNS))
 
-    def _above(self, node: Node) -> bool:
-        bound = node.bounded.value.certified
-        return bound is not None and bound > self._search.objective(0)
-
-    def _push(self, leaf: Leaf) -> None:
-        if not self._above(leaf.node):
-            return
-        entry = (-leaf.node.bounded.value.bound, next(self._ticket), leaf)
-        heapq.heappush(self._open, entry)
-
-    def _largest(self, sub: Subproblem) -> list[int]:
-        """Return some undecided large requests, the largest first."""
-        requests = self._search.problem.requests
-        undecided = self._large - sub.forced - sub.excluded
-        return sorted(undecided, key=lambda q: (-requests[q].value, q))[:_PROBED]
-
-    def _lower(self, leaf: Leaf, deadline: float) -> None:
-        node = leaf.node
-        node.bounded, leaf.settled = self._bounded(node.sub, node.bounded, leaf.amounts, deadline)
-        leaf.amounts = self._search.master.amounts()
-
-    def _bounded(
-        self,
-        sub: Subproblem,
-        start: Bounded,
-        amounts: list[tuple[float, Candidate]],
-        deadline: float,
-        max_steps: int = _MOST_STEPS,
-    ) -> tuple[Bounded, bool]:
-        search = self._search
-        self._trim(sub, start)
-        search.master.set_amounts(amounts)
-        bundle = Bundle(search.relaxation, search.master, sub)
-        lower = search.objective(0)
-        bounded = bundle.run(start, lower, deadline=deadline, max_steps=max_steps)
-        return bounded, bundle.settled or time.perf_counter() < deadline
-
-    def _probe(self, leaf: Leaf, deadline: float) -> Leaf:
-        """Probe the largest undecided requests; return the leaf that is left to split."""
-        search = self._search
-        decided = leaf
-        taken = dict.fromkeys(range(len(search.problem.requests)), 0.0)
-        for amount, candidate in leaf.amounts:
-            taken[candidate.request_idx] += amount
-        probes: dict[int, _Probe] = {}
-        for q in self._largest(leaf.node.sub):
-            if time.perf_counter() >= deadline:
-                break
-            node = decided.node
-            subs, write = start_branch(search.problem, node.sub, q)
-            side = _OUT if taken[q] > _HALF else _INTO
-            bounded = self._from(subs[side], leaf.node.bounded.point)
-            bounded, _ = self._bounded(subs[side], bounded, leaf.amounts, deadline, _PROBE_STEPS)
-            tried = Node(subs[side], bounded)
-            if self._above(tried):
-                probes[q] = _Probe(side, bounded.point, bounded.value.bound)
-                continue
-            # the prices of a node bound its children, too
-            other = Node(subs[1 - side], node.bounded)
-            node.children, node.write = _in_order(side, tried, other), write
-            decided = Leaf(other, leaf.amounts)
-        decided.probes = probes
-        return decided
-
-    def _split(self, leaf: Leaf) -> None:
-        q = min(leaf.probes, key=lambda q: (leaf.probes[q].bound, q))
-        probe, node = leaf.probes[q], leaf.node
-        subs, write = start_branch(self._search.problem, node.sub, q)
-        starts = (self._from(subs[probe.side], p) for p in (probe.point, node.bounded.point))
-        tried = Node(subs[probe.side], min(starts, key=lambda start: start.value.bound))
-        other = Node(subs[1 - probe.side], node.bounded)
-        node.children, node.write = _in_order(probe.side, tried, other), write
-        left = leaf.without({q})
-        self._push(Leaf(tried, leaf.amounts, probes=left))
-        # whose bound the bundle hardly lowers: that waits until more is decided
-        self._push(Leaf(other, leaf.amounts, settled=bool(left), probes=left))
-
     def _split_place(self, leaf: Leaf) -> None:
         """Split the places of the largest request that is spread over several."""
-        requests, node = self._search.problem.requests, leaf.node
-        for q in sorted(node.sub.forced, key=lambda q: (-requests[q].value, q)):
-            mine = [(c, amount) for amount, c in leaf.amounts if c.request_idx == q]
-            parts = place_branch(self._search.problem, node.sub, q, mine)
+        requests, sub = self._search.problem.requests, leaf.sub
+        assert leaf.bounded is not None
+        for q in sorted(sub.forced, key=lambda q: (-requests[q].value, q)):
+            mine = [(c, amount) for amount, c in leaf.amounts or [] if c.request_idx == q]
+            parts = place_branch(self._search.problem, sub, q, mine)
             if parts is None or max(amount for _, amount in mine) > _SETTLED:
                 continue
-            subs, write = parts
-            low, high = (Node(sub, self._from(sub, node.bounded.point)) for sub in subs)
-            node.children, node.write = (low, high), write
-            for child in node.children:
-                self._push(Leaf(child, leaf.amounts))
+            subs, leaf.write = parts
+            point = leaf.bounded.point
+            low, high = (
+                Leaf(sub, leaf.pooled, self._bounded(sub, point), leaf.amounts) for sub in subs
+            )
+            self._branch(leaf, (low, high))
             return
-        self._decided.append(node)
+        self._decided = max(self._decided, leaf.own_bound)
 
-    def _from(self, sub: Subproblem, point: DualPoint) -> Bounded:
+    def _bounded(self, sub: Subproblem, point: DualPoint) -> Bounded:
         return Bounded(self._search.relaxation.evaluate(sub, point, 4), point)
 
 
-def _in_order(side: int, tried: Node, other: Node) -> tuple[Node, Node]:
-    return (tried, other) if side == _OUT else (other, tried)
+def few_that_cover(covers: NDArray[np.bool_]) -> list[int]:
+    """Choose for every row a column that covers it, few columns in all; NONE where none does."""
+    chosen = np.full(len(covers), NONE)
+    left = covers.any(axis=1)
+    while left.any():
+        column = int(covers[left].sum(axis=0).argmax())
+        chosen[left & covers[:, column]] = column
+        left &= ~covers[:, column]
+    return [int(column) for column in chosen]

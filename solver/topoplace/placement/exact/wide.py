@@ -11,7 +11,7 @@ from topoplace.placement.exact.anneal import Annealer
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.dive import Diver
 from topoplace.placement.exact.relaxation import Subproblem
-from topoplace.placement.exact.start_tree import StartTree
+from topoplace.placement.exact.start_tree import StartTree, start_pool
 from topoplace.placement.problem import Candidate
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
     with ThreadPoolExecutor(1) as pool, _Stop() as stop:
         chains = _Chains(search, annealer, pool, stop)
         chains.turn(min(deadline, time.perf_counter() + _CHAIN_SHARE * limit))
+        start_pool(search, root)
         root.bounded = search.bundle(root.sub).run(
             root.bounded,
             search.objective(0),
@@ -57,7 +58,7 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
             if attempt:
                 before = root.bound
                 share = _NEAR_SHARE if near else _FAR_SHARE
-                tree.run(now + share * (until - now), deadline)
+                tree.run(now + share * (until - now))
                 idle = idle + 1 if root.bound == before else 0
                 if search.closed(root):
                     break
@@ -68,7 +69,7 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
                 diver.run(until, tree.highest() if attempt % 2 else None)
             else:
                 if near:
-                    tree.run(until, deadline)
+                    tree.run(until)
                 else:
                     chains.another(min(deadline, now + _CHAIN_SHARE * limit))
                 diver.successful = True  # until it fails again

@@ -1,0 +1,167 @@
+"""Dual points of the first level, kept for what they say about which requests start together.
+
+At any prices, what starts costs at most the sum of all prices, and each request at least its
+cheapest prism (docs/proofs.md, "A leaf"). The least costs do not depend on what else starts, so
+that one pricing pass gives a knapsack constraint on the requests that start: a Benders cut of the
+relaxation (Benders 1962). It bounds every set of starts by the best multiple of the prices for the
+set, without another pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+FINENESS = 1024
+"""Multiples of prices are this fraction of a whole number."""
+
+_ROOM = 64  # points, to begin with
+_SAFE = 1e-6  # nodes: above the rounding errors of a bound
+_OVERFULL = 1e-4  # nodes by which a knapsack must be too small to count as that
+_FOREVER = 1e9  # the cost of a request without candidates
+
+
+@dataclass(frozen=True)
+class _Sparse:
+    """The row prices that are not zero; a dense point of a 24^3 machine takes half a megabyte."""
+
+    rows: NDArray[np.int32]
+    prices: IntArray
+
+
+@dataclass(frozen=True)
+class Knapsacks:
+    """Some of a pool's points as knapsack constraints, in true units.
+
+    Attributes
+    ----------
+    totals
+        Sum of all prices, shape ``(num_points,)``.
+    costs
+        Least cost per request, shape ``(num_points, num_requests)``.
+    order
+        Requests by falling value per cost, same shape.
+    """
+
+    totals: FloatArray
+    costs: FloatArray
+    order: IntArray
+
+    def of(self, points: IntArray | slice) -> Knapsacks:
+        """Return some of them."""
+        return Knapsacks(self.totals[points], self.costs[points], self.order[points])
+
+    def bounds(
+        self, values: FloatArray, forced: NDArray[np.bool_], free: NDArray[np.bool_]
+    ) -> tuple[FloatArray, IntArray]:
+        """Bound what may start by the best multiple of each point's prices.
+
+        Parameters
+        ----------
+        values
+            Value of every request.
+        forced, free
+            Which requests must start, and which may, shape ``(..., 1, num_requests)``.
+
+        Returns
+        -------
+        bounds, times
+            Shape ``(..., num_points)``; the multiple is ``times / FINENESS``.
+        """
+        room = self.totals - (self.costs * forced).sum(axis=-1)
+        shape = np.broadcast_shapes(self.order.shape, free.shape)
+        order = np.broadcast_to(self.order, shape)
+        counted = np.take_along_axis(np.broadcast_to(free, shape), order, axis=-1)
+        taken = np.take_along_axis(np.broadcast_to(self.costs, shape), order, axis=-1)
+        filled = np.cumsum(taken * counted, axis=-1) > room[..., None]
+        first = filled.argmax(axis=-1)[..., None]
+        critical = np.take_along_axis(order, first, axis=-1)
+        cost = np.take_along_axis(np.broadcast_to(self.costs, shape), critical, axis=-1)[..., 0]
+        critical_value = np.where(filled.any(axis=-1), values[critical[..., 0]], 0.0)
+        multiple = critical_value / np.maximum(cost, 1e-9)
+        worth = (values * (forced | free)).sum(axis=-1)
+        overfull = room < -_OVERFULL
+        shortage = np.maximum(_OVERFULL, -room)
+        multiple = np.where(overfull, 2.0 * (1.0 + worth) / shortage, multiple)
+        times = np.ceil(multiple * FINENESS)
+        multiple = times / FINENESS
+        gains = np.maximum(0.0, values - multiple[..., None] * self.costs) * free
+        bounds = (values * forced).sum(axis=-1) + multiple * room + gains.sum(axis=-1)
+        return bounds + _SAFE, times.astype(np.int64)
+
+
+class PricePool:
+    """Dual points without multipliers or limits on places, all of one integer scale.
+
+    Attributes
+    ----------
+    startable
+        Requests with candidates: a pricing pass must know what they cost, however much it is.
+    """
+
+    def __init__(
+        self, scale: int, num_rows: int, values: FloatArray, startable: frozenset[int]
+    ) -> None:
+        self.scale, self.values, self.startable = scale, values, startable
+        self._num_rows = num_rows
+        self._points: list[_Sparse] = []
+        room = (_ROOM, len(values))
+        self._all = Knapsacks(np.zeros(_ROOM), np.zeros(room), np.zeros(room, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def add(self, row_prices: IntArray, gains: IntArray) -> None:
+        """Take in an evaluated point.
+
+        Parameters
+        ----------
+        row_prices
+            Integer prices, shape ``(num_rows,)``.
+        gains
+            Largest (value - price) per request, shape ``(num_requests,)``.
+        """
+        number, every = len(self), self._all
+        if number == len(every.totals):
+            double = np.arange(2 * number) % number
+            self._all = every = every.of(double)
+        rows = np.flatnonzero(row_prices)
+        self._points.append(_Sparse(rows.astype(np.int32), row_prices[rows]))
+        every.totals[number] = row_prices.sum() / self.scale
+        costs = np.full(len(gains), _FOREVER)
+        known = sorted(self.startable)
+        costs[known] = np.maximum(0.0, self.values[known] - gains[known] / self.scale)
+        every.costs[number] = costs
+        every.order[number] = np.argsort(costs / np.maximum(self.values, 1e-9), kind="stable")
+
+    def row_prices(self, number: int) -> IntArray:
+        """Return the integer prices of a point, shape ``(num_rows,)``."""
+        dense = np.zeros(self._num_rows, dtype=np.int64)
+        point = self._points[number]
+        dense[point.rows] = point.prices
+        return dense
+
+    def knapsacks(self, first: int = 0) -> Knapsacks:
+        """Return the points from the first on as constraints."""
+        return self._all.of(slice(first, len(self)))
+
+    def sides(
+        self, forced: frozenset[int], excluded: frozenset[int]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which requests must start, and which may, shape ``(1, num_requests)`` each."""
+        must = np.zeros((1, len(self.values)), dtype=bool)
+        may = np.zeros((1, len(self.values)), dtype=bool)
+        must[0, list(forced)] = True
+        may[0, list(self.startable - forced - excluded)] = True
+        return must, may
+
+    def bounds(
+        self, forced: frozenset[int], excluded: frozenset[int], first: int = 0
+    ) -> FloatArray:
+        """Return by what every point from the first on bounds a set of starts."""
+        return self.knapsacks(first).bounds(self.values, *self.sides(forced, excluded))[0]

@@ -1,0 +1,90 @@
+"""What prices bound: every set of requests that a knapsack of prices admits, and no less."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from topoplace.placement.exact.price_pool import FINENESS, PricePool
+from topoplace.placement.exact.start_tree import NONE, few_that_cover
+
+SCALE, NUM_REQUESTS = 1000, 6
+
+
+def random_pool(rng: random.Random) -> tuple[PricePool, list[tuple[int, list[int]]]]:
+    """Return a pool, and its points as totals and least costs, both times the scale."""
+    values = [rng.randint(1, 40) for _ in range(NUM_REQUESTS)]
+    startable = frozenset(q for q in range(NUM_REQUESTS) if rng.random() < 0.9)
+    pool = PricePool(SCALE, 9, np.array(values, dtype=float), startable)
+    points = []
+    for _ in range(rng.choice((1, 3, 70))):
+        prices = np.array([rng.choice((0, rng.randint(0, 12 * SCALE))) for _ in range(9)])
+        costs = [rng.choice((0, rng.randint(0, 50 * SCALE))) for _ in range(NUM_REQUESTS)]
+        pool.add(prices, np.array([SCALE * v - c for v, c in zip(values, costs, strict=True)]))
+        points.append((int(prices.sum()), costs))
+    return pool, points
+
+
+def most_at(point: tuple[int, list[int]], values: list[int], sets: list[set[int]]) -> Fraction:
+    """Return the largest value of the sets that a point admits, far below 0 if it admits none."""
+    total, costs = point
+    fit = [sum(values[q] for q in some) for some in sets if sum(costs[q] for q in some) <= total]
+    return Fraction(max(fit, default=-(10**9)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bounds_hold_for_every_set_that_fits_and_are_those_of_a_multiple(seed: int) -> None:
+    rng = random.Random(seed)
+    pool, points = random_pool(rng)
+    values = pool.values.astype(int).tolist()
+    kinds = {q: rng.choice(("forced", "excluded", "free")) for q in pool.startable}
+    forced = frozenset(q for q, kind in kinds.items() if kind == "forced")
+    excluded = frozenset(q for q, kind in kinds.items() if kind == "excluded")
+    free = sorted(pool.startable - forced - excluded)
+    sets = [
+        set(forced) | set(some)
+        for k in range(len(free) + 1)
+        for some in itertools.combinations(free, k)
+    ]
+    bounds = pool.bounds(forced, excluded)
+    _, times = pool.knapsacks().bounds(pool.values, *pool.sides(forced, excluded))
+    assert len(bounds) == len(points) == len(pool)
+    for number, ((total, costs), bound) in enumerate(zip(points, bounds, strict=True)):
+        assert bound >= most_at(points[number], values, sets)
+        multiple = Fraction(int(times[number]), FINENESS)
+        gains = {q: values[q] - multiple * costs[q] / SCALE for q in pool.startable}
+        exact = multiple * total / SCALE + sum(gains[q] for q in forced)
+        exact += sum(max(Fraction(0), gains[q]) for q in free)
+        assert exact <= Fraction(float(bound))
+        assert float(bound) - exact < 1e-4 * max(1, abs(float(exact)))
+        # no multiple is better, but for how finely they are stepped
+        for other in (Fraction(0), Fraction(1), multiple / 2, 2 * multiple, 10 * multiple):
+            gains = {q: values[q] - other * costs[q] / SCALE for q in pool.startable}
+            at_other = other * total / SCALE + sum(gains[q] for q in forced)
+            at_other += sum(max(Fraction(0), gains[q]) for q in free)
+            step = Fraction(total + sum(costs), SCALE * FINENESS)
+            assert float(exact) <= max(-1.0, float(at_other)) + float(step)
+
+
+def test_points_come_back_as_they_were_and_later_ones_alone() -> None:
+    rng = random.Random(1)
+    pool = PricePool(SCALE, 5, np.array([3.0, 4.0]), frozenset((0, 1)))
+    rows = [np.array([rng.choice((0, 7, 10**9)) for _ in range(5)]) for _ in range(200)]
+    for prices in rows:
+        pool.add(prices, np.array([rng.randint(-9, 9), 1]))
+    assert all((pool.row_prices(k) == prices).all() for k, prices in enumerate(rows))
+    every = pool.bounds(frozenset((0,)), frozenset())
+    assert (pool.bounds(frozenset((0,)), frozenset(), 150) == every[150:]).all()
+    assert not len(pool.bounds(frozenset(), frozenset(), 200))
+
+
+def test_few_columns_cover_what_can_be_covered() -> None:
+    covers = np.array([[1, 0, 1], [0, 0, 1], [0, 0, 0], [1, 1, 0]], dtype=bool)
+    chosen = few_that_cover(covers)
+    assert chosen[2] == NONE
+    assert all(covers[row, column] for row, column in enumerate(chosen) if column != NONE)
+    assert len(set(chosen) - {NONE}) == 2
