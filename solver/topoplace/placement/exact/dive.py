@@ -58,6 +58,7 @@ class Diver:
     def __init__(self, search: ExactSearch, root: Node) -> None:
         self._search, self._root = search, root
         self._top = _Open(root.sub, root.bounded, [])
+        self._left_by: _Open | None = None  # where the dives began that left what is open
         self._now: _Open | None = None
         self._rng = random.Random(search.seed)
         self._open: list[tuple[float, int, _Open]] = []
@@ -74,9 +75,11 @@ class Diver:
         search = self._search
         before = search.objective(0)
         amounts = search.master.amounts()
-        self._top = _Open(self._root.sub, self._root.bounded, amounts)
         if leaf is not None and leaf.bounded is not None:
-            self._top = _Open(leaf.sub, leaf.bounded, leaf.amounts or amounts)
+            if leaf.bounded is not self._top.bounded:
+                self._top = _Open(leaf.sub, leaf.bounded, leaf.amounts or amounts)
+        elif self._top.bounded is not self._root.bounded or not self._top.amounts:
+            self._top = _Open(self._root.sub, self._root.bounded, amounts)
         while time.perf_counter() < deadline and not search.closed(self._root):
             if self._now is None:
                 self._now = self._next()
@@ -85,6 +88,11 @@ class Diver:
         self.successful = search.objective(0) > before
 
     def _next(self) -> _Open:
+        """Return where to begin: at a leaf not dived from yet, else at what is left open."""
+        if self._left_by is not self._top:
+            self._open.clear()
+            self._left_by = self._top
+            return self._top
         while self._open:
             bound, _, node = heapq.heappop(self._open)
             if -bound > self._search.objective(0):

@@ -239,11 +239,11 @@ class StartTree:
             self._push(child)
 
     def _lower(self, leaf: Leaf, until: float) -> None:
-        """Lower the bound by the bundle, for a tenth of its gap at least."""
+        """Lower the bound by the bundle, for a fiftieth of its gap at least."""
         search, sub = self._search, leaf.sub
         lower, bound = search.objective(0), leaf.own_bound
         following = -self._open[0][0] if self._open else lower
-        goal = max(lower, min(following, bound - 1 - (bound - lower) // 10))
+        goal = max(lower, min(following, bound - 1 - (bound - lower) // 50))
         if leaf.bounded is None:
             best = int(leaf.pooled.argmin())
             start = self._bounded(sub, DualPoint(self._pool.row_prices(best) / self._pool.scale))

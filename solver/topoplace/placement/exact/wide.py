@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 _LONGEST_BURST = 15.0  # seconds
 _CHAIN_SHARE = 0.3  # of the time limit, for one annealing run
-_ROOT_SHARE = 0.15  # of the time limit, for the bound without branches
+_ROOT_SHARE = 0.1  # of the time limit, for the bound without branches
 _NEAR = 0.03  # gap below which the bound is worked on more than the placement
-_NEAR_SHARE, _FAR_SHARE = 0.8, 0.1  # of a burst but the first, for branches
-_PATIENCE = 4  # bursts of branches that leave the bound as it is
+_NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # of a burst, for branches, if they lowered the bound last time
+_LEAST_SHARE = 0.15  # if they did not
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 
 
@@ -31,8 +31,8 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
 
     One thread anneals, in turn from the first placement and from the incumbent. The other lowers
     the bound, by the bundle until no step promises anything and then by branches, and dives; where
-    a burst of dives found nothing, it anneals for once, too. Once the gap is small, branches get
-    that time, and no annealing is begun, until they stop to help.
+    a burst of dives found nothing, it anneals for once, too. While the gap is small and branches
+    lower the bound, they get that time, and no annealing is begun.
     """
     if search.closed(root) or time.perf_counter() >= deadline:
         return
@@ -49,24 +49,23 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
             deadline=min(deadline, time.perf_counter() + _ROOT_SHARE * limit),
         )
         diver, tree = Diver(search, root), StartTree(search, root)
-        attempt, idle = 0, 0
+        attempt, helps = 0, True
         while not search.closed(root) and (now := time.perf_counter()) < deadline:
-            near = attempt > 0 and idle < _PATIENCE and _gap(search, root) <= _NEAR
+            near = helps and _gap(search, root) <= _NEAR
             if not near:
                 chains.turn(min(deadline, now + _CHAIN_SHARE * limit))
             until = min(deadline, now + burst)
-            if attempt:
-                before = root.bound
-                share = _NEAR_SHARE if near else _FAR_SHARE
-                tree.run(now + share * (until - now))
-                idle = idle + 1 if root.bound == before else 0
-                if search.closed(root):
-                    break
+            share = _NEAR_SHARE if near else _FAR_SHARE if helps else _LEAST_SHARE
+            before = root.bound
+            tree.run(now + share * (until - now))
+            helps = root.bound != before
+            if search.closed(root):
+                break
             if attempt % 4 == 3:
                 left = max(0.05, until - time.perf_counter())
                 search.among_columns(root, left, work, attempt)
             elif attempt < 2 or diver.successful:
-                diver.run(until, tree.highest() if attempt % 2 else None)
+                diver.run(until, tree.highest())
             else:
                 if near:
                     tree.run(until)
