@@ -48,12 +48,7 @@ class _Open:
 
 
 class Diver:
-    """Dives below the root of the first level, again and again.
-
-    `successful` tells whether the last time improved the incumbent.
-    """
-
-    successful = True
+    """Dives below the root of the first level, again and again."""
 
     def __init__(self, search: ExactSearch, root: Node) -> None:
         self._search, self._root = search, root
@@ -73,7 +68,6 @@ class Diver:
             Where to begin when no dive is under way; None for the root.
         """
         search = self._search
-        before = search.objective(0)
         amounts = search.master.amounts()
         if leaf is not None and leaf.bounded is not None:
             if leaf.bounded is not self._top.bounded:
@@ -85,7 +79,6 @@ class Diver:
                 self._now = self._next()
             self._now = self._deeper(self._now, deadline)
         search.master.set_amounts(amounts)  # the bundle of the root goes on from them
-        self.successful = search.objective(0) > before
 
     def _next(self) -> _Open:
         """Return where to begin: at a leaf not dived from yet, else at what is left open."""

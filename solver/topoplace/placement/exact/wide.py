@@ -30,9 +30,10 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
     """Lower the bound and raise the incumbent until they meet or time is up.
 
     One thread anneals, in turn from the first placement and from the incumbent. The other lowers
-    the bound, by the bundle until no step promises anything and then by branches, and dives; where
-    a burst of dives found nothing, it anneals for once, too. While the gap is small and branches
-    lower the bound, they get that time, and no annealing is begun.
+    the bound, by the bundle until no step promises anything and then by branches; in between it
+    dives from the root, dives from the tree's leaf of the largest bound, anneals for once, too, and
+    runs CP-SAT over the columns. While the gap is small and branches lower the bound, they get
+    most of that time, and no annealing is begun.
     """
     if search.closed(root) or time.perf_counter() >= deadline:
         return
@@ -48,31 +49,29 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
             search.objective(0),
             deadline=min(deadline, time.perf_counter() + _ROOT_SHARE * limit),
         )
-        diver, tree = Diver(search, root), StartTree(search, root)
-        attempt, helps = 0, True
+        tree = StartTree(search, root)
+        from_root, from_leaf = Diver(search, root), Diver(search, root)
+        turn, helps = 0, True
         while not search.closed(root) and (now := time.perf_counter()) < deadline:
             near = helps and _gap(search, root) <= _NEAR
             if not near:
                 chains.turn(min(deadline, now + _CHAIN_SHARE * limit))
-            until = min(deadline, now + burst)
             share = _NEAR_SHARE if near else _FAR_SHARE if helps else _LEAST_SHARE
             before = root.bound
-            tree.run(now + share * (until - now))
+            tree.run(min(deadline, now + share * burst))
             helps = root.bound != before
             if search.closed(root):
                 break
-            if attempt % 4 == 3:
-                left = max(0.05, until - time.perf_counter())
-                search.among_columns(root, left, work, attempt)
-            elif attempt < 2 or diver.successful:
-                diver.run(until, tree.highest())
-            else:
-                if near:
-                    tree.run(until)
-                else:
-                    chains.another(min(deadline, now + _CHAIN_SHARE * limit))
-                diver.successful = True  # until it fails again
-            attempt += 1
+            until = min(deadline, time.perf_counter() + burst)
+            if turn % 4 == 0:
+                from_root.run(until)
+            elif turn % 4 == 1:
+                from_leaf.run(until, tree.highest())
+            elif turn % 4 == 3:
+                search.among_columns(root, until - time.perf_counter(), work, turn)
+            elif not near:
+                chains.another(min(deadline, now + _CHAIN_SHARE * limit))
+            turn += 1
         stop.set()
         chains.finish()
 
