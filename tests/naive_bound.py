@@ -32,6 +32,8 @@ class Naive:
         if isinstance(node, SharedLeaves):
             self.shared = node.leaves
             return self.bound(node.tree, choices, fixed)
+        if isinstance(node, Leaf | LeafRef) and not self.level_idx and self.improvable(fixed):
+            return None
         if isinstance(node, LeafRef):
             return self.leaf(multiple(self.shared[node.leaf], node), choices, fixed)
         if isinstance(node, Leaf):
@@ -52,6 +54,26 @@ class Naive:
                 self.bound(node.high, choices | {name: high}, fixed),
             ]
         return max((side for side in sides if side is not None), default=None)
+
+    def improvable(self, fixed: dict[str, bool]) -> bool:
+        """Tell whether exchanging two requests leads from every placement to one as good."""
+        queue = list(self.tiny.snapshot.queue)
+        for a, worse in enumerate(queue):
+            for b, better in enumerate(queue):
+                if fixed.get(worse.id) is not True or fixed.get(better.id) is not False:
+                    continue
+                kinds = [self.tiny.kind(r.communication.value) for r in (worse, better)]
+                if kinds[0] != kinds[1] or worse.region != better.region:
+                    continue
+                classes = {r.node_class or self.tiny.default_class for r in (worse, better)}
+                if len(classes) > 1 or worse.shapes or better.shapes:
+                    continue
+                gain = better.priority * better.nodes - worse.priority * worse.nodes
+                if better.nodes > worse.nodes or gain < 0:
+                    continue
+                if gain > 0 or better.nodes < worse.nodes or b < a:
+                    return True
+        return False
 
     def leaf(
         self, leaf: Leaf, choices: dict[str, list[Choice]], fixed: dict[str, bool]

@@ -35,8 +35,9 @@ def test_optimal_with_a_certificate_the_checker_accepts(label: str) -> None:
 @pytest.mark.parametrize(
     ("label", "time_limit", "gap"),
     [
+        pytest.param("50", 120, 0.01),
         pytest.param("40", 120, 0.01),
-        pytest.param("30", 120, 0.01, marks=OPEN),
+        pytest.param("30", 120, 0.01),
         pytest.param("20", 120, 0.01, marks=OPEN),
         pytest.param("empty", 300, 0.03),
     ],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from topoplace.certify.bounds import Bounds, no_bounds
-from topoplace.certify.instance import Instance
+from topoplace.certify.instance import Instance, Wish
 from topoplace.certify.leaf import read_prices
 from topoplace.certify.pricing import Pricer
 from topoplace.certify.report import RefusedError
@@ -59,11 +59,15 @@ def tree_bound(
         elif isinstance(node, PlaceBranch):
             todo += _split_place(instance, node, scope)
         else:
-            if isinstance(node, Leaf):
+            if isinstance(node, LeafRef):
+                _require_shared(node, len(shared), level_idx)
+            if level_idx == 0 and _improvable(instance, scope):
+                bound = None
+            elif isinstance(node, Leaf):
                 priced = _Priced(instance, pricer, node, level_idx, again=False)
                 bound = _leaf_bound(instance, priced, scope, level_idx=level_idx, earlier=earlier)
             else:
-                bound = _shared_bound(instance, shared, node, scope, level_idx)
+                bound = _shared_bound(instance, shared[node.leaf], node, scope)
             if bound is not None:
                 best = bound if best is None else max(best, bound)
     return best
@@ -161,19 +165,44 @@ def _leaf_bound(
     return _rounded(instance, scope, level_idx, side // prices.scale)
 
 
-def _shared_bound(
-    instance: Instance, shared: list[_Priced], node: LeafRef, scope: _Scope, level_idx: int
-) -> int | None:
+def _require_shared(node: LeafRef, num_shared: int, level_idx: int) -> None:
+    if level_idx:
+        raise RefusedError("leaves are shared on the first level only")
+    if node.leaf >= num_shared:
+        raise RefusedError(f"there is no shared leaf {node.leaf}")
+
+
+def _improvable(instance: Instance, scope: _Scope) -> bool:
+    """Tell whether a request must start though one that is preferred to it must not."""
+    decided = [(instance.wishes[idx], idx, starts) for idx, starts in scope.starts.items()]
+    return any(
+        _preferred(better, at, worse, below)
+        for worse, below, starts in decided
+        if starts
+        for better, at, also in decided
+        if not also
+    )
+
+
+def _preferred(better: Wish, at: int, worse: Wish, below: int) -> bool:
+    """Tell whether a request can take any place of another, for at least its value."""
+    alike = (better.class_idx, better.region, better.sharing) == (
+        worse.class_idx,
+        worse.region,
+        worse.sharing,
+    )
+    if not alike or better.geometries or worse.geometries:
+        return False
+    rank, other = (-better.value, better.nodes, at), (-worse.value, worse.nodes, below)
+    return better.nodes <= worse.nodes and better.value >= worse.value and rank < other
+
+
+def _shared_bound(instance: Instance, leaf: _Priced, node: LeafRef, scope: _Scope) -> int | None:
     """Return the bound of a leaf that is a multiple of one that all share.
 
     Only on the first level, where no multipliers are: there a candidate's price is that multiple,
     too, and its value is the request's, so that the cheapest candidate stays the best.
     """
-    if level_idx:
-        raise RefusedError("leaves are shared on the first level only")
-    if node.leaf >= len(shared):
-        raise RefusedError(f"there is no shared leaf {node.leaf}")
-    leaf = shared[node.leaf]
     prices = leaf.prices
     side = node.times * prices.total  # `over` times the scale makes it true units
     for idx, best in leaf.best(scope).items():
@@ -184,7 +213,7 @@ def _shared_bound(
         value = prices.scale * instance.wishes[idx].value
         gain = node.over * value - node.times * (value - best)
         side += gain if idx in scope.starts else max(0, gain)
-    return _rounded(instance, scope, level_idx, side // (node.over * prices.scale))
+    return _rounded(instance, scope, 0, side // (node.over * prices.scale))
 
 
 def _rounded(instance: Instance, scope: _Scope, level_idx: int, bound: int) -> int | None:

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.placement.exact.branching import WriteBranch, place_branch, start_branch
+from topoplace.placement.exact.branching import WriteBranch, place_branch
 from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.integer import least_losses, losses_at
+from topoplace.placement.exact.preferences import Preferences
 from topoplace.placement.exact.price_pool import FINENESS, PricePool
 from topoplace.placement.exact.relaxation import DualPoint, Subproblem
 from topoplace.placement.problem import Candidate
@@ -126,6 +127,7 @@ class StartTree:
         least = _LARGE * root.bounded.value.bound
         requests = search.problem.requests
         self._large = frozenset(q for q in self._pool.startable if requests[q].value >= least)
+        self._preferring = Preferences(search.problem, self._pool.startable)
         self._decided = _NOTHING  # the largest bound of leaves that have nothing left to decide
         search.relaxation.evaluate(root.sub, root.bounded.point, 1)  # into the pool
         self._top = Leaf(root.sub, self._pool.bounds(root.sub.forced, root.sub.excluded))
@@ -144,7 +146,7 @@ class StartTree:
         for leaf in leaves:
             self._refresh(leaf)
         numbers = few_that_cover(np.array([np.floor(leaf.pooled) <= bound for leaf in leaves]))
-        shared = sorted(set(numbers) - {NONE})
+        shared = sorted(set(numbers) - {NONE}) or [0]
         number_of = {id(leaf): number for leaf, number in zip(leaves, numbers, strict=True)}
         relaxation = self._search.relaxation
 
@@ -228,7 +230,7 @@ class StartTree:
         chosen = int(np.lexsort((pool.values[undecided], use))[-1])
         if falls[:, chosen].min() < least_fall:
             return False
-        subs, leaf.write = start_branch(self._search.problem, sub, int(undecided[chosen]))
+        subs, leaf.write = self._preferring.branch(sub, int(undecided[chosen]))
         low, high = (Leaf(sub, pool.bounds(sub.forced, sub.excluded)) for sub in subs)
         self._branch(leaf, (low, high))
         return True

@@ -1,0 +1,63 @@
+"""Which request is preferred to which, so that branches do not try both ways round.
+
+A request that needs no more nodes than another, is worth no less and is like it in all else can
+take its place. On the first level some best placement never starts the other without it
+(docs/proofs.md, "A tree of leaves").
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from topoplace.placement.exact.branching import WriteBranch, start_branch
+from topoplace.placement.exact.relaxation import Subproblem
+from topoplace.placement.problem import PlacementProblem
+from topoplace.result import LeafRef, StartBranch
+from topoplace.result.schema import CertificateNode
+
+_NO_PLACEMENT = LeafRef(leaf=0, times=0)  # below branches that no best placement need obey
+
+
+class Preferences:
+    """The requests of a problem that are preferred to others, among those that can start."""
+
+    def __init__(self, problem: PlacementProblem, startable: frozenset[int]) -> None:
+        self._problem = problem
+        self.better: dict[int, frozenset[int]] = {}
+        """By request, those preferred to it."""
+        self.worse: dict[int, frozenset[int]] = {}
+        """By request, those it is preferred to."""
+        alike: dict[object, list[int]] = {}
+        for q in sorted(startable):
+            request = problem.requests[q]
+            if not request.geometries:
+                kind = (request.class_idx, request.region, request.communication)
+                alike.setdefault(kind, []).append(q)
+        for members in alike.values():
+            members.sort(key=lambda q: (-problem.requests[q].value, problem.requests[q].nodes, q))
+            for k, q in enumerate(members):
+                nodes = problem.requests[q].nodes
+                fits = {b: problem.requests[b].nodes <= nodes for b in members[:k]}
+                self.better[q] = frozenset(b for b, small in fits.items() if small)
+        for q, above in self.better.items():
+            for b in above:
+                self.worse[b] = self.worse.get(b, frozenset()) | {q}
+
+    def branch(self, sub: Subproblem, q: int) -> tuple[tuple[Subproblem, Subproblem], WriteBranch]:
+        """Return the sides of a branch on a start and what follows from it, and what writes it."""
+        decided = sub.forced | sub.excluded
+        also_out = self.worse.get(q, frozenset()) - decided
+        also_in = self.better.get(q, frozenset()) - decided
+        (out, into), write_one = start_branch(self._problem, sub, q)
+        out = replace(out, excluded=out.excluded | also_out)
+        into = replace(into, forced=into.forced | also_in)
+        names = [request.id for request in self._problem.requests]
+
+        def write(low: CertificateNode, high: CertificateNode) -> CertificateNode:
+            for other in sorted(also_out):
+                low = StartBranch(request=names[other], out=low, into=_NO_PLACEMENT)
+            for other in sorted(also_in):
+                high = StartBranch(request=names[other], out=_NO_PLACEMENT, into=high)
+            return write_one(low, high)
+
+        return (out, into), write
