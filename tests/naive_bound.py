@@ -32,18 +32,19 @@ class Naive:
         if isinstance(node, SharedLeaves):
             self.shared = node.leaves
             return self.bound(node.tree, choices, fixed)
-        if isinstance(node, Leaf | LeafRef) and not self.level_idx and self.improvable(fixed):
-            return None
         if isinstance(node, LeafRef):
             return self.leaf(multiple(self.shared[node.leaf], node), choices, fixed)
         if isinstance(node, Leaf):
             return self.leaf(node, choices, fixed)
         name = node.request
         if isinstance(node, StartBranch):
-            sides = [
-                self.bound(node.out, choices | {name: []}, fixed | {name: False}),
-                self.bound(node.into, choices, fixed | {name: True}),
-            ]
+            sides = []
+            for child, starts in ((node.out, False), (node.into, True)):
+                also = self.following(name, starts)
+                if all(fixed.get(other, starts) == starts for other in also):
+                    empty = {} if starts else {other: [] for other in also}
+                    now = fixed | dict.fromkeys(also, starts)
+                    sides.append(self.bound(child, choices | empty, now))
         else:
             assert isinstance(node, PlaceBranch)
             which = 0 if node.what == "origin" else 1
@@ -55,25 +56,30 @@ class Naive:
             ]
         return max((side for side in sides if side is not None), default=None)
 
-    def improvable(self, fixed: dict[str, bool]) -> bool:
+    def following(self, name: str, starts: bool) -> list[str]:
+        """Return a request and those that on the first level start if it does, or do not."""
+        names = [r.id for r in self.tiny.snapshot.queue]
+        if self.level_idx:
+            return [name]
+        pairs = [(other, name) if starts else (name, other) for other in names]
+        preferred = [
+            other for other, pair in zip(names, pairs, strict=True) if self.preferred(*pair)
+        ]
+        return [name, *preferred]
+
+    def preferred(self, better_name: str, worse_name: str) -> bool:
         """Tell whether exchanging two requests leads from every placement to one as good."""
         queue = list(self.tiny.snapshot.queue)
-        for a, worse in enumerate(queue):
-            for b, better in enumerate(queue):
-                if fixed.get(worse.id) is not True or fixed.get(better.id) is not False:
-                    continue
-                kinds = [self.tiny.kind(r.communication.value) for r in (worse, better)]
-                if kinds[0] != kinds[1] or worse.region != better.region:
-                    continue
-                classes = {r.node_class or self.tiny.default_class for r in (worse, better)}
-                if len(classes) > 1 or worse.shapes or better.shapes:
-                    continue
-                gain = better.priority * better.nodes - worse.priority * worse.nodes
-                if better.nodes > worse.nodes or gain < 0:
-                    continue
-                if gain > 0 or better.nodes < worse.nodes or b < a:
-                    return True
-        return False
+        b, a = ([r.id for r in queue].index(name) for name in (better_name, worse_name))
+        better, worse = queue[b], queue[a]
+        kinds = {self.tiny.kind(r.communication.value) for r in (worse, better)}
+        classes = {r.node_class or self.tiny.default_class for r in (worse, better)}
+        if len(kinds) > 1 or len(classes) > 1 or worse.region != better.region:
+            return False
+        gain = better.priority * better.nodes - worse.priority * worse.nodes
+        if worse.shapes or better.shapes or better.nodes > worse.nodes or gain < 0:
+            return False
+        return gain > 0 or better.nodes < worse.nodes or b < a
 
     def leaf(
         self, leaf: Leaf, choices: dict[str, list[Choice]], fixed: dict[str, bool]

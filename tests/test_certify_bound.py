@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from pydantic import TypeAdapter
 
 from brute_force import Tiny, brute_force
 from naive_bound import Naive
@@ -14,7 +15,8 @@ from topoplace.certify.instance import read_instance
 from topoplace.certify.pricing import LARGEST_TABLE, Pricer, SweepPricer
 from topoplace.certify.table import TablePricer, table_size
 from topoplace.certify.tree import tree_bound
-from topoplace.result import Interference
+from topoplace.result import Interference, Leaf, Level, Proof, SharedLeaves, StartBranch, Status
+from topoplace.result.schema import DEEPEST, CertificateNode
 
 MODES = list(Interference)
 NUM_MACHINES = 360
@@ -63,3 +65,23 @@ def test_the_sweep_agrees_with_the_table_on_machines_too_large_for_naive_evaluat
             assert len(found) == 1, seed
             agreed += 1
     assert agreed == 36
+
+
+def test_the_deepest_tree_can_be_written_and_read() -> None:
+    leaf = Leaf(scale=1, router_prices="0*4")
+    tree: CertificateNode = leaf
+    for k in range(DEEPEST):
+        tree = StartBranch(request=f"r{k}", out=leaf, into=tree)
+    level = Level(
+        name="nodes",
+        sense="max",
+        status=Status.FEASIBLE,
+        objective=0,
+        bound=1,
+        gap=1.0,
+        proof=Proof.CERTIFICATE,
+        certificate=SharedLeaves(leaves=[leaf], tree=tree),
+    )
+    text = f'{{"result": {{"levels": [{level.model_dump_json()}]}}}}'
+    whole = TypeAdapter(dict[str, dict[str, list[Level]]]).validate_json(text)
+    assert whole["result"]["levels"] == [level]

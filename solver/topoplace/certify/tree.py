@@ -19,9 +19,20 @@ LARGEST_SUM = 1 << 24
 
 @dataclass(frozen=True)
 class _Scope:
-    """What the branches above a node fix: who must start or not, and where requests may go."""
+    """What the branches above a node fix.
+
+    Attributes
+    ----------
+    starts
+        Who must start or must not, by a branch or since others do or do not.
+    named
+        Those that a branch names.
+    places
+        Where requests may go.
+    """
 
     starts: dict[int, bool] = field(default_factory=dict)
+    named: frozenset[int] = frozenset()
     places: dict[int, Bounds] = field(default_factory=dict)
 
 
@@ -55,15 +66,13 @@ def tree_bound(
     while todo:
         node, scope = todo.pop()
         if isinstance(node, StartBranch):
-            todo += _split_start(instance, node, scope)
+            todo += _split_start(instance, node, scope, level_idx)
         elif isinstance(node, PlaceBranch):
             todo += _split_place(instance, node, scope)
         else:
             if isinstance(node, LeafRef):
                 _require_shared(node, len(shared), level_idx)
-            if level_idx == 0 and _improvable(instance, scope):
-                bound = None
-            elif isinstance(node, Leaf):
+            if isinstance(node, Leaf):
                 priced = _Priced(instance, pricer, node, level_idx, again=False)
                 bound = _leaf_bound(instance, priced, scope, level_idx=level_idx, earlier=earlier)
             else:
@@ -80,15 +89,44 @@ def _request(instance: Instance, name: str) -> int:
 
 
 def _split_start(
-    instance: Instance, node: StartBranch, scope: _Scope
+    instance: Instance, node: StartBranch, scope: _Scope, level_idx: int
 ) -> list[tuple[CertificateNode, _Scope]]:
     idx = _request(instance, node.request)
-    if idx in scope.starts:
+    if idx in scope.named:
         raise RefusedError(f"a second branch on whether {node.request} starts")
-    return [
-        (child, replace(scope, starts=scope.starts | {idx: starts}))
-        for child, starts in ((node.out, False), (node.into, True))
-    ]
+    children = []
+    for child, starts in ((node.out, False), (node.into, True)):
+        fixed = {idx} if level_idx else _followers(instance, idx, starts) | {idx}
+        if all(scope.starts.get(q, starts) == starts for q in fixed):
+            within = scope.starts | dict.fromkeys(fixed, starts)
+            narrowed = replace(scope, starts=within, named=scope.named | {idx})
+            children.append((child, narrowed))
+    return children
+
+
+def _followers(instance: Instance, idx: int, starts: bool) -> set[int]:
+    """Return who starts, too, if a request does, or who does not, either, if it does not."""
+    wishes = list(enumerate(instance.wishes))
+    mine = (idx, instance.wishes[idx])
+    return {
+        other[0]
+        for other in wishes
+        if (_preferred(other, mine) if starts else _preferred(mine, other))
+    }
+
+
+def _preferred(first: tuple[int, Wish], second: tuple[int, Wish]) -> bool:
+    """Tell whether a request can take any place of another, for at least its value."""
+    (at, better), (below, worse) = first, second
+    alike = (better.class_idx, better.region, better.sharing) == (
+        worse.class_idx,
+        worse.region,
+        worse.sharing,
+    )
+    if not alike or better.geometries or worse.geometries:
+        return False
+    rank, other = (-better.value, better.nodes, at), (-worse.value, worse.nodes, below)
+    return better.nodes <= worse.nodes and better.value >= worse.value and rank < other
 
 
 def _split_place(
@@ -170,31 +208,6 @@ def _require_shared(node: LeafRef, num_shared: int, level_idx: int) -> None:
         raise RefusedError("leaves are shared on the first level only")
     if node.leaf >= num_shared:
         raise RefusedError(f"there is no shared leaf {node.leaf}")
-
-
-def _improvable(instance: Instance, scope: _Scope) -> bool:
-    """Tell whether a request must start though one that is preferred to it must not."""
-    decided = [(instance.wishes[idx], idx, starts) for idx, starts in scope.starts.items()]
-    return any(
-        _preferred(better, at, worse, below)
-        for worse, below, starts in decided
-        if starts
-        for better, at, also in decided
-        if not also
-    )
-
-
-def _preferred(better: Wish, at: int, worse: Wish, below: int) -> bool:
-    """Tell whether a request can take any place of another, for at least its value."""
-    alike = (better.class_idx, better.region, better.sharing) == (
-        worse.class_idx,
-        worse.region,
-        worse.sharing,
-    )
-    if not alike or better.geometries or worse.geometries:
-        return False
-    rank, other = (-better.value, better.nodes, at), (-worse.value, worse.nodes, below)
-    return better.nodes <= worse.nodes and better.value >= worse.value and rank < other
 
 
 def _shared_bound(instance: Instance, leaf: _Priced, node: LeafRef, scope: _Scope) -> int | None:

@@ -112,6 +112,10 @@ Certificate = Annotated[
 """A tree, or leaves that it shares and the tree. Without them, it may refer to none."""
 
 
+DEEPEST = 150
+"""Branches on a path of a certificate: readers of JSON give up at some 200 levels."""
+
+
 class Level(Model):
     """One level of the lexicographic objective.
 

@@ -18,7 +18,7 @@ from topoplace.placement.exact.program import LpSolution
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import PlaceBranch, StartBranch
-from topoplace.result.schema import Certificate, CertificateNode
+from topoplace.result.schema import DEEPEST, Certificate, CertificateNode
 
 WriteBranch = Callable[[CertificateNode, CertificateNode], CertificateNode]
 """Writes a branch, given the certificates of its two sides."""
@@ -114,7 +114,9 @@ class Tree:
 
     def _push(self, node: Node, lower: int) -> None:
         bound = node.bounded.value.certified
-        if bound is not None and bound > lower:
+        sub = node.sub
+        depth = len(sub.forced) + len(sub.excluded) + len(sub.limits)
+        if bound is not None and bound > lower and depth < DEEPEST:
             heapq.heappush(self._open, (-bound, next(self._ticket), node))
 
     def _bounded(

@@ -12,10 +12,6 @@ from dataclasses import replace
 from topoplace.placement.exact.branching import WriteBranch, start_branch
 from topoplace.placement.exact.relaxation import Subproblem
 from topoplace.placement.problem import PlacementProblem
-from topoplace.result import LeafRef, StartBranch
-from topoplace.result.schema import CertificateNode
-
-_NO_PLACEMENT = LeafRef(leaf=0, times=0)  # below branches that no best placement need obey
 
 
 class Preferences:
@@ -44,20 +40,11 @@ class Preferences:
                 self.worse[b] = self.worse.get(b, frozenset()) | {q}
 
     def branch(self, sub: Subproblem, q: int) -> tuple[tuple[Subproblem, Subproblem], WriteBranch]:
-        """Return the sides of a branch on a start and what follows from it, and what writes it."""
+        """Return the sides of a branch on a start with what follows, and what writes it."""
         decided = sub.forced | sub.excluded
+        (out, into), write = start_branch(self._problem, sub, q)
         also_out = self.worse.get(q, frozenset()) - decided
         also_in = self.better.get(q, frozenset()) - decided
-        (out, into), write_one = start_branch(self._problem, sub, q)
         out = replace(out, excluded=out.excluded | also_out)
         into = replace(into, forced=into.forced | also_in)
-        names = [request.id for request in self._problem.requests]
-
-        def write(low: CertificateNode, high: CertificateNode) -> CertificateNode:
-            for other in sorted(also_out):
-                low = StartBranch(request=names[other], out=low, into=_NO_PLACEMENT)
-            for other in sorted(also_in):
-                high = StartBranch(request=names[other], out=_NO_PLACEMENT, into=high)
-            return write_one(low, high)
-
         return (out, into), write

@@ -30,7 +30,7 @@ from topoplace.placement.exact.price_pool import FINENESS, PricePool
 from topoplace.placement.exact.relaxation import DualPoint, Subproblem
 from topoplace.placement.problem import Candidate
 from topoplace.result import LeafRef, SharedLeaves
-from topoplace.result.schema import CertificateNode
+from topoplace.result.schema import DEEPEST, CertificateNode
 
 if TYPE_CHECKING:
     from topoplace.placement.exact.branching import Node
@@ -40,9 +40,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Amounts = list[tuple[float, Candidate]]
 
-_LARGE = (
-    0.02  # of the bound: requests of less value are decided only once the bundle can do no more
-)
+_LARGE = 0.02  # of the bound: requests of less value wait until the bundle can do no more
 _MOST_STEPS = 200  # of the bundle, for a leaf
 _MOST_COLUMNS = 2000
 _LOOKED_AT = 16  # points of the pool, when a request to split is chosen
@@ -67,10 +65,14 @@ class Leaf:
         The fractional solution that belongs to them.
     settled
         Whether the bundle can do no more.
+    above
+        What the leaf it was split from certified, which holds for it as well.
     """
 
     sub: Subproblem
     pooled: FloatArray
+    above: int
+    depth: int
     bounded: Bounded | None = None
     amounts: Amounts | None = None
     settled: bool = False
@@ -78,24 +80,17 @@ class Leaf:
     write: WriteBranch | None = None
 
     @property
-    def own_bound(self) -> int:
+    def bound(self) -> int:
         """What is certified without the children."""
-        bound = int(np.floor(self.pooled.min()))
+        bound = min(self.above, int(np.floor(self.pooled.min())))
         if self.bounded is not None:
             own = self.bounded.value.certified
             bound = min(bound, _NOTHING if own is None else own)
         return bound
 
-    @property
-    def bound(self) -> int:
-        """What is certified."""
-        if self.children is None:
-            return self.own_bound
-        return min(self.own_bound, max(child.bound for child in self.children))
-
     def leaves(self, bound: int) -> Iterator[Leaf]:
         """Yield the topmost of those below, or itself, that certify a bound."""
-        if self.children is None or self.own_bound <= bound:
+        if self.children is None or self.bound <= bound:
             yield self
         else:
             for child in self.children:
@@ -128,16 +123,17 @@ class StartTree:
         requests = search.problem.requests
         self._large = frozenset(q for q in self._pool.startable if requests[q].value >= least)
         self._preferring = Preferences(search.problem, self._pool.startable)
-        self._decided = _NOTHING  # the largest bound of leaves that have nothing left to decide
+        self._decided = _NOTHING  # the largest bound of leaves that are not worked on any more
         search.relaxation.evaluate(root.sub, root.bounded.point, 1)  # into the pool
-        self._top = Leaf(root.sub, self._pool.bounds(root.sub.forced, root.sub.excluded))
+        pooled = self._pool.bounds(root.sub.forced, root.sub.excluded)
+        self._top = Leaf(root.sub, pooled, int(np.floor(pooled.min())), 0)
         self._push(self._top)
         root.below = self
 
     @property
     def bound(self) -> int:
         """What the tree certifies."""
-        return self._top.bound
+        return max(self._decided, -self._open[0][0] if self._open else _NOTHING)
 
     def certificate(self) -> SharedLeaves:
         """Return the tree as a certificate of its bound."""
@@ -190,15 +186,17 @@ class StartTree:
         while self._open and -self._open[0][0] > max(self._decided, self._search.objective(0)):
             key, _, leaf = heapq.heappop(self._open)
             self._refresh(leaf)
-            if leaf.own_bound == -key:
+            if leaf.bound == -key:
                 return leaf
             self._push(leaf)
         return None
 
     def _push(self, leaf: Leaf) -> None:
-        bound = leaf.own_bound
-        if bound > self._search.objective(0):
+        bound = leaf.bound
+        if bound > self._search.objective(0) and leaf.depth < DEEPEST:
             heapq.heappush(self._open, (-bound, next(self._ticket), leaf))
+        else:
+            self._decided = max(self._decided, bound)
 
     def _refresh(self, leaf: Leaf) -> None:
         """Look at the points that joined the pool since."""
@@ -231,7 +229,10 @@ class StartTree:
         if falls[:, chosen].min() < least_fall:
             return False
         subs, leaf.write = self._preferring.branch(sub, int(undecided[chosen]))
-        low, high = (Leaf(sub, pool.bounds(sub.forced, sub.excluded)) for sub in subs)
+        low, high = (
+            Leaf(sub, pool.bounds(sub.forced, sub.excluded), leaf.bound, leaf.depth + 1)
+            for sub in subs
+        )
         self._branch(leaf, (low, high))
         return True
 
@@ -243,7 +244,7 @@ class StartTree:
     def _lower(self, leaf: Leaf, until: float) -> None:
         """Lower the bound by the bundle, for a fiftieth of its gap at least."""
         search, sub = self._search, leaf.sub
-        lower, bound = search.objective(0), leaf.own_bound
+        lower, bound = search.objective(0), leaf.bound
         following = -self._open[0][0] if self._open else lower
         goal = max(lower, min(following, bound - 1 - (bound - lower) // 50))
         if leaf.bounded is None:
@@ -278,11 +279,19 @@ class StartTree:
             subs, leaf.write = parts
             point = leaf.bounded.point
             low, high = (
-                Leaf(sub, leaf.pooled, self._bounded(sub, point), leaf.amounts) for sub in subs
+                Leaf(
+                    sub,
+                    leaf.pooled,
+                    leaf.bound,
+                    leaf.depth + 1,
+                    self._bounded(sub, point),
+                    leaf.amounts,
+                )
+                for sub in subs
             )
             self._branch(leaf, (low, high))
             return
-        self._decided = max(self._decided, leaf.own_bound)
+        self._decided = max(self._decided, leaf.bound)
 
     def _bounded(self, sub: Subproblem, point: DualPoint) -> Bounded:
         return Bounded(self._search.relaxation.evaluate(sub, point, 4), point)
