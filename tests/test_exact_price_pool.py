@@ -9,8 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from topoplace.placement.exact import price_pool
 from topoplace.placement.exact.price_pool import FINENESS, PricePool
-from topoplace.placement.exact.start_tree import NONE, few_that_cover
+from topoplace.placement.exact.start_leaves import NONE, few_that_cover
 
 SCALE, NUM_REQUESTS = 1000, 6
 
@@ -62,7 +63,8 @@ def test_bounds_hold_for_every_set_that_fits_and_are_those_of_a_multiple(seed: i
         assert exact <= Fraction(float(bound))
         assert float(bound) - exact < 1e-4 * max(1, abs(float(exact)))
         # no multiple is better, but for how finely they are stepped
-        for other in (Fraction(0), Fraction(1), multiple / 2, 2 * multiple, 10 * multiple):
+        for times_more in (0, Fraction(1, 2), 2, 10):
+            other = min(multiple * times_more, Fraction(price_pool.LARGEST_MULTIPLE))
             gains = {q: values[q] - other * costs[q] / SCALE for q in pool.startable}
             at_other = other * total / SCALE + sum(gains[q] for q in forced)
             at_other += sum(max(Fraction(0), gains[q]) for q in free)
@@ -80,6 +82,15 @@ def test_points_come_back_as_they_were_and_later_ones_alone() -> None:
     every = pool.bounds(frozenset((0,)), frozenset())
     assert (pool.bounds(frozenset((0,)), frozenset(), 150) == every[150:]).all()
     assert not len(pool.bounds(frozenset(), frozenset(), 200))
+
+
+def test_a_pool_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(price_pool, "MOST_POINTS", 70)
+    pool = PricePool(SCALE, 1, np.array([3.0]), frozenset((0,)))
+    for price in range(80):
+        pool.add(np.array([price]), np.array([-price]))
+    assert len(pool) == len(pool.bounds(frozenset(), frozenset())) == 70
+    assert pool.row_prices(69).tolist() == [69]
 
 
 def test_few_columns_cover_what_can_be_covered() -> None:

@@ -21,7 +21,8 @@ from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
 from topoplace.placement.exact.search import ExactSearch
-from topoplace.placement.exact.start_tree import Leaf, StartTree, start_pool
+from topoplace.placement.exact.start_leaves import Leaf
+from topoplace.placement.exact.start_tree import StartTree, start_pool
 from topoplace.placement.problem import Options, PlacementProblem
 from topoplace.snapshot import Snapshot, prepare
 
@@ -71,7 +72,7 @@ def test_every_request_decided_the_tree_bounds_all_placements(
     chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(start_tree, "_LARGE", 0.0)
-    monkeypatch.setattr(start_tree.Leaf, "leaves", lowest_leaves)
+    monkeypatch.setattr(Leaf, "leaves", lowest_leaves)
     written: list[str] = []
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
         snapshot = random_snapshot(random.Random(f"starts-{seed}"), 30)

@@ -24,7 +24,7 @@ from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.integer import best_among_columns, least_losses, losses_at
 from topoplace.placement.exact.relaxation import DualPoint, Subproblem
-from topoplace.placement.exact.start_tree import Leaf
+from topoplace.placement.exact.start_leaves import Leaf
 from topoplace.placement.problem import Candidate
 
 if TYPE_CHECKING:

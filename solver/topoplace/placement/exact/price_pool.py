@@ -20,6 +20,12 @@ IntArray = NDArray[np.int64]
 FINENESS = 1024
 """Multiples of prices are this fraction of a whole number."""
 
+MOST_POINTS = 2000
+"""On 24^3 each takes some 0.1 to 0.2 MB."""
+
+LARGEST_MULTIPLE = 1000.0
+"""But of knapsacks that are too small: larger ones would blow up rounding errors of their room."""
+
 _ROOM = 64  # points, to begin with
 _SAFE = 1e-6  # nodes: above the rounding errors of a bound
 _OVERFULL = 1e-4  # nodes by which a knapsack must be too small to count as that
@@ -83,7 +89,7 @@ class Knapsacks:
         critical = np.take_along_axis(order, first, axis=-1)
         cost = np.take_along_axis(np.broadcast_to(self.costs, shape), critical, axis=-1)[..., 0]
         critical_value = np.where(filled.any(axis=-1), values[critical[..., 0]], 0.0)
-        multiple = critical_value / np.maximum(cost, 1e-9)
+        multiple = np.minimum(LARGEST_MULTIPLE, critical_value / np.maximum(cost, 1e-9))
         worth = (values * (forced | free)).sum(axis=-1)
         overfull = room < -_OVERFULL
         shortage = np.maximum(_OVERFULL, -room)
@@ -117,7 +123,7 @@ class PricePool:
         return len(self._points)
 
     def add(self, row_prices: IntArray, gains: IntArray) -> None:
-        """Take in an evaluated point.
+        """Take in an evaluated point, unless there are `MOST_POINTS`.
 
         Parameters
         ----------
@@ -127,6 +133,8 @@ class PricePool:
             Largest (value - price) per request, shape ``(num_requests,)``.
         """
         number, every = len(self), self._all
+        if number == MOST_POINTS:
+            return
         if number == len(every.totals):
             double = np.arange(2 * number) % number
             self._all = every = every.of(double)

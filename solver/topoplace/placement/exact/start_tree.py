@@ -14,87 +14,31 @@ from __future__ import annotations
 import heapq
 import itertools
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from topoplace.placement.exact.branching import WriteBranch, place_branch
+from topoplace.placement.exact.branching import place_branch
 from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.integer import least_losses, losses_at
 from topoplace.placement.exact.preferences import Preferences
-from topoplace.placement.exact.price_pool import FINENESS, PricePool
+from topoplace.placement.exact.price_pool import PricePool
 from topoplace.placement.exact.relaxation import DualPoint, Subproblem
-from topoplace.placement.problem import Candidate
-from topoplace.result import LeafRef, SharedLeaves
-from topoplace.result.schema import DEEPEST, CertificateNode
+from topoplace.placement.exact.start_leaves import NOTHING, Leaf, certificate_of
+from topoplace.result import SharedLeaves
+from topoplace.result.schema import DEEPEST
 
 if TYPE_CHECKING:
     from topoplace.placement.exact.branching import Node
     from topoplace.placement.exact.search import ExactSearch
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-Amounts = list[tuple[float, Candidate]]
-
 _LARGE = 0.02  # of the bound: requests of less value wait until the bundle can do no more
 _MOST_STEPS = 200  # of the bundle, for a leaf
 _MOST_COLUMNS = 2000
 _LOOKED_AT = 16  # points of the pool, when a request to split is chosen
+_MOST_TRIED = 40  # requests, the largest ones, of which that is
 _SETTLED = 0.95  # of a request on one prism: its place is not split
-_NOTHING = -1  # the bound of a leaf that has no placement
-
-NONE = -1
-"""What `few_that_cover` says of a row that nothing covers."""
-
-
-@dataclass(eq=False)
-class Leaf:
-    """A leaf, or what was one before it was split.
-
-    Attributes
-    ----------
-    pooled
-        The bound by every point of the pool that was seen so far.
-    bounded
-        The best prices of its own; None as long as the pool bounds it.
-    amounts
-        The fractional solution that belongs to them.
-    settled
-        Whether the bundle can do no more.
-    above
-        What the leaf it was split from certified, which holds for it as well.
-    """
-
-    sub: Subproblem
-    pooled: FloatArray
-    above: int
-    depth: int
-    bounded: Bounded | None = None
-    amounts: Amounts | None = None
-    settled: bool = False
-    children: tuple[Leaf, Leaf] | None = None
-    write: WriteBranch | None = None
-
-    @property
-    def bound(self) -> int:
-        """What is certified without the children."""
-        bound = min(self.above, int(np.floor(self.pooled.min())))
-        if self.bounded is not None:
-            own = self.bounded.value.certified
-            bound = min(bound, _NOTHING if own is None else own)
-        return bound
-
-    def leaves(self, bound: int) -> Iterator[Leaf]:
-        """Yield the topmost of those below, or itself, that certify a bound."""
-        if self.children is None or self.bound <= bound:
-            yield self
-        else:
-            for child in self.children:
-                yield from child.leaves(bound)
 
 
 def start_pool(search: ExactSearch, root: Node) -> None:
@@ -123,7 +67,7 @@ class StartTree:
         requests = search.problem.requests
         self._large = frozenset(q for q in self._pool.startable if requests[q].value >= least)
         self._preferring = Preferences(search.problem, self._pool.startable)
-        self._decided = _NOTHING  # the largest bound of leaves that are not worked on any more
+        self._decided = NOTHING  # the largest bound of leaves that are not worked on any more
         search.relaxation.evaluate(root.sub, root.bounded.point, 1)  # into the pool
         pooled = self._pool.bounds(root.sub.forced, root.sub.excluded)
         self._top = Leaf(root.sub, pooled, int(np.floor(pooled.min())), 0)
@@ -133,35 +77,11 @@ class StartTree:
     @property
     def bound(self) -> int:
         """What the tree certifies."""
-        return max(self._decided, -self._open[0][0] if self._open else _NOTHING)
+        return max(self._decided, -self._open[0][0] if self._open else NOTHING)
 
     def certificate(self) -> SharedLeaves:
         """Return the tree as a certificate of its bound."""
-        bound, pool = self.bound, self._pool
-        leaves = list(self._top.leaves(bound))
-        for leaf in leaves:
-            self._refresh(leaf)
-        numbers = few_that_cover(np.array([np.floor(leaf.pooled) <= bound for leaf in leaves]))
-        shared = sorted(set(numbers) - {NONE}) or [0]
-        number_of = {id(leaf): number for leaf, number in zip(leaves, numbers, strict=True)}
-        relaxation = self._search.relaxation
-
-        def written(leaf: Leaf) -> CertificateNode:
-            if id(leaf) not in number_of:
-                assert leaf.children is not None
-                assert leaf.write is not None
-                low, high = leaf.children
-                return leaf.write(written(low), written(high))
-            number = number_of[id(leaf)]
-            if number == NONE:
-                assert leaf.bounded is not None, "what no point bounds has prices of its own"
-                return relaxation.leaf(leaf.bounded.value)
-            sides = pool.sides(leaf.sub.forced, leaf.sub.excluded)
-            _, times = pool.knapsacks(number).of(slice(1)).bounds(pool.values, *sides)
-            return LeafRef(leaf=shared.index(number), times=int(times[0]), over=FINENESS)
-
-        prices = [relaxation.leaf_of(pool.scale, pool.row_prices(number)) for number in shared]
-        return SharedLeaves(leaves=prices, tree=written(self._top))
+        return certificate_of(self._top, self.bound, self._pool, self._search.relaxation)
 
     def run(self, until: float) -> None:
         """Work on the leaf of the largest bound, again and again."""
@@ -185,7 +105,7 @@ class StartTree:
         """Take the leaf of the largest bound; None if no work on leaves lowers the tree's."""
         while self._open and -self._open[0][0] > max(self._decided, self._search.objective(0)):
             key, _, leaf = heapq.heappop(self._open)
-            self._refresh(leaf)
+            leaf.refresh(self._pool)
             if leaf.bound == -key:
                 return leaf
             self._push(leaf)
@@ -198,18 +118,13 @@ class StartTree:
         else:
             self._decided = max(self._decided, bound)
 
-    def _refresh(self, leaf: Leaf) -> None:
-        """Look at the points that joined the pool since."""
-        new = self._pool.bounds(leaf.sub.forced, leaf.sub.excluded, len(leaf.pooled))
-        if len(new):
-            leaf.pooled = np.concatenate([leaf.pooled, new])
-
     def _split_start(self, leaf: Leaf, among: frozenset[int], least_fall: float = -np.inf) -> bool:
         """Split the request whose two sides the pool bounds best, if both fall by so much."""
         pool, sub = self._pool, leaf.sub
-        undecided = np.array(sorted(among - sub.forced - sub.excluded))
-        if not len(undecided):
+        left = among - sub.forced - sub.excluded
+        if not left:
             return False
+        undecided = np.array(sorted(left, key=lambda q: (-pool.values[q], q))[:_MOST_TRIED])
         tight = np.argsort(leaf.pooled, kind="stable")[:_LOOKED_AT]
         forced, free = (
             np.repeat(side, len(undecided), axis=0)[:, None, :]
@@ -258,7 +173,7 @@ class StartTree:
         leaf.bounded = bundle.run(start, goal, deadline=until, max_steps=_MOST_STEPS)
         leaf.settled = bundle.settled
         leaf.amounts = search.master.amounts()
-        self._refresh(leaf)
+        leaf.refresh(self._pool)
 
     def _trim(self, sub: Subproblem, at: Bounded) -> None:
         """Forget the columns that lose most at some prices: steps grow with them."""
@@ -295,14 +210,3 @@ class StartTree:
 
     def _bounded(self, sub: Subproblem, point: DualPoint) -> Bounded:
         return Bounded(self._search.relaxation.evaluate(sub, point, 4), point)
-
-
-def few_that_cover(covers: NDArray[np.bool_]) -> list[int]:
-    """Choose for every row a column that covers it, few columns in all; NONE where none does."""
-    chosen = np.full(len(covers), NONE)
-    left = covers.any(axis=1)
-    while left.any():
-        column = int(covers[left].sum(axis=0).argmax())
-        chosen[left & covers[:, column]] = column
-        left &= ~covers[:, column]
-    return [int(column) for column in chosen]

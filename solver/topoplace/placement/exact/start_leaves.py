@@ -1,0 +1,116 @@
+"""Leaves of the tree of starts, and the certificate that they make together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.placement.exact.branching import WriteBranch
+from topoplace.placement.exact.generation import Bounded
+from topoplace.placement.exact.price_pool import FINENESS, PricePool
+from topoplace.placement.exact.relaxation import Relaxation, Subproblem
+from topoplace.placement.problem import Candidate
+from topoplace.result import LeafRef, SharedLeaves
+from topoplace.result.schema import CertificateNode
+
+FloatArray = NDArray[np.float64]
+Amounts = list[tuple[float, Candidate]]
+
+NOTHING = -1
+"""The bound of a leaf that has no placement."""
+
+NONE = -1
+"""What `few_that_cover` says of a row that nothing covers."""
+
+
+@dataclass(eq=False)
+class Leaf:
+    """A leaf, or what was one before it was split.
+
+    Attributes
+    ----------
+    pooled
+        The bound by every point of the pool that was seen so far.
+    bounded
+        The best prices of its own; None as long as the pool bounds it.
+    amounts
+        The fractional solution that belongs to them.
+    settled
+        Whether the bundle can do no more.
+    above
+        What the leaf it was split from certified, which holds for it as well.
+    """
+
+    sub: Subproblem
+    pooled: FloatArray
+    above: int
+    depth: int
+    bounded: Bounded | None = None
+    amounts: Amounts | None = None
+    settled: bool = False
+    children: tuple[Leaf, Leaf] | None = None
+    write: WriteBranch | None = None
+
+    @property
+    def bound(self) -> int:
+        """What is certified without the children."""
+        bound = min(self.above, int(np.floor(self.pooled.min())))
+        if self.bounded is not None:
+            own = self.bounded.value.certified
+            bound = min(bound, NOTHING if own is None else own)
+        return bound
+
+    def leaves(self, bound: int) -> Iterator[Leaf]:
+        """Yield the topmost of those below, or itself, that certify a bound."""
+        if self.children is None or self.bound <= bound:
+            yield self
+        else:
+            for child in self.children:
+                yield from child.leaves(bound)
+
+    def refresh(self, pool: PricePool) -> None:
+        """Look at the points that joined the pool since."""
+        new = pool.bounds(self.sub.forced, self.sub.excluded, len(self.pooled))
+        if len(new):
+            self.pooled = np.concatenate([self.pooled, new])
+
+
+def certificate_of(top: Leaf, bound: int, pool: PricePool, relaxation: Relaxation) -> SharedLeaves:
+    """Return a tree as a certificate of a bound; the leaves that the pool bounds are shared."""
+    leaves = list(top.leaves(bound))
+    for leaf in leaves:
+        leaf.refresh(pool)
+    numbers = few_that_cover(np.array([np.floor(leaf.pooled) <= bound for leaf in leaves]))
+    shared = sorted(set(numbers) - {NONE})
+    number_of = {id(leaf): number for leaf, number in zip(leaves, numbers, strict=True)}
+
+    def written(leaf: Leaf) -> CertificateNode:
+        if id(leaf) not in number_of:
+            assert leaf.children is not None
+            assert leaf.write is not None
+            low, high = leaf.children
+            return leaf.write(written(low), written(high))
+        number = number_of[id(leaf)]
+        if number == NONE:
+            assert leaf.bounded is not None, "what no point bounds has prices of its own"
+            return relaxation.leaf(leaf.bounded.value)
+        sides = pool.sides(leaf.sub.forced, leaf.sub.excluded)
+        _, times = pool.knapsacks(number).of(slice(1)).bounds(pool.values, *sides)
+        return LeafRef(leaf=shared.index(number), times=int(times[0]), over=FINENESS)
+
+    prices = [relaxation.leaf_of(pool.scale, pool.row_prices(number)) for number in shared]
+    return SharedLeaves(leaves=prices, tree=written(top))
+
+
+def few_that_cover(covers: NDArray[np.bool_]) -> list[int]:
+    """Choose for every row a column that covers it, few columns in all; NONE where none does."""
+    chosen = np.full(len(covers), NONE)
+    left = covers.any(axis=1)
+    while left.any():
+        column = int(covers[left].sum(axis=0).argmax())
+        chosen[left & covers[:, column]] = column
+        left &= ~covers[:, column]
+    return [int(column) for column in chosen]
