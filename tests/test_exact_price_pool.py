@@ -75,7 +75,7 @@ def test_bounds_hold_for_every_set_that_fits_and_are_those_of_a_multiple(seed: i
 def test_points_come_back_as_they_were_and_later_ones_alone() -> None:
     rng = random.Random(1)
     pool = PricePool(SCALE, 5, np.array([3.0, 4.0]), frozenset((0, 1)))
-    rows = [np.array([rng.choice((0, 7, 10**9)) for _ in range(5)]) for _ in range(200)]
+    rows = [np.array([*rng.choices((0, 7, 10**9), k=4), k]) for k in range(200)]
     for prices in rows:
         pool.add(prices, np.array([rng.randint(-9, 9), 1]))
     assert all((pool.row_prices(k) == prices).all() for k, prices in enumerate(rows))
@@ -91,6 +91,13 @@ def test_a_pool_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
         pool.add(np.array([price]), np.array([-price]))
     assert len(pool) == len(pool.bounds(frozenset(), frozenset())) == 70
     assert pool.row_prices(69).tolist() == [69]
+
+
+def test_a_point_is_taken_in_once() -> None:
+    pool = PricePool(SCALE, 2, np.array([3.0, 1.0]), frozenset((0, 1)))
+    for prices, gains in (([1, 2], [5, 6]), ([2, 1], [5, 6]), ([1, 2], [5, 7]), ([1, 3], [5, 6])):
+        pool.add(np.array(prices), np.array(gains))
+    assert len(pool) == 3  # the second says what the first does
 
 
 def test_few_columns_cover_what_can_be_covered() -> None:

@@ -192,6 +192,16 @@ def place_branch_in_no_dimension(rng: random.Random, case: Case) -> Document | N
     return document
 
 
+def if_it_proves_less(case: Case, document: Document, level_idx: int) -> Document | None:
+    """Return a document if a level's certificate does not prove the bound that stayed."""
+    level = Result.model_validate(document).levels[level_idx]
+    assert level.certificate is not None
+    naive = Naive(case.tiny, level_idx, case.best[:level_idx])
+    proven = naive.bound(level.certificate, naive.choices, {})
+    assert proven is not None
+    return document if proven > case.bounds[level_idx].bound else None
+
+
 def broken_tree(
     rng: random.Random, case: Case, spoil: Callable[[Document], None]
 ) -> Document | None:
@@ -199,12 +209,7 @@ def broken_tree(
     document = case.spoilt()
     level_idx, leaf = rng.choice(leaves(document))
     spoil(leaf)
-    level = Result.model_validate(document).levels[level_idx]
-    assert level.certificate is not None
-    naive = Naive(case.tiny, level_idx, case.best[:level_idx])
-    proven = naive.bound(level.certificate, naive.choices, {})
-    assert proven is not None
-    return document if proven > case.bounds[level_idx].bound else None
+    return if_it_proves_less(case, document, level_idx)
 
 
 @mutation("bound")
@@ -294,9 +299,4 @@ def another_multiple_of_a_shared_leaf(rng: random.Random, case: Case) -> Documen
         return None
     level_idx, node = rng.choice(found)
     node[rng.choice(("times", "over"))] += rng.choice((1, 10))
-    level = Result.model_validate(document).levels[level_idx]
-    assert level.certificate is not None
-    naive = Naive(case.tiny, level_idx, case.best[:level_idx])
-    proven = naive.bound(level.certificate, naive.choices, {})
-    assert proven is not None
-    return document if proven > case.bounds[level_idx].bound else None
+    return if_it_proves_less(case, document, level_idx)

@@ -123,7 +123,7 @@ class PricePool:
         return len(self._points)
 
     def add(self, row_prices: IntArray, gains: IntArray) -> None:
-        """Take in an evaluated point, unless there are `MOST_POINTS`.
+        """Take in an evaluated point, unless it is known or there are `MOST_POINTS`.
 
         Parameters
         ----------
@@ -133,18 +133,19 @@ class PricePool:
             Largest (value - price) per request, shape ``(num_requests,)``.
         """
         number, every = len(self), self._all
-        if number == MOST_POINTS:
+        total = row_prices.sum() / self.scale
+        costs = np.full(len(gains), _FOREVER)
+        known = sorted(self.startable)
+        costs[known] = np.maximum(0.0, self.values[known] - gains[known] / self.scale)
+        alike = np.flatnonzero(every.totals[:number] == total)
+        if number == MOST_POINTS or (every.costs[alike] == costs).all(axis=1).any():
             return
         if number == len(every.totals):
             double = np.arange(2 * number) % number
             self._all = every = every.of(double)
         rows = np.flatnonzero(row_prices)
         self._points.append(_Sparse(rows.astype(np.int32), row_prices[rows]))
-        every.totals[number] = row_prices.sum() / self.scale
-        costs = np.full(len(gains), _FOREVER)
-        known = sorted(self.startable)
-        costs[known] = np.maximum(0.0, self.values[known] - gains[known] / self.scale)
-        every.costs[number] = costs
+        every.totals[number], every.costs[number] = total, costs
         every.order[number] = np.argsort(costs / np.maximum(self.values, 1e-9), kind="stable")
 
     def row_prices(self, number: int) -> IntArray:
