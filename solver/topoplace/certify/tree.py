@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from topoplace.certify.alike import with_alike
 from topoplace.certify.bounds import Bounds, no_bounds
 from topoplace.certify.instance import Instance, Wish
 from topoplace.certify.leaf import read_prices
-from topoplace.certify.pricing import Pricer
+from topoplace.certify.pricing import Pricer, pricer_of
 from topoplace.certify.report import RefusedError
 from topoplace.result import Leaf, LeafRef, PlaceBranch, SharedLeaves, StartBranch
 from topoplace.result.schema import Certificate, CertificateNode
@@ -56,9 +57,16 @@ def tree_bound(
         If the tree or one of its leaves is not what proofs.md describes.
     """
     shared: list[_Priced] = []
+    alike: list[frozenset[int]] = []
     best: int | None = None
     todo: list[tuple[CertificateNode, _Scope]] = []
     if isinstance(root, SharedLeaves):
+        if root.alike:
+            if level_idx:
+                raise RefusedError("requests are alike on the first level only")
+            instance = with_alike(instance, root.alike)
+            pricer = pricer_of(instance)
+            alike = [frozenset(instance.by_id[name] for name in names) for names in root.alike]
         shared = [_Priced(instance, pricer, leaf, level_idx, again=True) for leaf in root.leaves]
         todo.append((root.tree, _Scope()))
     else:
@@ -68,7 +76,7 @@ def tree_bound(
         if isinstance(node, StartBranch):
             todo += _split_start(instance, node, scope, level_idx)
         elif isinstance(node, PlaceBranch):
-            todo += _split_place(instance, node, scope)
+            todo += _split_place(instance, node, scope, alike)
         else:
             if isinstance(node, LeafRef):
                 _require_shared(node, len(shared), level_idx)
@@ -130,22 +138,29 @@ def _preferred(first: tuple[int, Wish], second: tuple[int, Wish]) -> bool:
 
 
 def _split_place(
-    instance: Instance, node: PlaceBranch, scope: _Scope
+    instance: Instance, node: PlaceBranch, scope: _Scope, alike: Sequence[frozenset[int]]
 ) -> list[tuple[CertificateNode, _Scope]]:
     idx = _request(instance, node.request)
     if not scope.starts.get(idx, False):
         raise RefusedError(f"a place branch on {node.request} outside an `into` of it")
     if node.dim >= instance.torus.num_dims:
         raise RefusedError(f"a place branch in dimension {node.dim}")
-    bounds = scope.places.get(idx) or no_bounds(instance)
+    anywhere = no_bounds(instance)
+    bounds = scope.places.get(idx, anywhere)
     at = min(node.at, instance.torus.shape[node.dim])  # beyond, nothing is left to split
-    return [
-        (
-            child,
-            replace(scope, places=scope.places | {idx: bounds.cut(node.what, node.dim, at, side)}),
-        )
-        for child, side in ((node.low, "low"), (node.high, "high"))
+    others = [
+        q
+        for group in alike
+        if idx in group
+        for q in group
+        if scope.starts.get(q, False) and scope.places.get(q, anywhere) == bounds
     ]
+    children = []
+    for child, side in ((node.low, "low"), (node.high, "high")):
+        go = {idx} if node.one in (None, side) else {idx, *others}
+        cut = bounds.cut(node.what, node.dim, at, side)
+        children.append((child, replace(scope, places=scope.places | dict.fromkeys(go, cut))))
+    return children
 
 
 class _Priced:

@@ -77,13 +77,18 @@ class StartBranch(Model):
 
 
 class PlaceBranch(Model):
-    """A branch on where a request goes: coordinate `dim` of `what` is <= `at`, or > `at`."""
+    """A branch on where a request goes: coordinate `dim` of `what` is <= `at`, or > `at`.
+
+    With `one`, that side is where one of the requests goes that are `alike` this one and may go to
+    the same places so far, and the other where all of them go.
+    """
 
     kind: Literal["place"] = "place"
     request: Name
     what: Annotated[Literal["origin", "extents"], Field()]
     dim: Annotated[int, Field(ge=0, le=7)]
     at: Annotated[int, Field(ge=0)]
+    one: Literal["low", "high"] | None = None
     low: CertificateNode
     high: CertificateNode
 
@@ -98,9 +103,13 @@ class LeafRef(Model):
 
 
 class SharedLeaves(Model):
-    """A whole certificate whose tree may refer to leaves by number, each as often as it likes."""
+    """A whole certificate whose tree may refer to leaves by number, each as often as it likes.
+
+    Each request of a group of `alike` ones counts as needing only the fewest nodes of the group.
+    """
 
     kind: Literal["shared"] = "shared"
+    alike: list[list[Name]] = Field(default_factory=list)
     leaves: list[Leaf]
     tree: CertificateNode
 

@@ -15,6 +15,7 @@ import numba
 import numpy as np
 
 _LOOK = 4  # passes from one look at all columns to the next
+_EXCHANGES = 3  # at most, of amounts of one request in a pass
 
 
 @numba.njit(cache=True, nogil=True)
@@ -100,55 +101,59 @@ def minimise_near(
         look = turn % _LOOK == 0
         model, gap = 0.0, 0.0
         for q in range(num_requests):
-            up, down = -1, -2
-            high = -np.inf if forced[q] else 0.0
-            low = np.inf
-            used, worth = 0.0, 0.0
-            for m in range(first[q], first[q + 1]):
-                j = members[m]
-                if not look and not live[j]:
-                    continue
-                gain = gain_of(j, costs, earlier, starts, rows, prices, multipliers)
-                gains[j] = gain
-                if gain > high:
-                    high, up = gain, j
-                if amounts[j] > 0:
-                    used += amounts[j]
-                    worth += amounts[j] * gain
-                    if gain < low:
-                        low, down = gain, j
-            if high == -np.inf:
-                continue
-            model += high
-            gap += high - worth
-            if not forced[q] and used < 1 - 1e-12 and low > 0:
-                low, down = 0.0, -1
-            if look:
+            for exchange in range(_EXCHANGES):
+                up, down = -1, -2
+                high = -np.inf if forced[q] else 0.0
+                low = np.inf
+                used, worth = 0.0, 0.0
                 for m in range(first[q], first[q + 1]):
                     j = members[m]
-                    live[j] = amounts[j] > 0 or gains[j] >= low
-            if down in (-2, up) or high - low <= 1e-12:
-                continue
-            bend = pair_curvature(
-                up, down, earlier, starts, rows, prices, softness, level_softness, mark
-            )
-            if up >= 0:
-                for k in range(starts[up], starts[up + 1]):
-                    mark[rows[k]] = 0
-            most = amounts[down] if down >= 0 else 1.0 - used
-            by = most if bend * most <= high - low else (high - low) / bend
-            if up >= 0:
-                shift(
-                    up, by, starts, rows, earlier, centre, softness, load, prices,
-                    reached, level_centre, level_softness, level_load, multipliers, amounts,
-                )  # fmt: skip
-            if down >= 0:
-                shift(
-                    down, -by, starts, rows, earlier, centre, softness, load, prices,
-                    reached, level_centre, level_softness, level_load, multipliers, amounts,
-                )  # fmt: skip
-                if by == most:
-                    amounts[down] = 0.0
+                    if exchange > 0 and amounts[j] <= 0:
+                        continue
+                    if not look and not live[j]:
+                        continue
+                    gain = gain_of(j, costs, earlier, starts, rows, prices, multipliers)
+                    gains[j] = gain
+                    if gain > high:
+                        high, up = gain, j
+                    if amounts[j] > 0:
+                        used += amounts[j]
+                        worth += amounts[j] * gain
+                        if gain < low:
+                            low, down = gain, j
+                if high == -np.inf:
+                    break
+                if exchange == 0:
+                    model += high
+                    gap += high - worth
+                if not forced[q] and used < 1 - 1e-12 and low > 0:
+                    low, down = 0.0, -1
+                if look and exchange == 0:
+                    for m in range(first[q], first[q + 1]):
+                        j = members[m]
+                        live[j] = amounts[j] > 0 or gains[j] >= low
+                if down in (-2, up) or high - low <= 1e-12:
+                    break
+                bend = pair_curvature(
+                    up, down, earlier, starts, rows, prices, softness, level_softness, mark
+                )
+                if up >= 0:
+                    for k in range(starts[up], starts[up + 1]):
+                        mark[rows[k]] = 0
+                most = amounts[down] if down >= 0 else 1.0 - used
+                by = most if bend * most <= high - low else (high - low) / bend
+                if up >= 0:
+                    shift(
+                        up, by, starts, rows, earlier, centre, softness, load, prices,
+                        reached, level_centre, level_softness, level_load, multipliers, amounts,
+                    )  # fmt: skip
+                if down >= 0:
+                    shift(
+                        down, -by, starts, rows, earlier, centre, softness, load, prices,
+                        reached, level_centre, level_softness, level_load, multipliers, amounts,
+                    )  # fmt: skip
+                    if by == most:
+                        amounts[down] = 0.0
         model += prices.sum()
         for k in range(multipliers.shape[0]):
             model -= multipliers[k] * reached[k]

@@ -28,7 +28,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _ACCURACY = 0.3  # of the minimum over the model, as a share of the descent it predicts
-_MOST_PASSES = 60
+MOST_PASSES = 60
+"""Over the columns, in a step."""
+
 _LEAST_DESCENT = 2e-5  # of the bound: what is predicted below that is no reason to go on
 _PATIENCE = 4  # such predictions in a row, over another range of prices each
 _LEVEL_REACH = 10.0  # how much softer the row of an earlier level is than those of routers
@@ -50,18 +52,32 @@ class Bundle:
     ----------
     settled
         Whether the last run ended because no step promised anything.
+    softness
+        By how much prices rise per unit of load, so how far steps look; 0 before the first.
+
+    Parameters
+    ----------
+    most_passes
+        Over the columns, in a step: fewer make a step shorter, but do not reach as far.
     """
 
-    def __init__(self, relaxation: Relaxation, master: Master, sub: Subproblem) -> None:
+    def __init__(
+        self,
+        relaxation: Relaxation,
+        master: Master,
+        sub: Subproblem,
+        softness: float = 0.0,
+        most_passes: int = MOST_PASSES,
+    ) -> None:
         self.relaxation, self.master, self.sub = relaxation, master, sub
         self.settled = False
+        self.softness = softness
         rows = relaxation.rows
         self._free = rows.takable.astype(float)
         self._free[relaxation.rows_of(sub.fixed)] = 0
         self._num_free = max(1.0, self._free[: rows.num_routers].sum())
-        self._softness = 0.0
         self._idle = 0
-        self._flat = _FlatColumns(master, sub, self._free > 0)
+        self._flat = _FlatColumns(master, sub, self._free > 0, most_passes)
 
     def run(
         self,
@@ -84,16 +100,17 @@ class Bundle:
         """
         relaxation, sub = self.relaxation, self.sub
         best = start
-        if not self._softness:
-            self._softness = 0.5 * max(1.0, abs(best.value.bound)) / self._num_free
+        if not self.softness:
+            self.softness = 0.5 * max(1.0, abs(best.value.bound)) / self._num_free
         self.settled = False
         misses = 0
+        usual = self.softness
         for _ in range(max_steps):
             certified = best.value.certified
             if certified is None or certified <= lower or time.perf_counter() >= deadline:
                 break
             self._flat.update()
-            point, model, solved = self._flat.minimise_near(best, self._softness * self._free)
+            point, model, solved = self._flat.minimise_near(best, self.softness * self._free)
             value = relaxation.evaluate(sub, point, per_request)
             self.master.add(entering(value, sub, relaxation.scale, per_request))
             promised, descent = best.value.bound - model, best.value.bound - value.bound
@@ -103,18 +120,20 @@ class Bundle:
             if descent > 0:
                 best = replace(best, value=value, point=point)
             self._idle = 0 if max(promised, descent) > worth_it else self._idle + 1
+            if self._idle == 1:
+                usual = self.softness
             if self._idle >= _PATIENCE:
-                self.settled = True
+                self.settled, self.softness, self._idle = True, usual, 0
                 break
             if self._idle:
                 # promises little: the range is too small, or the minimum was out of reach
-                self._softness *= 4.0 if solved else 0.3
+                self.softness *= 4.0 if solved else 0.3
             elif descent > 0.1 * promised:
                 misses = 0
-                self._softness *= _bolder(descent / max(promised, descent))
+                self.softness *= _bolder(descent / max(promised, descent))
             else:
                 misses += 1
-                self._softness *= 0.6 if misses % 3 == 0 else 1.0
+                self.softness *= 0.6 if misses % 3 == 0 else 1.0
         return best
 
 
@@ -126,8 +145,11 @@ def _bolder(kept: float) -> float:
 class _FlatColumns:
     """The columns a subproblem admits, request by request, as arrays for the compiled loops."""
 
-    def __init__(self, master: Master, sub: Subproblem, free: NDArray[np.bool_]) -> None:
+    def __init__(
+        self, master: Master, sub: Subproblem, free: NDArray[np.bool_], most_passes: int
+    ) -> None:
         self._master, self._sub, self._free = master, sub, free
+        self._most_passes = most_passes
         self._start()
 
     def _start(self) -> None:
@@ -200,7 +222,7 @@ class _FlatColumns:
             first, members, forced, values[:, sub.level].copy(), earlier, reached,
             starts, self._rows, centre, softness, level_centre, level_softness,
             amounts, load, prices, level_load, multipliers,
-            best.value.bound, _ACCURACY, _MOST_PASSES,
+            best.value.bound, _ACCURACY, self._most_passes,
         )  # fmt: skip
         for column, amount in zip(taken, amounts.tolist(), strict=True):
             column.amount = amount

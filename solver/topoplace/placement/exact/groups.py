@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from topoplace.machine import Torus
 from topoplace.placement.exact.limits import PlaceLimit
 from topoplace.placement.exact.lines import LineView
+from topoplace.placement.exact.minimal import MinimalPrisms
 from topoplace.placement.heuristics.footprints import ReachArray, footprints_of
 from topoplace.placement.heuristics.room import reach_of
 from topoplace.placement.heuristics.shape_parts import shape_parts
@@ -37,6 +38,7 @@ class Group:
     sizes: IntArray
     bucket_of_count: NDArray[np.int16]
     shape_part: IntArray
+    minimal: MinimalPrisms = field(default_factory=MinimalPrisms)
 
     def without(self, requests: frozenset[int]) -> Group:
         """Return the group with some requests left out."""
@@ -73,6 +75,7 @@ class Group:
             live=(reach.max(axis=2) > 0).astype(np.int8),
             sizes=np.array([nodes]),
             bucket_of_count=(np.arange(len(self.bucket_of_count)) >= nodes).astype(np.int16) - 1,
+            minimal=MinimalPrisms(),
         )
 
 

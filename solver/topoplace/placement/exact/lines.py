@@ -169,6 +169,18 @@ class LineView:
         ]
         return np.array(rows, dtype=np.int64).reshape(len(rows), self.torus.num_dims - 1)
 
+    @cached_property
+    def ahead(self) -> IntArray:
+        """Next line in every leading dimension, or -1, shape ``(num_lines, num_dims - 1)``."""
+        head = self.torus.shape[:-1]
+        numbers = np.arange(len(self.bases)).reshape(head)
+        following = np.empty((len(self.bases), len(head)), dtype=np.int64)
+        for d, n in enumerate(head):
+            following[:, d] = np.roll(numbers, -1, axis=d).reshape(-1)
+            if not self.torus.wrap[d]:
+                following[self.line_coords[:, d] == n - 1, d] = -1
+        return following
+
     def prefix_sums(self, per_router: IntArray) -> IntArray:
         """Return periodic prefix sums over the leading dimensions, shape ``(corners, depth)``."""
         table = periodic_sums(per_router.reshape(self.torus.shape), self.torus.num_dims - 1)

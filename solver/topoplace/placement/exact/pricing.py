@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from topoplace.placement.exact import _kernels
 from topoplace.placement.exact.groups import Group, GroupMaker
 from topoplace.placement.exact.limits import PlaceLimit
-from topoplace.placement.exact.lines import LineView
+from topoplace.placement.exact.minimal import stack
 from topoplace.placement.problem import Candidate, PlacementProblem
 
 IntArray = NDArray[np.int64]
@@ -22,7 +23,7 @@ NO_VALUE = -(1 << 62)
 """Value of a request that has no candidate."""
 
 _NEVER = 1 << 62  # a price no prism has
-_MOST_NARROWED = 16  # groups under limits that are kept: on 24^3 each takes some 8 MB
+_MOST_NARROWED = 32  # groups under limits that are kept: on 24^3 each takes some 8 MB
 
 
 @dataclass
@@ -101,6 +102,7 @@ class ScanPricer:
         self._chunks = threads or min(8, os.cpu_count() or 1)
         self._free_sums: dict[tuple[int, int], IntArray] = {}  # by view and weight
         self.groups = list(GroupMaker(problem).groups())
+        self._lock = Lock()  # a tree bounds two leaves at once
         self._narrowed: dict[tuple[int, tuple[PlaceLimit, ...]], Group] = {}
         self.num_prisms = sum(int(group.reach.sum()) for group in self.groups)
         """Prisms of free routers that a pass looks at."""
@@ -166,12 +168,14 @@ class ScanPricer:
                 yield group.without(limited) if apart else group
             for i in apart:
                 mine = tuple(limit for limit in limits if limit.request_idx == i)
-                if (number, mine) not in self._narrowed:
-                    if len(self._narrowed) >= _MOST_NARROWED:
-                        del self._narrowed[next(iter(self._narrowed))]  # the oldest
-                    nodes = self.problem.requests[i].nodes
-                    self._narrowed[number, mine] = group.within(mine, nodes)
-                yield self._narrowed[number, mine]
+                with self._lock:
+                    narrowed = self._narrowed.get((number, mine))
+                    if narrowed is None:
+                        if len(self._narrowed) >= _MOST_NARROWED:
+                            del self._narrowed[next(iter(self._narrowed))]  # the oldest
+                        narrowed = group.within(mine, self.problem.requests[i].nodes)
+                        self._narrowed[number, mine] = narrowed
+                yield narrowed
 
     def _price_sums(self, group: Group, prices: Prices) -> _PriceSums:
         view, torus = group.view, self.problem.torus
@@ -189,6 +193,10 @@ class ScanPricer:
         exact_for: frozenset[int] | None,
     ) -> tuple[IntArray, IntArray]:
         """Return the largest values by slot and size, the constants of requests left out."""
+        if weights.shape == 0 and weights.fragmentation == 0:
+            listed = self._among_minimal(group, sums)
+            if listed is not None:
+                return listed
         if exact_for is None or weights.shape or weights.fragmentation:
             return self._pass(group, sums, weights, _NEVER)
         give_up = weights.nodes * max(self.problem.requests[i].value for i in group.requests)
@@ -204,17 +212,43 @@ class ScanPricer:
             return self._pass(group, sums, weights, _NEVER)
         return values, codes
 
+    def _among_minimal(self, group: Group, sums: _PriceSums) -> tuple[IntArray, IntArray] | None:
+        """Return the largest values by slot and size; None if the group has too many prisms."""
+        parts = self._parts(group)
+        listings = group.minimal.listings(group, parts, lambda f, xs: list(self._pool.map(f, xs)))
+        if listings is None:
+            return None
+        values, codes = self._nothing(group)
+        list(
+            self._pool.map(
+                lambda listing: listing.price(group.view, sums.routers, sums.links, values, codes),
+                listings,
+            )
+        )
+        return values, codes
+
+    def _parts(self, group: Group) -> list[IntArray]:
+        """Return the lines that each thread looks at: those of a slot go together."""
+        slots = group.view.slots
+        order = np.argsort(slots, kind="stable")
+        chunks = np.array_split(np.unique(slots), self._chunks)
+        return [order[np.isin(slots[order], chunk)] for chunk in chunks if len(chunk)]
+
+    def _nothing(self, group: Group) -> tuple[IntArray, IntArray]:
+        """Return the values and codes by slot and size before any prism is looked at."""
+        torus = self.problem.torus
+        shape = (torus.shape[0] if torus.num_dims > 1 else 1, len(group.sizes))
+        return np.full(shape, NO_VALUE, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+
     def _pass(
         self, group: Group, sums: _PriceSums, weights: Weights, give_up: int
     ) -> tuple[IntArray, IntArray]:
         """Scan all prisms that cost no more than `give_up`, and perhaps more."""
         view, torus = group.view, self.problem.torus
-        shape = (torus.shape[0] if torus.num_dims > 1 else 1, len(group.sizes))
-        values = np.full(shape, NO_VALUE, dtype=np.int64)
-        codes = np.zeros(shape, dtype=np.int64)
+        values, codes = self._nothing(group)
         nothing = np.zeros((1, view.depth), dtype=np.int64)
         links = sums.links or [nothing]
-        leading_links = _stack(links[:-1], view)
+        leading_links = stack(links[:-1], view)
         side = weights.fragmentation
         free_sat = nothing
         if side:
@@ -225,13 +259,8 @@ class ScanPricer:
             free_sat = self._free_sums[key]
         only_nodes = weights.shape == 0 and side == 0
         stop = int(group.sizes[-1]) if only_nodes and not len(group.least) else 1 << 60
-        order = np.argsort(view.slots, kind="stable")
-        chunks = np.array_split(np.unique(view.slots), self._chunks)
 
-        def work(slots: IntArray) -> None:
-            lines = order[np.isin(view.slots[order], slots)]
-            if not len(lines):
-                return
+        def work(lines: IntArray) -> None:
             _kernels.scan(
                 lines, group.reach, group.least, group.live, view.bases, view.slots,
                 view.line_coords, view.pad_strides, view.extents,
@@ -245,11 +274,5 @@ class ScanPricer:
                 values, codes,
             )  # fmt: skip
 
-        list(self._pool.map(work, chunks))
+        list(self._pool.map(work, self._parts(group)))
         return values, codes
-
-
-def _stack(tables: list[IntArray], view: LineView) -> IntArray:
-    if tables:
-        return np.ascontiguousarray(np.stack(tables))
-    return np.zeros((0, 1, view.depth), dtype=np.int64)

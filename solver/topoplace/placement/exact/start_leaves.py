@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,25 @@ NONE = -1
 """What `few_that_cover` says of a row that nothing covers."""
 
 
+@dataclass(frozen=True)
+class _Closed:
+    """The integer prices of a leaf that are not zero, and its bound."""
+
+    bound: int
+    scale: int
+    rows: NDArray[np.int32]
+    prices: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, bounded: Bounded) -> _Closed:
+        """Return what is left of a dual point."""
+        scale, row_prices, _ = bounded.value.leaf_parts
+        rows = np.flatnonzero(row_prices)
+        own = bounded.value.certified
+        bound = NOTHING if own is None else own
+        return cls(bound, scale, rows.astype(np.int32), row_prices[rows])
+
+
 @dataclass(eq=False)
 class Leaf:
     """A leaf, or what was one before it was split.
@@ -38,8 +57,12 @@ class Leaf:
         The best prices of its own; None as long as the pool bounds it.
     amounts
         The fractional solution that belongs to them.
+    softness
+        Of the bundle that lowers it (see `Bundle`).
     settled
         Whether the bundle can do no more.
+    closed
+        What is left of `bounded` once the leaf is not worked on any more.
     above
         What the leaf it was split from certified, which holds for it as well.
     """
@@ -50,18 +73,28 @@ class Leaf:
     depth: int
     bounded: Bounded | None = None
     amounts: Amounts | None = None
+    softness: float = 0.0
     settled: bool = False
     children: tuple[Leaf, Leaf] | None = None
     write: WriteBranch | None = None
+    closed: _Closed | None = None
 
     @property
     def bound(self) -> int:
         """What is certified without the children."""
         bound = min(self.above, int(np.floor(self.pooled.min())))
+        if self.closed is not None:
+            return min(bound, self.closed.bound)
         if self.bounded is not None:
             own = self.bounded.value.certified
             bound = min(bound, NOTHING if own is None else own)
         return bound
+
+    def close(self) -> None:
+        """Keep only what a certificate needs: dense prices and columns take megabytes."""
+        if self.bounded is not None:
+            self.closed = _Closed.of(self.bounded)
+        self.bounded = self.amounts = None
 
     def leaves(self, bound: int) -> Iterator[Leaf]:
         """Yield the topmost of those below, or itself, that certify a bound."""
@@ -78,12 +111,23 @@ class Leaf:
             self.pooled = np.concatenate([self.pooled, new])
 
 
-def certificate_of(top: Leaf, bound: int, pool: PricePool, relaxation: Relaxation) -> SharedLeaves:
-    """Return a tree as a certificate of a bound; the leaves that the pool bounds are shared."""
-    leaves = list(top.leaves(bound))
+def shared_points(leaves: list[Leaf], bound: int, pool: PricePool) -> list[int]:
+    """Return the point of the pool that bounds each leaf so, few in all; NONE where none does."""
     for leaf in leaves:
         leaf.refresh(pool)
-    numbers = few_that_cover(np.array([np.floor(leaf.pooled) <= bound for leaf in leaves]))
+    return few_that_cover(np.array([np.floor(leaf.pooled) <= bound for leaf in leaves]))
+
+
+def certificate_of(
+    top: Leaf,
+    bound: int,
+    pool: PricePool,
+    relaxation: Relaxation,
+    groups: Sequence[tuple[int, ...]] = (),
+) -> SharedLeaves:
+    """Return a tree as a certificate of a bound; the leaves that the pool bounds are shared."""
+    leaves = list(top.leaves(bound))
+    numbers = shared_points(leaves, bound, pool)
     shared = sorted(set(numbers) - {NONE})
     number_of = {id(leaf): number for leaf, number in zip(leaves, numbers, strict=True)}
 
@@ -95,14 +139,21 @@ def certificate_of(top: Leaf, bound: int, pool: PricePool, relaxation: Relaxatio
             return leaf.write(written(low), written(high))
         number = number_of[id(leaf)]
         if number == NONE:
-            assert leaf.bounded is not None, "what no point bounds has prices of its own"
-            return relaxation.leaf(leaf.bounded.value)
+            closed = leaf.closed
+            if closed is None:
+                assert leaf.bounded is not None, "what no point bounds has prices of its own"
+                closed = _Closed.of(leaf.bounded)
+            dense = np.zeros(relaxation.rows.num_rows, dtype=np.int64)
+            dense[closed.rows] = closed.prices
+            return relaxation.leaf_of(closed.scale, dense)
         sides = pool.sides(leaf.sub.forced, leaf.sub.excluded)
         _, times = pool.knapsacks(number).of(slice(1)).bounds(pool.values, *sides)
         return LeafRef(leaf=shared.index(number), times=int(times[0]), over=FINENESS)
 
     prices = [relaxation.leaf_of(pool.scale, pool.row_prices(number)) for number in shared]
-    return SharedLeaves(leaves=prices, tree=written(top))
+    requests = relaxation.problem.requests
+    alike = [[requests[q].id for q in group] for group in groups]
+    return SharedLeaves(alike=alike, leaves=prices, tree=written(top))
 
 
 def few_that_cover(covers: NDArray[np.bool_]) -> list[int]:

@@ -6,7 +6,7 @@ has tried bounds each set of starts (`price_pool`). The leaf of the largest boun
 large requests are undecided there, the one is split for which the pool lowers both sides most. If
 all are decided, the bundle lowers the bound until it is no longer the largest; its points join
 the pool, where they bound many other leaves. Once the bundle can do no more, the place of a
-request that starts is split.
+request that starts is split (`place_split`).
 """
 
 from __future__ import annotations
@@ -14,96 +14,185 @@ from __future__ import annotations
 import heapq
 import itertools
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 
-from topoplace.placement.exact.branching import place_branch
-from topoplace.placement.exact.bundle import Bundle
+from topoplace.placement.exact.bundle import MOST_PASSES, Bundle
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.integer import least_losses, losses_at
+from topoplace.placement.exact.master import Master
+from topoplace.placement.exact.place_split import split_place
 from topoplace.placement.exact.preferences import Preferences
 from topoplace.placement.exact.price_pool import PricePool
-from topoplace.placement.exact.relaxation import DualPoint, Subproblem
-from topoplace.placement.exact.start_leaves import NOTHING, Leaf, certificate_of
+from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem
+from topoplace.placement.exact.start_leaves import (
+    NONE,
+    NOTHING,
+    Leaf,
+    certificate_of,
+    shared_points,
+)
 from topoplace.result import SharedLeaves
 from topoplace.result.schema import DEEPEST
 
-if TYPE_CHECKING:
-    from topoplace.placement.exact.branching import Node
-    from topoplace.placement.exact.search import ExactSearch
-
-_LARGE = 0.02  # of the bound: requests of less value wait until the bundle can do no more
-_MOST_STEPS = 200  # of the bundle, for a leaf
-_MOST_COLUMNS = 2000
 _LOOKED_AT = 16  # points of the pool, when a request to split is chosen
 _MOST_TRIED = 40  # requests, the largest ones, of which that is
-_SETTLED = 0.95  # of a request on one prism: its place is not split
 
 
-def start_pool(search: ExactSearch, root: Node) -> None:
-    """Let a pool take in the points that are tried from now on."""
-    relaxation, requests = search.relaxation, search.problem.requests
-    free = DualPoint(np.zeros(search.rows.num_rows))
-    best = relaxation.evaluate(root.sub, free, 1).priced.best
+@dataclass(frozen=True)
+class _Plan:
+    """How a tree goes about a leaf.
+
+    Attributes
+    ----------
+    large
+        Share of the bound: starts of less value wait until the bundle can do no more.
+    most_steps, most_passes
+        Of the bundle.
+    most_columns
+        That it begins with, about: steps grow with them.
+    patient
+        Whether the bundle stops as soon as the leaf is not the highest any more, to go on when it
+        is again, and whether then starts of small requests come before places. Else the places
+        are split once the steps are done.
+    """
+
+    large: float
+    most_steps: int
+    most_passes: int
+    most_columns: int
+    patient: bool
+
+
+_STARTS_FIRST = _Plan(
+    0.02, most_steps=200, most_passes=MOST_PASSES, most_columns=2000, patient=True
+)
+_PLACES_FIRST = _Plan(0.1, most_steps=16, most_passes=20, most_columns=800, patient=False)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a tree stands on.
+
+    Attributes
+    ----------
+    relaxation, master, pool
+        All of the same problem; the pool takes in the points that the relaxation evaluates.
+    lower
+        Returns what the bound is lowered to: the incumbent's objective.
+    groups
+        Alike requests, each of which needs the same nodes in the problem (see `alike`).
+    """
+
+    relaxation: Relaxation
+    master: Master
+    pool: PricePool
+    lower: Callable[[], int]
+    groups: tuple[tuple[int, ...], ...] = ()
+
+
+def new_pool(relaxation: Relaxation) -> PricePool:
+    """Return a pool that takes in the points that are evaluated from now on."""
+    requests = relaxation.problem.requests
+    free = DualPoint(np.zeros(relaxation.rows.num_rows))
+    best = relaxation.evaluate(Subproblem(), free, 1).priced.best
     startable = frozenset(q for q in range(len(requests)) if best[q] > 0)
     values = np.array([request.value for request in requests], dtype=float)
-    relaxation.pool = PricePool(relaxation.scale, search.rows.num_rows, values, startable)
+    relaxation.pool = PricePool(relaxation.scale, relaxation.rows.num_rows, values, startable)
+    return relaxation.pool
 
 
 class StartTree:
-    """A best-first tree below the root of the first level; may be run again and again.
+    """A best-first tree of the first level; may be run again and again.
 
-    The root's bound and certificate are the tree's from then on.
+    It asks which of the large requests start before it asks where, except below `unsettled` sets
+    of starts. What the relaxation can start as a whole, if in pieces, has no bound to lower until
+    it is known where the pieces are; there the tree asks where the largest requests go while the
+    relaxation is free to start the others in part, so that bounds tell what to ask next.
+
     """
 
-    def __init__(self, search: ExactSearch, root: Node) -> None:
-        assert search.relaxation.pool is not None, "the pool takes in the bundle's points before"
-        self._search, self._pool = search, search.relaxation.pool
+    def __init__(self, ground: Ground, bound: float, unsettled: Sequence[Subproblem] = ()) -> None:
+        self._ground, self._pool, self._unsettled = ground, ground.pool, unsettled
         self._open: list[tuple[int, int, Leaf]] = []
         self._ticket = itertools.count()
-        self._amounts = search.master.amounts()
-        least = _LARGE * root.bounded.value.bound
-        requests = search.problem.requests
-        self._large = frozenset(q for q in self._pool.startable if requests[q].value >= least)
-        self._preferring = Preferences(search.problem, self._pool.startable)
+        self._amounts = ground.master.amounts()
+        self._thread = ThreadPoolExecutor(1)
+        self._second_master = Master(ground.relaxation.rows)
+        values = self._pool.values
+        self._large = {
+            plan: frozenset(q for q in self._pool.startable if values[q] >= plan.large * bound)
+            for plan in (_STARTS_FIRST, _PLACES_FIRST)
+        }
+        self._preferring = Preferences(ground.relaxation.problem, self._pool.startable)
         self._decided = NOTHING  # the largest bound of leaves that are not worked on any more
-        search.relaxation.evaluate(root.sub, root.bounded.point, 1)  # into the pool
-        pooled = self._pool.bounds(root.sub.forced, root.sub.excluded)
-        self._top = Leaf(root.sub, pooled, int(np.floor(pooled.min())), 0)
+        pooled = self._pool.bounds(frozenset(), frozenset())
+        self._top = Leaf(Subproblem(), pooled, int(np.floor(pooled.min())), 0)
         self._push(self._top)
-        root.below = self
 
     @property
     def bound(self) -> int:
         """What the tree certifies."""
-        return max(self._decided, -self._open[0][0] if self._open else NOTHING)
+        return max(self._decided, self._highest_open())
 
     def certificate(self) -> SharedLeaves:
         """Return the tree as a certificate of its bound."""
-        return certificate_of(self._top, self.bound, self._pool, self._search.relaxation)
+        ground = self._ground
+        return certificate_of(self._top, self.bound, self._pool, ground.relaxation, ground.groups)
+
+    def points(self) -> list[DualPoint]:
+        """Return the points of the pool that bound the leaves."""
+        numbers = shared_points(list(self._top.leaves(self.bound)), self.bound, self._pool)
+        return [self._point(number) for number in sorted(set(numbers) - {NONE})]
 
     def run(self, until: float) -> None:
         """Work on the leaf of the largest bound, again and again."""
-        amounts = self._search.master.amounts()
+        master = self._ground.master
+        amounts = master.amounts()
         while time.perf_counter() < until and (leaf := self._pop()) is not None:
-            if self._large - leaf.sub.forced - leaf.sub.excluded:
-                self._split_start(leaf, self._large)
+            plan = self._plan_of(leaf)
+            if self._large[plan] - leaf.sub.forced - leaf.sub.excluded:
+                self._split_start(leaf, self._large[plan])
             elif not leaf.settled:
-                self._lower(leaf, until)
+                self._lower(leaf, plan, until)
                 self._push(leaf)
-            elif not self._split_start(leaf, self._pool.startable, 1.0):
-                self._split_place(leaf)
-        self._search.master.set_amounts(amounts)  # the bundle of the root goes on from them
+            elif plan.patient and self._split_start(leaf, self._pool.startable, 1.0):
+                continue
+            elif not (
+                self._split_place(leaf, until) or self._split_start(leaf, self._pool.startable)
+            ):
+                self._decided = max(self._decided, leaf.bound)
+        master.set_amounts(amounts)  # the bundle of the root goes on from them
+
+    def unsettled(self) -> list[Subproblem]:
+        """Return the leaves above the incumbent."""
+        return [leaf.sub for _, _, leaf in self._open if leaf.bound > self._ground.lower()]
 
     def highest(self) -> Leaf | None:
         """Return the leaf of the largest bound if it has prices of its own."""
         leaf = self._open[0][2] if self._open else None
         return None if leaf is None or leaf.bounded is None else leaf
 
+    def _highest_open(self) -> int:
+        return -self._open[0][0] if self._open else NOTHING
+
+    def _done(self) -> int:
+        """Return the bound that no work on leaves goes below."""
+        return max(self._decided, self._ground.lower())
+
+    def _plan_of(self, leaf: Leaf) -> _Plan:
+        agree = any(
+            not (leaf.sub.forced & sub.excluded or leaf.sub.excluded & sub.forced)
+            for sub in self._unsettled
+        )
+        return _PLACES_FIRST if agree else _STARTS_FIRST
+
     def _pop(self) -> Leaf | None:
         """Take the leaf of the largest bound; None if no work on leaves lowers the tree's."""
-        while self._open and -self._open[0][0] > max(self._decided, self._search.objective(0)):
+        while self._highest_open() > self._done():
             key, _, leaf = heapq.heappop(self._open)
             leaf.refresh(self._pool)
             if leaf.bound == -key:
@@ -113,10 +202,11 @@ class StartTree:
 
     def _push(self, leaf: Leaf) -> None:
         bound = leaf.bound
-        if bound > self._search.objective(0) and leaf.depth < DEEPEST:
+        if bound > self._ground.lower() and leaf.depth < DEEPEST:
             heapq.heappush(self._open, (-bound, next(self._ticket), leaf))
         else:
             self._decided = max(self._decided, bound)
+            leaf.close()
 
     def _split_start(self, leaf: Leaf, among: frozenset[int], least_fall: float = -np.inf) -> bool:
         """Split the request whose two sides the pool bounds best, if both fall by so much."""
@@ -137,7 +227,7 @@ class StartTree:
         forced[at, 0, undecided] = True
         into, _ = knapsacks.bounds(pool.values, forced, free)
         highest = leaf.pooled.min()
-        enough = highest - self._search.objective(0)
+        enough = highest - self._ground.lower()
         falls = np.array([highest - side.min(axis=1) for side in (out, into)])
         use = np.clip(falls, 1e-3, enough).prod(axis=0)
         chosen = int(np.lexsort((pool.values[undecided], use))[-1])
@@ -152,61 +242,66 @@ class StartTree:
         return True
 
     def _branch(self, leaf: Leaf, children: tuple[Leaf, Leaf]) -> None:
-        leaf.children, leaf.amounts = children, None
+        leaf.children = children
+        leaf.close()
         for child in children:
             self._push(child)
 
-    def _lower(self, leaf: Leaf, until: float) -> None:
-        """Lower the bound by the bundle, for a fiftieth of its gap at least."""
-        search, sub = self._search, leaf.sub
-        lower, bound = search.objective(0), leaf.bound
-        following = -self._open[0][0] if self._open else lower
-        goal = max(lower, min(following, bound - 1 - (bound - lower) // 50))
-        if leaf.bounded is None:
-            best = int(leaf.pooled.argmin())
-            start = self._bounded(sub, DualPoint(self._pool.row_prices(best) / self._pool.scale))
-        else:
-            start = leaf.bounded
-        self._trim(sub, start)
-        search.master.set_amounts(leaf.amounts or self._amounts)
-        bundle = Bundle(search.relaxation, search.master, sub)
-        leaf.bounded = bundle.run(start, goal, deadline=until, max_steps=_MOST_STEPS)
-        leaf.settled = bundle.settled
-        leaf.amounts = search.master.amounts()
+    def _lower(self, leaf: Leaf, plan: _Plan, until: float, master: Master | None = None) -> None:
+        """Lower the bound by the bundle; if patient, for a fiftieth of its gap at least."""
+        ground, sub = self._ground, leaf.sub
+        master = master or ground.master
+        lower, bound = ground.lower(), leaf.bound
+        goal = lower
+        if plan.patient:
+            goal = max(lower, min(self._highest_open(), bound - 1 - (bound - lower) // 50))
+        start = leaf.bounded
+        if start is None:
+            start = self._bounded(sub, self._point(int(leaf.pooled.argmin())))
+        if len(master.columns) > 1.5 * plan.most_columns:
+            losses = losses_at(ground.relaxation, sub, master.columns, start)
+            master.keep(least_losses(losses, plan.most_columns))
+        master.set_amounts(leaf.amounts or self._amounts)
+        bundle = Bundle(ground.relaxation, master, sub, leaf.softness, plan.most_passes)
+        leaf.bounded = bundle.run(start, goal, deadline=until, max_steps=plan.most_steps)
+        leaf.softness = bundle.softness
+        leaf.settled = bundle.settled or not plan.patient
+        leaf.amounts = master.amounts()
         leaf.refresh(self._pool)
 
-    def _trim(self, sub: Subproblem, at: Bounded) -> None:
-        """Forget the columns that lose most at some prices: steps grow with them."""
-        search = self._search
-        if len(search.master.columns) > 1.5 * _MOST_COLUMNS:
-            losses = losses_at(search.relaxation, sub, search.master.columns, at)
-            search.master.keep(least_losses(losses, _MOST_COLUMNS))
+    def _split_place(self, leaf: Leaf, until: float) -> bool:
+        """Split the places of requests that are spread over several, if any are.
 
-    def _split_place(self, leaf: Leaf) -> None:
-        """Split the places of the largest request that is spread over several."""
-        requests, sub = self._search.problem.requests, leaf.sub
+        Unless patient, both sides' bounds are lowered at once, each in a thread.
+        """
+        ground, plan = self._ground, self._plan_of(leaf)
         assert leaf.bounded is not None
-        for q in sorted(sub.forced, key=lambda q: (-requests[q].value, q)):
-            mine = [(c, amount) for amount, c in leaf.amounts or [] if c.request_idx == q]
-            parts = place_branch(self._search.problem, sub, q, mine)
-            if parts is None or max(amount for _, amount in mine) > _SETTLED:
-                continue
-            subs, leaf.write = parts
-            point = leaf.bounded.point
-            low, high = (
-                Leaf(
-                    sub,
-                    leaf.pooled,
-                    leaf.bound,
-                    leaf.depth + 1,
-                    self._bounded(sub, point),
-                    leaf.amounts,
-                )
-                for sub in subs
+        parts = split_place(ground.relaxation.rows, leaf.sub, leaf.amounts or [], ground.groups)
+        if parts is None:
+            return False
+        subs, leaf.write = parts
+        point = leaf.bounded.point
+        low, high = (
+            Leaf(
+                sub,
+                leaf.pooled,
+                leaf.bound,
+                leaf.depth + 1,
+                self._bounded(sub, point),
+                leaf.amounts,
+                leaf.softness,
             )
-            self._branch(leaf, (low, high))
-            return
-        self._decided = max(self._decided, leaf.bound)
+            for sub in subs
+        )
+        if not plan.patient:
+            other = self._thread.submit(self._lower, high, plan, until, self._second_master)
+            self._lower(low, plan, until)
+            other.result()
+        self._branch(leaf, (low, high))
+        return True
 
     def _bounded(self, sub: Subproblem, point: DualPoint) -> Bounded:
-        return Bounded(self._search.relaxation.evaluate(sub, point, 4), point)
+        return Bounded(self._ground.relaxation.evaluate(sub, point, 4), point)
+
+    def _point(self, number: int) -> DualPoint:
+        return DualPoint(self._pool.row_prices(number) / self._pool.scale)

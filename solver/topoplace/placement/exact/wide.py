@@ -11,7 +11,8 @@ from topoplace.placement.exact.anneal import Annealer
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.dive import Diver
 from topoplace.placement.exact.relaxation import Subproblem
-from topoplace.placement.exact.start_tree import StartTree, start_pool
+from topoplace.placement.exact.start_tree import new_pool
+from topoplace.placement.exact.trees import Trees
 from topoplace.placement.problem import Candidate
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _ROOT_SHARE = 0.1  # of the time limit, for the bound without branches
 _NEAR = 0.03  # gap below which the bound is worked on more than the placement
 _NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # of a burst, for branches, if they lowered the bound last time
 _LEAST_SHARE = 0.15  # if they did not
+_PLACES_SHARE = 4.0  # once they ask for places, which lowers the bound in the end only
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 
 
@@ -43,22 +45,24 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
     with ThreadPoolExecutor(1) as pool, _Stop() as stop:
         chains = _Chains(search, annealer, pool, stop)
         chains.turn(min(deadline, time.perf_counter() + _CHAIN_SHARE * limit))
-        start_pool(search, root)
+        new_pool(search.relaxation)
         root.bounded = search.bundle(root.sub).run(
             root.bounded,
             search.objective(0),
             deadline=min(deadline, time.perf_counter() + _ROOT_SHARE * limit),
         )
-        tree = StartTree(search, root)
+        trees = Trees(search, root)
         from_root, from_leaf = Diver(search, root), Diver(search, root)
         turn, helps = 0, True
         while not search.closed(root) and (now := time.perf_counter()) < deadline:
-            near = helps and _gap(search, root) <= _NEAR
+            near = trees.asks_places or (helps and _gap(search, root) <= _NEAR)
             if not near:
                 chains.turn(min(deadline, now + _CHAIN_SHARE * limit))
             share = _NEAR_SHARE if near else _FAR_SHARE if helps else _LEAST_SHARE
             before = root.bound
-            tree.run(min(deadline, now + share * burst))
+            if trees.asks_places:
+                share = _PLACES_SHARE
+            trees.run(min(deadline, now + share * burst))
             helps = root.bound != before
             if search.closed(root):
                 break
@@ -66,7 +70,7 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
             if turn % 4 == 0:
                 from_root.run(until)
             elif turn % 4 == 1:
-                from_leaf.run(until, tree.highest())
+                from_leaf.run(until, trees.highest())
             elif turn % 4 == 3:
                 search.among_columns(root, until - time.perf_counter(), work, turn)
             elif not near:

@@ -1,0 +1,195 @@
+"""Compiled loops over the minimal prisms of a machine (see `minimal`, and `_kernels` for words).
+
+An entry is a number of 32 bits: from the highest, 10 for the origin's last coordinate, 10 for the
+depth less one, 12 for the number of the size.
+"""
+
+# Compiled for the array types it is called with; annotations would be noise.
+# mypy: allow-untyped-defs, allow-untyped-calls
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from topoplace.placement.exact._kernels import add_slices, slice_sums
+
+LONGEST = 1 << 10
+"""Largest last dimension, for the bits of an entry."""
+
+MOST_SIZES = 1 << 12
+"""Largest number of sizes, likewise."""
+
+
+@numba.njit(cache=True, nogil=True)
+def running_sums(values, out):
+    """Write to `out[z]` the sum of the first z values, which are repeated once."""
+    n = values.shape[0]
+    total = 0
+    out[0] = 0
+    for z in range(2 * n):
+        total += values[z if z < n else z - n]
+        out[z + 1] = total
+
+
+@numba.njit(cache=True, nogil=True)
+def admitted(reach, least, f, line, z0, depth):
+    """Tell whether a prism is among those of the tables."""
+    if depth > reach[f, line, z0]:
+        return False
+    return least.shape[0] == 0 or depth >= least[f, line, z0]
+
+
+@numba.njit(cache=True, nogil=True)
+def list_minimal(
+    lines, reach, least, live, bases, box, signs, smaller, ahead, count_sat, sizes, wraps_last, most
+):
+    """List the prisms over some lines that reach a size and have no smaller one inside that does.
+
+    Parameters
+    ----------
+    smaller
+        By footprint and leading dimension, the footprint that is smaller by one there, or -1.
+    ahead
+        By line and leading dimension, the next line, or -1.
+    most
+        Give up beyond so many entries.
+
+    Returns
+    -------
+    footprints, at, starts, entries
+        Footprint and line of every pair that has entries, and where its entries begin; an empty
+        `starts` after giving up.
+    """
+    n = reach.shape[2]
+    heads = smaller.shape[1]
+    slices = np.zeros(n, np.int64)
+    counts = np.zeros(2 * n + 1, np.int64)
+    inside = np.zeros((2 * heads, 2 * n + 1), np.int64)
+    their_f = np.full(2 * heads, -1, np.int64)
+    their_line = np.full(2 * heads, -1, np.int64)
+    footprints = np.empty(1024, np.int32)
+    at = np.empty(1024, np.int32)
+    starts = np.zeros(1025, np.int64)
+    entries = np.empty(4096, np.uint32)
+    num_pairs, num = 0, 0
+    for f in range(reach.shape[0]):
+        for line in lines:
+            if live[f, line] == 0:
+                continue
+            slice_sums(count_sat, bases[line], box[f], signs, slices)
+            running_sums(slices, counts)
+            enough = False
+            for z0 in range(n):
+                if counts[z0 + reach[f, line, z0]] - counts[z0] >= sizes[0]:
+                    enough = True
+                    break
+            if not enough:
+                continue
+            for d in range(heads):
+                for side in range(2):
+                    them = smaller[f, d]
+                    there = line if side == 0 else ahead[line, d]
+                    k = 2 * d + side
+                    their_f[k] = -1
+                    if them >= 0 and there >= 0:
+                        their_f[k], their_line[k] = them, there
+                        slice_sums(count_sat, bases[there], box[them], signs, slices)
+                        running_sums(slices, inside[k])
+            before = num
+            for z0 in range(n):
+                deepest = reach[f, line, z0]
+                depth = least[f, line, z0] if least.shape[0] > 0 else 1
+                if depth > deepest:
+                    continue
+                k = 0
+                while k < sizes.shape[0]:
+                    if counts[z0 + deepest] - counts[z0] < sizes[k]:
+                        break
+                    while counts[z0 + depth] - counts[z0] < sizes[k]:
+                        depth += 1
+                    nodes = counts[z0 + depth] - counts[z0]
+                    while k + 1 < sizes.shape[0] and nodes >= sizes[k + 1]:
+                        k += 1
+                    k += 1
+                    size = sizes[k - 1]
+                    after = z0 + 1
+                    if after == n and wraps_last:
+                        after = 0
+                    if (
+                        depth > 1
+                        and after < n
+                        and counts[z0 + depth] - counts[z0 + 1] >= size
+                        and admitted(reach, least, f, line, after, depth - 1)
+                    ):
+                        continue
+                    smallest = True
+                    for i in range(2 * heads):
+                        if (
+                            their_f[i] >= 0
+                            and inside[i, z0 + depth] - inside[i, z0] >= size
+                            and admitted(reach, least, their_f[i], their_line[i], z0, depth)
+                        ):
+                            smallest = False
+                            break
+                    if smallest:
+                        if num == entries.shape[0]:
+                            entries = np.concatenate((entries, np.empty(num, np.uint32)))
+                        entries[num] = (z0 << 22) | ((depth - 1) << 12) | (k - 1)
+                        num += 1
+            if num > most:
+                return footprints[:0], at[:0], starts[:0], entries[:0]
+            if num > before:
+                if num_pairs == at.shape[0]:
+                    footprints = np.concatenate((footprints, np.empty(num_pairs, np.int32)))
+                    at = np.concatenate((at, np.empty(num_pairs, np.int32)))
+                    starts = np.concatenate((starts, np.empty(num_pairs, np.int64)))
+                footprints[num_pairs], at[num_pairs] = f, line
+                num_pairs += 1
+                starts[num_pairs] = num
+    return (
+        footprints[:num_pairs].copy(),
+        at[:num_pairs].copy(),
+        starts[: num_pairs + 1].copy(),
+        entries[:num].copy(),
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def price_minimal(
+    footprints, at, starts, entries, bases, slots, wraps_last, box, link, signs,
+    price_sat, link_sats, link_last_sat, use_links, best, arg,
+):  # fmt: skip
+    """Find the cheapest listed prism per slot and size.
+
+    `best[slot, k]`, the price taken negative, and `arg[slot, k]`, the prism's code, are updated
+    in place.
+    """
+    n = price_sat.shape[1]
+    num_lines = bases.shape[0]
+    num_corners = signs.shape[0]
+    slices = np.zeros(n, np.int64)
+    paid = np.zeros(2 * n + 1, np.int64)
+    on_links = np.zeros(2 * n + 1, np.int64)
+    for i in range(at.shape[0]):
+        f, line = footprints[i], at[i]
+        base, slot = bases[line], slots[line]
+        slice_sums(price_sat, base, box[f], signs, slices)
+        if use_links:
+            for d in range(link_sats.shape[0]):
+                add_slices(link_sats[d], base, link[d, f], signs, num_corners, slices)
+        running_sums(slices, paid)
+        if use_links:
+            slice_sums(link_last_sat, base, box[f], signs, slices)
+            running_sums(slices, on_links)
+        for k in range(starts[i], starts[i + 1]):
+            entry = np.int64(entries[k])
+            z0, past, size = entry >> 22, (entry >> 12) & 1023, entry & 4095
+            cost = paid[z0 + past + 1] - paid[z0]
+            if use_links and wraps_last and 2 * past >= n:
+                cost += on_links[n]
+            elif use_links:
+                cost += on_links[z0 + past] - on_links[z0]
+            if -cost > best[slot, size]:
+                best[slot, size] = -cost
+                arg[slot, size] = ((np.int64(f) * num_lines + line) * n + z0) * n + past

@@ -1,0 +1,100 @@
+"""The two trees that bound the first level where linear programs are slow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from topoplace.placement.exact.alike import groups_of_alike, with_fewest_nodes
+from topoplace.placement.exact.listing import ListPricer
+from topoplace.placement.exact.master import Master
+from topoplace.placement.exact.pricing import ScanPricer
+from topoplace.placement.exact.relaxation import Pricer, Relaxation, Subproblem
+from topoplace.placement.exact.rows import PackingRows
+from topoplace.placement.exact.start_leaves import Leaf
+from topoplace.placement.exact.start_tree import Ground, StartTree, new_pool
+from topoplace.result import SharedLeaves
+
+if TYPE_CHECKING:
+    from topoplace.placement.exact.branching import Node
+    from topoplace.placement.exact.search import ExactSearch
+
+_NEAR = 0.01  # gap above which places are not worth asking for before starts
+_LARGE = 0.1  # of the bound: what alike requests are worth at least
+
+
+class Trees:
+    """A tree that asks for starts first, and one that asks for places first once that stands still.
+
+    The first lowers the bound at once, however little; the second does so only in the end, but
+    can close a gap that the first cannot. The root's bound is the lower of the two.
+    """
+
+    def __init__(self, search: ExactSearch, root: Node) -> None:
+        relaxation = search.relaxation
+        pool = relaxation.pool
+        assert pool is not None, "the pool takes in the bundle's points before"
+        self._search, self._value = search, root.bounded.value.bound
+        relaxation.evaluate(root.sub, root.bounded.point, 1)  # into the pool
+        ground = Ground(relaxation, search.master, pool, self._lower)
+        self._starts = StartTree(ground, self._value)
+        self._places: StartTree | None = None
+        root.below = self
+
+    @property
+    def bound(self) -> int:
+        """What the better tree certifies."""
+        return self._better().bound
+
+    def certificate(self) -> SharedLeaves:
+        """Return the better tree as a certificate of its bound."""
+        return self._better().certificate()
+
+    def highest(self) -> Leaf | None:
+        """Return the leaf of the largest bound of the first tree if it has prices of its own."""
+        return self._starts.highest()
+
+    @property
+    def asks_places(self) -> bool:
+        """Whether the second tree is under way."""
+        return self._places is not None
+
+    def run(self, until: float) -> None:
+        """Work on the first tree, or on the second from when the first stood still near the end."""
+        if self._places is not None:
+            self._places.run(until)
+            return
+        before = self._starts.bound
+        self._starts.run(until)
+        near = self._starts.bound <= (1 + _NEAR) * self._lower()
+        if near and self._starts.bound == before:
+            self._places = self._start_with_places()
+
+    def _lower(self) -> int:
+        return self._search.objective(0)
+
+    def _better(self) -> StartTree:
+        trees = [self._starts] if self._places is None else [self._places, self._starts]
+        return min(trees, key=lambda tree: tree.bound)
+
+    def _start_with_places(self) -> StartTree:
+        search = self._search
+        requests = search.problem.requests
+        least = _LARGE * self._value
+        large = [q for q in range(len(requests)) if requests[q].value >= least]
+        groups = tuple(groups_of_alike(search.problem, large))
+        problem = with_fewest_nodes(search.problem, groups)
+        rows = PackingRows(problem)
+        small = isinstance(search.relaxation.pricer, ListPricer)
+        pricer: Pricer = ListPricer(problem, rows) if small else ScanPricer(problem)
+        relaxation = Relaxation(problem, rows, pricer)
+        master = Master(rows, search.deadline)
+        master.set_amounts(search.master.amounts())
+        pool = new_pool(relaxation)
+        for point in self._starts.points():
+            master.add(
+                candidate
+                for columns in relaxation.evaluate(Subproblem(), point, 4).priced.columns
+                for _, candidate in columns
+            )
+        ground = Ground(relaxation, master, pool, self._lower, groups)
+        return StartTree(ground, self._value, self._starts.unsettled())
