@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 from brute_force import Choice, Tiny
 from random_certificates import link_number
 from topoplace.result import Leaf, LeafRef, PlaceBranch, SharedLeaves, StartBranch
 from topoplace.result.schema import Certificate
+
+Cuts = dict[tuple[str, int], tuple[int, int]]
 
 
 class Naive:
@@ -19,6 +22,8 @@ class Naive:
         self.level_idx = level_idx
         self.earlier = earlier
         self.shared: list[Leaf] = []
+        self.alike: list[list[str]] = []
+        self.needs = {r.id: r.nodes for r in tiny.snapshot.queue}
         self.choices = {r.id: tiny.choices(r) for r in tiny.snapshot.queue}
         self.numbers = {
             (d, router): link_number(tiny, (d, router))
@@ -27,34 +32,58 @@ class Naive:
         }
 
     def bound(
-        self, node: Certificate | LeafRef, choices: dict[str, list[Choice]], fixed: dict[str, bool]
+        self,
+        node: Certificate | LeafRef,
+        choices: dict[str, list[Choice]],
+        fixed: dict[str, bool],
+        cuts: dict[str, Cuts] | None = None,
     ) -> int | None:
         if isinstance(node, SharedLeaves):
-            self.shared = node.leaves
-            return self.bound(node.tree, choices, fixed)
+            self.shared, self.alike = node.leaves, node.alike
+            lowered = {name: self.lowered(name, group) for group in node.alike for name in group}
+            return self.bound(node.tree, choices | lowered, fixed)
         if isinstance(node, LeafRef):
             return self.leaf(multiple(self.shared[node.leaf], node), choices, fixed)
         if isinstance(node, Leaf):
             return self.leaf(node, choices, fixed)
         name = node.request
+        cuts = cuts or {}
+        sides = []
         if isinstance(node, StartBranch):
-            sides = []
             for child, starts in ((node.out, False), (node.into, True)):
                 also = self.following(name, starts)
                 if all(fixed.get(other, starts) == starts for other in also):
                     empty = {} if starts else {other: [] for other in also}
                     now = fixed | dict.fromkeys(also, starts)
-                    sides.append(self.bound(child, choices | empty, now))
+                    sides.append(self.bound(child, choices | empty, now, cuts))
         else:
             assert isinstance(node, PlaceBranch)
             which = 0 if node.what == "origin" else 1
-            low = [c for c in choices[name] if c.box[which][node.dim] <= node.at]
-            high = [c for c in choices[name] if c.box[which][node.dim] > node.at]
-            sides = [
-                self.bound(node.low, choices | {name: low}, fixed),
-                self.bound(node.high, choices | {name: high}, fixed),
-            ]
+            like = [other for group in self.alike if name in group for other in group]
+            free = [q for q in like if fixed.get(q) and cuts.get(q) == cuts.get(name)]
+            for child, side in ((node.low, "low"), (node.high, "high")):
+                go = {name, *free} if node.one not in (None, side) else {name}
+                kept = {
+                    q: [
+                        c
+                        for c in choices[q]
+                        if (c.box[which][node.dim] <= node.at) == (side == "low")
+                    ]
+                    for q in go
+                }
+                size = self.tiny.shape[node.dim]
+                cut = narrowed(cuts.get(name), (node.what, node.dim), side, node.at, size)
+                now_cut = cuts | dict.fromkeys(go, cut)
+                sides.append(self.bound(child, choices | kept, fixed, now_cut))
         return max((side for side in sides if side is not None), default=None)
+
+    def lowered(self, name: str, group: Sequence[str]) -> list[Choice]:
+        """Return the candidates of a request that needs only the fewest nodes of a group."""
+        of = {r.id: r for r in self.tiny.snapshot.queue}
+        self.needs[name] = min(of[other].nodes for other in group)
+        value = of[name].priority * of[name].nodes
+        smaller = of[name].model_copy(update={"nodes": self.needs[name]})
+        return [replace(c, values=(value, *c.values[1:])) for c in self.tiny.choices(smaller)]
 
     def following(self, name: str, starts: bool) -> list[str]:
         """Return a request and those that on the first level start if it does, or do not."""
@@ -77,9 +106,10 @@ class Naive:
         if len(kinds) > 1 or len(classes) > 1 or worse.region != better.region:
             return False
         gain = better.priority * better.nodes - worse.priority * worse.nodes
-        if worse.shapes or better.shapes or better.nodes > worse.nodes or gain < 0:
+        if worse.shapes or better.shapes or self.needs[better_name] > self.needs[worse_name]:
             return False
-        return gain > 0 or better.nodes < worse.nodes or b < a
+        fewer = self.needs[better_name] < self.needs[worse_name]
+        return gain > 0 or (gain == 0 and (fewer or b < a))
 
     def leaf(
         self, leaf: Leaf, choices: dict[str, list[Choice]], fixed: dict[str, bool]
@@ -122,6 +152,17 @@ class Naive:
         ]
         sums = [sum(some) for some in itertools.product(*values)]
         return max((total for total in sums if total <= bound), default=None)
+
+
+def narrowed(cuts: Cuts | None, along: tuple[str, int], side: str, at: int, size: int) -> Cuts:
+    """Return cuts with one more; where nothing is left of a range, how little is left counts."""
+    cuts = cuts or {}
+    what, _ = along
+    first = 0 if what == "origin" else 1
+    low, high = cuts.get(along, (first, first + size - 1))
+    at = min(at, size)
+    cut = (low, min(high, at)) if side == "low" else (max(low, at + 1), high)
+    return cuts | {along: cut} if cut != (first, first + size - 1) else cuts
 
 
 def multiple(leaf: Leaf, reference: LeafRef) -> Leaf:

@@ -87,7 +87,19 @@ def random_tree(rng: random.Random, tiny: Tiny, level_idx: int, depth: int = 0) 
     if level_idx or rng.random() < 0.5:
         return _grow(rng, tiny, level_idx, depth, {}, 0)
     shared = [random_leaf(rng, tiny, 0) for _ in range(rng.randint(1, 3))]
-    return SharedLeaves(leaves=shared, tree=_grow(rng, tiny, 0, depth, {}, len(shared)))
+    tree = _grow(rng, tiny, 0, depth, {}, len(shared))
+    return SharedLeaves(alike=random_groups(rng, tiny), leaves=shared, tree=tree)
+
+
+def random_groups(rng: random.Random, tiny: Tiny) -> list[list[str]]:
+    """Return groups of requests that may be said to be alike, often none."""
+    kinds: dict[object, list[str]] = {}
+    for request in tiny.snapshot.queue:
+        if not request.shapes and rng.random() < 0.8:
+            kind = tiny.kind(request.communication.value)
+            wanted = request.node_class or tiny.default_class
+            kinds.setdefault((wanted, request.region, kind), []).append(request.id)
+    return [names for names in kinds.values() if rng.random() < 0.7]
 
 
 def _grow(
@@ -110,6 +122,7 @@ def _grow(
             what=rng.choice(("origin", "extents")),
             dim=dim,
             at=rng.randint(0, tiny.shape[dim]),
+            one=rng.choice((None, "low", "high")),
             low=grown({}),
             high=grown({}),
         )

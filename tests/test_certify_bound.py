@@ -36,7 +36,7 @@ def test_bounds_are_those_of_the_naive_evaluation_and_hold(block: int) -> None:
         for level_idx in range(3):
             earlier = best[:level_idx]
             naive = Naive(tiny, level_idx, earlier)
-            tree = random_tree(rng, tiny, level_idx, depth=rng.choice((0, 0, 1, 2)))
+            tree = random_tree(rng, tiny, level_idx, depth=rng.choice((0, 1, 2, 4)))
             expected = naive.bound(tree, naive.choices, {})
             assert expected is not None
             for pricer in pricers:

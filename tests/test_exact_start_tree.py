@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
 from topoplace.placement.exact.search import ExactSearch
 from topoplace.placement.exact.start_leaves import Leaf
-from topoplace.placement.exact.start_tree import StartTree, start_pool
+from topoplace.placement.exact.start_tree import Ground, StartTree, new_pool
+from topoplace.placement.exact.trees import Trees
 from topoplace.placement.problem import Options, PlacementProblem
 from topoplace.snapshot import Snapshot, prepare
 
@@ -37,17 +39,27 @@ def solved(problem: PlacementProblem) -> ExactSearch:
     return search
 
 
-def grown(search: ExactSearch) -> tuple[Node, StartTree]:
-    """Grow a tree of starts over the scan's prices, from the search's placement."""
+def rooted(search: ExactSearch) -> Node:
+    """Return the root of a tree over the scan's prices, a few of which are in a pool."""
     search.relaxation = Relaxation(search.problem, search.rows, ScanPricer(search.problem))
     sub = Subproblem()
     point = usable_prices(search.rows)
     start = Bounded(search.relaxation.evaluate(sub, point), point)
     root = Node(sub, start)
-    start_pool(search, root)
+    new_pool(search.relaxation)
     root.bounded = search.bundle(sub).run(start, 0, deadline=np.inf, max_steps=40)
-    tree = StartTree(search, root)
+    return root
+
+
+def grown(search: ExactSearch) -> tuple[Node, StartTree]:
+    """Grow a tree of starts from the search's placement."""
+    root = rooted(search)
+    relaxation = search.relaxation
+    assert relaxation.pool is not None
+    ground = Ground(relaxation, search.master, relaxation.pool, lambda: search.objective(0))
+    tree = StartTree(ground, root.bounded.point)
     tree.run(time.perf_counter() + LONGEST)
+    root.below = tree
     return root, tree
 
 
@@ -71,7 +83,8 @@ def lowest_leaves(leaf: Leaf, bound: int) -> Iterator[Leaf]:
 def test_every_request_decided_the_tree_bounds_all_placements(
     chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(start_tree, "_LARGE", 0.0)
+    every = replace(start_tree._STARTS_FIRST, large=0.0)
+    monkeypatch.setattr(start_tree, "_STARTS_FIRST", every)
     monkeypatch.setattr(Leaf, "leaves", lowest_leaves)
     written: list[str] = []
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
@@ -103,3 +116,47 @@ def test_a_tree_lowers_the_bound_on_machines_of_some_size(seed: int) -> None:
     proven = checked(snapshot, search, root)
     assert proven is not None
     assert best <= proven <= root.bound
+
+
+def queue_of_alike(rng: random.Random, snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot with a few requests of almost the same size, and some others."""
+    usable = max(4, sum(r.nodes for r in snapshot.queue) // 3)
+    sizes = [max(1, usable // 3 - rng.randint(0, 1)) for _ in range(3)] + [max(1, usable // 6), 1]
+    queue = [
+        snapshot.queue[0].model_copy(
+            update={"id": f"q{k}", "nodes": size, "shapes": None, "region": None}
+        )
+        for k, size in enumerate(sizes)
+    ]
+    return snapshot.model_copy(update={"queue": queue})
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_a_tree_that_asks_for_places_first_bounds_all_placements(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topoplace.placement.exact.alike._LEAST_SHARE", 0.7)
+    monkeypatch.setattr(Leaf, "leaves", lowest_leaves)
+    written: list[str] = []
+    for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
+        rng = random.Random(f"alike-{seed}")
+        snapshot = random_snapshot(rng, 30)
+        if not snapshot.queue:
+            continue
+        snapshot = queue_of_alike(rng, snapshot)
+        search = solved(PlacementProblem(prepare(snapshot), MODES[seed % 3]))
+        best = search.objective(0)
+        # so that the leaf of the optimum is split to its end
+        monkeypatch.setattr(search, "objective", lambda level, least=best - 1: least)
+        root = rooted(search)
+        trees = Trees(search, root)
+        places = trees.ask_places()
+        places.run(time.perf_counter() + LONGEST)
+        certificate = places.certificate()
+        assert places.bound >= best, seed
+        instance = read_instance(snapshot, search.problem.interference)
+        proven = tree_bound(instance, pricer_of(instance), certificate, 0, [])
+        assert proven is None or best <= proven <= places.bound, seed
+        written.append(certificate.model_dump_json())
+    assert any('"one":"' in text for text in written)
+    assert any('"place"' in text for text in written)

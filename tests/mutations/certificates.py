@@ -192,6 +192,54 @@ def place_branch_in_no_dimension(rng: random.Random, case: Case) -> Document | N
     return document
 
 
+def with_alike(case: Case, groups: list[list[str]]) -> Document:
+    """Say of the requests of some groups that they are alike."""
+    document = case.spoilt()
+    level = document["levels"][0]
+    if level["certificate"]["kind"] != "shared":
+        level["certificate"] = {"kind": "shared", "leaves": [], "tree": level["certificate"]}
+    level["certificate"]["alike"] = groups
+    return document
+
+
+@mutation("bound")
+def alike_with_a_stranger(rng: random.Random, case: Case) -> Document | None:
+    return with_alike(case, [[*(r.id for r in case.snapshot.queue[:1]), "stranger"]])
+
+
+@mutation("bound")
+def alike_twice(rng: random.Random, case: Case) -> Document | None:
+    plain = [r.id for r in case.snapshot.queue if not r.shapes]
+    if not plain:
+        return None
+    name = rng.choice(plain)
+    return with_alike(case, rng.choice(([[name, name]], [[name], [name]])))
+
+
+@mutation("bound")
+def alike_of_another_kind(rng: random.Random, case: Case) -> Document | None:
+    def kind(name: str) -> object:
+        r = next(r for r in case.snapshot.queue if r.id == name)
+        wanted = r.node_class or case.tiny.default_class
+        return wanted, r.region, case.tiny.kind(r.communication.value), bool(r.shapes)
+
+    names = [r.id for r in case.snapshot.queue]
+    pairs = [[a, b] for a in names for b in names if kind(a) != kind(b)]
+    return with_alike(case, [rng.choice(pairs)]) if pairs else None
+
+
+@mutation("bound")
+def alike_on_a_later_level(rng: random.Random, case: Case) -> Document | None:
+    plain = [r.id for r in case.snapshot.queue if not r.shapes]
+    if not plain:
+        return None
+    document = case.spoilt()
+    level = rng.choice(document["levels"][1:])
+    tree = level["certificate"]
+    level["certificate"] = {"kind": "shared", "alike": [plain[:1]], "leaves": [], "tree": tree}
+    return document
+
+
 def if_it_proves_less(case: Case, document: Document, level_idx: int) -> Document | None:
     """Return a document if a level's certificate does not prove the bound that stayed."""
     level = Result.model_validate(document).levels[level_idx]

@@ -26,6 +26,9 @@ class Pricer(Protocol):
     def best(self, prices: Prices, wanted: Mapping[int, Bounds]) -> dict[int, int | None]:
         """Return best(q) per request (by queue position), None where it has no candidate."""
 
+    def of(self, instance: Instance) -> Pricer:
+        """Return a pricer of the same kind for another instance."""
+
 
 def pricer_of(instance: Instance) -> Pricer:
     """Return the faster of the two ways for a machine."""
@@ -39,6 +42,10 @@ class SweepPricer:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
+
+    def of(self, instance: Instance) -> SweepPricer:
+        """Return a sweep pricer of another instance."""
+        return SweepPricer(instance)
 
     def best(self, prices: Prices, wanted: Mapping[int, Bounds]) -> dict[int, int | None]:
         """Return best(q) per request (by queue position), None where it has no candidate."""

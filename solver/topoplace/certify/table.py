@@ -133,6 +133,10 @@ class TablePricer:
                 rows.append(row)
         return np.array(rows, dtype=np.int64)
 
+    def of(self, instance: Instance) -> TablePricer:
+        """Return a table pricer of another instance."""
+        return TablePricer(instance)
+
     def best(self, prices: Prices, wanted: Mapping[int, Bounds]) -> dict[int, int | None]:
         """Return best(q) per request (by queue position), None where it has no candidate."""
         to_value, to_shape, to_boundary = prices.factors

@@ -9,7 +9,7 @@ from topoplace.certify.alike import with_alike
 from topoplace.certify.bounds import Bounds, no_bounds
 from topoplace.certify.instance import Instance, Wish
 from topoplace.certify.leaf import read_prices
-from topoplace.certify.pricing import Pricer, pricer_of
+from topoplace.certify.pricing import Pricer
 from topoplace.certify.report import RefusedError
 from topoplace.result import Leaf, LeafRef, PlaceBranch, SharedLeaves, StartBranch
 from topoplace.result.schema import Certificate, CertificateNode
@@ -65,7 +65,7 @@ def tree_bound(
             if level_idx:
                 raise RefusedError("requests are alike on the first level only")
             instance = with_alike(instance, root.alike)
-            pricer = pricer_of(instance)
+            pricer = pricer.of(instance)
             alike = [frozenset(instance.by_id[name] for name in names) for names in root.alike]
         shared = [_Priced(instance, pricer, leaf, level_idx, again=True) for leaf in root.leaves]
         todo.append((root.tree, _Scope()))

@@ -7,7 +7,7 @@ Arrays are indexed by column, packing row or earlier level. The columns of reque
 
 # Compiled for the array types it is called with; annotations would be noise.
 # mypy: allow-untyped-defs, allow-untyped-calls
-# ruff: noqa: PLR0912 - a kernel is one loop nest over flat arrays
+# ruff: noqa: PLR0912, PLR0915 - a kernel is one loop nest over flat arrays
 
 from __future__ import annotations
 

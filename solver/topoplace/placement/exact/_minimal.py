@@ -6,6 +6,7 @@ depth less one, 12 for the number of the size.
 
 # Compiled for the array types it is called with; annotations would be noise.
 # mypy: allow-untyped-defs, allow-untyped-calls
+# ruff: noqa: PLR0912, PLR0915 - a kernel is one loop nest over flat arrays
 
 from __future__ import annotations
 

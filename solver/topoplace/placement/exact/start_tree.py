@@ -115,7 +115,10 @@ class StartTree:
 
     """
 
-    def __init__(self, ground: Ground, bound: float, unsettled: Sequence[Subproblem] = ()) -> None:
+    def __init__(
+        self, ground: Ground, start: DualPoint, unsettled: Sequence[Subproblem] = ()
+    ) -> None:
+        bound = ground.relaxation.evaluate(Subproblem(), start, 1).bound  # and into the pool
         self._ground, self._pool, self._unsettled = ground, ground.pool, unsettled
         self._open: list[tuple[int, int, Leaf]] = []
         self._ticket = itertools.count()

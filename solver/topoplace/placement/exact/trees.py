@@ -33,10 +33,9 @@ class Trees:
         relaxation = search.relaxation
         pool = relaxation.pool
         assert pool is not None, "the pool takes in the bundle's points before"
-        self._search, self._value = search, root.bounded.value.bound
-        relaxation.evaluate(root.sub, root.bounded.point, 1)  # into the pool
+        self._search, self._root = search, root.bounded
         ground = Ground(relaxation, search.master, pool, self._lower)
-        self._starts = StartTree(ground, self._value)
+        self._starts = StartTree(ground, root.bounded.point)
         self._places: StartTree | None = None
         root.below = self
 
@@ -67,7 +66,12 @@ class Trees:
         self._starts.run(until)
         near = self._starts.bound <= (1 + _NEAR) * self._lower()
         if near and self._starts.bound == before:
-            self._places = self._start_with_places()
+            self.ask_places()
+
+    def ask_places(self) -> StartTree:
+        """Begin with the second tree; return it."""
+        self._places = self._start_with_places()
+        return self._places
 
     def _lower(self) -> int:
         return self._search.objective(0)
@@ -79,7 +83,7 @@ class Trees:
     def _start_with_places(self) -> StartTree:
         search = self._search
         requests = search.problem.requests
-        least = _LARGE * self._value
+        least = _LARGE * self._root.value.bound
         large = [q for q in range(len(requests)) if requests[q].value >= least]
         groups = tuple(groups_of_alike(search.problem, large))
         problem = with_fewest_nodes(search.problem, groups)
@@ -97,4 +101,4 @@ class Trees:
                 for _, candidate in columns
             )
         ground = Ground(relaxation, master, pool, self._lower, groups)
-        return StartTree(ground, self._value, self._starts.unsettled())
+        return StartTree(ground, self._root.point, self._starts.unsettled())
