@@ -9,6 +9,7 @@ import pytest
 
 from exact_cases import MODES
 from random_instances import random_snapshot
+from topoplace.machine import Prism
 from topoplace.placement.exact.limits import PlaceLimit
 from topoplace.placement.exact.listing import ListPricer
 from topoplace.placement.exact.pricing import NO_VALUE, Prices, ScanPricer, Weights
@@ -57,6 +58,14 @@ def value_of(rows: PackingRows, prices: Prices, weights: Weights, candidate: Can
     )
 
 
+@pytest.fixture(params=[True, False], ids=["listed", "scanned"])
+def _minimal_prisms(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the first level, price the minimal prisms from their list, or scan all prisms."""
+    if not request.param:
+        monkeypatch.setattr("topoplace.placement.exact.minimal.MOST_ENTRIES", -1)
+
+
+@pytest.mark.usefixtures("_minimal_prisms")
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_scan_and_list_find_the_same_best_values(chunk: int) -> None:
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
@@ -77,6 +86,7 @@ def test_scan_and_list_find_the_same_best_values(chunk: int) -> None:
                     assert gain == value_of(rows, prices, weights, candidate), case
 
 
+@pytest.mark.usefixtures("_minimal_prisms")
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_asking_for_gains_only_keeps_positive_and_wanted_best_values(chunk: int) -> None:
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
@@ -92,6 +102,7 @@ def test_asking_for_gains_only_keeps_positive_and_wanted_best_values(chunk: int)
             assert [best[i] for i in exact_for] == [every[i] for i in exact_for], seed
 
 
+@pytest.mark.usefixtures("_minimal_prisms")
 @pytest.mark.parametrize("seed", range(80))
 def test_both_obey_limits_on_places(seed: int) -> None:
     problem, rng = tiny(seed), random.Random(seed)
@@ -130,3 +141,37 @@ def test_both_obey_limits_on_places(seed: int) -> None:
     if not weights.shape and not weights.fragmentation:
         some = scan.price(prices, weights, limits=tuple(limits), exact_for=wanted).best
         assert [some[i] for i in wanted] == [expected[i] for i in wanted]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_listed_prisms_have_no_smaller_one_of_their_size_inside(seed: int) -> None:
+    problem = tiny(seed)
+    scan = ScanPricer(problem, threads=1)
+    prices = random_prices(PackingRows(problem), np.random.default_rng(seed), 0)
+    scan.price(prices, Weights(nodes=1))  # lists them
+    candidates = ListPricer(problem, PackingRows(problem)).candidates
+    for group in scan.groups:
+        if len(group.least):
+            continue  # shapes are given
+        listings = group.minimal.listings(group, [], lambda _list, _parts: [])
+        assert listings is not None
+        listed: dict[int, set[Prism]] = {}
+        for listing in listings:
+            for pair, (f, line) in enumerate(zip(listing.footprints, listing.at, strict=True)):
+                for entry in listing.entries[listing.starts[pair] : listing.starts[pair + 1]]:
+                    z0, past, size = entry >> 22, (entry >> 12) & 1023, entry & 4095
+                    origin = (*group.view.line_coords[line].tolist(), int(z0))
+                    extents = (*group.view.footprints[f], int(past) + 1)
+                    nodes = int(group.sizes[size])
+                    listed.setdefault(nodes, set()).add(Prism(origin, extents))
+        for idx in group.requests:
+            mine = {c.prism for c in candidates if c.request_idx == idx}
+            of = {p: frozenset(p.routers(problem.torus).tolist()) for p in mine}
+            minimal = {p for p in mine if not any(of[q] < of[p] for q in mine)}
+            later = set().union(*(p for n, p in listed.items() if n > problem.requests[idx].nodes))
+            own = listed.get(problem.requests[idx].nodes, set())
+            shape = problem.torus.shape
+            # of a whole ring only the first and last router are tried to leave out
+            rings = {p for p in own if any(e == n for e, n in zip(p.extents, shape, strict=True))}
+            assert own - rings <= minimal
+            assert minimal <= own | later, "what reaches a larger size, too, is listed there"

@@ -21,9 +21,7 @@ def placed(label: str, time_limit: float | None = None) -> Result:
     return place(state, "exact", Options(time_limit=time_limit))
 
 
-@pytest.mark.parametrize(
-    "label", ["80", "70", "60", pytest.param("50", marks=[pytest.mark.slow, OPEN])]
-)
+@pytest.mark.parametrize("label", ["80", "70", "60", pytest.param("50", marks=pytest.mark.slow)])
 def test_optimal_with_a_certificate_the_checker_accepts(label: str) -> None:
     result = placed(label)
     assert (result.status, result.proof, result.gap) == (Status.OPTIMAL, Proof.CERTIFICATE, 0)

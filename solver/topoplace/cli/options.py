@@ -22,7 +22,7 @@ Json = Annotated[
 TimeLimit = Annotated[
     float | None,
     typer.Option(
-        metavar="S", help="Seconds per solve; the method exact takes at most 120 without it."
+        metavar="S", help="Seconds per solve; the method exact takes at most 300 without it."
     ),
 ]
 InterferenceRule = Annotated[

@@ -30,7 +30,7 @@ from topoplace.placement.exact.wide import search_widely
 from topoplace.placement.outcome import LevelBound, Outcome
 from topoplace.placement.problem import Candidate, Options, PlacementProblem
 
-DEFAULT_TIME_LIMIT = 120.0
+DEFAULT_TIME_LIMIT = 300.0
 """Seconds when the user sets none."""
 
 _MAX_NODES = 100_000

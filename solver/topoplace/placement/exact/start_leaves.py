@@ -60,7 +60,7 @@ class Leaf:
     softness
         Of the bundle that lowers it (see `Bundle`).
     settled
-        Whether the bundle can do no more.
+        Whether the bundle will do no more.
     closed
         What is left of `bounded` once the leaf is not worked on any more.
     above

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from topoplace.placement.exact.alike import groups_of_alike, with_fewest_nodes
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from topoplace.placement.exact.branching import Node
     from topoplace.placement.exact.search import ExactSearch
 
-_NEAR = 0.01  # gap above which places are not worth asking for before starts
+_NEAR = 0.005  # gap above which places are not worth asking for before starts
+_PATIENCE = 4.0  # seconds that the first tree may go without lowering the bound
+_STARTS_SHARE = 0.1  # of the time, for the first tree, once the second is under way
 _LARGE = 0.1  # of the bound: what alike requests are worth at least
 
 
@@ -58,15 +61,19 @@ class Trees:
         return self._places is not None
 
     def run(self, until: float) -> None:
-        """Work on the first tree, or on the second from when the first stood still near the end."""
+        """Work on the first tree; mostly on the second once the first stood still near the end."""
+        while self._places is None and (now := time.perf_counter()) < until:
+            before = self._starts.bound
+            self._starts.run(min(until, now + _PATIENCE))
+            if self._starts.bound <= self._lower():
+                return
+            near = self._starts.bound <= (1 + _NEAR) * self._lower()
+            if near and self._starts.bound == before:
+                self.ask_places()
         if self._places is not None:
+            now = time.perf_counter()
+            self._starts.run(now + _STARTS_SHARE * (until - now))
             self._places.run(until)
-            return
-        before = self._starts.bound
-        self._starts.run(until)
-        near = self._starts.bound <= (1 + _NEAR) * self._lower()
-        if near and self._starts.bound == before:
-            self.ask_places()
 
     def ask_places(self) -> StartTree:
         """Begin with the second tree; return it."""

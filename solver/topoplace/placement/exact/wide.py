@@ -24,7 +24,7 @@ _ROOT_SHARE = 0.1  # of the time limit, for the bound without branches
 _NEAR = 0.03  # gap below which the bound is worked on more than the placement
 _NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # of a burst, for branches, if they lowered the bound last time
 _LEAST_SHARE = 0.15  # if they did not
-_PLACES_SHARE = 4.0  # once they ask for places, which lowers the bound in the end only
+_PLACES_SHARE = 8.0  # once they ask for places, which lowers the bound in the end only
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 
 
