@@ -113,6 +113,13 @@ class StartTree:
     it is known where the pieces are; there the tree asks where the largest requests go while the
     relaxation is free to start the others in part, so that bounds tell what to ask next.
 
+    Parameters
+    ----------
+    start
+        Prices to begin with.
+    unsettled
+        What another tree could not exclude; below leaves that agree with one of them, places come
+        first.
     """
 
     def __init__(
@@ -187,6 +194,7 @@ class StartTree:
         return max(self._decided, self._ground.lower())
 
     def _plan_of(self, leaf: Leaf) -> _Plan:
+        """Return how to go about a leaf, by whether its starts agree with an unsettled set."""
         agree = any(
             not (leaf.sub.forced & sub.excluded or leaf.sub.excluded & sub.forced)
             for sub in self._unsettled
