@@ -8,7 +8,7 @@ and which they are does not depend on prices.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,7 +66,7 @@ class MinimalPrisms:
     """The minimal prisms of a group, one listing per part of its lines; listed on first use."""
 
     _listings: list[Listing] | None = None
-    _too_many: bool = field(default=False)
+    _too_many: bool = False
 
     def listings(
         self,

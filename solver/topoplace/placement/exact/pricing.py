@@ -23,7 +23,7 @@ NO_VALUE = -(1 << 62)
 """Value of a request that has no candidate."""
 
 _NEVER = 1 << 62  # a price no prism has
-_MOST_NARROWED = 32  # groups under limits that are kept: on 24^3 each takes some 8 MB
+_MOST_NARROWED = 32  # groups under limits that are kept: on 24^3 each takes 8 to 16 MB
 
 
 @dataclass
@@ -101,6 +101,7 @@ class ScanPricer:
         self._pool = ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1))
         self._chunks = threads or min(8, os.cpu_count() or 1)
         self._free_sums: dict[tuple[int, int], IntArray] = {}  # by view and weight
+        self._parts_of: dict[int, list[IntArray]] = {}  # by view
         self.groups = list(GroupMaker(problem).groups())
         self._lock = Lock()  # a tree bounds two leaves at once
         self._narrowed: dict[tuple[int, tuple[PlaceLimit, ...]], Group] = {}
@@ -229,10 +230,14 @@ class ScanPricer:
 
     def _parts(self, group: Group) -> list[IntArray]:
         """Return the lines that each thread looks at: those of a slot go together."""
-        slots = group.view.slots
-        order = np.argsort(slots, kind="stable")
-        chunks = np.array_split(np.unique(slots), self._chunks)
-        return [order[np.isin(slots[order], chunk)] for chunk in chunks if len(chunk)]
+        view = id(group.view)
+        if view not in self._parts_of:
+            slots = group.view.slots
+            order = np.argsort(slots, kind="stable")
+            chunks = np.array_split(np.unique(slots), self._chunks)
+            found = [order[np.isin(slots[order], chunk)] for chunk in chunks if len(chunk)]
+            self._parts_of[view] = found
+        return self._parts_of[view]
 
     def _nothing(self, group: Group) -> tuple[IntArray, IntArray]:
         """Return the values and codes by slot and size before any prism is looked at."""

@@ -22,7 +22,7 @@ _LONGEST_BURST = 15.0  # seconds
 _CHAIN_SHARE = 0.3  # of the time limit, for one annealing run
 _ROOT_SHARE = 0.1  # of the time limit, for the bound without branches
 _NEAR = 0.03  # gap below which the bound is worked on more than the placement
-_NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # of a burst, for branches, if they lowered the bound last time
+_NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # in bursts, for branches, if they lowered the bound last time
 _LEAST_SHARE = 0.15  # if they did not
 _PLACES_SHARE = 8.0  # once they ask for places, which lowers the bound in the end only
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
@@ -35,7 +35,7 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
     the bound, by the bundle until no step promises anything and then by branches; in between it
     dives from the root, dives from the tree's leaf of the largest bound, anneals for once, too, and
     runs CP-SAT over the columns. While the gap is small and branches lower the bound, they get
-    most of that time, and no annealing is begun.
+    most of that time, and no annealing is begun; more so once they ask for places first.
     """
     if search.closed(root) or time.perf_counter() >= deadline:
         return
@@ -58,10 +58,10 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
             near = trees.asks_places or (helps and _gap(search, root) <= _NEAR)
             if not near:
                 chains.turn(min(deadline, now + _CHAIN_SHARE * limit))
-            share = _NEAR_SHARE if near else _FAR_SHARE if helps else _LEAST_SHARE
+            share = _FAR_SHARE if helps else _LEAST_SHARE
+            if near:
+                share = _PLACES_SHARE if trees.asks_places else _NEAR_SHARE
             before = root.bound
-            if trees.asks_places:
-                share = _PLACES_SHARE
             trees.run(min(deadline, now + share * burst))
             helps = root.bound != before
             if search.closed(root):
