@@ -3,160 +3,227 @@
 Arrays are indexed by column, packing row or earlier level. The columns of request q are
 `members[first[q]] .. members[first[q+1] - 1]`; column j occupies the rows
 `rows[starts[j]] .. rows[starts[j+1] - 1]`.
+
+The dual of the problem is a concave function of `amounts` (how much of every column, at most 1
+per request, exactly 1 of a forced one). It is quadratic as long as the same rows have a price: then
+two columns meet in its second derivative by the priced rows that they have in common. A round
+takes that quadratic function, maximises it by exchanges between two columns of a request, and goes
+as far towards the maximum as the true function rises.
 """
 
 # Compiled for the array types it is called with; annotations would be noise.
 # mypy: allow-untyped-defs, allow-untyped-calls
-# ruff: noqa: PLR0912, PLR0915 - a kernel is one loop nest over flat arrays
+# ruff: noqa: PLR0912 - a kernel is one loop nest over flat arrays
 
 from __future__ import annotations
 
 import numba
 import numpy as np
 
-_LOOK = 4  # passes from one look at all columns to the next
-_EXCHANGES = 3  # at most, of amounts of one request in a pass
+from topoplace.placement.exact._gram import gram, rows_in_words
+
+_PASSES = 100  # over the requests, in a round
+_EXCHANGES = 4  # at most, of amounts of one request in a pass
+_INNER = 0.1  # of a round's duality gap that may be left of that of its quadratic function
+_ENTERING = 16  # columns without an amount of each request, at most, that take part in a round
+_TINY = 1e-9  # amounts that do not count
+_HALVINGS = 6  # of the way to the maximum of the quadratic function
 
 
 @numba.njit(cache=True, nogil=True)
-def gain_of(j, costs, earlier, starts, rows, prices, multipliers):
-    """Return a column's value at prices: its worth less what its rows cost."""
-    gain = costs[j]
-    for k in range(multipliers.shape[0]):
-        gain += multipliers[k] * earlier[k, j]
-    for k in range(starts[j], starts[j + 1]):
-        gain -= prices[rows[k]]
-    return gain
-
-
-@numba.njit(cache=True, nogil=True)
-def pair_curvature(up, down, earlier, starts, rows, prices, softness, level_softness, mark):
-    """Return a bound on the curvature along "more of column up, less of down" (-1: neither).
-
-    Leaves `mark` 1 on the rows of `up` alone, 2 on those of both.
-    """
-    bend = 0.0
-    if up >= 0:
-        for k in range(starts[up], starts[up + 1]):
-            mark[rows[k]] = 1
-    if down >= 0:
-        for k in range(starts[down], starts[down + 1]):
-            r = rows[k]
-            if mark[r]:
-                mark[r] = 2
-            elif prices[r] > 0:
-                bend += softness[r]
-    if up >= 0:
-        for k in range(starts[up], starts[up + 1]):
-            if mark[rows[k]] == 1:
-                bend += softness[rows[k]]
-    for k in range(level_softness.shape[0]):
-        change = (earlier[k, up] if up >= 0 else 0.0) - (earlier[k, down] if down >= 0 else 0.0)
-        bend += level_softness[k] * change * change
-    return bend
-
-
-@numba.njit(cache=True, nogil=True)
-def shift(
-    j, by, starts, rows, earlier, centre, softness, load, prices,
-    reached, level_centre, level_softness, level_load, multipliers, amounts,
+def prices_at(
+    load, level_load, centre, softness, free, reached, level_centre, level_softness,
+    prices, multipliers,
 ):  # fmt: skip
-    """Take so much more of a column, and bring loads and prices up to date."""
-    amounts[j] += by
-    for k in range(starts[j], starts[j + 1]):
-        r = rows[k]
-        load[r] += by
-        prices[r] = max(0.0, centre[r] + softness[r] * (load[r] - 1.0))
+    """Set prices and multipliers to the best ones for loads; return what the loads gain there."""
+    total = 0.0
+    for r in range(load.shape[0]):
+        if free[r]:
+            price = max(0.0, centre[r] + softness * (load[r] - 1.0))
+            move = price - centre[r]
+            prices[r] = price
+            total += price * (1.0 - load[r]) + move * move / (2.0 * softness)
     for k in range(multipliers.shape[0]):
+        excess = level_load[k] - reached[k]
+        multipliers[k] = max(0.0, level_centre[k] - level_softness[k] * excess)
+        move = multipliers[k] - level_centre[k]
+        total += multipliers[k] * excess + move * move / (2.0 * level_softness[k])
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def add_load(j, by, starts, rows, earlier, load, level_load):
+    """Add what so much of a column puts on rows and earlier levels."""
+    for k in range(starts[j], starts[j + 1]):
+        load[rows[k]] += by
+    for k in range(level_load.shape[0]):
         level_load[k] += by * earlier[k, j]
-        multipliers[k] = max(
-            0.0, level_centre[k] - level_softness[k] * (level_load[k] - reached[k])
-        )
+
+
+@numba.njit(cache=True, nogil=True)
+def gains_at(costs, earlier, starts, rows, prices, multipliers, gains):
+    """Set every column's gain: its worth less what its rows cost."""
+    for j in range(costs.shape[0]):
+        cost = 0.0
+        for k in range(starts[j], starts[j + 1]):
+            cost += prices[rows[k]]
+        gains[j] = costs[j] - cost
+        for k in range(multipliers.shape[0]):
+            gains[j] += multipliers[k] * earlier[k, j]
+
+
+@numba.njit(cache=True, nogil=True)
+def those_to_move(first, members, forced, amounts, gains, columns, first_of):
+    """Choose the columns whose amount a round may change: those that have one, and the best.
+
+    Writes them to `columns`, request by request from `first_of[q]` on. Returns their number, the
+    sum of what every request gains at most, and by how much the amounts miss that.
+    """
+    num, most, missed = 0, 0.0, 0.0
+    for q in range(first.shape[0] - 1):
+        mine = members[first[q] : first[q + 1]]
+        high = -np.inf if forced[q] else 0.0
+        low = np.inf
+        used, worth = 0.0, 0.0
+        for j in mine:
+            high = max(high, gains[j])
+            if amounts[j] > 0:
+                used += amounts[j]
+                worth += amounts[j] * gains[j]
+                low = min(low, gains[j])
+        if not forced[q] and used < 1 - 1e-12:
+            low = min(low, 0.0)
+        if high > -np.inf:
+            most += high
+            missed += high - worth
+        if len(mine) > _ENTERING:
+            low = max(low, np.sort(gains[mine])[-_ENTERING])
+        for j in mine:
+            if amounts[j] > _TINY or gains[j] >= low:
+                columns[num] = j
+                num += 1
+        first_of[q + 1] = num
+    return num, most, missed
+
+
+@numba.njit(cache=True, nogil=True)
+def exchange(first, forced, bend, gains, amounts, enough):
+    """Move amounts from the worst to the best column of a request, request by request.
+
+    `gains` falls by `bend[j]` per unit of column j. Stops when the gap is at most `enough`.
+    """
+    for _ in range(_PASSES):
+        gap = 0.0
+        for q in range(first.shape[0] - 1):
+            for turn in range(_EXCHANGES):
+                up, down = -1, -2
+                high = -np.inf if forced[q] else 0.0
+                low = np.inf
+                used, worth = 0.0, 0.0
+                for j in range(first[q], first[q + 1]):
+                    if gains[j] > high:
+                        high, up = gains[j], j
+                    if amounts[j] > 0:
+                        used += amounts[j]
+                        worth += amounts[j] * gains[j]
+                        if gains[j] < low:
+                            low, down = gains[j], j
+                if high == -np.inf:
+                    break
+                if turn == 0:
+                    gap += high - worth
+                if not forced[q] and used < 1 - 1e-12 and low > 0:
+                    low, down = 0.0, -1
+                if down in (-2, up) or high - low <= 1e-12:
+                    break
+                curvature = 0.0
+                if up >= 0:
+                    curvature += bend[up, up]
+                if down >= 0:
+                    curvature += bend[down, down]
+                if up >= 0 and down >= 0:
+                    curvature -= 2 * bend[up, down]
+                most = amounts[down] if down >= 0 else 1.0 - used
+                by = most if curvature * most <= high - low else (high - low) / curvature
+                if up >= 0:
+                    amounts[up] += by
+                    for j in range(gains.shape[0]):
+                        gains[j] -= by * bend[up, j]
+                if down >= 0:
+                    amounts[down] = 0.0 if by == most else amounts[down] - by
+                    for j in range(gains.shape[0]):
+                        gains[j] += by * bend[down, j]
+        if gap <= enough:
+            break
 
 
 @numba.njit(cache=True, nogil=True)
 def minimise_near(
     first, members, forced, costs, earlier, reached, starts, rows,
-    centre, softness, level_centre, level_softness,
-    amounts, load, prices, level_load, multipliers,
-    centre_value, accuracy, max_passes,
+    centre, softness, free, level_centre, level_softness,
+    amounts, centre_value, accuracy, max_rounds,
 ):  # fmt: skip
     """Find the prices that minimise the model plus their weighted squared distance to a centre.
 
-    The dual of that problem is maximised over `amounts` (how much of every column, at most 1 per
-    request, exactly 1 of a forced one) by moving amount between two columns of a request at a
-    time. `load` and `prices`, `level_load` and `multipliers` must fit the amounts, and do so in
-    the end. `softness` is by how much a row's price rises per unit of load (rows that no column
-    may use: 0). Stops when the duality gap is below `accuracy` times the descent from
-    `centre_value` that the model predicts.
+    `softness` is by how much the price of a free row rises per unit of load, `level_softness` that
+    of the multiplier of an earlier level. `amounts` are where to start, and become those that
+    belong to the prices found. Stops when the duality gap is below `accuracy` times the descent
+    from `centre_value` that the model predicts.
 
-    Returns the model's value at the prices found, and whether the gap came down that far.
+    Returns the prices and multipliers, the model's value there, and whether the gap came down that
+    far.
     """
-    num_requests = first.shape[0] - 1
     gains = np.zeros(costs.shape[0])
-    live = np.ones(costs.shape[0], np.uint8)
-    mark = np.zeros(prices.shape[0], np.uint8)
-    model, gap = 0.0, 0.0
-    for turn in range(max_passes):
-        look = turn % _LOOK == 0
-        model, gap = 0.0, 0.0
-        for q in range(num_requests):
-            for exchange in range(_EXCHANGES):
-                up, down = -1, -2
-                high = -np.inf if forced[q] else 0.0
-                low = np.inf
-                used, worth = 0.0, 0.0
-                for m in range(first[q], first[q + 1]):
-                    j = members[m]
-                    if exchange > 0 and amounts[j] <= 0:
-                        continue
-                    if not look and not live[j]:
-                        continue
-                    gain = gain_of(j, costs, earlier, starts, rows, prices, multipliers)
-                    gains[j] = gain
-                    if gain > high:
-                        high, up = gain, j
-                    if amounts[j] > 0:
-                        used += amounts[j]
-                        worth += amounts[j] * gain
-                        if gain < low:
-                            low, down = gain, j
-                if high == -np.inf:
-                    break
-                if exchange == 0:
-                    model += high
-                    gap += high - worth
-                if not forced[q] and used < 1 - 1e-12 and low > 0:
-                    low, down = 0.0, -1
-                if look and exchange == 0:
-                    for m in range(first[q], first[q + 1]):
-                        j = members[m]
-                        live[j] = amounts[j] > 0 or gains[j] >= low
-                if down in (-2, up) or high - low <= 1e-12:
-                    break
-                bend = pair_curvature(
-                    up, down, earlier, starts, rows, prices, softness, level_softness, mark
-                )
-                if up >= 0:
-                    for k in range(starts[up], starts[up + 1]):
-                        mark[rows[k]] = 0
-                most = amounts[down] if down >= 0 else 1.0 - used
-                by = most if bend * most <= high - low else (high - low) / bend
-                if up >= 0:
-                    shift(
-                        up, by, starts, rows, earlier, centre, softness, load, prices,
-                        reached, level_centre, level_softness, level_load, multipliers, amounts,
-                    )  # fmt: skip
-                if down >= 0:
-                    shift(
-                        down, -by, starts, rows, earlier, centre, softness, load, prices,
-                        reached, level_centre, level_softness, level_load, multipliers, amounts,
-                    )  # fmt: skip
-                    if by == most:
-                        amounts[down] = 0.0
-        model += prices.sum()
+    chosen = np.zeros(costs.shape[0], np.int64)
+    first_of = np.zeros(first.shape[0], np.int64)
+    load, level_load = np.zeros(centre.shape[0]), np.zeros(reached.shape[0])
+    for j in range(costs.shape[0]):
+        if amounts[j] > 0:
+            add_load(j, amounts[j], starts, rows, earlier, load, level_load)
+    prices, multipliers = centre.copy(), level_centre.copy()
+    value = (costs * amounts).sum() + prices_at(
+        load, level_load, centre, softness, free, reached, level_centre, level_softness,
+        prices, multipliers,
+    )  # fmt: skip
+    new_amounts, new_prices, new_multipliers = amounts.copy(), prices.copy(), multipliers.copy()
+    model = 0.0
+    for turn in range(max_rounds + 1):
+        gains_at(costs, earlier, starts, rows, prices, multipliers, gains)
+        num, model, gap = those_to_move(first, members, forced, amounts, gains, chosen, first_of)
+        model += prices.sum() - (multipliers * reached).sum()
+        if gap <= accuracy * max(centre_value - model, 1e-6 * abs(centre_value)):
+            return prices, multipliers, model, True
+        if turn == max_rounds:
+            break
+        columns = chosen[:num]
+        bend = gram(rows_in_words(columns, starts, rows, prices > 0))
+        bend *= np.float32(softness)
         for k in range(multipliers.shape[0]):
-            model -= multipliers[k] * reached[k]
-        if look and gap <= accuracy * max(centre_value - model, 1e-6 * abs(centre_value)):
-            return model, True
-    return model, False
+            if multipliers[k] > 0:
+                for i in range(num):
+                    for j in range(num):
+                        worth = earlier[k, columns[i]] * earlier[k, columns[j]]
+                        bend[i, j] += level_softness[k] * worth
+        aims = amounts[columns]
+        exchange(first_of, forced, bend, gains[columns], aims, _INNER * gap)
+        step, new_value = 1.0, value
+        for _ in range(_HALVINGS):
+            new_load, new_level_load = load.copy(), level_load.copy()
+            for i in range(num):
+                j = columns[i]
+                by = step * (aims[i] - amounts[j])
+                new_amounts[j] = aims[i] if step == 1.0 else amounts[j] + by
+                if by != 0:
+                    add_load(j, by, starts, rows, earlier, new_load, new_level_load)
+            new_value = (costs * new_amounts).sum() + prices_at(
+                new_load, new_level_load, centre, softness, free, reached,
+                level_centre, level_softness, new_prices, new_multipliers,
+            )  # fmt: skip
+            if new_value > value:
+                break
+            step *= 0.5
+        if new_value <= value:
+            break
+        value, load, level_load = new_value, new_load, new_level_load
+        amounts[:], prices[:], multipliers[:] = new_amounts, new_prices, new_multipliers
+    return prices, multipliers, model, False

@@ -192,3 +192,44 @@ def maximal_sets(words, rarest, starts, holders):
                 kept[i] = False
                 break
     return kept
+
+
+@numba.njit(cache=True, nogil=True)
+def best_slots(values, codes, firsts, num):
+    """Return the largest values by slot of those that hold each request, and their codes.
+
+    `values` and `codes` are by slot and size; request i takes sizes from `firsts[i]` on. Rows of
+    the answer have `num` slots at most, falling, the lower slot first among equals.
+    """
+    num_slots = values.shape[0]
+    num = min(num, num_slots)
+    worths = np.empty((firsts.shape[0], num), np.int64)
+    found = np.empty((firsts.shape[0], num), np.int64)
+    tops = np.empty(num_slots, np.int64)
+    sizes = np.empty(num_slots, np.int64)
+    for i in range(firsts.shape[0]):
+        for slot in range(num_slots):
+            sizes[slot] = firsts[i]
+            for size in range(firsts[i] + 1, values.shape[1]):
+                if values[slot, size] > values[slot, sizes[slot]]:
+                    sizes[slot] = size
+            tops[slot] = values[slot, sizes[slot]]
+        order = np.argsort(-tops, kind="mergesort")
+        for k in range(num):
+            worths[i, k] = tops[order[k]]
+            found[i, k] = codes[order[k], sizes[order[k]]]
+    return worths, found
+
+
+@numba.njit(cache=True, nogil=True)
+def still_live(live, reach):
+    """Return which of the lines that were live still have prisms."""
+    still = np.zeros_like(live)
+    for f in range(live.shape[0]):
+        for line in range(live.shape[1]):
+            if live[f, line]:
+                for z in range(reach.shape[2]):
+                    if reach[f, line, z] > 0:
+                        still[f, line] = live[f, line]
+                        break
+    return still

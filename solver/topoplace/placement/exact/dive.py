@@ -5,7 +5,7 @@ A dive begins at the root or at a leaf of the tree of starts.
 Each step takes the largest request that the fractional solution starts, tries some of its
 prisms, bounds what is left for each by a few steps of the bundle, and goes on with the best.
 What it leaves stays open; the next dive begins at the best of that. Once only small jobs are
-left, an integer program over the columns settles them.
+left, an integer program over the columns settles them, and annealing what that leaves.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from topoplace.placement.exact.anneal import Annealer
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
@@ -35,7 +36,9 @@ _STEPS = 8  # of the bundle, for each
 _SMALL = 0.04  # jobs below this share of the bound are left to the integer program
 _WORK, _SECONDS = 1.0, 5.0  # for that program
 _MOST_COLUMNS = 1200
-_SURE = 0.5  # a request is taken up if the fractional solution starts so much of it
+_LONGEST_ANNEALING = 2.0  # seconds
+_HEAT = 0.001  # of the incumbent's objective
+_SURE = 0.3  # a request is taken up if the fractional solution starts so much of it
 
 
 @dataclass
@@ -45,16 +48,18 @@ class _Open:
     sub: Subproblem
     bounded: Bounded
     amounts: list[tuple[float, Candidate]]
+    softness: float  # of the bundle (see `Bundle`)
 
 
 class Diver:
     """Dives below the root of the first level, again and again."""
 
-    def __init__(self, search: ExactSearch, root: Node) -> None:
-        self._search, self._root = search, root
-        self._top = _Open(root.sub, root.bounded, [])
+    def __init__(self, search: ExactSearch, root: Node, annealer: Annealer) -> None:
+        self._search, self._root, self._annealer = search, root, annealer
+        self._top = _Open(root.sub, root.bounded, [], 0.0)
         self._left_by: _Open | None = None  # where the dives began that left what is open
         self._now: _Open | None = None
+        self._began = 0.0  # the dive that is under way
         self._rng = random.Random(search.seed)
         self._open: list[tuple[float, int, _Open]] = []
         self._ticket = itertools.count()
@@ -71,12 +76,13 @@ class Diver:
         amounts = search.master.amounts()
         if leaf is not None and leaf.bounded is not None:
             if leaf.bounded is not self._top.bounded:
-                self._top = _Open(leaf.sub, leaf.bounded, leaf.amounts or amounts)
+                self._top = _Open(leaf.sub, leaf.bounded, leaf.amounts or amounts, leaf.softness)
         elif self._top.bounded is not self._root.bounded or not self._top.amounts:
-            self._top = _Open(self._root.sub, self._root.bounded, amounts)
+            softness = search.bundle(self._root.sub).softness
+            self._top = _Open(self._root.sub, self._root.bounded, amounts, softness)
         while time.perf_counter() < deadline and not search.closed(self._root):
             if self._now is None:
-                self._now = self._next()
+                self._now, self._began = self._next(), time.perf_counter()
             self._now = self._deeper(self._now, deadline)
         search.master.set_amounts(amounts)  # the bundle of the root goes on from them
 
@@ -97,7 +103,7 @@ class Diver:
         search = self._search
         tried = self._to_try(node)
         if not tried:
-            self._finish(node)
+            self._finish(node, deadline)
             return None
         children = []
         for candidate in tried:
@@ -145,12 +151,15 @@ class Diver:
         point = DualPoint(prices)
         search.master.set_amounts(node.amounts)
         start = Bounded(search.relaxation.evaluate(sub, point), point)
-        bundle = Bundle(search.relaxation, search.master, sub)
+        bundle = Bundle(search.relaxation, search.master, sub, node.softness)
         bounded = bundle.run(start, search.objective(0), deadline=search.deadline, max_steps=_STEPS)
-        return _Open(sub, bounded, search.master.amounts())
+        return _Open(sub, bounded, search.master.amounts(), bundle.softness)
 
-    def _finish(self, node: _Open) -> None:
-        """Settle what is left by an integer program over the columns that fit."""
+    def _finish(self, node: _Open, deadline: float) -> None:
+        """Settle what is left by an integer program over the columns that fit, and annealing.
+
+        Annealing takes as long as the dive did, and is left out if the program meets the bound.
+        """
         search, sub = self._search, node.sub
         search.master.add(sub.fixed)
         columns = search.master.columns
@@ -169,5 +178,12 @@ class Diver:
             seed=search.seed,
             work=_WORK,
         )
-        if found is not None:
+        found = list(sub.fixed) if found is None else found
+        if node.bounded.value.bound > search.offer(self._root.sub, found):
+            now = time.perf_counter()
+            until = min(deadline, now + min(now - self._began, _LONGEST_ANNEALING))
+            heat = _HEAT * search.objective(0)
+            seed = self._rng.getrandbits(32)
+            found = self._annealer.run(found, until, heat, seed)
+            search.master.add(found)
             search.offer(self._root.sub, found)

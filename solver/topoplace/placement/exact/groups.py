@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.machine import Torus
+from topoplace.placement.exact import _kernels
 from topoplace.placement.exact.limits import PlaceLimit
 from topoplace.placement.exact.lines import LineView
 from topoplace.placement.exact.minimal import MinimalPrisms
@@ -72,7 +73,7 @@ class Group:
             requests=[limits[0].request_idx],
             reach=reach,
             least=least,
-            live=(reach.max(axis=2) > 0).astype(np.int8),
+            live=_kernels.still_live(self.live, reach),
             sizes=np.array([nodes]),
             bucket_of_count=(np.arange(len(self.bucket_of_count)) >= nodes).astype(np.int16) - 1,
             minimal=MinimalPrisms(),

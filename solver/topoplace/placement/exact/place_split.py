@@ -21,6 +21,7 @@ FloatArray = NDArray[np.float64]
 What = Literal["origin", "extents"]
 Side = Literal["low", "high"]
 
+_WHATS: tuple[What, What] = ("origin", "extents")
 _LEAST = 1e-4  # amount of a candidate that counts
 
 
@@ -64,18 +65,19 @@ def split_place(
     -------
     The sides, low first, and what writes the branch; None if every request is in one place.
     """
+    places = [
+        places
+        for requests in _interchangeable(rows, sub, groups)
+        if (places := _Places.of(rows, sub, requests, amounts)) is not None
+    ]
+    splits = [(use, k, split) for k, found in enumerate(places) for use, split in found.splits()]
     best: tuple[float, _Split] | None = None
-    for requests in _interchangeable(rows, sub, groups):
-        members = frozenset(requests)
-        mine = [
-            (a, c) for a, c in amounts if c.request_idx in members and a > _LEAST and sub.admits(c)
-        ]
-        if not mine:
-            continue
-        value = max(rows.problem.requests[q].value for q in requests)
-        for score, split in _scored(rows, requests, mine):
-            if best is None or score * value > best[0] + 1e-9:
-                best = (score * value, split)
+    for most, k, split in sorted(splits, key=lambda item: -item[0]):
+        if best is not None and most <= best[0] + 1e-9:
+            break
+        use = most * places[k].apart(split)
+        if best is None or use > best[0] + 1e-9:
+            best = (use, split)
     if best is None or best[0] <= 1e-6:
         return None
     return _branch(rows, sub, best[1])
@@ -103,31 +105,75 @@ def _bounds(sub: Subproblem, q: int) -> frozenset[tuple[str, int, int, int]]:
     return frozenset((*key, *ends) for key, ends in bounds.items())
 
 
-def _scored(
-    rows: PackingRows, requests: tuple[int, ...], mine: Sequence[tuple[float, Candidate]]
-) -> Iterator[tuple[float, _Split]]:
-    """Yield the splits of some requests with how far a solution is from fitting either side."""
-    torus = rows.problem.torus
-    weights = np.array([amount for amount, _ in mine])
-    covers = np.zeros((len(mine), torus.num_routers))
-    for row, (_, candidate) in zip(covers, mine, strict=True):
-        row[candidate.prism.routers(torus)] = 1
-    covers = covers[:, covers.any(axis=0)]
-    whats: tuple[What, ...] = ("origin", "extents")
-    for what in whats:
-        for dim in range(torus.num_dims):
-            coords = np.array([getattr(c.prism, what)[dim] for _, c in mine])
-            order = np.argsort(coords, kind="stable")
-            below = np.cumsum(weights[order])
-            load = np.cumsum(weights[order, None] * covers[order], axis=0)
-            for k in np.flatnonzero(np.diff(coords[order])).tolist():
-                low, high = below[k], below[-1] - below[k]
-                apart = 1 - _overlap(load[k] / low, (load[-1] - load[k]) / high)
-                at = int(coords[order[k]])
-                sides: tuple[tuple[float, Side], ...] = ((low, "low"), (high, "high"))
-                for amount, side in sides if len(requests) > 1 else sides[:1]:
-                    use = min(amount, 1 - amount) * apart
-                    yield use, _Split(requests, what, dim, at, side)
+@dataclass(frozen=True)
+class _Places:
+    """Where a fractional solution puts requests that may take each other's place.
+
+    Attributes
+    ----------
+    value
+        The largest of a request.
+    coords
+        Coordinate of every candidate by what it is of, shape ``(2, num_dims, num_candidates)``.
+    covers
+        The routers that somebody covers by candidates, 0/1.
+    """
+
+    requests: tuple[int, ...]
+    value: int
+    weights: FloatArray
+    coords: NDArray[np.int64]
+    covers: NDArray[np.float32]
+
+    @classmethod
+    def of(
+        cls,
+        rows: PackingRows,
+        sub: Subproblem,
+        requests: tuple[int, ...],
+        amounts: Sequence[tuple[float, Candidate]],
+    ) -> _Places | None:
+        """Return them; None if there are none."""
+        torus, members = rows.problem.torus, frozenset(requests)
+        mine = [
+            (a, c) for a, c in amounts if c.request_idx in members and a > _LEAST and sub.admits(c)
+        ]
+        if not mine:
+            return None
+        covers = np.zeros((len(mine), torus.num_routers), dtype=np.float32)
+        for row, (_, candidate) in zip(covers, mine, strict=True):
+            row[candidate.prism.routers(torus)] = 1
+        return cls(
+            requests,
+            max(rows.problem.requests[q].value for q in requests),
+            np.array([amount for amount, _ in mine]),
+            np.array([[getattr(c.prism, what) for _, c in mine] for what in _WHATS]).swapaxes(1, 2),
+            covers[:, covers.any(axis=0)],
+        )
+
+    def splits(self) -> Iterator[tuple[float, _Split]]:
+        """Yield the splits, each with what it would be worth if its sides had nothing in common."""
+        for what, table in zip(_WHATS, self.coords, strict=True):
+            for dim, coords in enumerate(table):
+                places, at = np.unique(coords, return_inverse=True)
+                below = np.cumsum(np.bincount(at, weights=self.weights))
+                for place, low in zip(places[:-1].tolist(), below[:-1].tolist(), strict=True):
+                    sides: tuple[tuple[float, Side], ...] = (
+                        (low, "low"),
+                        (float(below[-1]) - low, "high"),
+                    )
+                    for amount, side in sides if len(self.requests) > 1 else sides[:1]:
+                        use = self.value * min(amount, 1 - amount)
+                        yield use, _Split(self.requests, what, dim, place, side)
+
+    def apart(self, split: _Split) -> float:
+        """Return the share of routers that what goes to the two sides does not have in common."""
+        low = self.coords[_WHATS.index(split.what), split.dim] <= split.at
+        loads = [
+            (self.weights[side] @ self.covers[side]) / self.weights[side].sum()
+            for side in (low, ~low)
+        ]
+        return 1 - _overlap(*loads)
 
 
 def _overlap(first: FloatArray, second: FloatArray) -> float:

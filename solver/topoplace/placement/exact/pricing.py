@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from topoplace.placement.exact.minimal import stack
 from topoplace.placement.problem import Candidate, PlacementProblem
 
 IntArray = NDArray[np.int64]
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 NO_VALUE = -(1 << 62)
 """Value of a request that has no candidate."""
@@ -134,31 +138,31 @@ class ScanPricer:
         num = len(self.problem.requests)
         best = np.full(num, NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in range(num)]
+        idle = weights.shape * self.problem.state.snapshot.weights.idle
         known: dict[object, _PriceSums] = {}
         for group in self._groups_under(limits):
             key = (id(group.view), group.uses_links, group.tolerant_idx)
             if key not in known:
                 known[key] = self._price_sums(group, prices)
             values, codes = self._scan(group, known[key], weights, exact_for)
-            idle = weights.shape * self.problem.state.snapshot.weights.idle
-            for idx in group.requests:
+            firsts = [self._first_size(group, idx) for idx in group.requests]
+            worths, at = _kernels.best_slots(values, codes, np.array(firsts), per_request)
+            for idx, row, found in zip(group.requests, worths.tolist(), at.tolist(), strict=True):
                 request = self.problem.requests[idx]
-                first = int(np.searchsorted(group.sizes, request.nodes))
-                at = values[:, first:].argmax(axis=1) + first
-                rows = np.arange(len(values))
-                worth = values[rows, at]
                 constant = weights.nodes * request.value + idle * request.nodes
-                for slot in np.argsort(-worth, kind="stable")[:per_request]:
-                    if worth[slot] == NO_VALUE:
+                for worth, code in zip(row, found, strict=True):
+                    if worth == NO_VALUE:
                         break
-                    value = int(worth[slot]) + constant
-                    prism = group.view.prism(int(codes[slot, at[slot]]))
-                    columns[idx].append((value, Candidate(idx, prism)))
-                    best[idx] = max(best[idx], value)
+                    columns[idx].append((worth + constant, Candidate(idx, group.view.prism(code))))
+                    best[idx] = max(best[idx], worth + constant)
         for found in columns:
             found.sort(key=lambda item: -item[0])
             del found[per_request:]
         return Priced(best, columns)
+
+    def _first_size(self, group: Group, idx: int) -> int:
+        """Return the position of the least size of a group that holds a request."""
+        return int(np.searchsorted(group.sizes, self.problem.requests[idx].nodes))
 
     def _groups_under(self, limits: tuple[PlaceLimit, ...]) -> Iterator[Group]:
         """Yield the groups, a request under limits in one of its own."""
@@ -171,10 +175,11 @@ class ScanPricer:
                 mine = tuple(limit for limit in limits if limit.request_idx == i)
                 with self._lock:
                     narrowed = self._narrowed.get((number, mine))
-                    if narrowed is None:
+                if narrowed is None:
+                    narrowed = group.within(mine, self.problem.requests[i].nodes)
+                    with self._lock:
                         if len(self._narrowed) >= _MOST_NARROWED:
                             del self._narrowed[next(iter(self._narrowed))]  # the oldest
-                        narrowed = group.within(mine, self.problem.requests[i].nodes)
                         self._narrowed[number, mine] = narrowed
                 yield narrowed
 
@@ -201,11 +206,7 @@ class ScanPricer:
         if exact_for is None or weights.shape or weights.fragmentation:
             return self._pass(group, sums, weights, _NEVER)
         give_up = weights.nodes * max(self.problem.requests[i].value for i in group.requests)
-        needed = [
-            int(np.searchsorted(group.sizes, self.problem.requests[i].nodes))
-            for i in group.requests
-            if i in exact_for
-        ]
+        needed = [self._first_size(group, i) for i in group.requests if i in exact_for]
         if needed:  # what they cost is often more than they are worth, but not by much
             give_up += give_up // 4
         values, codes = self._pass(group, sums, weights, give_up)
@@ -216,17 +217,19 @@ class ScanPricer:
     def _among_minimal(self, group: Group, sums: _PriceSums) -> tuple[IntArray, IntArray] | None:
         """Return the largest values by slot and size; None if the group has too many prisms."""
         parts = self._parts(group)
-        listings = group.minimal.listings(group, parts, lambda f, xs: list(self._pool.map(f, xs)))
+        listings = group.minimal.listings(group, parts, self._each)
         if listings is None:
             return None
         values, codes = self._nothing(group)
-        list(
-            self._pool.map(
-                lambda listing: listing.price(group.view, sums.routers, sums.links, values, codes),
-                listings,
-            )
+        self._each(
+            lambda listing: listing.price(group.view, sums.routers, sums.links, values, codes),
+            listings,
         )
         return values, codes
+
+    def _each(self, work: Callable[[S], T], parts: Sequence[S]) -> list[T]:
+        """Return what comes of every part, each in a thread, a single one in the caller's."""
+        return [work(parts[0])] if len(parts) == 1 else list(self._pool.map(work, parts))
 
     def _parts(self, group: Group) -> list[IntArray]:
         """Return the lines that each thread looks at: those of a slot go together."""
@@ -279,5 +282,5 @@ class ScanPricer:
                 values, codes,
             )  # fmt: skip
 
-        list(self._pool.map(work, self._parts(group)))
+        self._each(work, self._parts(group))
         return values, codes

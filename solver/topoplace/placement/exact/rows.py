@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.machine import uses_whole_ring
+from topoplace.placement.exact._prism_rows import leaves_prism, prism_rows
 from topoplace.placement.exact.pricing import Prices
 from topoplace.placement.problem import Candidate, PlacementProblem
 
@@ -30,20 +31,23 @@ class PackingRows:
         self.takable = np.ones(self.num_rows, dtype=bool)
         """Rows that some job may hold: not those of the routers of running jobs."""
         self.takable[: self.num_routers] = ~problem.state.occupied
+        torus = problem.torus
+        self._machine = np.array(torus.shape), np.array(torus.strides), np.array(torus.wrap)
 
     def of(self, candidate: Candidate) -> IntArray:
         """Return the packing rows a candidate occupies, routers first."""
-        problem, torus = self.problem, self.problem.torus
+        problem, prism = self.problem, candidate.prism
         request = problem.requests[candidate.request_idx]
-        routers = candidate.prism.routers(torus)
-        links = problem.links_of(candidate)
-        if not len(links):
-            return routers
+        linked = problem.uses_links(request.communication)
+        rows: IntArray = prism_rows(*self._machine, prism.origin, prism.extents, linked)
+        if len(self.families) == 1 or not linked:
+            return rows
         tolerant = problem.is_tolerant(request.communication)
+        routers, links = rows[: prism.volume], rows[prism.volume :]
         parts = [routers]
         for k, family in enumerate(self.families):
             if not tolerant or family == candidate.request_idx:
-                parts.append(links + self.num_routers + k * torus.num_links)
+                parts.append(links + k * problem.torus.num_links)
         return np.concatenate(parts)
 
     def passing(self, candidate: Candidate, occupied: IntArray) -> IntArray:
@@ -52,20 +56,17 @@ class PackingRows:
         Two jobs with disjoint routers share a link only if it lies outside the prism of one of
         them, so these are the only link rows an integer program needs.
         """
-        torus = self.problem.torus
+        torus, prism = self.problem.torus, candidate.prism
         if all(
             e == n or not uses_whole_ring(torus, d, e)
-            for d, (e, n) in enumerate(zip(candidate.prism.extents, torus.shape, strict=True))
+            for d, (e, n) in enumerate(zip(prism.extents, torus.shape, strict=True))
         ):
             return np.zeros(0, dtype=np.int64)
-        inside = np.zeros(self.num_routers, dtype=bool)
-        inside[occupied[: candidate.prism.volume]] = True
-        link_rows = occupied[candidate.prism.volume :]
-        dim, owner = np.divmod((link_rows - self.num_routers) % torus.num_links, self.num_routers)
-        shape, strides = np.array(torus.shape)[dim], np.array(torus.strides)[dim]
-        at = owner // strides % shape
-        neighbour = owner + ((at + 1) % shape - at) * strides
-        outside: IntArray = link_rows[~(inside[owner] & inside[neighbour])]
+        links = occupied[prism.volume :]
+        numbers = (links - self.num_routers) % torus.num_links
+        outside: IntArray = links[
+            leaves_prism(*self._machine[:2], prism.origin, prism.extents, numbers)
+        ]
         return outside
 
     def prices(self, row_prices: IntArray) -> Prices:

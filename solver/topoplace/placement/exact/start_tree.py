@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topoplace.placement.exact.bundle import MOST_PASSES, Bundle
+from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.integer import least_losses, losses_at
 from topoplace.placement.exact.master import Master
@@ -50,7 +50,7 @@ class _Plan:
     ----------
     large
         Share of the bound: starts of less value wait until the bundle can do no more.
-    most_steps, most_passes
+    most_steps
         Of the bundle.
     most_columns
         That it begins with, about: steps grow with them.
@@ -62,15 +62,12 @@ class _Plan:
 
     large: float
     most_steps: int
-    most_passes: int
     most_columns: int
     patient: bool
 
 
-_STARTS_FIRST = _Plan(
-    0.02, most_steps=200, most_passes=MOST_PASSES, most_columns=2000, patient=True
-)
-_PLACES_FIRST = _Plan(0.1, most_steps=16, most_passes=20, most_columns=800, patient=False)
+_STARTS_FIRST = _Plan(0.02, most_steps=200, most_columns=2000, patient=True)
+_PLACES_FIRST = _Plan(0.1, most_steps=16, most_columns=800, patient=False)
 
 
 @dataclass(frozen=True)
@@ -167,7 +164,7 @@ class StartTree:
             if self._large[plan] - leaf.sub.forced - leaf.sub.excluded:
                 self._split_start(leaf, self._large[plan])
             elif not leaf.settled:
-                self._lower(leaf, plan, until)
+                self._lower(leaf, plan, until, master)
                 self._push(leaf)
             elif plan.patient and self._split_start(leaf, self._pool.startable, 1.0):
                 continue
@@ -258,10 +255,9 @@ class StartTree:
         for child in children:
             self._push(child)
 
-    def _lower(self, leaf: Leaf, plan: _Plan, until: float, master: Master | None = None) -> None:
+    def _lower(self, leaf: Leaf, plan: _Plan, until: float, master: Master) -> None:
         """Lower the bound by the bundle; if patient, for a fiftieth of its gap at least."""
         ground, sub = self._ground, leaf.sub
-        master = master or ground.master
         lower, bound = ground.lower(), leaf.bound
         goal = lower
         if plan.patient:
@@ -273,7 +269,7 @@ class StartTree:
             losses = losses_at(ground.relaxation, sub, master.columns, start)
             master.keep(least_losses(losses, plan.most_columns))
         master.set_amounts(leaf.amounts or self._amounts)
-        bundle = Bundle(ground.relaxation, master, sub, leaf.softness, plan.most_passes)
+        bundle = Bundle(ground.relaxation, master, sub, leaf.softness)
         leaf.bounded = bundle.run(start, goal, deadline=until, max_steps=plan.most_steps)
         leaf.softness = bundle.softness
         leaf.settled = bundle.settled or not plan.patient
@@ -283,7 +279,7 @@ class StartTree:
     def _split_place(self, leaf: Leaf, until: float) -> bool:
         """Split the places of requests that are spread over several, if any are.
 
-        Unless patient, both sides' bounds are lowered at once, each in a thread.
+        Both sides are bounded at once, each in a thread, and unless patient lowered, too.
         """
         ground, plan = self._ground, self._plan_of(leaf)
         assert leaf.bounded is not None
@@ -298,16 +294,20 @@ class StartTree:
                 leaf.pooled,
                 leaf.bound,
                 leaf.depth + 1,
-                self._bounded(sub, point),
-                leaf.amounts,
-                leaf.softness,
+                amounts=leaf.amounts,
+                softness=leaf.softness,
             )
             for sub in subs
         )
-        if not plan.patient:
-            other = self._thread.submit(self._lower, high, plan, until, self._second_master)
-            self._lower(low, plan, until)
-            other.result()
+
+        def begin(child: Leaf, master: Master) -> None:
+            child.bounded = self._bounded(child.sub, point)
+            if not plan.patient:
+                self._lower(child, plan, until, master)
+
+        other = self._thread.submit(begin, high, self._second_master)
+        begin(low, ground.master)
+        other.result()
         self._branch(leaf, (low, high))
         return True
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from topoplace.placement.exact.branching import Node
     from topoplace.placement.exact.search import ExactSearch
 
-_NEAR = 0.005  # gap above which places are not worth asking for before starts
+_NEAR = 0.02  # gap above which places are not worth asking for before starts
 _PATIENCE = 4.0  # seconds that the first tree may go without lowering the bound
 _STARTS_SHARE = 0.1  # of the time, for the first tree, once the second is under way
 _LARGE = 0.1  # of the bound: what alike requests are worth at least
@@ -96,7 +96,7 @@ class Trees:
         problem = with_fewest_nodes(search.problem, groups)
         rows = PackingRows(problem)
         small = isinstance(search.relaxation.pricer, ListPricer)
-        pricer: Pricer = ListPricer(problem, rows) if small else ScanPricer(problem)
+        pricer: Pricer = ListPricer(problem, rows) if small else ScanPricer(problem, threads=1)
         relaxation = Relaxation(problem, rows, pricer)
         master = Master(rows, search.deadline)
         master.set_amounts(search.master.amounts())

@@ -24,7 +24,8 @@ _ROOT_SHARE = 0.1  # of the time limit, for the bound without branches
 _NEAR = 0.03  # gap below which the bound is worked on more than the placement
 _NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # in bursts, for branches, if they lowered the bound last time
 _LEAST_SHARE = 0.15  # if they did not
-_PLACES_SHARE = 8.0  # once they ask for places, which lowers the bound in the end only
+_CLOSE_BURST = 0.3  # of the usual length, of what is done for the placement in between then
+_PLACES_SHARE = 3.0  # once they ask for places, which lowers the bound in the end only
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 
 
@@ -52,10 +53,11 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
             deadline=min(deadline, time.perf_counter() + _ROOT_SHARE * limit),
         )
         trees = Trees(search, root)
-        from_root, from_leaf = Diver(search, root), Diver(search, root)
+        from_root, from_leaf = (Diver(search, root, annealer) for _ in range(2))
         turn, helps = 0, True
         while not search.closed(root) and (now := time.perf_counter()) < deadline:
-            near = trees.asks_places or (helps and _gap(search, root) <= _NEAR)
+            close = _gap(search, root) <= _NEAR
+            near = trees.asks_places or (helps and close)
             if not near:
                 chains.turn(min(deadline, now + _CHAIN_SHARE * limit))
             share = _FAR_SHARE if helps else _LEAST_SHARE
@@ -66,14 +68,16 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
             helps = root.bound != before
             if search.closed(root):
                 break
-            until = min(deadline, time.perf_counter() + burst)
-            if turn % 4 == 0:
-                from_root.run(until)
-            elif turn % 4 == 1:
+            close = _gap(search, root) <= _NEAR
+            length = _CLOSE_BURST * burst if close and helps else burst
+            until = min(deadline, time.perf_counter() + length)
+            if turn % 4 == 1:
                 from_leaf.run(until, trees.highest())
             elif turn % 4 == 3:
                 search.among_columns(root, until - time.perf_counter(), work, turn)
-            elif not near:
+            elif turn % 4 == 0 or close:
+                from_root.run(until)
+            else:
                 chains.another(min(deadline, now + _CHAIN_SHARE * limit))
             turn += 1
         stop.set()
