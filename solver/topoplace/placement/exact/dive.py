@@ -36,6 +36,7 @@ _STEPS = 8  # of the bundle, for each
 _SMALL = 0.04  # jobs below this share of the bound are left to the integer program
 _WORK, _SECONDS = 1.0, 5.0  # for that program
 _MOST_COLUMNS = 1200
+_KNOWN_COLUMNS = 2000  # about, from one step of a dive to the next
 _LONGEST_ANNEALING = 2.0  # seconds
 _HEAT = 0.001  # of the incumbent's objective
 _SURE = 0.3  # a request is taken up if the fractional solution starts so much of it
@@ -102,6 +103,7 @@ class Diver:
         """Fix one more job; return where to go on, None at the end of the dive."""
         search = self._search
         tried = self._to_try(node)
+        self._forget_columns(node)
         if not tried:
             self._finish(node, deadline)
             return None
@@ -118,6 +120,14 @@ class Diver:
             entry = (-child.bounded.value.bound, next(self._ticket), child)
             heapq.heappush(self._open, entry)
         return children[0] if children else None
+
+    def _forget_columns(self, node: _Open) -> None:
+        """Keep the columns that are worth most here, if there are so many that steps are slow."""
+        search = self._search
+        if len(search.master.columns) > 1.5 * _KNOWN_COLUMNS:
+            losses = losses_at(search.relaxation, node.sub, search.master.columns, node.bounded)
+            search.master.keep(least_losses(losses, _KNOWN_COLUMNS))
+            search.master.add(candidate for _, candidate in node.amounts)
 
     def _to_try(self, node: _Open) -> list[Candidate]:
         """Return prisms of the largest request that is not small and likely to start."""

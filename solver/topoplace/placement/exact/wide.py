@@ -34,9 +34,9 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
 
     One thread anneals, in turn from the first placement and from the incumbent. The other lowers
     the bound, by the bundle until no step promises anything and then by branches; in between it
-    dives from the root, dives from the tree's leaf of the largest bound, anneals for once, too, and
-    runs CP-SAT over the columns. While the gap is small and branches lower the bound, they get
-    most of that time, and no annealing is begun; more so once they ask for places first.
+    dives from the root, dives from the tree's leaf of the largest bound, and runs CP-SAT over the
+    columns. While the gap is small and branches lower the bound, they get most of that time, and no
+    annealing is begun; more so once they ask for places first.
     """
     if search.closed(root) or time.perf_counter() >= deadline:
         return
@@ -75,10 +75,8 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
                 from_leaf.run(until, trees.highest())
             elif turn % 4 == 3:
                 search.among_columns(root, until - time.perf_counter(), work, turn)
-            elif turn % 4 == 0 or close:
-                from_root.run(until)
             else:
-                chains.another(min(deadline, now + _CHAIN_SHARE * limit))
+                from_root.run(until)
             turn += 1
         stop.set()
         chains.finish()
@@ -136,10 +134,6 @@ class _Chains:
         self._running = self._pool.submit(
             self._annealer.run, self.start(), until, self.heat(), self.seed(), self._stop
         )
-
-    def another(self, until: float) -> None:
-        """Anneal in this thread."""
-        self.take(self._annealer.run(self.start(), until, self.heat(), self.seed(), self._stop))
 
     def finish(self) -> None:
         """Wait for the run that is under way, and take what it has."""
