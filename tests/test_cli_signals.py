@@ -67,6 +67,43 @@ def test_a_signal_during_a_solve(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["snapshot.json", "started"]
 
 
+INSIDE_PYDANTIC = """
+import os, signal
+from pydantic import BaseModel, field_serializer
+from topoplace.cli import main
+from topoplace.placement.solve import register
+
+class Document(BaseModel):
+    number: int = 0
+
+    @field_serializer("number")
+    def interrupted(self, number: int) -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        return number
+
+@register("sleepy", "interrupted while it writes JSON")
+def sleepy(problem, options):
+    Document().model_dump_json()
+    raise AssertionError("the signal went unheard")
+
+main()
+"""
+
+
+def test_a_signal_that_pydantic_makes_an_error_of(tmp_path: Path) -> None:
+    write_small(tmp_path)
+    process = subprocess.run(
+        [sys.executable, "-c", INSIDE_PYDANTIC, *COMMAND],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        check=False,
+    )
+    assert (process.returncode, process.stderr) == (130, "topoplace: interrupted\n")
+    assert [p.name for p in tmp_path.iterdir()] == ["snapshot.json"]
+
+
 def test_an_interrupt_inside_a_write_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from typing import NoReturn
 import typer
 
 from topoplace.cli.app import app
-from topoplace.cli.signals import Interrupted, interruptible
+from topoplace.cli.signals import Interrupted, interrupt_told_by, interruptible
 from topoplace.errors import ExitCode, TopoplaceError
 
 _FEW_LOOKS = 100_000  # new objects that may be garbage from one look for it to the next
@@ -60,6 +60,8 @@ def _run_command(args: Sequence[str]) -> int:
         # What typer says of wrong arguments; its class has moved between releases of typer.
         if hasattr(error, "format_message"):
             return _usage(error.format_message())
+        if interrupt := interrupt_told_by(error):
+            raise interrupt from error
         named = f"internal error, {type(error).__name__}: {error}"
         return _fail(args, error, named, ExitCode.INTERNAL)
 

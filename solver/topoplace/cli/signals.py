@@ -28,6 +28,16 @@ class Interrupted(BaseException):
         super().__init__(signal.Signals(signal_number).name)
 
 
+def interrupt_told_by(error: Exception) -> Interrupted | None:
+    """Return the interrupt that a library made an error of, None if the error is its own.
+
+    Pydantic's serializer turns whatever is raised in it, signals included, into an error that only
+    quotes it.
+    """
+    told = (Interrupted(number) for number in _SIGNALS)
+    return next((i for i in told if f"{type(i).__name__}: {i}" in str(error)), None)
+
+
 class TimeUp(BaseException):
     """The time limit has passed and there is an answer to return."""
 
