@@ -223,20 +223,25 @@ class ExactSearch:
         losses = losses_at(self.relaxation, sub, self.master.columns, bounded)
         most = _LATER_COLUMNS if sub.level and not self.thorough else _MOST_COLUMNS
         kept = (losses <= gap + 1e-6) & least_losses(losses, most)
-        tried = [sub]
+        tried = [(sub, kept)]
         if sub.level:  # first with the same requests started: that takes out the knapsack
             started = frozenset(c.request_idx for c in self.incumbent)
             every = frozenset(range(len(self.problem.requests)))
-            tried.insert(0, replace(sub, forced=started, excluded=every - started))
-            del tried[1 + self.thorough :]
-        for narrowed in tried:
+            narrow = replace(sub, forced=started, excluded=every - started)
+            tried = [(narrow, kept), *tried][: 1 + self.thorough]
+        elif (
+            root.below is None and root.bound is not None
+        ):  # first those that a placement which meets the bound may have
+            meeting = losses <= bounded.value.bound - root.bound + 1e-6
+            tried.insert(0, (sub, kept & meeting))
+        for narrowed, among in tried:
             if self.closed(root):
                 return
             found = best_among_columns(
                 self.master,
                 narrowed,
                 self.incumbent,
-                kept,
+                among,
                 seconds=seconds,
                 work=work,
                 seed=self.seed + attempt,
