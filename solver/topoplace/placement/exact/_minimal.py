@@ -157,6 +157,34 @@ def list_minimal(
 
 
 @numba.njit(cache=True, nogil=True)
+def prices_along(
+    f, line, bases, box, link, signs, price_sat, link_sats, link_last_sat, use_links,
+    slices, paid, on_links,
+):  # fmt: skip
+    """Write the running sums of prices over a footprint; those of the last links apart."""
+    slice_sums(price_sat, bases[line], box[f], signs, slices)
+    if use_links:
+        for d in range(link_sats.shape[0]):
+            add_slices(link_sats[d], bases[line], link[d, f], signs, signs.shape[0], slices)
+    running_sums(slices, paid)
+    if use_links:
+        slice_sums(link_last_sat, bases[line], box[f], signs, slices)
+        running_sums(slices, on_links)
+
+
+@numba.njit(cache=True, nogil=True)
+def cost_between(z0, past, paid, on_links, use_links, wraps_last):
+    """Return what a prism pays that begins at a coordinate and reaches so far past it."""
+    n = (paid.shape[0] - 1) // 2
+    cost = paid[z0 + past + 1] - paid[z0]
+    if use_links and wraps_last and 2 * past >= n:
+        cost += on_links[n]
+    elif use_links:
+        cost += on_links[z0 + past] - on_links[z0]
+    return cost
+
+
+@numba.njit(cache=True, nogil=True)
 def price_minimal(
     footprints, at, starts, entries, bases, slots, wraps_last, box, link, signs,
     price_sat, link_sats, link_last_sat, use_links, best, arg,
@@ -168,29 +196,57 @@ def price_minimal(
     """
     n = price_sat.shape[1]
     num_lines = bases.shape[0]
-    num_corners = signs.shape[0]
     slices = np.zeros(n, np.int64)
     paid = np.zeros(2 * n + 1, np.int64)
     on_links = np.zeros(2 * n + 1, np.int64)
     for i in range(at.shape[0]):
         f, line = footprints[i], at[i]
-        base, slot = bases[line], slots[line]
-        slice_sums(price_sat, base, box[f], signs, slices)
-        if use_links:
-            for d in range(link_sats.shape[0]):
-                add_slices(link_sats[d], base, link[d, f], signs, num_corners, slices)
-        running_sums(slices, paid)
-        if use_links:
-            slice_sums(link_last_sat, base, box[f], signs, slices)
-            running_sums(slices, on_links)
+        slot = slots[line]
+        prices_along(
+            f, line, bases, box, link, signs, price_sat, link_sats, link_last_sat, use_links,
+            slices, paid, on_links,
+        )  # fmt: skip
         for k in range(starts[i], starts[i + 1]):
             entry = np.int64(entries[k])
             z0, past, size = entry >> 22, (entry >> 12) & 1023, entry & 4095
-            cost = paid[z0 + past + 1] - paid[z0]
-            if use_links and wraps_last and 2 * past >= n:
-                cost += on_links[n]
-            elif use_links:
-                cost += on_links[z0 + past] - on_links[z0]
+            cost = cost_between(z0, past, paid, on_links, use_links, wraps_last)
             if -cost > best[slot, size]:
                 best[slot, size] = -cost
                 arg[slot, size] = ((np.int64(f) * num_lines + line) * n + z0) * n + past
+
+
+@numba.njit(cache=True, nogil=True)
+def those_that_pay_nothing(
+    footprints, at, starts, entries, bases, wraps_last, box, link, signs,
+    price_sat, link_sats, link_last_sat, use_links,
+):  # fmt: skip
+    """Return the listed prisms that pay nothing, as `list_minimal` returns them."""
+    n = price_sat.shape[1]
+    slices = np.zeros(n, np.int64)
+    paid = np.zeros(2 * n + 1, np.int64)
+    on_links = np.zeros(2 * n + 1, np.int64)
+    kept_footprints, kept_at = np.empty_like(footprints), np.empty_like(at)
+    kept_starts, kept = np.zeros_like(starts), np.empty_like(entries)
+    num_pairs, num = 0, 0
+    for i in range(at.shape[0]):
+        prices_along(
+            footprints[i], at[i], bases, box, link, signs, price_sat, link_sats, link_last_sat,
+            use_links, slices, paid, on_links,
+        )  # fmt: skip
+        before = num
+        for k in range(starts[i], starts[i + 1]):
+            entry = np.int64(entries[k])
+            z0, past = entry >> 22, (entry >> 12) & 1023
+            if cost_between(z0, past, paid, on_links, use_links, wraps_last) == 0:
+                kept[num] = entries[k]
+                num += 1
+        if num > before:
+            kept_footprints[num_pairs], kept_at[num_pairs] = footprints[i], at[i]
+            num_pairs += 1
+            kept_starts[num_pairs] = num
+    return (
+        kept_footprints[:num_pairs].copy(),
+        kept_at[:num_pairs].copy(),
+        kept_starts[: num_pairs + 1].copy(),
+        kept[:num].copy(),
+    )

@@ -5,7 +5,7 @@ A dive begins at the root or at a leaf of the tree of starts.
 Each step takes the largest request that the fractional solution starts, tries some of its
 prisms, bounds what is left for each by a few steps of the bundle, and goes on with the best.
 What it leaves stays open; the next dive begins at the best of that. Once only small jobs are
-left, an integer program over the columns settles them, and annealing what that leaves.
+left, they are a placement problem of their own, around jobs that run already.
 """
 
 from __future__ import annotations
@@ -17,28 +17,24 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from topoplace.placement.exact.anneal import Annealer
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
-from topoplace.placement.exact.integer import best_among_columns, least_losses, losses_at
-from topoplace.placement.exact.relaxation import DualPoint, Subproblem
+from topoplace.placement.exact.integer import least_losses, losses_at
+from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem
+from topoplace.placement.exact.residual import Residual
 from topoplace.placement.exact.start_leaves import Leaf
 from topoplace.placement.problem import Candidate
 
 if TYPE_CHECKING:
     from topoplace.placement.exact.search import ExactSearch
 
-_TRIED = 3  # prisms of a request
+_TRIED = (10, 7, 4, 3)  # prisms of a request, by the number of jobs fixed; then the last
 _STEPS = 8  # of the bundle, for each
-_SMALL = 0.04  # jobs below this share of the bound are left to the integer program
-_WORK, _SECONDS = 1.0, 5.0  # for that program
-_MOST_COLUMNS = 1200
-_KNOWN_COLUMNS = 2000  # about, from one step of a dive to the next
-_LONGEST_ANNEALING = 2.0  # seconds
-_HEAT = 0.001  # of the incumbent's objective
+_SMALL = 0.025  # jobs below this share of the bound are left to a search of their own
+_LONGEST_FINISH = 5.0  # seconds for that search
+_FINISH_SHARE = 0.3  # at most, of the time limit
+_KNOWN_COLUMNS = 1000  # about, from one step of a dive to the next
 _SURE = 0.3  # a request is taken up if the fractional solution starts so much of it
 
 
@@ -55,23 +51,24 @@ class _Open:
 class Diver:
     """Dives below the root of the first level, again and again."""
 
-    def __init__(self, search: ExactSearch, root: Node, annealer: Annealer) -> None:
-        self._search, self._root, self._annealer = search, root, annealer
+    def __init__(self, search: ExactSearch, root: Node) -> None:
+        self._search, self._root = search, root
         self._top = _Open(root.sub, root.bounded, [], 0.0)
         self._left_by: _Open | None = None  # where the dives began that left what is open
         self._now: _Open | None = None
-        self._began = 0.0  # the dive that is under way
         self._rng = random.Random(search.seed)
         self._open: list[tuple[float, int, _Open]] = []
         self._ticket = itertools.count()
 
-    def run(self, deadline: float, leaf: Leaf | None = None) -> None:
+    def run(self, deadline: float, leaf: Leaf | None = None, *, once: bool = False) -> None:
         """Dive until the deadline, or until the incumbent meets the bound.
 
         Parameters
         ----------
         leaf
             Where to begin when no dive is under way; None for the root.
+        once
+            Whether to return at the end of a dive.
         """
         search = self._search
         amounts = search.master.amounts()
@@ -83,8 +80,10 @@ class Diver:
             self._top = _Open(self._root.sub, self._root.bounded, amounts, softness)
         while time.perf_counter() < deadline and not search.closed(self._root):
             if self._now is None:
-                self._now, self._began = self._next(), time.perf_counter()
+                self._now = self._next()
             self._now = self._deeper(self._now, deadline)
+            if once and self._now is None:
+                break
         search.master.set_amounts(amounts)  # the bundle of the root goes on from them
 
     def _next(self) -> _Open:
@@ -108,10 +107,11 @@ class Diver:
             self._finish(node, deadline)
             return None
         children = []
+        relaxation = search.relaxation.beside(node.sub.fixed) if node.sub.fixed else None
         for candidate in tried:
             if time.perf_counter() >= deadline:
                 return node  # once more from here
-            child = self._child(node, candidate)
+            child = self._child(relaxation or search.relaxation, node, candidate)
             bound = child.bounded.value.certified
             if bound is not None and bound > search.objective(0):
                 children.append(child)
@@ -143,11 +143,13 @@ class Diver:
             return []
         largest = max(likely, key=lambda q: (requests[q].value, -q))
         mine = [(a, c) for a, c in node.amounts if c.request_idx == largest]
+        most = _TRIED[min(len(node.sub.fixed), len(_TRIED) - 1)]
         # a random order, but the larger the amount the earlier
         mine.sort(key=lambda item: -(self._rng.random() ** (1.0 / item[0])))
-        return [candidate for _, candidate in mine[:_TRIED]]
+        return [candidate for _, candidate in mine[:most]]
 
-    def _child(self, node: _Open, candidate: Candidate) -> _Open:
+    def _child(self, relaxation: Relaxation, node: _Open, candidate: Candidate) -> _Open:
+        """Fix a job, and bound what is left; the relaxation is that of the node."""
         search = self._search
         sub = replace(
             node.sub,
@@ -155,45 +157,23 @@ class Diver:
             excluded=node.sub.excluded | {candidate.request_idx},
             fixed=(*node.sub.fixed, candidate),
         )
-        blocked = search.relaxation.rows_of(sub.fixed)
+        relaxation = relaxation.beside([candidate])
+        blocked = relaxation.rows_of(sub.fixed)
         prices = node.bounded.point.row_prices.copy()
         prices[blocked] = 0.0
         point = DualPoint(prices)
         search.master.set_amounts(node.amounts)
-        start = Bounded(search.relaxation.evaluate(sub, point), point)
-        bundle = Bundle(search.relaxation, search.master, sub, node.softness)
+        start = Bounded(relaxation.evaluate(sub, point), point)
+        bundle = Bundle(relaxation, search.master, sub, node.softness)
         bounded = bundle.run(start, search.objective(0), deadline=search.deadline, max_steps=_STEPS)
         return _Open(sub, bounded, search.master.amounts(), bundle.softness)
 
     def _finish(self, node: _Open, deadline: float) -> None:
-        """Settle what is left by an integer program over the columns that fit, and annealing.
-
-        Annealing takes as long as the dive did, and is left out if the program meets the bound.
-        """
-        search, sub = self._search, node.sub
-        search.master.add(sub.fixed)
-        columns = search.master.columns
-        free = search.rows.takable.copy()
-        free[search.relaxation.rows_of(sub.fixed)] = False
-        fits = np.array([sub.admits(c.candidate) and bool(free[c.rows].all()) for c in columns])
-        losses = losses_at(search.relaxation, sub, columns, node.bounded)
-        gap = node.bounded.value.bound - search.objective(0)
-        losses[~fits | (losses > gap + 1e-6)] = np.inf
-        found = best_among_columns(
-            search.master,
-            Subproblem(forced=frozenset(c.request_idx for c in sub.fixed)),
-            list(sub.fixed),
-            least_losses(losses, _MOST_COLUMNS) & np.isfinite(losses),
-            seconds=_SECONDS,
-            seed=search.seed,
-            work=_WORK,
-        )
-        found = list(sub.fixed) if found is None else found
-        if node.bounded.value.bound > search.offer(self._root.sub, found):
-            now = time.perf_counter()
-            until = min(deadline, now + min(now - self._began, _LONGEST_ANNEALING))
-            heat = _HEAT * search.objective(0)
-            seed = self._rng.getrandbits(32)
-            found = self._annealer.run(found, until, heat, seed)
-            search.master.add(found)
-            search.offer(self._root.sub, found)
+        """Settle what is left by a search of its own, which is small by now."""
+        search = self._search
+        left = deadline - time.perf_counter()
+        seconds = min(_LONGEST_FINISH, left, _FINISH_SHARE * (search.deadline - search.start))
+        if seconds > 0:
+            sub = node.sub
+            rest = Residual.of(search.problem, sub.fixed, sub.excluded)
+            search.around(rest, seconds)

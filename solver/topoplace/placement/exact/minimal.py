@@ -60,6 +60,20 @@ class Listing:
             links is not None, values, codes,
         )  # fmt: skip
 
+    def unpriced(
+        self, view: LineView, routers: IntArray, links: Sequence[IntArray] | None
+    ) -> Listing:
+        """Return the listing of those prisms that pay nothing; for parameters see `price`."""
+        leading = () if links is None else links[:-1]
+        return Listing(
+            *_minimal.those_that_pay_nothing(
+                self.footprints, self.at, self.starts, self.entries,
+                view.bases, view.torus.wrap[-1], view.box, view.link, view.signs,
+                routers, stack(leading, view), routers if links is None else links[-1],
+                links is not None,
+            )
+        )  # fmt: skip
+
 
 @dataclass
 class MinimalPrisms:
@@ -80,6 +94,11 @@ class MinimalPrisms:
             self._too_many = not all(len(listing.starts) for listing in found)
             self._listings = None if self._too_many else found
         return self._listings
+
+    @classmethod
+    def listed(cls, listings: list[Listing]) -> MinimalPrisms:
+        """Return what is listed already."""
+        return cls(listings)
 
 
 def _list(group: Group, lines: IntArray, num_parts: int) -> Listing:

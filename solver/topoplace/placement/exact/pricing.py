@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from topoplace.placement.exact import _kernels
 from topoplace.placement.exact.groups import Group, GroupMaker
 from topoplace.placement.exact.limits import PlaceLimit
-from topoplace.placement.exact.minimal import stack
+from topoplace.placement.exact.minimal import MinimalPrisms, stack
 from topoplace.placement.problem import Candidate, PlacementProblem
 
 IntArray = NDArray[np.int64]
@@ -159,6 +160,25 @@ class ScanPricer:
             found.sort(key=lambda item: -item[0])
             del found[per_request:]
         return Priced(best, columns)
+
+    def beside(self, taken: Prices) -> ScanPricer:
+        """Return a pricer of the prisms that pay none of some prices, for the first level.
+
+        Where prisms are too many to be listed it leaves none out.
+        """
+        narrowed = copy(self)
+        narrowed.groups = [self._beside(group, taken) for group in self.groups]
+        return narrowed
+
+    def _beside(self, group: Group, taken: Prices) -> Group:
+        listings = group.minimal.listings(group, self._parts(group), self._each)
+        if listings is None:
+            return group
+        sums = self._price_sums(group, taken)
+        left = self._each(
+            lambda listing: listing.unpriced(group.view, sums.routers, sums.links), listings
+        )
+        return replace(group, minimal=MinimalPrisms.listed(left))
 
     def _first_size(self, group: Group, idx: int) -> int:
         """Return the position of the least size of a group that holds a request."""

@@ -89,6 +89,9 @@ class Pricer(Protocol):
     ) -> Priced:
         """Price every request (see `ScanPricer.price`)."""
 
+    def beside(self, taken: Prices) -> Pricer:
+        """Return a pricer that may leave out what pays a price (see `ScanPricer.beside`)."""
+
 
 class Relaxation:
     """Evaluates dual points of the subproblems of one placement problem."""
@@ -110,6 +113,15 @@ class Relaxation:
         """Return the packing rows that some jobs hold."""
         parts = [self.rows.of(c) for c in started]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+    def beside(self, fixed: Sequence[Candidate]) -> Relaxation:
+        """Return the relaxation for subproblems that all have some jobs fixed, cheaper to evaluate.
+
+        Points it evaluates join no pool.
+        """
+        taken = np.zeros(self.rows.num_rows, dtype=np.int64)
+        taken[self.rows_of(fixed)] = 1
+        return Relaxation(self.problem, self.rows, self.pricer.beside(self.rows.prices(taken)))
 
     def evaluate(self, sub: Subproblem, point: DualPoint, per_request: int = 24) -> DualValue:
         """Round a dual point to integers and compute the bound it proves."""

@@ -24,6 +24,7 @@ from topoplace.placement.exact.relaxation import (
     Relaxation,
     Subproblem,
 )
+from topoplace.placement.exact.residual import Residual
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.start import heuristic_start
 from topoplace.placement.exact.wide import search_widely
@@ -45,19 +46,26 @@ _FIRST_WORK = 8.0  # CP-SAT's deterministic time for the first integer phase of 
 
 
 class ExactSearch:
-    """One run of the exact method, from a placement or else from the heuristics'."""
+    """One run of the exact method, from a placement or else from the heuristics'.
+
+    Parameters
+    ----------
+    to_beat
+        A first-level objective that is known: the run looks for nothing that does not exceed it.
+    """
 
     def __init__(
         self,
         problem: PlacementProblem,
         options: Options,
         start: Sequence[Candidate] | None = None,
+        to_beat: int = 0,
     ) -> None:
         self.problem = problem
         limit = DEFAULT_TIME_LIMIT if options.time_limit is None else options.time_limit
         self.start = time.perf_counter()
         self.deadline = self.start + limit
-        self.seed = options.seed
+        self.seed, self._to_beat = options.seed, to_beat
         self.rng = random.Random(options.seed)
         self.thorough = options.time_limit is not None
         self.incumbent = heuristic_start(problem) if start is None else list(start)
@@ -100,9 +108,29 @@ class ExactSearch:
         hit = not proven_all and spent >= 0.9
         return Outcome(self.incumbent, bounds, time_limit_hit=hit)
 
+    def around(
+        self, rest: Residual, seconds: float, start: Sequence[Candidate] | None = None
+    ) -> list[Candidate]:
+        """Return the best first-level placement found around fixed jobs, and take it if it is best.
+
+        Parameters
+        ----------
+        start
+            Where the other jobs are to begin with, None for the heuristics' placement.
+        """
+        to_beat = self.objective(0) - rest.fixed_value
+        options = Options(seconds, seed=self.seed)
+        inner = ExactSearch(rest.problem, options, start and rest.here(start), to_beat)
+        inner._solve_level(Subproblem())
+        found = rest.together(inner.incumbent)
+        self.master.add(found)
+        self.offer(Subproblem(), found)
+        return found
+
     def objective(self, level: int) -> int:
-        """Return the incumbent's value on a level."""
-        return self._totals(self.incumbent)[level]
+        """Return the incumbent's value on a level, or what it has to exceed."""
+        reached = self._totals(self.incumbent)[level]
+        return reached if level else max(reached, self._to_beat)
 
     def _totals(self, started: Sequence[Candidate]) -> list[int]:
         new = [c for c in started if c not in self._known_values]
@@ -213,7 +241,7 @@ class ExactSearch:
                 self.among_columns(root, min(seconds, max(0.05, left)), work, 0)
             if self.closed(root) or sub.level or root.bounded.converged:
                 return
-        search_widely(self, root, deadline, work)
+        search_widely(self, root, deadline)
 
     def among_columns(self, root: Node, seconds: float, work: float, attempt: int) -> None:
         """Look for a better placement among the columns known."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from topoplace.placement.exact.anneal import Annealer
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.dive import Diver
+from topoplace.placement.exact.neighbourhoods import Neighbourhoods
 from topoplace.placement.exact.relaxation import Subproblem
 from topoplace.placement.exact.start_tree import new_pool
 from topoplace.placement.exact.trees import Trees
@@ -21,31 +22,33 @@ if TYPE_CHECKING:
 _LONGEST_BURST = 15.0  # seconds
 _CHAIN_SHARE = 0.3  # of the time limit, for one annealing run
 _ROOT_SHARE = 0.1  # of the time limit, for the bound without branches
+_DIVE_SHARE = 0.2  # of the time limit at most, for the first dive
 _NEAR = 0.03  # gap below which the bound is worked on more than the placement
 _NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # in bursts, for branches, if they lowered the bound last time
 _LEAST_SHARE = 0.15  # if they did not
-_CLOSE_BURST = 0.3  # of the usual length, of what is done for the placement in between then
-_PLACES_SHARE = 3.0  # once they ask for places, which lowers the bound in the end only
+_CLOSE_BURST = 0.5  # of the usual length, of what is done for the placement in between then
+_MOST_PATIENCE = 4.0  # in bursts, likewise, once they ask for places
+_IN_VAIN = 4  # turns without a better placement, before annealing is begun
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 
 
-def search_widely(search: ExactSearch, root: Node, deadline: float, work: float) -> None:
+def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
     """Lower the bound and raise the incumbent until they meet or time is up.
 
-    One thread anneals, in turn from the first placement and from the incumbent. The other lowers
-    the bound, by the bundle until no step promises anything and then by branches; in between it
-    dives from the root, dives from the tree's leaf of the largest bound, and runs CP-SAT over the
-    columns. While the gap is small and branches lower the bound, they get most of that time, and no
-    annealing is begun; more so once they ask for places first.
+    First the bundle lowers the bound until no step promises anything, while a second thread
+    anneals; then a dive looks for a placement. After that branches lower the bound, in turn with
+    neighbourhoods of the incumbent, dives from the root, and dives from the leaf of the largest
+    bound. While the gap is small and branches lower the bound, they get most of the time; once they
+    ask for places first, more every time. When nothing finds a better placement any more, or the
+    first dive did not, and the gap is large, the second thread anneals again, in turn from the
+    first placement and from the incumbent.
     """
     if search.closed(root) or time.perf_counter() >= deadline:
         return
-    annealer = Annealer(search.problem)
     limit = search.deadline - search.start
     burst = min(_LONGEST_BURST, 0.1 * limit)
-    with ThreadPoolExecutor(1) as pool, _Stop() as stop:
-        chains = _Chains(search, annealer, pool, stop)
-        chains.turn(min(deadline, time.perf_counter() + _CHAIN_SHARE * limit))
+    with _Chains(search) as chains:
+        chains.turn(min(deadline, time.perf_counter() + _ROOT_SHARE * limit))
         new_pool(search.relaxation)
         root.bounded = search.bundle(root.sub).run(
             root.bounded,
@@ -53,33 +56,41 @@ def search_widely(search: ExactSearch, root: Node, deadline: float, work: float)
             deadline=min(deadline, time.perf_counter() + _ROOT_SHARE * limit),
         )
         trees = Trees(search, root)
-        from_root, from_leaf = (Diver(search, root, annealer) for _ in range(2))
-        turn, helps = 0, True
+        from_root, from_leaf = (Diver(search, root) for _ in range(2))
+        neighbourhoods = Neighbourhoods(search, root)
+        chains.end()
+        known = search.objective(0)
+        from_root.run(min(deadline, time.perf_counter() + _DIVE_SHARE * limit), once=True)
+        in_vain = _IN_VAIN if search.objective(0) == known else 0
+        turn, helps, patience = 0, True, _NEAR_SHARE
         while not search.closed(root) and (now := time.perf_counter()) < deadline:
             close = _gap(search, root) <= _NEAR
             near = trees.asks_places or (helps and close)
-            if not near:
+            if not near and in_vain >= _IN_VAIN:
                 chains.turn(min(deadline, now + _CHAIN_SHARE * limit))
             share = _FAR_SHARE if helps else _LEAST_SHARE
             if near:
-                share = _PLACES_SHARE if trees.asks_places else _NEAR_SHARE
+                share = _NEAR_SHARE
+            if trees.asks_places:  # which lowers the bound in the end only
+                share, patience = patience, min(_MOST_PATIENCE, 2 * patience)
             before = root.bound
             trees.run(min(deadline, now + share * burst))
             helps = root.bound != before
             if search.closed(root):
                 break
             close = _gap(search, root) <= _NEAR
-            length = _CLOSE_BURST * burst if close and helps else burst
+            length = _CLOSE_BURST * burst if close else burst
             until = min(deadline, time.perf_counter() + length)
-            if turn % 4 == 1:
+            known = search.objective(0)
+            if close and turn % 2 == 0:
+                neighbourhoods.run(until)
+            elif turn % 4 == 1:
                 from_leaf.run(until, trees.highest())
-            elif turn % 4 == 3:
-                search.among_columns(root, until - time.perf_counter(), work, turn)
             else:
                 from_root.run(until)
+            in_vain = 0 if search.objective(0) > known else in_vain + 1
             turn += 1
-        stop.set()
-        chains.finish()
+        chains.end()
 
 
 def _gap(search: ExactSearch, root: Node) -> float:
@@ -87,55 +98,44 @@ def _gap(search: ExactSearch, root: Node) -> float:
     return (bound - search.objective(0)) / max(1, search.objective(0))
 
 
-class _Stop(Event):
-    """An event that is set when its block ends, however it does."""
-
-    def __enter__(self) -> _Stop:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.set()
-
-
 class _Chains:
-    """Annealing in a thread of its own, one run after the other."""
+    """Annealing in a thread of its own, one run after the other; a run ends with the block."""
 
-    def __init__(
-        self, search: ExactSearch, annealer: Annealer, pool: ThreadPoolExecutor, stop: Event
-    ) -> None:
-        self._search, self._annealer, self._pool, self._stop = search, annealer, pool, stop
+    def __init__(self, search: ExactSearch) -> None:
+        self._search = search
+        self._annealer = Annealer(search.problem)
+        self._pool, self._stop = ThreadPoolExecutor(1), Event()
         self._running: Future[list[Candidate]] | None = None
         self._num_runs = 0
 
-    def heat(self) -> float:
-        """Return the temperature to start the next run at."""
-        return _HEATS[self._num_runs % len(_HEATS)] * self._search.objective(0)
+    def __enter__(self) -> _Chains:
+        return self
 
-    def seed(self) -> int:
-        """Return the seed of the next run."""
-        self._num_runs += 1
-        return self._search.seed + self._num_runs
-
-    def take(self, found: list[Candidate]) -> None:
-        """Use the placement that a run found."""
-        self._search.master.add(found)
-        self._search.offer(Subproblem(), found)
-
-    def start(self) -> list[Candidate]:
-        """Return the placement to start the next run from."""
-        return self._search.incumbent if self._num_runs % 2 else self._search.first_start
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._pool.shutdown()
 
     def turn(self, until: float) -> None:
         """Start another run if none is under way."""
         if self._running is not None:
             if not self._running.done():
                 return
-            self.take(self._running.result())
-        self._running = self._pool.submit(
-            self._annealer.run, self.start(), until, self.heat(), self.seed(), self._stop
-        )
+            self._take()
+        start = self._search.incumbent if self._num_runs % 2 else self._search.first_start
+        heat = _HEATS[self._num_runs % len(_HEATS)] * self._search.objective(0)
+        self._num_runs += 1
+        seed = self._search.seed + self._num_runs
+        self._running = self._pool.submit(self._annealer.run, start, until, heat, seed, self._stop)
 
-    def finish(self) -> None:
-        """Wait for the run that is under way, and take what it has."""
+    def end(self) -> None:
+        """End the run that is under way, and take what it has."""
+        self._stop.set()
+        self._take()
+        self._stop.clear()
+
+    def _take(self) -> None:
         if self._running is not None:
-            self.take(self._running.result())
+            found = self._running.result()
+            self._running = None
+            self._search.master.add(found)
+            self._search.offer(Subproblem(), found)
