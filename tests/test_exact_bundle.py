@@ -10,7 +10,6 @@ import pytest
 
 from exact_cases import MODES, mid_size_snapshot
 from random_instances import random_snapshot
-from topoplace.placement.exact.anneal import Annealer
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.bundle import Bundle, usable_prices
 from topoplace.placement.exact.dive import Diver
@@ -114,7 +113,7 @@ def test_dives_end_in_placements(seed: int) -> None:
     point = usable_prices(search.rows)
     start = Bounded(search.relaxation.evaluate(sub, point), point)
     bounded = search.bundle(sub).run(start, 0, deadline=np.inf, max_steps=30)
-    diver = Diver(search, Node(sub, bounded), Annealer(problem))
+    diver = Diver(search, Node(sub, bounded))
     diver.run(time.perf_counter() + LONGEST_DIVE)
     assert search.objective(0) == bounded.value.certified
     rows = PackingRows(problem)
