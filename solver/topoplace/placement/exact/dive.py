@@ -14,7 +14,7 @@ import heapq
 import itertools
 import random
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from topoplace.placement.exact.branching import Node
@@ -48,6 +48,24 @@ class _Open:
     softness: float  # of the bundle (see `Bundle`)
 
 
+@dataclass
+class _Step:
+    """A dive's step from a node, which may be interrupted.
+
+    Attributes
+    ----------
+    relaxation
+        Leaves out what the fixed jobs block.
+    left, children
+        Prisms still to be tried, and what came of the others.
+    """
+
+    node: _Open
+    relaxation: Relaxation
+    left: list[Candidate]
+    children: list[_Open] = field(default_factory=list)
+
+
 class Diver:
     """Dives below the root of the first level, again and again."""
 
@@ -55,7 +73,7 @@ class Diver:
         self._search, self._root = search, root
         self._top = _Open(root.sub, root.bounded, [], 0.0)
         self._left_by: _Open | None = None  # where the dives began that left what is open
-        self._now: _Open | None = None
+        self._now: _Step | None = None
         self._rng = random.Random(search.seed)
         self._open: list[tuple[float, int, _Open]] = []
         self._ticket = itertools.count()
@@ -80,7 +98,7 @@ class Diver:
             self._top = _Open(self._root.sub, self._root.bounded, amounts, softness)
         while time.perf_counter() < deadline and not search.closed(self._root):
             if self._now is None:
-                self._now = self._next()
+                self._now = self._step(self._next())
             self._now = self._deeper(self._now, deadline)
             if once and self._now is None:
                 break
@@ -98,20 +116,24 @@ class Diver:
                 return node
         return self._top
 
-    def _deeper(self, node: _Open, deadline: float) -> _Open | None:
-        """Fix one more job; return where to go on, None at the end of the dive."""
-        search = self._search
-        tried = self._to_try(node)
+    def _step(self, node: _Open) -> _Step:
+        """Return the step that fixes one more job, not begun yet."""
+        search, tried = self._search, self._to_try(node)
         self._forget_columns(node)
-        if not tried:
-            self._finish(node, deadline)
+        fixed = node.sub.fixed
+        relaxation = search.relaxation.beside(fixed) if fixed and tried else search.relaxation
+        return _Step(node, relaxation, tried)
+
+    def _deeper(self, step: _Step, deadline: float) -> _Step | None:
+        """Take a step, or a part of it; return how to go on, None at the end of the dive."""
+        search, children = self._search, step.children
+        if not step.left and not children:
+            self._finish(step.node, deadline)
             return None
-        children = []
-        relaxation = search.relaxation.beside(node.sub.fixed) if node.sub.fixed else None
-        for candidate in tried:
+        while step.left:
             if time.perf_counter() >= deadline:
-                return node  # once more from here
-            child = self._child(relaxation or search.relaxation, node, candidate)
+                return step
+            child = self._child(step.relaxation, step.node, step.left.pop(0))
             bound = child.bounded.value.certified
             if bound is not None and bound > search.objective(0):
                 children.append(child)
@@ -119,7 +141,7 @@ class Diver:
         for child in children[1:]:
             entry = (-child.bounded.value.bound, next(self._ticket), child)
             heapq.heappush(self._open, entry)
-        return children[0] if children else None
+        return self._step(children[0]) if children else None
 
     def _forget_columns(self, node: _Open) -> None:
         """Keep the columns that are worth most here, if there are so many that steps are slow."""

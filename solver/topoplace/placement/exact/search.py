@@ -238,12 +238,12 @@ class ExactSearch:
             left = deadline - time.perf_counter()
             if not self.closed(root) and (left > 0 or not sub.level):
                 seconds = 20.0 if root.bounded.converged else 0.05 * (self.deadline - self.start)
-                self.among_columns(root, min(seconds, max(0.05, left)), work, 0)
+                self._among_columns(root, min(seconds, max(0.05, left)), work)
             if self.closed(root) or sub.level or root.bounded.converged:
                 return
         search_widely(self, root, deadline)
 
-    def among_columns(self, root: Node, seconds: float, work: float, attempt: int) -> None:
+    def _among_columns(self, root: Node, seconds: float, work: float) -> None:
         """Look for a better placement among the columns known."""
         sub, bounded = root.sub, root.bounded
         self.master.add(self.incumbent)
@@ -257,9 +257,7 @@ class ExactSearch:
             every = frozenset(range(len(self.problem.requests)))
             narrow = replace(sub, forced=started, excluded=every - started)
             tried = [(narrow, kept), *tried][: 1 + self.thorough]
-        elif (
-            root.below is None and root.bound is not None
-        ):  # first those that a placement which meets the bound may have
+        elif root.bound is not None:  # first those that a placement which meets the bound may have
             meeting = losses <= bounded.value.bound - root.bound + 1e-6
             tried.insert(0, (sub, kept & meeting))
         for narrowed, among in tried:
@@ -272,7 +270,7 @@ class ExactSearch:
                 among,
                 seconds=seconds,
                 work=work,
-                seed=self.seed + attempt,
+                seed=self.seed,
             )
             if found is not None:
                 self.offer(sub, found)
