@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from topoplace.placement.exact.search import ExactSearch
 
 _TRIED = (10, 7, 4, 3)  # prisms of a request, by the number of jobs fixed; then the last
+_FEWEST, _STEP_SHARE = 3, 0.05  # beyond, tries of the first job end after that share of the limit
 _STEPS = 8  # of the bundle, for each
 _SMALL = 0.025  # jobs below this share of the bound are left to a search of their own
 _LONGEST_FINISH = 5.0  # seconds for that search
@@ -57,13 +58,17 @@ class _Step:
     relaxation
         Leaves out what the fixed jobs block.
     left, children
-        Prisms still to be tried, and what came of the others.
+        Prisms still to be tried, and what came of the others as far as it is of use.
+    spent
+        Seconds for those tried.
     """
 
     node: _Open
     relaxation: Relaxation
     left: list[Candidate]
     children: list[_Open] = field(default_factory=list)
+    num_tried: int = 0
+    spent: float = 0.0
 
 
 class Diver:
@@ -104,6 +109,12 @@ class Diver:
                 break
         search.master.set_amounts(amounts)  # the bundle of the root goes on from them
 
+    def first(self, dive_until: float, deadline: float) -> None:
+        """Dive once; if that takes too long, settle what is left from where the dive is."""
+        self.run(dive_until, once=True)
+        if self._now is not None and not self._search.closed(self._root):
+            self._finish(self._now.node, deadline)
+
     def _next(self) -> _Open:
         """Return where to begin: at a leaf not dived from yet, else at what is left open."""
         if self._left_by is not self._top:
@@ -131,9 +142,14 @@ class Diver:
             self._finish(step.node, deadline)
             return None
         while step.left:
-            if time.perf_counter() >= deadline:
+            began = time.perf_counter()
+            if began >= deadline:
                 return step
+            if step.num_tried >= _FEWEST and step.spent > self._longest(step.node):
+                break
             child = self._child(step.relaxation, step.node, step.left.pop(0))
+            step.num_tried += 1
+            step.spent += time.perf_counter() - began
             bound = child.bounded.value.certified
             if bound is not None and bound > search.objective(0):
                 children.append(child)
@@ -142,6 +158,11 @@ class Diver:
             entry = (-child.bounded.value.bound, next(self._ticket), child)
             heapq.heappush(self._open, entry)
         return self._step(children[0]) if children else None
+
+    def _longest(self, node: _Open) -> float:
+        """Return after how many seconds a step from a node tries no more prisms than needed."""
+        limit = self._search.deadline - self._search.start
+        return _STEP_SHARE * limit / (1 + len(node.sub.fixed))
 
     def _forget_columns(self, node: _Open) -> None:
         """Keep the columns that are worth most here, if there are so many that steps are slow."""

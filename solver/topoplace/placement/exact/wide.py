@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LONGEST_BURST = 15.0  # seconds
 _CHAIN_SHARE = 0.3  # of the time limit, for one annealing run
 _ROOT_SHARE = 0.1  # of the time limit, for the bound without branches
-_DIVE_SHARE = 0.2  # of the time limit at most, for the first dive
+_DIVE_SHARE, _FIRST_SHARE = 0.2, 0.3  # of the time limit at most, for the first dive and its end
 _NEAR = 0.03  # gap below which the bound is worked on more than the placement
 _NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # in bursts, for branches, if they lowered the bound last time
 _LEAST_SHARE = 0.15  # if they did not
@@ -35,20 +35,20 @@ _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
     """Lower the bound and raise the incumbent until they meet or time is up.
 
-    First the bundle lowers the bound until no step promises anything, while a second thread
-    anneals; then a dive looks for a placement. After that branches lower the bound, in turn with
+    First the bundle lowers the bound until no step promises anything, and a dive looks for a
+    placement, while a second thread anneals. After that branches lower the bound, in turn with
     neighbourhoods of the incumbent, dives from the root, and dives from the leaf of the largest
     bound. While the gap is small and branches lower the bound, they get most of the time; once they
-    ask for places first, more every time. When nothing finds a better placement any more, or the
-    first dive did not, and the gap is large, the second thread anneals again, in turn from the
-    first placement and from the incumbent.
+    ask for places first, more every time. When nothing finds a better placement any more, or
+    annealing was better than the first dive, and the gap is large, the second thread anneals again,
+    in turn from the first placement and from the incumbent.
     """
     if search.closed(root) or time.perf_counter() >= deadline:
         return
     limit = search.deadline - search.start
     burst = min(_LONGEST_BURST, 0.1 * limit)
     with _Chains(search) as chains:
-        chains.turn(min(deadline, time.perf_counter() + _ROOT_SHARE * limit))
+        chains.turn(min(deadline, time.perf_counter() + _CHAIN_SHARE * limit))
         new_pool(search.relaxation)
         root.bounded = search.bundle(root.sub).run(
             root.bounded,
@@ -58,10 +58,13 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
         trees = Trees(search, root)
         from_root, from_leaf = (Diver(search, root) for _ in range(2))
         neighbourhoods = Neighbourhoods(search, root)
-        chains.end()
+        now = time.perf_counter()
+        from_root.first(
+            min(deadline, now + _DIVE_SHARE * limit), min(deadline, now + _FIRST_SHARE * limit)
+        )
         known = search.objective(0)
-        from_root.run(min(deadline, time.perf_counter() + _DIVE_SHARE * limit), once=True)
-        in_vain = _IN_VAIN if search.objective(0) == known else 0
+        chains.end()
+        in_vain = _IN_VAIN if search.objective(0) > known else 0
         turn, helps, patience = 0, True, _NEAR_SHARE
         while not search.closed(root) and (now := time.perf_counter()) < deadline:
             close = _gap(search, root) <= _NEAR
