@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LARGE = 0.04  # jobs above this share of the incumbent's objective are freed by choice
 _FEWEST, _MOST = 2, 6  # such jobs
 _BESIDE = 1  # hops: smaller jobs no farther from them are freed as well
-_LONGEST = 4.0  # seconds for a neighbourhood
+_LONGEST = 3.0  # seconds for a neighbourhood
 _REPEATS = 50  # draws of known neighbourhoods in a row until there seem to be no others
 
 

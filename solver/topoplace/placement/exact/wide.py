@@ -26,8 +26,8 @@ _DIVE_SHARE, _FIRST_SHARE = 0.2, 0.3  # of the time limit at most, for the first
 _NEAR = 0.03  # gap below which the bound is worked on more than the placement
 _NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # in bursts, for branches, if they lowered the bound last time
 _LEAST_SHARE = 0.15  # if they did not
-_CLOSE_BURST = 0.5  # of the usual length, of what is done for the placement in between then
-_MOST_PATIENCE = 4.0  # in bursts, likewise, once they ask for places
+_CLOSE_BURST = 0.5  # of the usual length, of dives in between then
+_MOST_PATIENCE = 3.0  # in bursts, likewise, once they ask for places
 _IN_VAIN = 4  # turns without a better placement, before annealing is begun
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 
@@ -82,11 +82,10 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
             if search.closed(root):
                 break
             close = _gap(search, root) <= _NEAR
-            length = _CLOSE_BURST * burst if close else burst
-            until = min(deadline, time.perf_counter() + length)
-            known = search.objective(0)
+            now, known = time.perf_counter(), search.objective(0)
+            until = min(deadline, now + (_CLOSE_BURST * burst if close else burst))
             if close and turn % 2 == 0:
-                neighbourhoods.run(until)
+                neighbourhoods.run(min(deadline, now + burst))
             elif turn % 4 == 1:
                 from_leaf.run(until, trees.highest())
             else:
