@@ -93,7 +93,7 @@ class Relaxation:
         num, total = len(points), points.sum(axis=0)
         return _State(
             self._strengths(state, points, total)[0],
-            max(0.0, state.balance + PENALTY / 3 / num**2 * (total @ total - self.spread)),
+            max(0.0, state.balance + PENALTY / 3 / num**2 * (float(total @ total) - self.spread)),
         )
 
     def _strengths(self, state: _State, points: Floats, total: Floats) -> tuple[Floats, float]:
