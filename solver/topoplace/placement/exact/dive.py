@@ -112,8 +112,9 @@ class Diver:
     def first(self, dive_until: float, deadline: float) -> None:
         """Dive once; if that takes too long, settle what is left from where the dive is."""
         self.run(dive_until, once=True)
-        if self._now is not None and not self._search.closed(self._root):
-            self._finish(self._now.node, deadline)
+        now = self._now
+        if now is not None and now.node.sub.fixed and not self._search.closed(self._root):
+            self._finish(now.node, deadline)
 
     def _next(self) -> _Open:
         """Return where to begin: at a leaf not dived from yet, else at what is left open."""

@@ -42,7 +42,7 @@ class Neighbourhoods:
                 self._center = search.incumbent
                 self._known.clear()
             freed = self._draw()
-            if freed in self._known or not freed:
+            if freed in self._known or len(freed) in {0, len(self._center)}:
                 repeats += 1
                 continue
             seconds = min(_LONGEST, deadline - time.perf_counter())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cache
 from threading import Lock
 from typing import TypeVar
 
@@ -98,13 +99,19 @@ class _PriceSums:
     links: list[IntArray] | None
 
 
+@cache
+def _threads(number: int) -> ThreadPoolExecutor:
+    """Return threads that all pricers share: searches of small problems come and go."""
+    return ThreadPoolExecutor(number)
+
+
 class ScanPricer:
     """Prices by scanning every prism (DESIGN 4: summed-area pricing), any number of dimensions."""
 
     def __init__(self, problem: PlacementProblem, threads: int | None = None) -> None:
         self.problem = problem
-        self._pool = ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1))
         self._chunks = threads or min(8, os.cpu_count() or 1)
+        self._pool = _threads(self._chunks)
         self._free_sums: dict[tuple[int, int], IntArray] = {}  # by view and weight
         self._parts_of: dict[int, list[IntArray]] = {}  # by view
         self.groups = list(GroupMaker(problem).groups())
