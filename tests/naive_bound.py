@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from brute_force import Choice, Tiny
 from random_certificates import link_number
-from topoplace.result import Leaf, LeafRef, PlaceBranch, SharedLeaves, StartBranch
+from topoplace.result import CoverBranch, Leaf, LeafRef, SharedLeaves, StartBranch
 from topoplace.result.schema import Certificate
 
-Cuts = dict[tuple[str, int], tuple[int, int]]
+Cuts = frozenset[tuple[int, bool]]
+"""Routers by number, and whether a request covers them."""
 
 
 class Naive:
@@ -57,22 +58,14 @@ class Naive:
                     now = fixed | dict.fromkeys(also, starts)
                     sides.append(self.bound(child, choices | empty, now, cuts))
         else:
-            assert isinstance(node, PlaceBranch)
-            which = 0 if node.what == "origin" else 1
+            assert isinstance(node, CoverBranch)
+            router = sorted(self.tiny.all_routers)[node.router]
             like = [other for group in self.alike if name in group for other in group]
             free = [q for q in like if fixed.get(q) and cuts.get(q) == cuts.get(name)]
-            for child, side in ((node.low, "low"), (node.high, "high")):
-                go = {name, *free} if node.one not in (None, side) else {name}
-                kept = {
-                    q: [
-                        c
-                        for c in choices[q]
-                        if (c.box[which][node.dim] <= node.at) == (side == "low")
-                    ]
-                    for q in go
-                }
-                size = self.tiny.shape[node.dim]
-                cut = narrowed(cuts.get(name), (node.what, node.dim), side, node.at, size)
+            for child, inside in ((node.inside, True), (node.outside, False)):
+                go = {name} if inside else {name, *free}
+                kept = {q: [c for c in choices[q] if (router in c.routers) is inside] for q in go}
+                cut = cuts.get(name, frozenset()) | {(node.router, inside)}
                 now_cut = cuts | dict.fromkeys(go, cut)
                 sides.append(self.bound(child, choices | kept, fixed, now_cut))
         return max((side for side in sides if side is not None), default=None)
@@ -152,17 +145,6 @@ class Naive:
         ]
         sums = [sum(some) for some in itertools.product(*values)]
         return max((total for total in sums if total <= bound), default=None)
-
-
-def narrowed(cuts: Cuts | None, along: tuple[str, int], side: str, at: int, size: int) -> Cuts:
-    """Return cuts with one more; where nothing is left of a range, how little is left counts."""
-    cuts = cuts or {}
-    what, _ = along
-    first = 0 if what == "origin" else 1
-    low, high = cuts.get(along, (first, first + size - 1))
-    at = min(at, size)
-    cut = (low, min(high, at)) if side == "low" else (max(low, at + 1), high)
-    return cuts | {along: cut} if cut != (first, first + size - 1) else cuts
 
 
 def multiple(leaf: Leaf, reference: LeafRef) -> Leaf:

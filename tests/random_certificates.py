@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from brute_force import Tiny
 from topoplace.result import (
+    CoverBranch,
     Interference,
     Leaf,
     LeafRef,
     LinkPrices,
-    PlaceBranch,
     SharedLeaves,
     StartBranch,
 )
@@ -116,15 +116,11 @@ def _grow(
     undecided = [r.id for r in tiny.snapshot.queue if r.id not in fixed]
     forced = [name for name, starts in fixed.items() if starts]
     if depth and forced and rng.random() < 0.6:
-        dim = rng.randrange(len(tiny.shape))
-        return PlaceBranch(
+        return CoverBranch(
             request=rng.choice(forced),
-            what=rng.choice(("origin", "extents")),
-            dim=dim,
-            at=rng.randint(0, tiny.shape[dim]),
-            one=rng.choice((None, "low", "high")),
-            low=grown({}),
-            high=grown({}),
+            router=rng.randrange(len(tiny.all_routers)),
+            inside=grown({}),
+            outside=grown({}),
         )
     if depth and undecided:
         name = rng.choice(undecided)

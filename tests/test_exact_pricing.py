@@ -112,19 +112,19 @@ def test_both_obey_limits_on_places(seed: int) -> None:
     for _ in range(rng.randint(1, 3)):
         if not problem.requests:
             break
-        dim = rng.randrange(problem.torus.num_dims)
-        low = rng.randrange(problem.torus.shape[dim])
-        high = rng.randint(low, problem.torus.shape[dim])
+        shape = problem.torus.shape
+        coords = tuple(rng.randrange(n) for n in shape)
         idx = rng.randrange(len(problem.requests))
-        limits.append(PlaceLimit(idx, rng.choice(("origin", "extents")), dim, low, high))
+        limits.append(PlaceLimit(idx, coords, shape, inside=rng.random() < 0.5))
     prices = random_prices(rows, np.random.default_rng(seed), 20)
     weights = WEIGHTS[seed % len(WEIGHTS)]
     expected = [NO_VALUE] * len(problem.requests)
+    routers = [int(np.ravel_multi_index(x.coords, x.shape)) for x in limits]
     for candidate in listing.candidates:
         inside = all(
             limit.request_idx != candidate.request_idx
-            or limit.low <= getattr(candidate.prism, limit.what)[limit.dim] <= limit.high
-            for limit in limits
+            or (router in candidate.prism.routers(problem.torus)) is limit.inside
+            for limit, router in zip(limits, routers, strict=True)
         )
         if inside:
             value = value_of(rows, prices, weights, candidate)

@@ -101,7 +101,7 @@ def test_every_request_decided_the_tree_bounds_all_placements(
         written.append(root.proof(search.relaxation).model_dump_json())
     assert any('"start"' in text for text in written)
     assert any('"ref"' in text for text in written)
-    assert any('"place"' in text for text in written)
+    assert any('"cover"' in text for text in written)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -158,5 +158,4 @@ def test_a_tree_that_asks_for_places_first_bounds_all_placements(
         proven = tree_bound(instance, pricer_of(instance), certificate, 0, [])
         assert proven is None or best <= proven <= places.bound, seed
         written.append(certificate.model_dump_json())
-    assert any('"one":"' in text for text in written)
-    assert any('"place"' in text for text in written)
+    assert any('"alike":[["' in text and '"cover"' in text for text in written)

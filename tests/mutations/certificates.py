@@ -23,7 +23,7 @@ def nodes(document: Document, kind: str) -> list[tuple[int, Document]]:
         k, node = todo.pop()
         if node["kind"] == kind:
             found.append((k, node))
-        sides = ("out", "into", "low", "high", "tree")
+        sides = ("out", "into", "inside", "outside", "tree")
         todo += [(k, node[side]) for side in sides if side in node]
         todo += [(k, leaf) for leaf in node.get("leaves", ())]
     return found
@@ -140,7 +140,7 @@ def link_prices_of_other_length(rng: random.Random, case: Case) -> Document | No
 def wrapped_in(rng: random.Random, document: Document, branch: Document) -> Document:
     """Put a branch above a certificate, the old one on both sides."""
     level = rng.choice(document["levels"])
-    sides = ("low", "high") if branch["kind"] == "place" else ("out", "into")
+    sides = ("inside", "outside") if branch["kind"] == "cover" else ("out", "into")
     _wrap(level, branch, sides)
     return document
 
@@ -152,12 +152,11 @@ def _wrap(level: Document, branch: Document, sides: tuple[str, str]) -> None:
 
 
 @mutation("bound")
-def place_branch_not_under_into(rng: random.Random, case: Case) -> Document | None:
+def cover_branch_not_under_into(rng: random.Random, case: Case) -> Document | None:
     if not case.snapshot.queue:
         return None
     name = rng.choice(case.snapshot.queue).id
-    what = rng.choice(("origin", "extents"))
-    branch = {"kind": "place", "request": name, "what": what, "dim": 0, "at": 1}
+    branch = {"kind": "cover", "request": name, "router": 0}
     return wrapped_in(rng, case.spoilt(), branch)
 
 
@@ -179,15 +178,15 @@ def second_branch_on_a_start(rng: random.Random, case: Case) -> Document | None:
 
 
 @mutation("bound")
-def place_branch_in_no_dimension(rng: random.Random, case: Case) -> Document | None:
-    if not case.snapshot.queue or len(case.tiny.shape) == 8:
+def cover_branch_on_no_router(rng: random.Random, case: Case) -> Document | None:
+    if not case.snapshot.queue:
         return None
     name = rng.choice(case.snapshot.queue).id
     document = case.spoilt()
     level = document["levels"][0]
     below = Leaf(scale=1, router_prices=f"0*{len(case.tiny.all_routers)}").model_dump()
-    place = {"kind": "place", "request": name, "what": "origin", "dim": 7, "at": 0}
-    inner = place | dict.fromkeys(("low", "high"), below)
+    cover = {"kind": "cover", "request": name, "router": len(case.tiny.all_routers)}
+    inner = cover | dict.fromkeys(("inside", "outside"), below)
     level["certificate"] = {"kind": "start", "request": name, "out": below, "into": inner}
     return document
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from topoplace.certify.windows import Faces, Windows, num_origins
 
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 NONE = -(1 << 62)
 """Stands for "no candidate": below every gain (see `leaf.LARGEST`)."""
@@ -87,13 +88,16 @@ class Column:
         self,
         best: Best,
         depths: range,
-        origins: range,
         *,
+        covering: list[BoolArray] | None,
         link_lengths: list[int],
         consts: list[int],
         per_node: int,
     ) -> None:
-        """Record the candidates of all depths; `consts` are the shape gains by depth.
+        """Record the candidates of all depths.
+
+        `consts` are the shape gains by depth, and `covering` marks the origins whose prisms cover
+        what they must, by depth; None if there is nothing to be covered.
 
         Origins die as the depth grows: what blocks a prism blocks every deeper one from the same
         origin. While most live, windows are contiguous slices; later they are gathered.
@@ -101,21 +105,22 @@ class Column:
         width = self.counts.prefix.shape[1]
         live: IntArray | None = None
         for depth in depths:
-            num = min(num_origins(self.size, self.wraps, depth), origins.stop)
-            if num <= origins.start:
-                return
-            span = _Span(origins.start, num, width, live)
+            num = num_origins(self.size, self.wraps, depth)
+            span = _Span(num, width, live)
             if live is not None:
                 live = span.inside()
                 if not len(live):
                     return
-                span = _Span(origins.start, num, width, live)
+                span = _Span(num, width, live)
             counts = span.window(self.counts, depth)
             if depth > 1 and self.link_counts is not None:
                 counts += span.window(self.link_counts, link_lengths[depth])
-            most = int(counts.max())
-            if most < 0:
+            if int(counts.max()) < 0:
                 return
+            if covering is not None:  # too few nodes elsewhere, but not blocked for good
+                elsewhere = ~span.rows_of(covering[depth])
+                counts[elsewhere] = np.minimum(counts[elsewhere], best.needs[0] - 1)
+            most = int(counts.max())
             const = consts[depth]
             if most >= best.needs[0] and not best.hopeless(most, const, per_node):
                 gains = span.window(self.gains, depth)
@@ -137,27 +142,31 @@ class Column:
         if span.live is None:
             if 5 * num > 3 * len(counts):
                 return None
-            return np.flatnonzero(alive) + span.first * span.width
+            return np.flatnonzero(alive)
         return span.live[alive] if 8 * num < 7 * len(counts) else span.live
 
 
 @dataclass(frozen=True)
 class _Span:
-    """The origins under search at one depth: rows ``first..stop-1``, or the `live` ones of them."""
+    """The origins under search at one depth: the first rows, or the `live` ones of them."""
 
-    first: int
-    stop: int
+    num: int
     width: int
     live: IntArray | None
 
     def inside(self) -> IntArray:
         assert self.live is not None
-        ends = np.searchsorted(self.live, [self.first * self.width, self.stop * self.width])
-        return self.live[ends[0] : ends[1]]
+        return self.live[: np.searchsorted(self.live, self.num * self.width)]
+
+    def rows_of(self, marked: BoolArray) -> BoolArray:
+        """Return a mark of every row for every origin under search."""
+        if self.live is None:
+            return np.repeat(marked, self.width)
+        return marked[self.live // self.width]
 
     def window(self, values: Windows, length: int) -> IntArray:
         if self.live is None:
-            return values.sums(length, self.first, self.stop).ravel()
+            return values.sums(length, 0, self.num).ravel()
         flat = values.prefix.ravel()
         ends: IntArray = flat.take(self.live + length * self.width)
         ends -= flat.take(self.live)
@@ -165,7 +174,7 @@ class _Span:
 
     def ends(self, values: Faces, extent: int) -> IntArray:
         if self.live is None:
-            return values.sums(extent, self.first, self.stop).ravel()
+            return values.sums(extent, 0, self.num).ravel()
         flat = values.padded.ravel()
         both: IntArray = flat.take(self.live)
         both += flat.take(self.live + (extent + 1) * self.width)

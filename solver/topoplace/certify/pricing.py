@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from topoplace.certify.bounds import Bounds
 from topoplace.certify.column import NONE
+from topoplace.certify.covers import Covers
 from topoplace.certify.direct import best_of_shapes
 from topoplace.certify.instance import Instance, Wish
 from topoplace.certify.leaf import Prices
@@ -23,7 +23,7 @@ LARGEST_TABLE = 4_000_000
 class Pricer(Protocol):
     """Finds, for a leaf, the largest priced value of every wanted request's candidates."""
 
-    def best(self, prices: Prices, wanted: Mapping[int, Bounds]) -> dict[int, int | None]:
+    def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> dict[int, int | None]:
         """Return best(q) per request (by queue position), None where it has no candidate."""
 
     def of(self, instance: Instance) -> Pricer:
@@ -38,7 +38,7 @@ def pricer_of(instance: Instance) -> Pricer:
 
 
 class SweepPricer:
-    """Finds best(q) by sweeps over all prisms, one for each set of bounds in use."""
+    """Finds best(q) by sweeps over all prisms, one for each set of routers to be covered."""
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
@@ -47,25 +47,27 @@ class SweepPricer:
         """Return a sweep pricer of another instance."""
         return SweepPricer(instance)
 
-    def best(self, prices: Prices, wanted: Mapping[int, Bounds]) -> dict[int, int | None]:
+    def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> dict[int, int | None]:
         """Return best(q) per request (by queue position), None where it has no candidate."""
         gains = Gains(prices.routers, prices.factors[1], prices.factors[2])
         found: dict[int, int] = {}
-        together: dict[Bounds, dict[tuple[object, ...], list[int]]] = {}
-        for idx, bounds in wanted.items():
+        together: dict[frozenset[int], dict[tuple[object, ...], list[int]]] = {}
+        for idx, covers in wanted.items():
             wish = self._instance.wishes[idx]
             if wish.geometries:
-                group = self._group([wish], prices)
-                found[idx] = best_of_shapes(self._instance, wish, group, gains, bounds)
+                group = self._group([wish], prices, covers.outside)
+                found[idx] = best_of_shapes(self._instance, wish, group, gains, covers.inside)
             else:
-                kinds = together.setdefault(bounds, {})
-                kinds.setdefault(self._kind(wish, prices), []).append(idx)
-        for bounds, kinds in together.items():
+                kinds = together.setdefault(covers.inside, {})
+                kinds.setdefault((covers.outside, *self._kind(wish, prices)), []).append(idx)
+        for inside, kinds in together.items():
             groups = [
-                self._group([self._instance.wishes[i] for i in members], prices)
+                self._group(
+                    [self._instance.wishes[i] for i in members], prices, wanted[members[0]].outside
+                )
                 for members in kinds.values()
             ]
-            reaches = Sweep(self._instance, groups, gains, bounds).run()
+            reaches = Sweep(self._instance, groups, gains, inside).run()
             for members, group, reach in zip(kinds.values(), groups, reaches, strict=True):
                 for idx in members:
                     at = np.searchsorted(group.needs, self._instance.wishes[idx].nodes)
@@ -84,12 +86,14 @@ class SweepPricer:
         own_row = wish.sharing is Communication.TOLERANT and wish.id in prices.tolerant
         return wish.class_idx, wish.region, wish.sharing, wish.id if own_row else None
 
-    def _group(self, wishes: list[Wish], prices: Prices) -> Group:
+    def _group(self, wishes: list[Wish], prices: Prices, outside: frozenset[int]) -> Group:
         first = wishes[0]
         closed = self._instance.closed(first.sharing)
+        blocked = ~self._instance.allowed(first)
+        blocked[sorted(outside)] = True
         return Group(
             self._instance.usable_counts[first.class_idx],
-            ~self._instance.allowed(first),
+            blocked,
             closed if closed.any() else None,
             prices.links(first.id, first.sharing),
             np.unique(np.array([wish.nodes for wish in wishes], dtype=np.int64)),

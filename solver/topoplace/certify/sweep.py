@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.certify.bounds import Bounds
 from topoplace.certify.column import Best, Column
+from topoplace.certify.covers import origins_that_cover
 from topoplace.certify.instance import Instance
 from topoplace.certify.score import ShapeTables
 from topoplace.certify.windows import Faces, Windows, faces, num_origins, windows
@@ -76,16 +76,25 @@ class _Layer:
     faces: tuple[IntArray | None, ...]
     extents: tuple[int, ...]
 
+    def only(self, axis: int, origins: IntArray) -> _Layer:
+        """Return the sums from some origins along an axis."""
+        return replace(
+            self,
+            base=self.base.take(origins, axis),
+            links=tuple(None if x is None else x.take(origins, axis) for x in self.links),
+            faces=tuple(None if x is None else x.take(origins, axis) for x in self.faces),
+        )
+
 
 class Sweep:
-    """One run over all prisms within bounds, for several groups at once."""
+    """One run over all prisms that cover some routers, for several groups at once."""
 
     def __init__(
-        self, instance: Instance, groups: list[Group], gains: Gains, bounds: Bounds
+        self, instance: Instance, groups: list[Group], gains: Gains, inside: frozenset[int]
     ) -> None:
         self._torus = instance.torus
         self._tables = ShapeTables(instance)
-        self._bounds = bounds
+        self._inside = inside
         self._groups = groups
         self._gains = gains
         self._per_node = gains.to_shape * instance.snapshot.weights.idle
@@ -98,6 +107,12 @@ class Sweep:
             for e in range(self._torus.shape[last] + 1)
         ]
         self._free = instance.free
+        self._covering = None
+        if inside:
+            self._covering = [
+                origins_that_cover(self._torus, inside, last, e)
+                for e in range(self._torus.shape[last] + 1)
+            ]
 
     def run(self) -> list[IntArray]:
         """Return per group the largest gain for each of its needs (`column.NONE`: none)."""
@@ -134,13 +149,14 @@ class Sweep:
             return
         axis, n, wraps = 2 + dim, self._torus.shape[dim], self._torus.wrap[dim]
         sums = _Sums(layer, axis, wraps)
-        for extent in range(self._bounds.extents_low[dim], self._bounds.extents_high[dim] + 1):
-            first = self._bounds.origin_low[dim]
-            stop = min(num_origins(n, wraps, extent), self._bounds.origin_high[dim] + 1)
-            if stop <= first:
-                continue
+        for extent in range(1, n + 1):
             length = self._tables.link_length(dim, extent)
-            wider = sums.layer(extent, first, stop, length, extent < n)
+            wider = sums.layer(extent, num_origins(n, wraps, extent), length, extent < n)
+            if self._inside:
+                covering = origins_that_cover(self._torus, self._inside, dim, extent)
+                if not covering.any():
+                    continue
+                wider = wider.only(axis, np.flatnonzero(covering))
             counts = wider.base[1::2]
             # What blocks the thinnest prism of a footprint blocks every one that contains it.
             if (counts < 0).all():
@@ -159,8 +175,6 @@ class Sweep:
     def _search_columns(self, layer: _Layer) -> None:
         last = self._torus.num_dims - 1
         n, wraps = self._torus.shape[last], self._torus.wrap[last]
-        low, high = self._bounds.extents_low[last], self._bounds.extents_high[last]
-        origins = range(self._bounds.origin_low[last], self._bounds.origin_high[last] + 1)
         consts = self._shape_gains(layer.extents, n)
         face: Faces | None = None
         if layer.faces[0] is not None:
@@ -170,9 +184,7 @@ class Sweep:
             per_depth = int(counts.max())
             if per_depth <= 0:
                 continue
-            shallowest = max(low, -(-int(group.needs[0]) // per_depth))
-            if shallowest > high:
-                continue
+            shallowest = -(-int(group.needs[0]) // per_depth)
             link_gains = link_counts = None
             if layer.links[0] is not None:
                 link_gains = _column_windows(layer.links[0][2 * g], n, wraps)
@@ -188,8 +200,8 @@ class Sweep:
                 self._minimal,
             ).search(
                 best,
-                range(shallowest, high + 1),
-                origins,
+                range(shallowest, n + 1),
+                covering=self._covering,
                 link_lengths=self._link_lengths,
                 consts=consts,
                 per_node=self._per_node,
@@ -221,20 +233,18 @@ class _Sums:
         own = layer.faces[0]
         self._own_faces = None if own is None else faces(own, axis, wraps)
 
-    def layer(
-        self, extent: int, first: int, stop: int, link_length: int, has_faces: bool
-    ) -> _Layer:
+    def layer(self, extent: int, num: int, link_length: int, has_faces: bool) -> _Layer:
         """Return the layer of one extent more, this dimension's links and faces joined in."""
-        base = self._base.sums(extent, first, stop)
+        base = self._base.sums(extent, 0, num)
         own, *others = self._links
         if own is not None and extent > 1:
-            base += own.sums(link_length, first, stop)
+            base += own.sums(link_length, 0, num)
         if self._own_faces is not None and has_faces:
-            base[::2] += self._own_faces.sums(extent, first, stop)
+            base[::2] += self._own_faces.sums(extent, 0, num)
         return replace(
             self._layer,
             base=base,
-            links=tuple(None if x is None else x.sums(extent, first, stop) for x in others),
-            faces=tuple(None if x is None else x.sums(extent, first, stop) for x in self._faces),
+            links=tuple(None if x is None else x.sums(extent, 0, num) for x in others),
+            faces=tuple(None if x is None else x.sums(extent, 0, num) for x in self._faces),
             extents=(*self._layer.extents, extent),
         )

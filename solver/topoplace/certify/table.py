@@ -14,7 +14,7 @@ from functools import cached_property, reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.certify.bounds import Bounds
+from topoplace.certify.covers import Covers
 from topoplace.certify.instance import Instance, Wish
 from topoplace.certify.leaf import Prices
 from topoplace.certify.score import ShapeTables
@@ -137,7 +137,7 @@ class TablePricer:
         """Return a table pricer of another instance."""
         return TablePricer(instance)
 
-    def best(self, prices: Prices, wanted: Mapping[int, Bounds]) -> dict[int, int | None]:
+    def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> dict[int, int | None]:
         """Return best(q) per request (by queue position), None where it has no candidate."""
         to_value, to_shape, to_boundary = prices.factors
         shared = to_shape * self._scores - self._routers @ prices.routers
@@ -145,9 +145,9 @@ class TablePricer:
             shared -= to_boundary * self._boundary
         strict = None if prices.strict is None else self._links @ prices.strict
         found: dict[int, int | None] = {}
-        for idx, bounds in wanted.items():
+        for idx, covers in wanted.items():
             wish = self.instance.wishes[idx]
-            rows = self._within(self._candidates(idx), bounds)
+            rows = self._that_cover(self._candidates(idx), covers)
             if not len(rows):
                 found[idx] = None
                 continue
@@ -162,12 +162,8 @@ class TablePricer:
             found[idx] = int(gains.max()) + to_value * wish.value
         return found
 
-    def _within(self, rows: IntArray, bounds: Bounds) -> IntArray:
-        origins, extents = self._origins[rows], self._extents[rows]
-        inside = (
-            (origins >= bounds.origin_low)
-            & (origins <= bounds.origin_high)
-            & (extents >= bounds.extents_low)
-            & (extents <= bounds.extents_high)
-        )
-        return rows[inside.all(axis=1)]
+    def _that_cover(self, rows: IntArray, covers: Covers) -> IntArray:
+        held = self._routers[rows]
+        good = held[:, sorted(covers.inside)].all(axis=1)
+        good &= ~held[:, sorted(covers.outside)].any(axis=1)
+        return rows[good]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from topoplace.certify.alike import with_alike
-from topoplace.certify.bounds import Bounds, no_bounds
+from topoplace.certify.covers import ANYWHERE, Covers
 from topoplace.certify.instance import Instance, Wish
 from topoplace.certify.leaf import read_prices
 from topoplace.certify.pricing import Pricer
 from topoplace.certify.report import RefusedError
-from topoplace.result import Leaf, LeafRef, PlaceBranch, SharedLeaves, StartBranch
+from topoplace.result import CoverBranch, Leaf, LeafRef, SharedLeaves, StartBranch
 from topoplace.result.schema import Certificate, CertificateNode
 
 LARGEST_SUM = 1 << 24
@@ -34,7 +34,7 @@ class _Scope:
 
     starts: dict[int, bool] = field(default_factory=dict)
     named: frozenset[int] = frozenset()
-    places: dict[int, Bounds] = field(default_factory=dict)
+    places: dict[int, Covers] = field(default_factory=dict)
 
 
 def tree_bound(
@@ -75,8 +75,8 @@ def tree_bound(
         node, scope = todo.pop()
         if isinstance(node, StartBranch):
             todo += _split_start(instance, node, scope, level_idx)
-        elif isinstance(node, PlaceBranch):
-            todo += _split_place(instance, node, scope, alike)
+        elif isinstance(node, CoverBranch):
+            todo += _split_cover(instance, node, scope, alike)
         else:
             if isinstance(node, LeafRef):
                 _require_shared(node, len(shared), level_idx)
@@ -137,30 +137,28 @@ def _preferred(first: tuple[int, Wish], second: tuple[int, Wish]) -> bool:
     return better.nodes <= worse.nodes and better.value >= worse.value and rank < other
 
 
-def _split_place(
-    instance: Instance, node: PlaceBranch, scope: _Scope, alike: Sequence[frozenset[int]]
+def _split_cover(
+    instance: Instance, node: CoverBranch, scope: _Scope, alike: Sequence[frozenset[int]]
 ) -> list[tuple[CertificateNode, _Scope]]:
     idx = _request(instance, node.request)
     if not scope.starts.get(idx, False):
-        raise RefusedError(f"a place branch on {node.request} outside an `into` of it")
-    if node.dim >= instance.torus.num_dims:
-        raise RefusedError(f"a place branch in dimension {node.dim}")
-    anywhere = no_bounds(instance)
-    bounds = scope.places.get(idx, anywhere)
-    at = min(node.at, instance.torus.shape[node.dim])  # beyond, nothing is left to split
+        raise RefusedError(f"a cover branch on {node.request} outside an `into` of it")
+    if node.router >= instance.torus.num_routers:
+        raise RefusedError(f"a cover branch on router {node.router}, which is none")
+    covers = scope.places.get(idx, ANYWHERE)
     others = [
         q
         for group in alike
         if idx in group
         for q in group
-        if scope.starts.get(q, False) and scope.places.get(q, anywhere) == bounds
+        if scope.starts.get(q, False) and scope.places.get(q, ANYWHERE) == covers
     ]
-    children = []
-    for child, side in ((node.low, "low"), (node.high, "high")):
-        go = {idx} if node.one in (None, side) else {idx, *others}
-        cut = bounds.cut(node.what, node.dim, at, side)
-        children.append((child, replace(scope, places=scope.places | dict.fromkeys(go, cut))))
-    return children
+    within = {idx: covers.split(node.router, inside=True)}
+    without = dict.fromkeys({idx, *others}, covers.split(node.router, inside=False))
+    return [
+        (child, replace(scope, places=scope.places | places))
+        for child, places in ((node.inside, within), (node.outside, without))
+    ]
 
 
 class _Priced:
@@ -175,27 +173,24 @@ class _Priced:
         self.prices = read_prices(instance, leaf, level_idx)
         self.multipliers = leaf.multipliers
         self._pricer = pricer
-        self._anywhere = no_bounds(instance)
         self._requests = range(len(instance.wishes))
         self._again = again
-        self._best: dict[tuple[int, Bounds], int | None] = {}
+        self._best: dict[tuple[int, Covers], int | None] = {}
 
     def best(self, scope: _Scope) -> dict[int, int | None]:
-        """Return best(q) of the requests that may start, within their bounds."""
+        """Return best(q) of the requests that may start, where they may go."""
         wanted = {
-            q: scope.places.get(q, self._anywhere)
-            for q in self._requests
-            if scope.starts.get(q, True)
+            q: scope.places.get(q, ANYWHERE) for q in self._requests if scope.starts.get(q, True)
         }
         if self._again and not self._best:
-            self._ask(dict.fromkeys(self._requests, self._anywhere))
-        self._ask({q: bounds for q, bounds in wanted.items() if (q, bounds) not in self._best})
-        return {q: self._best[q, bounds] for q, bounds in wanted.items()}
+            self._ask(dict.fromkeys(self._requests, ANYWHERE))
+        self._ask({q: covers for q, covers in wanted.items() if (q, covers) not in self._best})
+        return {q: self._best[q, covers] for q, covers in wanted.items()}
 
-    def _ask(self, wanted: dict[int, Bounds]) -> None:
+    def _ask(self, wanted: dict[int, Covers]) -> None:
         if wanted:
             found = self._pricer.best(self.prices, wanted)
-            self._best |= {(q, bounds): found[q] for q, bounds in wanted.items()}
+            self._best |= {(q, covers): found[q] for q, covers in wanted.items()}
 
 
 def _leaf_bound(

@@ -2,6 +2,7 @@
 
 from topoplace.result.schema import (
     RESULT_SCHEMA,
+    CoverBranch,
     Explanation,
     Interference,
     Leaf,
@@ -9,7 +10,6 @@ from topoplace.result.schema import (
     Level,
     Limits,
     LinkPrices,
-    PlaceBranch,
     Placement,
     Proof,
     Result,
@@ -22,6 +22,7 @@ from topoplace.result.schema import (
 
 __all__ = [
     "RESULT_SCHEMA",
+    "CoverBranch",
     "Explanation",
     "Interference",
     "Leaf",
@@ -29,7 +30,6 @@ __all__ = [
     "Level",
     "Limits",
     "LinkPrices",
-    "PlaceBranch",
     "Placement",
     "Proof",
     "Result",

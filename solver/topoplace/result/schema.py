@@ -76,21 +76,17 @@ class StartBranch(Model):
     into: CertificateNode
 
 
-class PlaceBranch(Model):
-    """A branch on where a request goes: coordinate `dim` of `what` is <= `at`, or > `at`.
+class CoverBranch(Model):
+    """A branch on whether the prism of a request that starts covers a router.
 
-    With `one`, that side is where one of the requests goes that are `alike` this one and may go to
-    the same places so far, and the other where all of them go.
+    Of requests that are `alike` and have been split alike so far, one covers it or none does.
     """
 
-    kind: Literal["place"] = "place"
+    kind: Literal["cover"] = "cover"
     request: Name
-    what: Annotated[Literal["origin", "extents"], Field()]
-    dim: Annotated[int, Field(ge=0, le=7)]
-    at: Annotated[int, Field(ge=0)]
-    one: Literal["low", "high"] | None = None
-    low: CertificateNode
-    high: CertificateNode
+    router: Annotated[int, Field(ge=0)]
+    inside: CertificateNode
+    outside: CertificateNode
 
 
 class LeafRef(Model):
@@ -114,9 +110,9 @@ class SharedLeaves(Model):
     tree: CertificateNode
 
 
-CertificateNode = Annotated[Leaf | LeafRef | StartBranch | PlaceBranch, Field(discriminator="kind")]
+CertificateNode = Annotated[Leaf | LeafRef | StartBranch | CoverBranch, Field(discriminator="kind")]
 Certificate = Annotated[
-    Leaf | LeafRef | SharedLeaves | StartBranch | PlaceBranch, Field(discriminator="kind")
+    Leaf | LeafRef | SharedLeaves | StartBranch | CoverBranch, Field(discriminator="kind")
 ]
 """A tree, or leaves that it shares and the tree. Without them, it may refer to none."""
 
@@ -209,5 +205,5 @@ class Result(Model):
     instance: Snapshot
 
 
-for _model in (StartBranch, PlaceBranch, SharedLeaves, Level, Result):
+for _model in (StartBranch, CoverBranch, SharedLeaves, Level, Result):
     _model.model_rebuild()

@@ -6,22 +6,18 @@ import heapq
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from topoplace.placement.exact.generation import Bounded, generate_columns
-from topoplace.placement.exact.limits import PlaceLimit
 from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.program import LpSolution
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
-from topoplace.placement.problem import Candidate, PlacementProblem
-from topoplace.result import PlaceBranch, StartBranch
+from topoplace.placement.exact.splits import Branch, WriteBranch, split_place, split_start
+from topoplace.placement.problem import Candidate
 from topoplace.result.schema import DEEPEST, Certificate, CertificateNode
-
-WriteBranch = Callable[[CertificateNode, CertificateNode], CertificateNode]
-"""Writes a branch, given the certificates of its two sides."""
 
 
 class Below(Protocol):
@@ -134,9 +130,7 @@ class Tree:
                 lower = max(lower, self.on_solution([c.candidate for c in ones]))
         return Node(sub, bounded), lower
 
-    def _split(
-        self, node: Node, lp: LpSolution
-    ) -> tuple[tuple[Subproblem, Subproblem], WriteBranch] | None:
+    def _split(self, node: Node, lp: LpSolution) -> Branch | None:
         problem = self.relaxation.problem
         sub = node.sub
         starts = np.zeros(len(problem.requests))
@@ -149,32 +143,18 @@ class Tree:
                 fractional,
                 key=lambda i: (min(starts[i], 1 - starts[i]) * problem.requests[i].value, -i),
             )
-            return start_branch(problem, sub, chosen)
+            return split_start(problem, sub, chosen)
         spread = _most_spread(lp)
         if spread is None:
             return None
         if spread not in sub.forced:
-            return start_branch(problem, sub, spread)
+            return split_start(problem, sub, spread)
         mine = [
-            (c.candidate, float(a))
+            (float(a), c.candidate)
             for c, a in zip(lp.columns, lp.amounts, strict=True)
-            if a > 1e-6 and c.candidate.request_idx == spread
+            if c.candidate.request_idx == spread
         ]
-        return place_branch(problem, sub, spread, mine)
-
-
-def start_branch(
-    problem: PlacementProblem, sub: Subproblem, idx: int
-) -> tuple[tuple[Subproblem, Subproblem], WriteBranch]:
-    """Return the sides of the branch on a request's start, out and into, and what writes it."""
-    out = replace(sub, excluded=sub.excluded | {idx})
-    into = replace(sub, forced=sub.forced | {idx})
-    name = problem.requests[idx].id
-
-    def write(low: CertificateNode, high: CertificateNode) -> CertificateNode:
-        return StartBranch(request=name, out=low, into=high)
-
-    return (out, into), write
+        return split_place(problem, sub, mine)
 
 
 def _most_spread(lp: LpSolution) -> int | None:
@@ -185,36 +165,3 @@ def _most_spread(lp: LpSolution) -> int | None:
             idx = column.candidate.request_idx
             parts[idx] = parts.get(idx, 0.0) + amount * (1 - amount)
     return max(parts, key=lambda i: (parts[i], -i)) if parts else None
-
-
-def place_branch(
-    problem: PlacementProblem, sub: Subproblem, idx: int, mine: list[tuple[Candidate, float]]
-) -> tuple[tuple[Subproblem, Subproblem], WriteBranch] | None:
-    """Split where the amounts on both sides are most even."""
-    best: tuple[float, Literal["origin", "extents"], int, int] | None = None
-    sides: tuple[Literal["origin", "extents"], ...] = ("origin", "extents")
-    for what in sides:
-        for dim in range(problem.torus.num_dims):
-            weight: dict[int, float] = {}
-            for candidate, amount in mine:
-                at = getattr(candidate.prism, what)[dim]
-                weight[at] = weight.get(at, 0.0) + amount
-            below = 0.0
-            ordered = sorted(weight)
-            for at in ordered[:-1]:
-                below += weight[at]
-                balance = min(below, sum(weight.values()) - below)
-                if best is None or balance > best[0] + 1e-9:
-                    best = (balance, what, dim, at)
-    if best is None:
-        return None
-    _, what, dim, at = best
-    low = PlaceLimit(idx, what, dim, 0, at)
-    high = PlaceLimit(idx, what, dim, at + 1, problem.torus.shape[dim])
-    name = problem.requests[idx].id
-
-    def write(first: CertificateNode, second: CertificateNode) -> CertificateNode:
-        return PlaceBranch(request=name, what=what, dim=dim, at=at, low=first, high=second)
-
-    parts = (replace(sub, limits=(*sub.limits, low)), replace(sub, limits=(*sub.limits, high)))
-    return parts, write

@@ -47,27 +47,21 @@ class Group:
 
     def within(self, limits: Sequence[PlaceLimit], nodes: int) -> Group:
         """Return the group of one of its requests, of so many nodes, under limits on its place."""
-        last = self.view.extents.shape[1]
+        lines, extents = self.view.line_coords, self.view.extents
         reach = self.reach.copy()
         least = self.least.copy()
         for limit in limits:
-            if limit.what == "origin" and limit.dim < last:
-                coords = self.view.line_coords[:, limit.dim]
-                reach[:, (coords < limit.low) | (coords > limit.high), :] = 0
-            elif limit.what == "origin":
-                reach[:, :, : limit.low] = 0
-                reach[:, :, limit.high + 1 :] = 0
-            elif limit.dim < last:
-                extents = self.view.extents[:, limit.dim]
-                reach[(extents < limit.low) | (extents > limit.high)] = 0
+            away = (np.array(limit.coords[:-1]) - lines) % np.array(limit.shape[:-1])
+            over = (away[None] < extents[:, None]).all(axis=2)
+            ahead = (limit.coords[-1] - np.arange(self.view.depth)) % self.view.depth
+            ahead = ahead.astype(reach.dtype)  # routers before the limit's, from every origin
+            if limit.inside:
+                needed = np.broadcast_to(ahead + 1, reach.shape).astype(reach.dtype)
+                least = np.maximum(least, needed) if len(least) else needed
+                reach[~over] = 0
+                reach[reach < least] = 0
             else:
-                np.minimum(reach, limit.high, out=reach)
-                if limit.low > 1:
-                    least = (
-                        np.maximum(least, limit.low)
-                        if len(least)
-                        else np.full_like(reach, limit.low)
-                    )
+                np.minimum(reach, ahead, out=reach, where=over[:, :, None])
         return replace(
             self,
             requests=[limits[0].request_idx],

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from topoplace.placement.problem import Candidate
 
 
 @dataclass(frozen=True)
 class PlaceLimit:
-    """Bounds on one coordinate of a request's origin or extents, both inclusive."""
+    """Whether a request's prism covers a router.
+
+    Attributes
+    ----------
+    coords, shape
+        Coordinates of the router, and the shape of its machine.
+    """
 
     request_idx: int
-    what: Literal["origin", "extents"]
-    dim: int
-    low: int
-    high: int
+    coords: tuple[int, ...]
+    shape: tuple[int, ...]
+    inside: bool
 
     def admits(self, candidate: Candidate) -> bool:
         """Tell whether a candidate obeys the limit."""
         if candidate.request_idx != self.request_idx:
             return True
         prism = candidate.prism
-        coords = prism.origin if self.what == "origin" else prism.extents
-        return self.low <= coords[self.dim] <= self.high
+        covers = all(
+            (c - o) % n < e
+            for c, n, o, e in zip(self.coords, self.shape, prism.origin, prism.extents, strict=True)
+        )
+        return covers is self.inside

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from topoplace.placement.exact.branching import WriteBranch, start_branch
 from topoplace.placement.exact.relaxation import Subproblem
+from topoplace.placement.exact.splits import Branch, split_start
 from topoplace.placement.problem import PlacementProblem
 
 
@@ -39,10 +39,10 @@ class Preferences:
             for b in above:
                 self.worse[b] = self.worse.get(b, frozenset()) | {q}
 
-    def branch(self, sub: Subproblem, q: int) -> tuple[tuple[Subproblem, Subproblem], WriteBranch]:
+    def branch(self, sub: Subproblem, q: int) -> Branch:
         """Return the sides of a branch on a start with what follows, and what writes it."""
         decided = sub.forced | sub.excluded
-        (out, into), write = start_branch(self._problem, sub, q)
+        (out, into), write = split_start(self._problem, sub, q)
         also_out = self.worse.get(q, frozenset()) - decided
         also_in = self.better.get(q, frozenset()) - decided
         out = replace(out, excluded=out.excluded | also_out)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.placement.exact.branching import WriteBranch
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.price_pool import FINENESS, PricePool
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
+from topoplace.placement.exact.splits import WriteBranch
 from topoplace.placement.problem import Candidate
 from topoplace.result import LeafRef, SharedLeaves
 from topoplace.result.schema import CertificateNode

@@ -6,7 +6,7 @@ has tried bounds each set of starts (`price_pool`). The leaf of the largest boun
 large requests are undecided there, the one is split for which the pool lowers both sides most. If
 all are decided, the bundle lowers the bound until it is no longer the largest; its points join
 the pool, where they bound many other leaves. Once the bundle can do no more, the place of a
-request that starts is split (`place_split`).
+request that starts is split (`splits`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.integer import least_losses, losses_at
 from topoplace.placement.exact.master import Master
-from topoplace.placement.exact.place_split import split_place
 from topoplace.placement.exact.preferences import Preferences
 from topoplace.placement.exact.price_pool import PricePool
 from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem
+from topoplace.placement.exact.splits import split_place
 from topoplace.placement.exact.start_leaves import (
     NONE,
     NOTHING,
@@ -283,7 +283,7 @@ class StartTree:
         """
         ground, plan = self._ground, self._plan_of(leaf)
         assert leaf.bounded is not None
-        parts = split_place(ground.relaxation.rows, leaf.sub, leaf.amounts or [], ground.groups)
+        parts = split_place(ground.relaxation.problem, leaf.sub, leaf.amounts or [], ground.groups)
         if parts is None:
             return False
         subs, leaf.write = parts
