@@ -222,14 +222,45 @@ def best_slots(values, codes, firsts, num):
 
 
 @numba.njit(cache=True, nogil=True)
-def still_live(live, reach):
-    """Return which of the lines that were live still have prisms."""
+def narrow(reach, least, live, extents, line_coords, shape, coords, inside):
+    """Narrow the tables of a group to prisms that cover some routers, and others not.
+
+    Parameters
+    ----------
+    reach, least
+        Changed in place; `least` may be empty if nothing has to be covered.
+    coords, inside
+        Of every router in question.
+
+    Returns
+    -------
+    Which of the lines that were live still have prisms; the tables of others mean nothing.
+    """
     still = np.zeros_like(live)
+    last = shape.shape[0] - 1
     for f in range(live.shape[0]):
         for line in range(live.shape[1]):
-            if live[f, line]:
-                for z in range(reach.shape[2]):
-                    if reach[f, line, z] > 0:
-                        still[f, line] = live[f, line]
-                        break
+            if live[f, line] == 0:
+                continue
+            for k in range(coords.shape[0]):
+                over = True
+                for d in range(last):
+                    away = (coords[k, d] - line_coords[line, d]) % shape[d]
+                    over = over and away < extents[f, d]
+                if inside[k] and not over:
+                    reach[f, line, :] = 0
+                    break
+                if over:
+                    for z in range(shape[last]):
+                        ahead = (coords[k, last] - z) % shape[last]
+                        if not inside[k]:
+                            reach[f, line, z] = min(reach[f, line, z], ahead)
+                        else:
+                            least[f, line, z] = max(least[f, line, z], ahead + 1)
+                            if reach[f, line, z] < least[f, line, z]:
+                                reach[f, line, z] = 0
+            for z in range(shape[last]):
+                if reach[f, line, z] > 0:
+                    still[f, line] = live[f, line]
+                    break
     return still

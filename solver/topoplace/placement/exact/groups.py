@@ -47,27 +47,20 @@ class Group:
 
     def within(self, limits: Sequence[PlaceLimit], nodes: int) -> Group:
         """Return the group of one of its requests, of so many nodes, under limits on its place."""
-        lines, extents = self.view.line_coords, self.view.extents
-        reach = self.reach.copy()
-        least = self.least.copy()
-        for limit in limits:
-            away = (np.array(limit.coords[:-1]) - lines) % np.array(limit.shape[:-1])
-            over = (away[None] < extents[:, None]).all(axis=2)
-            ahead = (limit.coords[-1] - np.arange(self.view.depth)) % self.view.depth
-            ahead = ahead.astype(reach.dtype)  # routers before the limit's, from every origin
-            if limit.inside:
-                needed = np.broadcast_to(ahead + 1, reach.shape).astype(reach.dtype)
-                least = np.maximum(least, needed) if len(least) else needed
-                reach[~over] = 0
-                reach[reach < least] = 0
-            else:
-                np.minimum(reach, ahead, out=reach, where=over[:, :, None])
+        reach, least = self.reach.copy(), self.least
+        inside = np.array([limit.inside for limit in limits])
+        if inside.any():
+            least = least.copy() if len(least) else np.ones_like(reach)
+        live = _kernels.narrow(
+            reach, least, self.live, self.view.extents, self.view.line_coords,
+            np.array(limits[0].shape), np.array([limit.coords for limit in limits]), inside,
+        )  # fmt: skip
         return replace(
             self,
             requests=[limits[0].request_idx],
             reach=reach,
             least=least,
-            live=_kernels.still_live(self.live, reach),
+            live=live,
             sizes=np.array([nodes]),
             bucket_of_count=(np.arange(len(self.bucket_of_count)) >= nodes).astype(np.int16) - 1,
             minimal=MinimalPrisms(),

@@ -60,8 +60,19 @@ class Trees:
         """Whether the second tree is under way."""
         return self._places is not None
 
-    def run(self, until: float) -> None:
-        """Work on the first tree; mostly on the second once the first stood still near the end."""
+    def run(self, until: float) -> bool:
+        """Work on the first tree; mostly on the second once the first stood still near the end.
+
+        Returns whether the bound of either fell.
+        """
+        before = self._bounds()
+        self._run(until)
+        return self._bounds() != before
+
+    def _bounds(self) -> tuple[int, int | None]:
+        return self._starts.bound, None if self._places is None else self._places.bound
+
+    def _run(self, until: float) -> None:
         while self._places is None and (now := time.perf_counter()) < until:
             before = self._starts.bound
             self._starts.run(min(until, now + _PATIENCE))

@@ -26,7 +26,8 @@ _DIVE_SHARE, _FIRST_SHARE = 0.2, 0.3  # of the time limit at most, for the first
 _NEAR = 0.03  # gap below which the bound is worked on more than the placement
 _NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # in bursts, for branches, if they lowered the bound last time
 _LEAST_SHARE = 0.15  # if they did not
-_CLOSE_BURST = 0.5  # of the usual length, of dives in between then
+_CLOSE_BURST = 0.5  # of the usual length, of what looks for placements in between then
+_ASIDE = 0.25  # of the time of branches, if those lowered the bound, after the first turn
 _MOST_PATIENCE = 3.0  # in bursts, likewise, once they ask for places
 _IN_VAIN = 4  # turns without a better placement, before annealing is begun
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
@@ -76,16 +77,17 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
                 share = _NEAR_SHARE
             if trees.asks_places:  # which lowers the bound in the end only
                 share, patience = patience, min(_MOST_PATIENCE, 2 * patience)
-            before = root.bound
-            trees.run(min(deadline, now + share * burst))
-            helps = root.bound != before
+            helps = trees.run(min(deadline, now + share * burst))
             if search.closed(root):
                 break
-            close = _gap(search, root) <= _NEAR
+            spent, close = time.perf_counter() - now, _gap(search, root) <= _NEAR
             now, known = time.perf_counter(), search.objective(0)
-            until = min(deadline, now + (_CLOSE_BURST * burst if close else burst))
+            aside = burst
+            if close:
+                aside = _ASIDE * spent if turn and helps else _CLOSE_BURST * burst
+            until = min(deadline, now + aside)
             if close and turn % 2 == 0:
-                neighbourhoods.run(min(deadline, now + burst))
+                neighbourhoods.run(until)
             elif turn % 4 == 1:
                 from_leaf.run(until, trees.highest())
             else:
