@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -9,14 +10,17 @@ from pydantic import TypeAdapter
 
 from brute_force import Tiny, brute_force
 from naive_bound import Naive
-from random_certificates import random_tree
+from random_certificates import random_leaf, random_tree
 from random_instances import random_snapshot
+from topoplace.certify.covers import Covers
 from topoplace.certify.instance import read_instance
+from topoplace.certify.leaf import read_prices
 from topoplace.certify.pricing import LARGEST_TABLE, Pricer, SweepPricer
 from topoplace.certify.table import TablePricer, table_size
 from topoplace.certify.tree import tree_bound
 from topoplace.result import Interference, Leaf, Level, Proof, SharedLeaves, StartBranch, Status
 from topoplace.result.schema import DEEPEST, CertificateNode
+from topoplace.snapshot import Snapshot
 
 MODES = list(Interference)
 NUM_MACHINES = 360
@@ -85,3 +89,44 @@ def test_the_deepest_tree_can_be_written_and_read() -> None:
     text = f'{{"result": {{"levels": [{level.model_dump_json()}]}}}}'
     whole = TypeAdapter(dict[str, dict[str, list[Level]]]).validate_json(text)
     assert whole["result"]["levels"] == [level]
+
+
+def long_rings(rng: random.Random) -> Snapshot:
+    """Return a machine with a ring that can be gone round either way, some of it occupied."""
+    shape = rng.choice(([11], [9, 2], [2, 9], [10, 3], [3, 8, 2]))
+    num = math.prod(shape)
+    occupied = rng.sample(range(num), rng.randint(0, num // 4))
+    return Snapshot.model_validate(
+        {
+            "schema": "topoplace.snapshot/1",
+            "name": "rings",
+            "machine": {
+                "kind": "torus",
+                "name": "rings",
+                "shape": shape,
+                "nodes_per_router": 1,
+                "default_class": "xe",
+            },
+            "running": [{"id": f"r{k}", "nodes": str(node)} for k, node in enumerate(occupied)],
+            "queue": [{"id": f"q{k}", "nodes": rng.randint(1, num // 2)} for k in range(3)],
+        }
+    )
+
+
+def test_the_sweep_finds_prisms_that_cover_routers_either_way_round_a_ring() -> None:
+    far_apart = 0
+    for seed in range(300):
+        rng = random.Random(seed)
+        snapshot = long_rings(rng)
+        instance = read_instance(snapshot, MODES[seed % 3])
+        num = instance.torus.num_routers
+        level_idx = rng.choice((0, 0, 1, 2))
+        tiny = Tiny(snapshot, MODES[seed % 3])
+        prices = read_prices(instance, random_leaf(rng, tiny, level_idx), level_idx)
+        inside = frozenset(rng.sample(range(num), rng.randint(1, 3)))
+        outside = frozenset(rng.sample(range(num), rng.randint(0, 2))) - inside
+        wanted = {0: Covers(inside, outside), 1: Covers(inside), 2: Covers()}
+        table = TablePricer(instance).best(prices, wanted)
+        assert SweepPricer(instance).best(prices, wanted) == table, seed
+        far_apart += len(inside) > 1 and table[1] is not None
+    assert far_apart > 50

@@ -152,15 +152,15 @@ class Sweep:
         for extent in range(1, n + 1):
             length = self._tables.link_length(dim, extent)
             wider = sums.layer(extent, num_origins(n, wraps, extent), length, extent < n)
-            if self._inside:
-                covering = origins_that_cover(self._torus, self._inside, dim, extent)
-                if not covering.any():
-                    continue
-                wider = wider.only(axis, np.flatnonzero(covering))
             counts = wider.base[1::2]
             # What blocks the thinnest prism of a footprint blocks every one that contains it.
             if (counts < 0).all():
                 return
+            if self._inside:
+                covering = origins_that_cover(self._torus, self._inside, dim, extent)
+                if covering.any():
+                    self._descend(wider.only(axis, np.flatnonzero(covering)), dim + 1)
+                continue  # a wider one may hold what must be covered the other way round a ring
             self._descend(wider, dim + 1)
             if self._minimal and self._all_served(counts):
                 return
