@@ -28,7 +28,7 @@ _NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # in bursts, for branches, if they lowered t
 _LEAST_SHARE = 0.15  # if they did not
 _CLOSE_BURST = 0.5  # of the usual length, of what looks for placements in between then
 _ASIDE = 0.25  # of the time of branches, if those lowered the bound, after the first turn
-_MOST_PATIENCE = 3.0  # in bursts, likewise, once they ask for places
+_MOST_PATIENCE = 3.0  # in bursts, for branches, once they ask for places
 _IN_VAIN = 4  # turns without a better placement, before annealing is begun
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 
