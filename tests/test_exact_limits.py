@@ -19,6 +19,8 @@ def _compiled() -> None:
     """Compile the kernels before any clock runs."""
     for method in ("exact", *HEURISTICS):
         solve(mid_size_snapshot(0, (5, 5, 5), jobs=2), Interference.STRICT, method, time_limit=1)
+    for mode in MODES:  # as the tests have them: with linear programs, or dives and annealing
+        solve(mid_size_snapshot(0), mode, time_limit=1)
 
 
 @pytest.mark.parametrize("mode", MODES)
