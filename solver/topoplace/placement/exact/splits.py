@@ -71,7 +71,7 @@ def split_place(
     _, requests, router = best
     if not requests:
         return None
-    coords = tuple(int(c) for c in np.unravel_index(router, torus.shape))
+    coords = torus.coords(router)
     inside = PlaceLimit(requests[0], coords, torus.shape, inside=True)
     outside = tuple(PlaceLimit(q, coords, torus.shape, inside=False) for q in requests)
     name = problem.requests[requests[0]].id
