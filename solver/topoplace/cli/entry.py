@@ -16,7 +16,7 @@ from topoplace.cli.app import app
 from topoplace.cli.signals import Interrupted, interrupt_told_by, interruptible
 from topoplace.errors import ExitCode, TopoplaceError
 
-_FEW_LOOKS = 100_000  # new objects that may be garbage from one look for it to the next
+_FEW_LOOKS = 1_000_000  # new objects that may be garbage from one look for it to the next
 
 
 def main() -> NoReturn:

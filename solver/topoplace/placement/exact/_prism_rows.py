@@ -1,4 +1,4 @@
-"""Compiled listing of the routers and links of a prism (see `rows`)."""
+"""Compiled loops over the rows of a prism: its routers and links (see `rows`)."""
 
 # Compiled for the array types it is called with; annotations would be noise.
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -70,3 +70,21 @@ def leaves_prism(shape, strides, origin, extents, links):
         at = links[k] % num_routers // strides[d] % shape[d]
         outside[k] = extents[d] < shape[d] and (at - origin[d]) % shape[d] >= extents[d] - 1
     return outside
+
+
+@numba.njit(cache=True, nogil=True)
+def marked_rows(starts, rows, which, marked):
+    """Return some lists of rows without those that are not marked (see `row_lists`)."""
+    size = 0
+    for j in which:
+        size += starts[j + 1] - starts[j]
+    new_starts = np.zeros(which.shape[0] + 1, np.uint32)
+    kept = np.empty(size, np.uint32)
+    num = 0
+    for i in range(which.shape[0]):
+        for k in range(starts[which[i]], starts[which[i] + 1]):
+            if marked[rows[k]]:
+                kept[num] = rows[k]
+                num += 1
+        new_starts[i + 1] = num
+    return new_starts, kept[:num]

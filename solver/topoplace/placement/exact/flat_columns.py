@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from topoplace.placement.exact._bundle import minimise_near
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.master import Master
-from topoplace.placement.exact.program import Column
+from topoplace.placement.exact.program import Column, owners_of, values_of
 from topoplace.placement.exact.relaxation import DualPoint, Subproblem
 
 FloatArray = NDArray[np.float64]
@@ -38,12 +38,12 @@ class FlatColumns:
     def _start(self) -> None:
         self._columns, self._num_seen = self._master.columns, 0
         self._taken: list[Column] = []
+        self._positions = np.zeros(0, dtype=np.int64)
         self._owner = np.zeros(0, dtype=np.int64)
-        self._values = np.zeros((3, 0))
+        self._values = np.zeros((self._sub.level + 1, 0))
         self._amounts = np.zeros(0)
         self._tight = np.zeros(len(self._free), dtype=bool)
         self._priced = np.zeros(len(self._free), dtype=bool)
-        # unsigned: the compiled loops need not ask whether an index counts from the end
         self._rows = np.zeros(0, dtype=np.uint32)
         self._starts = np.zeros(1, dtype=np.uint32)
 
@@ -69,28 +69,29 @@ class FlatColumns:
         self._take_in()
         tight = self._master.tight_rows() | self._priced
         if not np.array_equal(tight, self._tight):
-            self._tight, num_taken = tight, 0
-            self._rows, self._starts = self._rows[:0], self._starts[:1]
-        new = [column.rows[tight[column.rows]] for column in self._taken[num_taken:]]
-        if new:
-            ends = self._starts[-1] + np.cumsum([len(rows) for rows in new])
-            self._rows = np.concatenate([self._rows, *new], dtype=np.uint32, casting="unsafe")
-            self._starts = np.concatenate([self._starts, ends], dtype=np.uint32, casting="unsafe")
+            self._tight = tight
+            self._starts, self._rows = self._master.rows_among(self._positions, tight)
+        elif num_taken < len(self._taken):
+            starts, rows = self._master.rows_among(self._positions[num_taken:], tight)
+            self._starts = np.concatenate([self._starts, self._starts[-1] + starts[1:]])
+            self._rows = np.concatenate([self._rows, rows])
 
     def _take_in(self) -> None:
         """Take in the new columns that the subproblem admits."""
-        taken = []
-        for column in self._master.columns[self._num_seen :]:
+        taken, positions = [], []
+        for position in range(self._num_seen, len(self._master.columns)):
+            column = self._master.columns[position]
             if self._sub.admits(column.candidate) and self._free[column.rows].all():
                 taken.append(column)
+                positions.append(position)
             else:
                 column.amount = 0.0
         self._num_seen = len(self._master.columns)
         self._taken += taken
-        owner = np.array([c.candidate.request_idx for c in taken], dtype=np.int64)
-        values = np.array([c.values for c in taken], dtype=float).reshape(-1, 3).T
-        self._owner = np.concatenate([self._owner, owner])
-        self._values = np.concatenate([self._values, values], axis=1)
+        self._positions = np.concatenate([self._positions, np.array(positions, dtype=np.int64)])
+        values = values_of(self._master.rows.problem, taken, self._sub.level + 1)
+        self._owner = np.concatenate([self._owner, owners_of(taken)])
+        self._values = np.concatenate([self._values, values.T], axis=1)
         self._amounts = np.concatenate([self._amounts, [c.amount for c in taken]])
 
     def minimise_near(

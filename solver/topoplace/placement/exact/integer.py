@@ -12,7 +12,7 @@ from ortools.linear_solver.python import model_builder_helper as mbh
 
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.master import Master
-from topoplace.placement.exact.program import Column
+from topoplace.placement.exact.program import Column, owners_of, values_of
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
 from topoplace.placement.problem import Candidate
 
@@ -50,7 +50,7 @@ def best_among_columns(
     kept[master.positions(incumbent)] = True
     positions = np.flatnonzero(kept)
     owner = master.owners()[positions]
-    values = master.values()[positions]
+    values = master.values(sub.level + 1)[positions]
     num_requests = len(master.rows.problem.requests)
     used = master.packing_of(positions)
     used = used[np.diff(used.indptr) > 1]
@@ -99,8 +99,8 @@ def losses_at(
     optional = [i for i in range(len(best)) if i not in sub.forced]
     best[optional] = np.maximum(0, best[optional])
     prices, multipliers = bounded.point.row_prices, np.array(bounded.point.multipliers)
-    owner = np.array([c.candidate.request_idx for c in columns], dtype=np.int64)
-    values = np.array([c.values for c in columns], dtype=float).reshape(-1, 3)
+    owner = owners_of(columns)
+    values = values_of(relaxation.problem, columns, sub.level + 1)
     paid = np.array([prices[c.rows].sum() for c in columns])
     gains = values[:, sub.level] + values[:, : sub.level] @ multipliers - paid
     return np.asarray(best[owner] - gains)

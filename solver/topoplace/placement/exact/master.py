@@ -13,8 +13,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from ortools.linear_solver.python import model_builder_helper as mbh
 
-from topoplace.placement.exact.program import Column, LpSolution, Packing, matrix_of, undominated
+from topoplace.placement.exact.program import (
+    Column,
+    LpSolution,
+    Packing,
+    matrix_of,
+    owners_of,
+    undominated,
+    values_of,
+)
 from topoplace.placement.exact.relaxation import DualPoint, Subproblem
+from topoplace.placement.exact.row_lists import RowLists
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.problem import Candidate
 
@@ -42,7 +51,8 @@ class Master:
         self._active = np.zeros(rows.num_rows, dtype=bool)
         self._active[: rows.num_routers] = True
         self._keys = np.random.default_rng(rows.num_rows)
-        self._hashes = np.zeros(rows.num_rows, dtype=np.int64)
+        self._hashes, self._num_hashed = np.zeros(rows.num_rows, dtype=np.int64), 0
+        self._row_lists = RowLists(rows.num_rows)
         self._passed = np.zeros(rows.num_rows, dtype=bool)
         self._share = np.full(rows.num_rows, 1e-3)
         usable = rows.problem.state.usable_per_router.sum(axis=0)
@@ -56,20 +66,20 @@ class Master:
         new = [c for c in dict.fromkeys(candidates) if c not in self._index]
         if not new:
             return 0
-        values = self.rows.problem.values_of(new).tolist()
-        for candidate, (nodes, shape, fragmentation) in zip(new, values, strict=True):
+        for candidate in new:
             self._index[candidate] = len(self.columns)
             rows = self.rows.of(candidate)
-            self.columns.append(Column(candidate, (nodes, shape, fragmentation), rows))
+            self.columns.append(Column(candidate, rows))
+            self._row_lists.append(rows)
             self._passed[self.rows.passing(candidate, rows)] = True
-            self._hashes[rows] += self._new_key()
         return len(new)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Forget all columns but those marked."""
         self.columns = [c for c, k in zip(self.columns, kept, strict=True) if k]
         self._index = {c.candidate: i for i, c in enumerate(self.columns)}
-        self._hashes = self._hashed(self.columns)
+        self._row_lists.keep(kept)
+        self._hashes, self._num_hashed = np.zeros_like(self._hashes), 0
 
     def _new_key(self) -> np.int64:
         return self._keys.integers(1, 1 << 62, dtype=np.int64)
@@ -93,14 +103,22 @@ class Master:
 
     def owners(self) -> IntArray:
         """Return the request of every column."""
-        return np.array([c.candidate.request_idx for c in self.columns], dtype=np.int64)
+        return owners_of(self.columns)
 
-    def values(self) -> IntArray:
-        """Return the level values of every column, shape ``(num_columns, 3)``."""
-        return np.array([c.values for c in self.columns], dtype=np.int64).reshape(-1, 3)
+    def values(self, num_levels: int) -> IntArray:
+        """Return the values of every column on so many levels (see `program.values_of`)."""
+        return values_of(self.rows.problem, self.columns, num_levels)
+
+    def rows_among(
+        self, positions: IntArray, marked: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """Return the marked rows of some columns, and before them where each one's begin."""
+        return self._row_lists.among(positions, marked)
 
     def packing(self) -> Packing:
         """Return merged, undominated packing rows that take part by columns."""
+        self._add_hashes(self._hashes, self.columns[self._num_hashed :])
+        self._num_hashed = len(self.columns)
         return self._packing(self._hashes, self._active, self.columns)
 
     def packing_of(self, positions: IntArray) -> sp.csr_matrix:
@@ -110,7 +128,9 @@ class Master:
         """
         columns = [self.columns[k] for k in positions.tolist()]
         wanted = self.tight_rows() | self._active
-        return self._packing(self._hashed(columns), wanted, columns).matrix
+        hashes = np.zeros(self.rows.num_rows, dtype=np.int64)
+        self._add_hashes(hashes, columns)
+        return self._packing(hashes, wanted, columns).matrix
 
     def tight_rows(self) -> NDArray[np.bool_]:
         """Mark the rows that matter: those of all routers, and of links that columns pass."""
@@ -118,12 +138,10 @@ class Master:
         tight[: self.rows.num_routers] = True
         return tight
 
-    def _hashed(self, columns: Sequence[Column]) -> IntArray:
-        """Return a number per row that is the same where the same columns are (0: none)."""
-        hashes = np.zeros(self.rows.num_rows, dtype=np.int64)
+    def _add_hashes(self, hashes: IntArray, columns: Sequence[Column]) -> None:
+        """Add to a number per row that is the same where the same columns are (0: none)."""
         for column in columns:
             hashes[column.rows] += self._new_key()  # wraps around: any mix will do
-        return hashes
 
     def _packing(
         self, hashes: IntArray, wanted: NDArray[np.bool_], columns: Sequence[Column]
@@ -170,7 +188,7 @@ class Master:
     def _solve_lp(self, sub: Subproblem) -> LpSolution | None:
         merged = self.packing()
         packing = merged.matrix
-        owner, values = self.owners(), self.values().astype(float)
+        owner, values = self.owners(), self.values(sub.level + 1).astype(float)
         num_requests, num_packing = len(self.rows.problem.requests), packing.shape[0]
         choice = sp.csr_matrix(
             (np.ones(len(owner)), (owner, np.arange(len(owner)))),

@@ -139,17 +139,19 @@ class ScanPricer:
             At most this many columns per request, at most one per value of the first origin
             coordinate and group.
         exact_for
-            On the first level, leave out candidates whose price exceeds every request's value;
-            `best` is then exact only where it is positive, and for these requests. None: it is
-            exact for all.
+            On the first level, leave out candidates that cost more than they are worth;
+            `best` is then exact only where it is positive, and for these requests, of which none
+            are left out. None: it is exact for all.
         """
         num = len(self.problem.requests)
         best = np.full(num, NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in range(num)]
         idle = weights.shape * self.problem.state.snapshot.weights.idle
+        if weights.shape or weights.fragmentation:
+            exact_for = None
         known: dict[object, _PriceSums] = {}
         for group in self._groups_under(limits):
-            key = (id(group.view), group.uses_links, group.tolerant_idx)
+            key = (group.uses_links, group.tolerant_idx)
             if key not in known:
                 known[key] = self._price_sums(group, prices)
             values, codes = self._scan(group, known[key], weights, exact_for)
@@ -158,11 +160,14 @@ class ScanPricer:
             for idx, row, found in zip(group.requests, worths.tolist(), at.tolist(), strict=True):
                 request = self.problem.requests[idx]
                 constant = weights.nodes * request.value + idle * request.nodes
+                if row[0] == NO_VALUE:
+                    continue
+                best[idx] = max(best[idx], row[0] + constant)
+                least = NO_VALUE + 1 if exact_for is None or idx in exact_for else -constant
                 for worth, code in zip(row, found, strict=True):
-                    if worth == NO_VALUE:
+                    if worth < least:
                         break
                     columns[idx].append((worth + constant, Candidate(idx, group.view.prism(code))))
-                    best[idx] = max(best[idx], worth + constant)
         for found in columns:
             found.sort(key=lambda item: -item[0])
             del found[per_request:]
@@ -230,7 +235,7 @@ class ScanPricer:
             listed = self._among_minimal(group, sums)
             if listed is not None:
                 return listed
-        if exact_for is None or weights.shape or weights.fragmentation:
+        if exact_for is None:
             return self._pass(group, sums, weights, _NEVER)
         give_up = weights.nodes * max(self.problem.requests[i].value for i in group.requests)
         needed = [self._first_size(group, i) for i in group.requests if i in exact_for]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from topoplace.placement.exact import _kernels
 from topoplace.placement.exact.relaxation import DualPoint
-from topoplace.placement.problem import Candidate
+from topoplace.placement.problem import Candidate, PlacementProblem
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -19,12 +19,33 @@ IntArray = NDArray[np.int64]
 
 @dataclass
 class Column:
-    """A candidate with its level values, the packing rows it occupies, and its latest amount."""
+    """A candidate with the packing rows it occupies, its latest amount, and its level values.
+
+    Those are there once `values_of` was asked for more than the first.
+    """
 
     candidate: Candidate
-    values: tuple[int, int, int]
     rows: IntArray
     amount: float = 0.0
+    values: tuple[int, ...] = ()
+
+
+def owners_of(columns: Sequence[Column]) -> IntArray:
+    """Return the request of every column."""
+    return np.array([c.candidate.request_idx for c in columns], dtype=np.int64)
+
+
+def values_of(problem: PlacementProblem, columns: Sequence[Column], num_levels: int) -> IntArray:
+    """Return the values of columns on the first levels, shape ``(num_columns, num_levels)``."""
+    if num_levels == 1:
+        worth = np.array([request.value for request in problem.requests], dtype=np.int64)
+        return worth[owners_of(columns)][:, None]
+    new = [column for column in columns if not column.values]
+    found = problem.values_of([column.candidate for column in new]).tolist()
+    for column, values in zip(new, found, strict=True):
+        column.values = tuple(values)
+    every = np.array([column.values for column in columns], dtype=np.int64)
+    return every.reshape(-1, 3)[:, :num_levels]
 
 
 @dataclass(frozen=True)

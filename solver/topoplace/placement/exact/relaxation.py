@@ -43,8 +43,15 @@ class Subproblem:
     def admits(self, candidate: Candidate) -> bool:
         """Tell whether a candidate may be part of a solution."""
         return candidate.request_idx not in self.excluded and all(
-            limit.admits(candidate) for limit in self.limits
+            limit.admits(candidate) for limit in self._limits_of.get(candidate.request_idx, ())
         )
+
+    @cached_property
+    def _limits_of(self) -> dict[int, list[PlaceLimit]]:
+        found: dict[int, list[PlaceLimit]] = {}
+        for limit in self.limits:
+            found.setdefault(limit.request_idx, []).append(limit)
+        return found
 
 
 @dataclass(frozen=True)
