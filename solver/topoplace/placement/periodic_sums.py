@@ -1,7 +1,13 @@
 """Prefix sums over two periods of a machine, from which a box across a ring's end is one sum."""
 
+# Compiled for the array types it is called with; annotations would be noise.
+# mypy: allow-untyped-defs, allow-untyped-calls
+
 from __future__ import annotations
 
+import math
+
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,17 +26,25 @@ def periodic_sums(per_router: IntArray, num_summed: int) -> IntArray:
         entry k is the sum of the k routers before it.
     """
     shape = per_router.shape
-    sizes = [2 * n + 1 if d < num_summed else n for d, n in enumerate(shape)]
-    table = np.zeros(sizes, dtype=np.int64)
-    done = tuple(slice(1, n + 1) if d < num_summed else slice(None) for d, n in enumerate(shape))
-    part = table[done]
-    part[...] = per_router
+    table: IntArray = np.ascontiguousarray(per_router, dtype=np.int64)
+    done: tuple[int, ...] = ()
     for d in range(num_summed):
-        np.cumsum(part, axis=d, out=part)
-    for d in range(num_summed):  # the second period is the first, a whole one further
-        n = shape[d]
-        before = [slice(None) if k < d else done[k] for k in range(len(shape))]
-        first, last, second = list(before), list(before), list(before)
-        first[d], last[d], second[d] = slice(1, n + 1), slice(n, n + 1), slice(n + 1, None)
-        np.add(table[tuple(first)], table[tuple(last)], out=table[tuple(second)])
-    return table
+        inner = math.prod(shape[d + 1 :])
+        table = _sums_along(table.reshape(math.prod(done), shape[d], inner))
+        done = (*done, 2 * shape[d] + 1)
+    return table.reshape(*done, *shape[num_summed:])
+
+
+@numba.njit(cache=True, nogil=True)
+def _sums_along(table):
+    """Return the prefix sums of two periods along the middle one of three dimensions."""
+    outer, n, inner = table.shape
+    sums = np.empty((outer, 2 * n + 1, inner), np.int64)
+    for o in range(outer):
+        for i in range(inner):
+            sums[o, 0, i] = 0
+        for k in range(2 * n):
+            layer = table[o, k if k < n else k - n]
+            for i in range(inner):
+                sums[o, k + 1, i] = sums[o, k, i] + layer[i]
+    return sums

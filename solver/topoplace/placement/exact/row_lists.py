@@ -50,4 +50,7 @@ class RowLists:
 
     def among(self, which: IntArray, marked: NDArray[np.bool_]) -> tuple[Unsigned, Unsigned]:
         """Return some of the lists without the rows that are not marked: starts and rows."""
-        return _prism_rows.marked_rows(self._starts, self._rows, which, marked)
+        found: tuple[Unsigned, Unsigned] = _prism_rows.marked_rows(
+            self._starts, self._rows, which, marked
+        )
+        return found
