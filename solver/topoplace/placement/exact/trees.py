@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from topoplace.placement.exact.search import ExactSearch
 
 _NEAR = 0.02  # gap above which places are not worth asking for before starts
-_PATIENCE = 4.0  # seconds that the first tree may go without lowering the bound
+_PATIENCE = 1.0  # seconds of the first tree whose pace tells
+_SOON = 20.0  # seconds in which it should close the gap at that pace
 _STARTS_SHARE = 0.1  # of the time, for the first tree, once the second is under way
 _LARGE = 0.1  # of the bound: what alike requests are worth at least
 
 
 class Trees:
-    """A tree that asks for starts first, and one that asks for places first once that stands still.
+    """A tree that asks for starts first, and one that asks for places first once that is slow.
 
     The first lowers the bound at once, however little; the second does so only in the end, but
     can close a gap that the first cannot. The root's bound is the lower of the two.
@@ -61,25 +62,26 @@ class Trees:
         return self._places is not None
 
     def run(self, until: float) -> bool:
-        """Work on the first tree; mostly on the second once the first stood still near the end.
+        """Work on the first tree; mostly on the second once the first is slow near the end.
 
-        Returns whether the bound of either fell.
+        Returns whether the bound, or that of a second tree under way before, still fell in the
+        second half of the time.
         """
-        before = self._bounds()
+        now, second = time.perf_counter(), self._places
+        self._run(now + 0.5 * (until - now))
+        before = self.bound, second and second.bound
         self._run(until)
-        return self._bounds() != before
-
-    def _bounds(self) -> tuple[int, int | None]:
-        return self._starts.bound, None if self._places is None else self._places.bound
+        return (self.bound, second and second.bound) != before
 
     def _run(self, until: float) -> None:
         while self._places is None and (now := time.perf_counter()) < until:
             before = self._starts.bound
             self._starts.run(min(until, now + _PATIENCE))
-            if self._starts.bound <= self._lower():
+            gap = self._starts.bound - self._lower()
+            if gap <= 0:
                 return
-            near = self._starts.bound <= (1 + _NEAR) * self._lower()
-            if near and self._starts.bound == before:
+            fall = before - self._starts.bound
+            if gap <= _NEAR * self._lower() and fall * _SOON < gap * _PATIENCE:
                 self.ask_places()
         if self._places is not None:
             now = time.perf_counter()
