@@ -14,6 +14,8 @@ import heapq
 import itertools
 import random
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.integer import least_losses, losses_at
+from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem
 from topoplace.placement.exact.residual import Residual
 from topoplace.placement.exact.start_leaves import Leaf
@@ -79,6 +82,7 @@ class Diver:
         self._top = _Open(root.sub, root.bounded, [], 0.0)
         self._left_by: _Open | None = None  # where the dives began that left what is open
         self._now: _Step | None = None
+        self._second_master, self._thread = Master(search.rows), ThreadPoolExecutor(1)
         self._rng = random.Random(search.seed)
         self._open: list[tuple[float, int, _Open]] = []
         self._ticket = itertools.count()
@@ -148,12 +152,13 @@ class Diver:
                 return step
             if step.num_tried >= _FEWEST and step.spent > self._longest(step.node):
                 break
-            child = self._child(step.relaxation, step.node, step.left.pop(0))
-            step.num_tried += 1
+            tried, step.left = step.left[:2], step.left[2:]
+            for child in self._both(step, tried):
+                bound = child.bounded.value.certified
+                if bound is not None and bound > search.objective(0):
+                    children.append(child)
+            step.num_tried += len(tried)
             step.spent += time.perf_counter() - began
-            bound = child.bounded.value.certified
-            if bound is not None and bound > search.objective(0):
-                children.append(child)
         children.sort(key=lambda child: -child.bounded.value.bound)
         for child in children[1:]:
             entry = (-child.bounded.value.bound, next(self._ticket), child)
@@ -167,11 +172,12 @@ class Diver:
 
     def _forget_columns(self, node: _Open) -> None:
         """Keep the columns that are worth most here, if there are so many that steps are slow."""
-        search = self._search
-        if len(search.master.columns) > 1.5 * _KNOWN_COLUMNS:
-            losses = losses_at(search.relaxation, node.sub, search.master.columns, node.bounded)
-            search.master.keep(least_losses(losses, _KNOWN_COLUMNS))
-            search.master.add(candidate for _, candidate in node.amounts)
+        relaxation = self._search.relaxation
+        for master in (self._search.master, self._second_master):
+            if len(master.columns) > 1.5 * _KNOWN_COLUMNS:
+                losses = losses_at(relaxation, node.sub, master.columns, node.bounded)
+                master.keep(least_losses(losses, _KNOWN_COLUMNS))
+                master.add(candidate for _, candidate in node.amounts)
 
     def _to_try(self, node: _Open) -> list[Candidate]:
         """Return prisms of the largest request that is not small and likely to start."""
@@ -192,25 +198,34 @@ class Diver:
         mine.sort(key=lambda item: -(self._rng.random() ** (1.0 / item[0])))
         return [candidate for _, candidate in mine[:most]]
 
-    def _child(self, relaxation: Relaxation, node: _Open, candidate: Candidate) -> _Open:
-        """Fix a job, and bound what is left; the relaxation is that of the node."""
-        search = self._search
+    def _both(self, step: _Step, tried: Sequence[Candidate]) -> list[_Open]:
+        """Fix a job, another one instead in a second thread, and bound what is left."""
+        others = [
+            self._thread.submit(self._child, step, candidate, self._second_master)
+            for candidate in tried[1:]
+        ]
+        first = self._child(step, tried[0], self._search.master)
+        return [first, *(other.result() for other in others)]
+
+    def _child(self, step: _Step, candidate: Candidate, master: Master) -> _Open:
+        """Fix a job, and bound what is left."""
+        search, node = self._search, step.node
         sub = replace(
             node.sub,
             forced=node.sub.forced - {candidate.request_idx},
             excluded=node.sub.excluded | {candidate.request_idx},
             fixed=(*node.sub.fixed, candidate),
         )
-        relaxation = relaxation.beside([candidate])
+        relaxation = step.relaxation.beside([candidate])
         blocked = relaxation.rows_of(sub.fixed)
         prices = node.bounded.point.row_prices.copy()
         prices[blocked] = 0.0
         point = DualPoint(prices)
-        search.master.set_amounts(node.amounts)
+        master.set_amounts(node.amounts)
         start = Bounded(relaxation.evaluate(sub, point), point)
-        bundle = Bundle(relaxation, search.master, sub, node.softness)
+        bundle = Bundle(relaxation, master, sub, node.softness)
         bounded = bundle.run(start, search.objective(0), deadline=search.deadline, max_steps=_STEPS)
-        return _Open(sub, bounded, search.master.amounts(), bundle.softness)
+        return _Open(sub, bounded, master.amounts(), bundle.softness)
 
     def _finish(self, node: _Open, deadline: float) -> None:
         """Settle what is left by a search of its own, which is small by now."""
