@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     from topoplace.placement.exact.search import ExactSearch
 
 _NEAR = 0.02  # gap above which places are not worth asking for before starts
-_PATIENCE = 1.0  # seconds of the first tree whose pace tells
-_SOON = 20.0  # seconds in which it should close the gap at that pace
+_PATIENCE = 2.0  # seconds that the first tree may go without lowering the bound
 _STARTS_SHARE = 0.1  # of the time, for the first tree, once the second is under way
 _LARGE = 0.1  # of the bound: what alike requests are worth at least
 
 
 class Trees:
-    """A tree that asks for starts first, and one that asks for places first once that is slow.
+    """A tree that asks for starts first, and one that asks for places first once that stands still.
 
     The first lowers the bound at once, however little; the second does so only in the end, but
     can close a gap that the first cannot. The root's bound is the lower of the two.
@@ -62,7 +61,7 @@ class Trees:
         return self._places is not None
 
     def run(self, until: float) -> bool:
-        """Work on the first tree; mostly on the second once the first is slow near the end.
+        """Work on the first tree; mostly on the second once the first stood still near the end.
 
         Returns whether the bound, or that of a second tree under way before, still fell in the
         second half of the time.
@@ -80,8 +79,7 @@ class Trees:
             gap = self._starts.bound - self._lower()
             if gap <= 0:
                 return
-            fall = before - self._starts.bound
-            if gap <= _NEAR * self._lower() and fall * _SOON < gap * _PATIENCE:
+            if gap <= _NEAR * self._lower() and self._starts.bound == before:
                 self.ask_places()
         if self._places is not None:
             now = time.perf_counter()
