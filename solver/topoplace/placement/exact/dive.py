@@ -82,12 +82,15 @@ class Diver:
         self._top = _Open(root.sub, root.bounded, [], 0.0)
         self._left_by: _Open | None = None  # where the dives began that left what is open
         self._now: _Step | None = None
-        self._second_master, self._thread = Master(search.rows), ThreadPoolExecutor(1)
+        self._alone, self._thread = True, ThreadPoolExecutor(1)
+        self._second_master = Master(search.rows)
         self._rng = random.Random(search.seed)
         self._open: list[tuple[float, int, _Open]] = []
         self._ticket = itertools.count()
 
-    def run(self, deadline: float, leaf: Leaf | None = None, *, once: bool = False) -> None:
+    def run(
+        self, deadline: float, leaf: Leaf | None = None, *, once: bool = False, alone: bool = True
+    ) -> None:
         """Dive until the deadline, or until the incumbent meets the bound.
 
         Parameters
@@ -96,8 +99,10 @@ class Diver:
             Where to begin when no dive is under way; None for the root.
         once
             Whether to return at the end of a dive.
+        alone
+            Whether nothing else runs: then two prisms are tried at once.
         """
-        search = self._search
+        search, self._alone = self._search, alone
         amounts = search.master.amounts()
         if leaf is not None and leaf.bounded is not None:
             if leaf.bounded is not self._top.bounded:
@@ -114,8 +119,8 @@ class Diver:
         search.master.set_amounts(amounts)  # the bundle of the root goes on from them
 
     def first(self, dive_until: float, deadline: float) -> None:
-        """Dive once; if that takes too long, settle what is left from where the dive is."""
-        self.run(dive_until, once=True)
+        """Dive once, beside other work; if that takes too long, settle what is left there."""
+        self.run(dive_until, once=True, alone=False)
         now = self._now
         if now is not None and now.node.sub.fixed and not self._search.closed(self._root):
             self._finish(now.node, deadline)
@@ -152,7 +157,8 @@ class Diver:
                 return step
             if step.num_tried >= _FEWEST and step.spent > self._longest(step.node):
                 break
-            tried, step.left = step.left[:2], step.left[2:]
+            at_once = 2 if self._alone else 1
+            tried, step.left = step.left[:at_once], step.left[at_once:]
             for child in self._both(step, tried):
                 bound = child.bounded.value.certified
                 if bound is not None and bound > search.objective(0):
@@ -198,7 +204,7 @@ class Diver:
         return [candidate for _, candidate in mine[:_TRIED]]
 
     def _both(self, step: _Step, tried: Sequence[Candidate]) -> list[_Open]:
-        """Fix a job, another one instead in a second thread, and bound what is left."""
+        """Fix a job, in a second thread another one instead, and bound what is left."""
         others = [
             self._thread.submit(self._child, step, candidate, self._second_master)
             for candidate in tried[1:]

@@ -89,9 +89,9 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
             if close and turn % 2 == 0:
                 neighbourhoods.run(until)
             elif turn % 4 == 1:
-                from_leaf.run(until, trees.highest())
+                from_leaf.run(until, trees.highest(), alone=not chains.busy)
             else:
-                from_root.run(until)
+                from_root.run(until, alone=not chains.busy)
             in_vain = 0 if search.objective(0) > known else in_vain + 1
             turn += 1
         chains.end()
@@ -119,12 +119,16 @@ class _Chains:
         self._stop.set()
         self._pool.shutdown()
 
+    @property
+    def busy(self) -> bool:
+        """Whether a run is under way."""
+        return self._running is not None and not self._running.done()
+
     def turn(self, until: float) -> None:
         """Start another run if none is under way."""
-        if self._running is not None:
-            if not self._running.done():
-                return
-            self._take()
+        if self.busy:
+            return
+        self._take()
         start = self._search.incumbent if self._num_runs % 2 else self._search.first_start
         heat = _HEATS[self._num_runs % len(_HEATS)] * self._search.objective(0)
         self._num_runs += 1
