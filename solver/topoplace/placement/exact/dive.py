@@ -32,8 +32,8 @@ from topoplace.placement.problem import Candidate
 if TYPE_CHECKING:
     from topoplace.placement.exact.search import ExactSearch
 
-_TRIED = 6  # prisms of a request
-_FEWEST, _STEP_SHARE = 4, 0.05  # beyond, tries of the first job end after that share of the limit
+_TRIED = (10, 7, 4, 3)  # prisms of a request, by the number of jobs fixed; then the last
+_FEWEST, _STEP_SHARE = 3, 0.05  # beyond, tries of the first job end after that share of the limit
 _STEPS = 8  # of the bundle, for each
 _SMALL = 0.025  # jobs below this share of the bound are left to a search of their own
 _LONGEST_FINISH = 5.0  # seconds for that search
@@ -201,7 +201,8 @@ class Diver:
         mine = [(a, c) for a, c in node.amounts if c.request_idx == largest]
         # a random order, but the larger the amount the earlier
         mine.sort(key=lambda item: -(self._rng.random() ** (1.0 / item[0])))
-        return [candidate for _, candidate in mine[:_TRIED]]
+        most = _TRIED[min(len(node.sub.fixed), len(_TRIED) - 1)]
+        return [candidate for _, candidate in mine[:most]]
 
     def _both(self, step: _Step, tried: Sequence[Candidate]) -> list[_Open]:
         """Fix a job, in a second thread another one instead, and bound what is left."""

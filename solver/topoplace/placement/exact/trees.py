@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from topoplace.placement.exact.search import ExactSearch
 
 _NEAR = 0.02  # gap above which places are not worth asking for before starts
-_PATIENCE = 2.0  # seconds that the first tree may go without lowering the bound
+_PATIENCE = 2.0  # seconds of work that the first tree may go without lowering the bound
 _STARTS_SHARE = 0.1  # of the time, for the first tree, once the second is under way
 _LARGE = 0.1  # of the bound: what alike requests are worth at least
 
@@ -40,6 +40,7 @@ class Trees:
         ground = Ground(relaxation, search.master, pool, self._lower)
         self._starts = StartTree(ground, root.bounded.point)
         self._places: StartTree | None = None
+        self._still = 0.0  # seconds of work on the first tree since its bound fell
         root.below = self
 
     @property
@@ -74,12 +75,15 @@ class Trees:
 
     def _run(self, until: float) -> None:
         while self._places is None and (now := time.perf_counter()) < until:
-            before = self._starts.bound
-            self._starts.run(min(until, now + _PATIENCE))
-            gap = self._starts.bound - self._lower()
-            if gap <= 0:
+            before, end = self._starts.bound, min(until, now + _PATIENCE)
+            self._starts.run(end)
+            spent = time.perf_counter() - now
+            self._still = 0.0 if self._starts.bound < before else self._still + spent
+            ended = now + spent < end  # for no more work lowers its bound
+            near = self._starts.bound <= (1 + _NEAR) * self._lower()
+            if self._starts.bound <= self._lower() or (ended and not near):
                 return
-            if gap <= _NEAR * self._lower() and self._starts.bound == before:
+            if near and (ended or self._still >= _PATIENCE):
                 self.ask_places()
         if self._places is not None:
             now = time.perf_counter()
