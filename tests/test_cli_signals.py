@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from small_snapshot import write_small
 from topoplace.cli import run
+from topoplace.errors import InputError
 from topoplace.snapshot.files import write_text
 
 COMMAND = ["place", "snapshot.json", "--method", "sleepy", "-o", "r.json", "--png", "r.png"]
@@ -104,22 +109,61 @@ def test_a_signal_that_pydantic_makes_an_error_of(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["snapshot.json"]
 
 
-def test_an_interrupt_inside_a_write_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(handle: int) -> None:
-        raise KeyboardInterrupt
+def interrupted_at(step: int, path: Path) -> bool:
+    """Write "new", a `KeyboardInterrupt` raised before bytecode `step`; was it reached?"""
+    left = step
 
-    path = tmp_path / "r.json"
-    path.write_text("old")
-    monkeypatch.setattr(os, "fsync", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    def trace(frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
+        nonlocal left
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
         write_text(path, "new")
-    assert path.read_text() == "old"
-    assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_an_interrupt_at_any_step_of_a_write_leaves_a_whole_file(tmp_path: Path) -> None:
+    path, seen, step = tmp_path / "r.json", set(), 0
+    while True:
+        step += 1
+        path.write_text("old")
+        reached = interrupted_at(step, path)
+        assert [p.name for p in tmp_path.iterdir()] == ["r.json"], step
+        seen.add(path.read_text())
+        if not reached:
+            break
+    assert step > 50
+    assert seen == {"old", "new"}
 
 
 def test_the_handlers_are_put_back() -> None:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     assert run(["--version"]) == 0
     assert {number: signal.getsignal(number) for number in before} == before
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.write_text("old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(InputError, match="a folder that can be written"):
+            write_text(path, "x" * 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["r.json"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import TypeVar
 
@@ -94,27 +93,23 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         If the folder does not exist or cannot be written.
     """
     target = Path(path)
+    # Named before it exists: a signal may raise between any two steps, and whatever is there goes.
+    temporary = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
     try:
         if target.exists() and not target.is_file():  # a pipe or a device: nothing to replace
             target.write_bytes(content)
             return
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as error:
-        raise InputError(
-            f"a folder that can be written ({error.strerror})", file=str(path)
-        ) from None
-    try:
-        with os.fdopen(handle, "wb") as stream:
+        with temporary.open("xb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    except BaseException:
+        temporary.replace(target)
+    except BaseException as error:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            temporary.unlink()
+        if isinstance(error, OSError):
+            expected = f"a folder that can be written ({error.strerror})"
+            raise InputError(expected, file=str(path)) from None
         raise
 
 
