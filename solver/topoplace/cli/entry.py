@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import NoReturn
 
 import typer
@@ -17,6 +18,7 @@ from topoplace.cli.signals import Interrupted, interrupt_told_by, interruptible
 from topoplace.errors import ExitCode, TopoplaceError
 
 _FEW_LOOKS = 1_000_000  # new objects that may be garbage from one look for it to the next
+_FRAME_SLOTS = 33_000  # just above 256 KiB: the chunk is the next power of two, the rest is free
 
 
 def main() -> NoReturn:
@@ -24,9 +26,19 @@ def main() -> NoReturn:
     # imports make hundreds of thousands of objects that stay: looking for garbage among them
     # takes a tenth of a second, and so does the last look before the process ends
     gc.set_threshold(_FEW_LOOKS, 20, 20)
-    code = run(sys.argv[1:])
+    code = _with_room(lambda: run(sys.argv[1:]))
     gc.freeze()
     sys.exit(code)
+
+
+def _call(function: Callable[[], int]) -> int:
+    return function()
+
+
+# CPython keeps the frames of Python functions in chunks of 16 KB and gives a chunk back to the
+# system once it is empty: a loop whose calls happen to reach over the end of one costs a page
+# fault a call (numba's import made 16,000 of them). Below one large frame there is room for all.
+_with_room = FunctionType(_call.__code__.replace(co_stacksize=_FRAME_SLOTS), globals())
 
 
 def run(args: Sequence[str]) -> int:
