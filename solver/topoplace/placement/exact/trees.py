@@ -64,11 +64,12 @@ class Trees:
     def run(self, until: float) -> bool:
         """Work on the first tree; mostly on the second once the first stood still near the end.
 
-        Returns whether the bound, or that of a second tree under way before, still fell in the
+        Returns whether the bound, or that of a second tree under way by then, still fell in the
         second half of the time.
         """
-        now, second = time.perf_counter(), self._places
+        now = time.perf_counter()
         self._run(now + 0.5 * (until - now))
+        second = self._places
         before = self.bound, second and second.bound
         self._run(until)
         return (self.bound, second and second.bound) != before

@@ -27,7 +27,7 @@ _NEAR = 0.03  # gap below which the bound is worked on more than the placement
 _NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # in bursts, for branches, if they lowered the bound last time
 _LEAST_SHARE = 0.15  # if they did not
 _CLOSE_BURST = 0.5  # of the usual length, of what looks for placements in between then
-_ASIDE = 0.25  # of the time of branches, of dives in between then, if branches lowered the bound
+_ASIDE = 0.25  # of the time of branches at most, of dives then, if branches lowered the bound
 _MOST_PATIENCE = 3.0  # in bursts, for branches, once they ask for places
 _IN_VAIN = 4  # turns without a better placement, before annealing is begun
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
@@ -77,14 +77,15 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
                 share = _NEAR_SHARE
             if trees.asks_places:  # which lowers the bound in the end only
                 share, patience = patience, min(_MOST_PATIENCE, 2 * patience)
+            placing = trees.asks_places
             helps = trees.run(min(deadline, now + share * burst))
             if search.closed(root):
                 break
             spent, close = time.perf_counter() - now, _gap(search, root) <= _NEAR
             now, known = time.perf_counter(), search.objective(0)
             aside = _CLOSE_BURST * burst if close else burst
-            if close and helps and turn % 2:
-                aside = _ASIDE * spent
+            if close and helps and (placing or turn % 2):
+                aside = min(aside, _ASIDE * spent)
             until = min(deadline, now + aside)
             if close and turn % 2 == 0:
                 neighbourhoods.run(until)
