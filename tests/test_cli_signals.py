@@ -8,10 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -109,44 +106,53 @@ def test_a_signal_that_pydantic_makes_an_error_of(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["snapshot.json"]
 
 
-def interrupted_at(step: int, path: Path) -> bool:
-    """Write "new", a `KeyboardInterrupt` raised before bytecode `step`; was it reached?"""
-    left = step
+AT_ANY_STEP = """
+import sys
+from pathlib import Path
+from topoplace.snapshot.files import write_text
 
-    def trace(frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
-        nonlocal left
+def interrupted_at(step):  # raise before that bytecode of a write; was it reached?
+    def trace(frame, event, argument):
+        nonlocal step
         frame.f_trace_opcodes = True
         if event == "opcode":
-            left -= 1
-            if left == 0:
+            step -= 1
+            if step == 0:
                 raise KeyboardInterrupt
         return trace
 
-    before = sys.gettrace()
     sys.settrace(trace)
     try:
-        write_text(path, "new")
+        write_text("r.json", "new")
     except KeyboardInterrupt:
         return True
     finally:
-        sys.settrace(before)
+        sys.settrace(None)
     return False
 
+path, seen, step, reached = Path("r.json"), set(), 0, True
+while reached:
+    step += 1
+    path.write_text("old")
+    reached = interrupted_at(step)
+    assert [p.name for p in Path().iterdir()] == ["r.json"], step
+    seen.add(path.read_text())
+assert step > 50 and seen == {"old", "new"}, (step, seen)
+print("done")
+"""
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
+
 def test_an_interrupt_at_any_step_of_a_write_leaves_a_whole_file(tmp_path: Path) -> None:
-    path, seen, step = tmp_path / "r.json", set(), 0
-    while True:
-        step += 1
-        path.write_text("old")
-        reached = interrupted_at(step, path)
-        assert [p.name for p in tmp_path.iterdir()] == ["r.json"], step
-        seen.add(path.read_text())
-        if not reached:
-            break
-    assert step > 50
-    assert seen == {"old", "new"}
+    process = subprocess.run(
+        [sys.executable, "-c", AT_ANY_STEP],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        timeout=120,
+        check=False,
+    )
+    assert process.stdout == "done\n", process.stderr
 
 
 def test_the_handlers_are_put_back() -> None:

@@ -17,7 +17,7 @@ from topoplace.placement.tree.exact.lines.tables import box_tables, no_guess, st
 IntArray = NDArray[np.int64]
 
 _MOST_STATES = 80
-_PARAMETERS = "max_deterministic_time: 1.0 num_workers: 1"
+_WORK = 1.0  # CP-SAT's deterministic time
 
 
 def has_fibers(job: Job) -> bool:
@@ -58,7 +58,8 @@ class FiberProgram:
         for family in families:
             _add_fibers(model, family, units, leaves)
         solver = cp_model.CpSolver()
-        solver.parameters.parse_text_format(_PARAMETERS)
+        solver.parameters.max_deterministic_time = _WORK
+        solver.parameters.num_workers = 1
         return bool(solver.solve(model) == cp_model.INFEASIBLE)
 
 

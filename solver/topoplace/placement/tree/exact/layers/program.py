@@ -26,7 +26,7 @@ IntArray = NDArray[np.int64]
 _MOST_CELLS = 16
 """Of a layer whose pieces are listed."""
 
-_PARAMETERS = "max_deterministic_time: 0.5 num_workers: 1"
+_WORK = 0.5  # CP-SAT's deterministic time
 
 
 def refuted(tables: Tables, view: Standing, counts: IntArray) -> bool:
@@ -134,7 +134,8 @@ def _do_not_add_up(tables: Tables, view: Standing, counts: IntArray, dims: list[
         between = int((counts - apart) @ tables.ranks)
         model.add(sum(segments) <= tables.cells // extent + between)
     solver = cp_model.CpSolver()
-    solver.parameters.parse_text_format(_PARAMETERS)
+    solver.parameters.max_deterministic_time = _WORK
+    solver.parameters.num_workers = 1
     return bool(solver.solve(model) == cp_model.INFEASIBLE)
 
 
