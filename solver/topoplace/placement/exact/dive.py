@@ -4,16 +4,16 @@ A dive begins at the root or at a leaf of the tree of starts.
 
 Each step takes the largest request that the fractional solution starts, tries some of its
 prisms, bounds what is left for each by a few steps of the bundle, and goes on with the best.
-What it leaves stays open; the next dive begins at the best of that. Once only small jobs are
-left, they are a placement problem of their own, around jobs that run already.
+What it leaves stays open; the next dive begins at the best of that, where half of what dives lost
+down to a depth is forgiven to the bounds there. Once only small jobs are left, they are a placement
+problem of their own, around jobs that run already.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import random
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -39,6 +39,7 @@ _SMALL = 0.025  # jobs below this share of the bound are left to a search of the
 _LONGEST_FINISH = 5.0  # seconds for that search
 _FINISH_SHARE = 0.3  # at most, of the time limit
 _KNOWN_COLUMNS = 1000  # about, from one step of a dive to the next
+_FOR_DEPTH = 0.5  # of what dives lost down to a depth, forgiven to what is open there
 _SURE = 0.3  # a request is taken up if the fractional solution starts so much of it
 
 
@@ -85,8 +86,8 @@ class Diver:
         self._alone, self._thread = True, ThreadPoolExecutor(1)
         self._second_master = Master(search.rows)
         self._rng = random.Random(search.seed)
-        self._open: list[tuple[float, int, _Open]] = []
-        self._ticket = itertools.count()
+        self._open: list[_Open] = []
+        self._passed: defaultdict[int, list[float]] = defaultdict(list)  # bounds by depth, of dives
 
     def run(
         self, deadline: float, leaf: Leaf | None = None, *, once: bool = False, alone: bool = True
@@ -129,17 +130,25 @@ class Diver:
         """Return where to begin: at a leaf not dived from yet, else at what is left open."""
         if self._left_by is not self._top:
             self._open.clear()
+            self._passed.clear()
             self._left_by = self._top
             return self._top
-        while self._open:
-            bound, _, node = heapq.heappop(self._open)
-            if -bound > self._search.objective(0):
-                return node
-        return self._top
+        lower = self._search.objective(0)
+        self._open = [node for node in self._open if node.bounded.value.bound > lower]
+        if not self._open:
+            return self._top
+        best = max(range(len(self._open)), key=lambda i: self._promise(self._open[i]))
+        return self._open.pop(best)
+
+    def _promise(self, node: _Open) -> float:
+        """Return its bound, less a share of the average bound that dives had at its depth."""
+        passed = self._passed[len(node.sub.fixed)]
+        return node.bounded.value.bound - _FOR_DEPTH * sum(passed) / max(1, len(passed))
 
     def _step(self, node: _Open) -> _Step:
         """Return the step that fixes one more job, not begun yet."""
         search, tried = self._search, self._to_try(node)
+        self._passed[len(node.sub.fixed)].append(node.bounded.value.bound)
         self._forget_columns(node)
         fixed = node.sub.fixed
         relaxation = search.relaxation.beside(fixed) if fixed and tried else search.relaxation
@@ -166,9 +175,7 @@ class Diver:
             step.num_tried += len(tried)
             step.spent += time.perf_counter() - began
         children.sort(key=lambda child: -child.bounded.value.bound)
-        for child in children[1:]:
-            entry = (-child.bounded.value.bound, next(self._ticket), child)
-            heapq.heappush(self._open, entry)
+        self._open.extend(children[1:])
         return self._step(children[0]) if children else None
 
     def _longest(self, node: _Open) -> float:
