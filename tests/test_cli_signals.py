@@ -69,6 +69,19 @@ def test_a_signal_during_a_solve(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["snapshot.json", "started"]
 
 
+def ended(program: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own to its end."""
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        timeout=120,
+        check=False,
+    )
+
+
 INSIDE_PYDANTIC = """
 import os, signal
 from pydantic import BaseModel, field_serializer
@@ -94,14 +107,7 @@ main()
 
 def test_a_signal_that_pydantic_makes_an_error_of(tmp_path: Path) -> None:
     write_small(tmp_path)
-    process = subprocess.run(
-        [sys.executable, "-c", INSIDE_PYDANTIC, *COMMAND],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        check=False,
-    )
+    process = ended(INSIDE_PYDANTIC, tmp_path, *COMMAND)
     assert (process.returncode, process.stderr) == (130, "topoplace: interrupted\n")
     assert [p.name for p in tmp_path.iterdir()] == ["snapshot.json"]
 
@@ -143,15 +149,7 @@ print("done")
 
 
 def test_an_interrupt_at_any_step_of_a_write_leaves_a_whole_file(tmp_path: Path) -> None:
-    process = subprocess.run(
-        [sys.executable, "-c", AT_ANY_STEP],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        timeout=120,
-        check=False,
-    )
+    process = ended(AT_ANY_STEP, tmp_path)
     assert process.stdout == "done\n", process.stderr
 
 
@@ -173,3 +171,12 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
+
+
+@pytest.mark.parametrize("path", [".", "/", ""])
+def test_a_folder_is_no_file_to_write(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="a folder that can be written"):
+        write_text(path, "new")

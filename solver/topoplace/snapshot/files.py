@@ -94,7 +94,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     """
     target = Path(path)
     # Named before it exists: a signal may raise between any two steps, and whatever is there goes.
-    temporary = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
+    temporary = target.parent / f".{target.name}.{os.urandom(8).hex()}"
     try:
         if target.exists() and not target.is_file():  # a pipe or a device: nothing to replace
             target.write_bytes(content)

@@ -143,7 +143,7 @@ class Diver:
     def _promise(self, node: _Open) -> float:
         """Return its bound, less a share of the average bound that dives had at its depth."""
         passed = self._passed[len(node.sub.fixed)]
-        return node.bounded.value.bound - _FOR_DEPTH * sum(passed) / max(1, len(passed))
+        return node.bounded.value.bound - _FOR_DEPTH * sum(passed) / len(passed)
 
     def _step(self, node: _Open) -> _Step:
         """Return the step that fixes one more job, not begun yet."""
