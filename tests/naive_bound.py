@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from brute_force import Choice, Tiny
-from random_certificates import link_number
-from topoplace.result import CoverBranch, Leaf, LeafRef, SharedLeaves, StartBranch
-from topoplace.result.schema import Certificate
+from random_certificates import link_number, with_only
+from topoplace.result import CoverBranch, Leaf, LeafRef, Parts, SharedLeaves, StartBranch
+from topoplace.result.schema import WholeTree
 
 Cuts = frozenset[tuple[int, bool]]
 """Routers by number, and whether a request covers them."""
@@ -34,7 +34,7 @@ class Naive:
 
     def bound(
         self,
-        node: Certificate | LeafRef,
+        node: WholeTree | LeafRef,
         choices: dict[str, list[Choice]],
         fixed: dict[str, bool],
         cuts: dict[str, Cuts] | None = None,
@@ -145,6 +145,18 @@ class Naive:
         ]
         sums = [sum(some) for some in itertools.product(*values)]
         return max((total for total in sums if total <= bound), default=None)
+
+
+def sum_of_parts(tiny: Tiny, certificate: Parts) -> int | None:
+    """Return the bound of a certificate in parts."""
+    total = 0
+    for part in certificate.parts:
+        naive = Naive(with_only(tiny, part.requests), 0, [])
+        bound = naive.bound(part.certificate, naive.choices, {})
+        if bound is None:
+            return None
+        total += bound
+    return total
 
 
 def multiple(leaf: Leaf, reference: LeafRef) -> Leaf:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from brute_force import Tiny
 from topoplace.result import (
@@ -12,10 +12,12 @@ from topoplace.result import (
     Leaf,
     LeafRef,
     LinkPrices,
+    Part,
+    Parts,
     SharedLeaves,
     StartBranch,
 )
-from topoplace.result.schema import Certificate, CertificateNode
+from topoplace.result.schema import CertificateNode, WholeTree
 
 
 def link_number(tiny: Tiny, link: tuple[int, tuple[int, ...]]) -> int:
@@ -82,13 +84,35 @@ def random_leaf(rng: random.Random, tiny: Tiny, level_idx: int) -> Leaf:
     )
 
 
-def random_tree(rng: random.Random, tiny: Tiny, level_idx: int, depth: int = 0) -> Certificate:
+def random_tree(rng: random.Random, tiny: Tiny, level_idx: int, depth: int = 0) -> WholeTree:
     """Return a tree of a few leaves; on the first level they may be shared."""
     if level_idx or rng.random() < 0.5:
         return _grow(rng, tiny, level_idx, depth, {}, 0)
     shared = [random_leaf(rng, tiny, 0) for _ in range(rng.randint(1, 3))]
     tree = _grow(rng, tiny, 0, depth, {}, len(shared))
     return SharedLeaves(alike=random_groups(rng, tiny), leaves=shared, tree=tree)
+
+
+def random_parts(rng: random.Random, tiny: Tiny, depth: int) -> Parts:
+    """Return trees of a few leaves for the parts of a queue, some of which may have no request."""
+    names = [request.id for request in tiny.snapshot.queue]
+    rng.shuffle(names)
+    some: list[list[str]] = [[] for _ in range(rng.randint(1, 3))]
+    for name in names:
+        rng.choice(some).append(name)
+    return Parts(
+        parts=[
+            Part(requests=part, certificate=random_tree(rng, with_only(tiny, part), 0, depth))
+            for part in some
+        ]
+    )
+
+
+def with_only(tiny: Tiny, names: Sequence[str]) -> Tiny:
+    """Return the machine with some requests in its queue, in their order."""
+    of = {request.id: request for request in tiny.snapshot.queue}
+    queue = [of[name] for name in names]
+    return Tiny(tiny.snapshot.model_copy(update={"queue": queue}), tiny.mode)
 
 
 def random_groups(rng: random.Random, tiny: Tiny) -> list[list[str]]:

@@ -9,15 +9,15 @@ import pytest
 from pydantic import TypeAdapter
 
 from brute_force import Tiny, brute_force
-from naive_bound import Naive
-from random_certificates import random_leaf, random_tree
+from naive_bound import Naive, sum_of_parts
+from random_certificates import random_leaf, random_parts, random_tree
 from random_instances import random_snapshot
 from topoplace.certify.covers import Covers
 from topoplace.certify.instance import read_instance
 from topoplace.certify.leaf import read_prices
 from topoplace.certify.pricing import LARGEST_TABLE, Pricer, SweepPricer
 from topoplace.certify.table import TablePricer, table_size
-from topoplace.certify.tree import tree_bound
+from topoplace.certify.tree import certified_bound
 from topoplace.result import Interference, Leaf, Level, Proof, SharedLeaves, StartBranch, Status
 from topoplace.result.schema import DEEPEST, CertificateNode
 from topoplace.snapshot import Snapshot
@@ -44,10 +44,29 @@ def test_bounds_are_those_of_the_naive_evaluation_and_hold(block: int) -> None:
             expected = naive.bound(tree, naive.choices, {})
             assert expected is not None
             for pricer in pricers:
-                assert tree_bound(instance, pricer, tree, level_idx, earlier) == expected, seed
+                assert certified_bound(instance, pricer, tree, level_idx, earlier) == expected, seed
             assert expected >= best[level_idx], seed
             num_bounds += 1
     assert num_bounds == NUM_MACHINES // 2
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_parts_of_a_queue_bound_what_they_do_alone_and_together_hold(block: int) -> None:
+    several = 0
+    for seed in range(block, 120, 3):
+        rng = random.Random(f"parts-{seed}")
+        snapshot = random_snapshot(rng, max_routers=12)
+        mode = MODES[seed // 3 % 3]
+        instance, tiny = read_instance(snapshot, mode), Tiny(snapshot, mode)
+        parts = random_parts(rng, tiny, depth=rng.choice((0, 1, 2)))
+        expected = sum_of_parts(tiny, parts)
+        pricers: list[Pricer] = [TablePricer(instance), SweepPricer(instance)]
+        for pricer in pricers:
+            assert certified_bound(instance, pricer, parts, 0, []) == expected, seed
+        assert expected is not None
+        assert expected >= brute_force(snapshot, mode)[0], seed
+        several += sum(bool(part.requests) for part in parts.parts) > 1
+    assert several > 10
 
 
 def test_the_sweep_agrees_with_the_table_on_machines_too_large_for_naive_evaluation() -> None:
@@ -63,7 +82,7 @@ def test_the_sweep_agrees_with_the_table_on_machines_too_large_for_naive_evaluat
             tree = random_tree(rng, tiny, level_idx, depth=2)
             earlier = [0] * level_idx
             found = {
-                tree_bound(instance, pricer, tree, level_idx, earlier)
+                certified_bound(instance, pricer, tree, level_idx, earlier)
                 for pricer in (TablePricer(instance), SweepPricer(instance))
             }
             assert len(found) == 1, seed

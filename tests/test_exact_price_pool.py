@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from topoplace.placement.exact import price_pool
+from topoplace.placement.exact.covering import NONE, few_that_cover
 from topoplace.placement.exact.price_pool import FINENESS, PricePool
-from topoplace.placement.exact.start_leaves import NONE, few_that_cover
 
 SCALE, NUM_REQUESTS = 1000, 6
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,11 +16,12 @@ from exact_cases import MODES, mid_size_snapshot
 from random_instances import random_snapshot
 from topoplace.certify.instance import read_instance
 from topoplace.certify.pricing import pricer_of
-from topoplace.certify.tree import tree_bound
+from topoplace.certify.tree import certified_bound
 from topoplace.placement.exact import start_tree
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.bundle import usable_prices
 from topoplace.placement.exact.generation import Bounded
+from topoplace.placement.exact.parts import PartTrees
 from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
 from topoplace.placement.exact.search import ExactSearch
@@ -67,7 +70,7 @@ def checked(snapshot: Snapshot, search: ExactSearch, root: Node) -> int | None:
     """Return what the checker says the tree proves."""
     instance = read_instance(snapshot, search.problem.interference)
     certificate = root.proof(search.relaxation)
-    return tree_bound(instance, pricer_of(instance), certificate, 0, [])
+    return certified_bound(instance, pricer_of(instance), certificate, 0, [])
 
 
 def lowest_leaves(leaf: Leaf, bound: int) -> Iterator[Leaf]:
@@ -146,16 +149,50 @@ def test_a_tree_that_asks_for_places_first_bounds_all_placements(
         snapshot = queue_of_alike(rng, snapshot)
         search = solved(PlacementProblem(prepare(snapshot), MODES[seed % 3]))
         best = search.objective(0)
-        # so that the leaf of the optimum is split to its end
-        monkeypatch.setattr(search, "objective", lambda level, least=best - 1: least)
         root = rooted(search)
-        trees = Trees(search, root)
+        relaxation, master = search.relaxation, search.master
+        # so that the leaf of the optimum is split to its end
+        trees = Trees(relaxation, master, root.bounded, lambda least=best - 1: least)
         places = trees.ask_places()
         places.run(time.perf_counter() + LONGEST)
         certificate = places.certificate()
         assert places.bound >= best, seed
         instance = read_instance(snapshot, search.problem.interference)
-        proven = tree_bound(instance, pricer_of(instance), certificate, 0, [])
+        proven = certified_bound(instance, pricer_of(instance), certificate, 0, [])
         assert proven is None or best <= proven <= places.bound, seed
         written.append(certificate.model_dump_json())
     assert any('"alike":[["' in text and '"cover"' in text for text in written)
+    below = re.compile(r'"kind":"cover"[^{]*"inside":\{"kind":"start"')
+    assert any(below.search(text) for text in written)
+
+
+def snapshots_of_several_classes(first: int, number: int) -> Iterator[tuple[int, Snapshot]]:
+    """Yield random snapshots whose queues ask for nodes of more than one class, and their seeds."""
+    for seed in itertools.count(first):
+        snapshot = random_snapshot(random.Random(f"parts-{seed}"), 30)
+        if len({request.class_idx for request in prepare(snapshot).queue}) > 1:
+            yield seed, snapshot
+            number -= 1
+        if not number:
+            return
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_the_classes_of_a_queue_by_themselves_bound_all_placements(chunk: int) -> None:
+    closed = 0
+    for seed, snapshot in snapshots_of_several_classes(1000 * chunk, PER_CHUNK):
+        search = solved(PlacementProblem(prepare(snapshot), MODES[seed % 3]))
+        best = search.objective(0)
+        parts = PartTrees(search, rooted(search).bounded)
+        parts.run(time.perf_counter() + 2.0)
+        assert parts.bound >= best, seed
+        certificate = parts.certificate()
+        names = [name for part in certificate.parts for name in part.requests]
+        assert sorted(names) == sorted(request.id for request in snapshot.queue)
+        assert len(certificate.parts) > 1
+        instance = read_instance(snapshot, search.problem.interference)
+        proven = certified_bound(instance, pricer_of(instance), certificate, 0, [])
+        assert proven is not None
+        assert best <= proven <= parts.bound, seed
+        closed += proven == best
+    assert closed > PER_CHUNK // 3

@@ -9,10 +9,10 @@ from mutations.registry import (
     Document,
     mutation,
 )
-from naive_bound import Naive
+from naive_bound import Naive, sum_of_parts
 from random_certificates import real_links
 from solved_results import Case
-from topoplace.result import Interference, Leaf, Result
+from topoplace.result import Interference, Leaf, Parts, Result
 
 
 def nodes(document: Document, kind: str) -> list[tuple[int, Document]]:
@@ -239,11 +239,73 @@ def alike_on_a_later_level(rng: random.Random, case: Case) -> Document | None:
     return document
 
 
+def in_parts(case: Case, parts: list[list[str]], level_idx: int = 0) -> Document:
+    """Say that the queue comes in parts, each bounded by what its requests are worth."""
+    document = case.spoilt()
+    routers = len(case.tiny.all_routers)
+    most = 1000 * max((r.priority * r.nodes for r in case.snapshot.queue), default=1)
+    leaf = Leaf(scale=1, router_prices=f"{most}*{routers}").model_dump()
+    document["levels"][level_idx]["certificate"] = {
+        "kind": "parts",
+        "parts": [{"requests": requests, "certificate": leaf} for requests in parts],
+    }
+    return document
+
+
+@mutation("bound")
+def parts_without_a_request(rng: random.Random, case: Case) -> Document | None:
+    names = [r.id for r in case.snapshot.queue]
+    return in_parts(case, [names[1:]]) if names else None
+
+
+@mutation("bound")
+def parts_with_a_request_twice(rng: random.Random, case: Case) -> Document | None:
+    names = [r.id for r in case.snapshot.queue]
+    if not names:
+        return None
+    again = rng.choice(names)
+    return in_parts(case, rng.choice(([names, [again]], [[*names, again]])))
+
+
+@mutation("bound")
+def parts_with_a_stranger(rng: random.Random, case: Case) -> Document | None:
+    return in_parts(case, [[r.id for r in case.snapshot.queue], ["stranger"]])
+
+
+@mutation("bound")
+def parts_on_a_later_level(rng: random.Random, case: Case) -> Document | None:
+    return in_parts(case, [[r.id for r in case.snapshot.queue]], rng.choice((1, 2)))
+
+
+@mutation("bound")
+def parts_that_prove_less(rng: random.Random, case: Case) -> Document | None:
+    """Bound each request by its value, which proves less than the bound that stays."""
+    document = in_parts(case, [[r.id] for r in case.snapshot.queue])
+    certificate = Parts.model_validate(document["levels"][0]["certificate"])
+    proven = sum_of_parts(case.tiny, certificate)
+    assert proven is not None
+    return document if proven > case.bounds[0].bound else None
+
+
+@mutation("bound")
+def part_with_the_whole_tree(rng: random.Random, case: Case) -> Document | None:
+    """Let a part's certificate branch on a request of another part."""
+    names = [r.id for r in case.snapshot.queue]
+    if len(names) < 2:
+        return None
+    document = in_parts(case, [names[:1], names[1:]])
+    part = document["levels"][0]["certificate"]["parts"][0]
+    leaf = part["certificate"]
+    part["certificate"] = {"kind": "start", "request": names[1], "out": leaf, "into": leaf}
+    return document
+
+
 def if_it_proves_less(case: Case, document: Document, level_idx: int) -> Document | None:
     """Return a document if a level's certificate does not prove the bound that stayed."""
     level = Result.model_validate(document).levels[level_idx]
     assert level.certificate is not None
     naive = Naive(case.tiny, level_idx, case.best[:level_idx])
+    assert not isinstance(level.certificate, Parts)
     proven = naive.bound(level.certificate, naive.choices, {})
     assert proven is not None
     return document if proven > case.bounds[level_idx].bound else None

@@ -16,7 +16,7 @@ from topoplace.certify.solution import (
     read_starts,
     worth,
 )
-from topoplace.certify.tree import tree_bound
+from topoplace.certify.tree import certified_bound
 from topoplace.result import Level, Result, Solution
 
 
@@ -128,7 +128,7 @@ def _bound(
     known = [value for value in earlier if value is not None]
     if len(known) < idx:
         raise RefusedError("the earlier levels have no objective to hold")
-    proven = tree_bound(instance, pricer, level.certificate, idx, known)
+    proven = certified_bound(instance, pricer, level.certificate, idx, known)
     if proven is None:
         raise RefusedError("the certificate leaves no placement at all")
     if sign(idx) * level.bound < proven:

@@ -9,10 +9,11 @@ from topoplace.certify.alike import with_alike
 from topoplace.certify.covers import ANYWHERE, Covers
 from topoplace.certify.instance import Instance, Wish
 from topoplace.certify.leaf import read_prices
+from topoplace.certify.parts import instances_of
 from topoplace.certify.pricing import Pricer
 from topoplace.certify.report import RefusedError
-from topoplace.result import CoverBranch, Leaf, LeafRef, SharedLeaves, StartBranch
-from topoplace.result.schema import Certificate, CertificateNode
+from topoplace.result import CoverBranch, Leaf, LeafRef, Parts, SharedLeaves, StartBranch
+from topoplace.result.schema import Certificate, CertificateNode, WholeTree
 
 LARGEST_SUM = 1 << 24
 """Largest sum of all values for which level 1 is rounded to a sum of values."""
@@ -37,14 +38,14 @@ class _Scope:
     places: dict[int, Covers] = field(default_factory=dict)
 
 
-def tree_bound(
+def certified_bound(
     instance: Instance,
     pricer: Pricer,
-    root: Certificate,
+    certificate: Certificate,
     level_idx: int,
     earlier: Sequence[int],
 ) -> int | None:
-    """Return the bound of a certificate in maximising sense, None if all its leaves are empty.
+    """Return the bound of a certificate in maximising sense, None if it leaves no placement.
 
     Parameters
     ----------
@@ -54,8 +55,28 @@ def tree_bound(
     Raises
     ------
     RefusedError
-        If the tree or one of its leaves is not what proofs.md describes.
+        If the certificate is not what proofs.md describes.
     """
+    if not isinstance(certificate, Parts):
+        return tree_bound(instance, pricer, certificate, level_idx, earlier)
+    if level_idx:
+        raise RefusedError("the queue comes in parts on the first level only")
+    bounds = [
+        tree_bound(part, pricer.of(part), tree, 0, [])
+        for part, tree in instances_of(instance, certificate)
+    ]
+    known = [bound for bound in bounds if bound is not None]
+    return sum(known) if len(known) == len(bounds) else None
+
+
+def tree_bound(
+    instance: Instance,
+    pricer: Pricer,
+    root: WholeTree,
+    level_idx: int,
+    earlier: Sequence[int],
+) -> int | None:
+    """Return the bound of a tree, None if all its leaves are empty (see `certified_bound`)."""
     shared: list[_Priced] = []
     alike: list[frozenset[int]] = []
     best: int | None = None
@@ -164,7 +185,7 @@ def _split_cover(
 class _Priced:
     """The prices of a leaf, and best(q) as far as it was asked for.
 
-    A leaf that is referred to again and again finds best(q) of every request, anywhere, at once.
+    A leaf that is referred to again and again finds best(q) of every request at once.
     """
 
     def __init__(
@@ -179,11 +200,10 @@ class _Priced:
 
     def best(self, scope: _Scope) -> dict[int, int | None]:
         """Return best(q) of the requests that may start, where they may go."""
-        wanted = {
-            q: scope.places.get(q, ANYWHERE) for q in self._requests if scope.starts.get(q, True)
-        }
+        every = {q: scope.places.get(q, ANYWHERE) for q in self._requests}
+        wanted = {q: covers for q, covers in every.items() if scope.starts.get(q, True)}
         if self._again and not self._best:
-            self._ask(dict.fromkeys(self._requests, ANYWHERE))
+            self._ask(every)
         self._ask({q: covers for q, covers in wanted.items() if (q, covers) not in self._best})
         return {q: self._best[q, covers] for q, covers in wanted.items()}
 

@@ -111,10 +111,30 @@ class SharedLeaves(Model):
 
 
 CertificateNode = Annotated[Leaf | LeafRef | StartBranch | CoverBranch, Field(discriminator="kind")]
-Certificate = Annotated[
+WholeTree = Annotated[
     Leaf | LeafRef | SharedLeaves | StartBranch | CoverBranch, Field(discriminator="kind")
 ]
 """A tree, or leaves that it shares and the tree. Without them, it may refer to none."""
+
+
+class Part(Model):
+    """Some requests of the queue, and what bounds the placements of these alone."""
+
+    requests: list[Name]
+    certificate: WholeTree
+
+
+class Parts(Model):
+    """The queue in parts, each request in one; the bound is the sum of theirs."""
+
+    kind: Literal["parts"] = "parts"
+    parts: list[Part]
+
+
+Certificate = Annotated[
+    Leaf | LeafRef | SharedLeaves | StartBranch | CoverBranch | Parts, Field(discriminator="kind")
+]
+"""One tree, or one for each part of the queue."""
 
 
 DEEPEST = 150

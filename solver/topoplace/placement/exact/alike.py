@@ -17,8 +17,8 @@ _LEAST_SHARE = 0.97  # of the nodes of the largest: fewer would loosen the bound
 
 
 @dataclass(frozen=True)
-class _Lowered(QueuedState):
-    """A request that counts as needing fewer nodes, for the value it has."""
+class _Resized(QueuedState):
+    """A request that counts as needing another number of nodes, for the value it has."""
 
     worth: int = 0
 
@@ -53,9 +53,13 @@ def with_fewest_nodes(
     for group in groups:
         fewest = min(queue[q].nodes for q in group)
         for q in group:
-            r = queue[q]
-            queue[q] = _Lowered(
-                r.id, fewest, r.class_idx, r.priority, r.geometries, r.region, r.communication,
-                worth=r.value,
-            )  # fmt: skip
+            queue[q] = resized(queue[q], fewest)
     return PlacementProblem(replace(problem.state, queue=tuple(queue)), problem.interference)
+
+
+def resized(request: QueuedState, nodes: int) -> QueuedState:
+    """Return a request as if it needed so many nodes, on prisms of any shape."""
+    r = request
+    return _Resized(
+        r.id, nodes, r.class_idx, r.priority, (), r.region, r.communication, worth=r.value
+    )

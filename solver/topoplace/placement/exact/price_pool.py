@@ -9,10 +9,13 @@ set, without another pass.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from topoplace.placement.exact.limits import PlaceLimit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -31,13 +34,22 @@ _SAFE = 1e-6  # nodes: above the rounding errors of a bound
 _OVERFULL = 1e-4  # nodes by which a knapsack must be too small to count as that
 _FOREVER = 1e9  # the cost of a request without candidates
 
+KNAPSACK_NUMBERS = (float(FINENESS), LARGEST_MULTIPLE, _OVERFULL, _SAFE)
+"""For `_starts.bound_by`."""
+
 
 @dataclass(frozen=True)
-class _Sparse:
+class SparsePoint:
     """The row prices that are not zero; a dense point of a 24^3 machine takes half a megabyte."""
 
     rows: NDArray[np.int32]
     prices: IntArray
+
+    def dense(self, num_rows: int) -> IntArray:
+        """Return the integer prices, shape ``(num_rows,)``."""
+        dense = np.zeros(num_rows, dtype=np.int64)
+        dense[self.rows] = self.prices
+        return dense
 
 
 @dataclass(frozen=True)
@@ -102,20 +114,28 @@ class Knapsacks:
 
 
 class PricePool:
-    """Dual points without multipliers or limits on places, all of one integer scale.
+    """Dual points without multipliers, all of one integer scale.
 
     Attributes
     ----------
+    limits
+        On places, where what requests cost holds.
     startable
         Requests with candidates: a pricing pass must know what they cost, however much it is.
     """
 
     def __init__(
-        self, scale: int, num_rows: int, values: FloatArray, startable: frozenset[int]
+        self,
+        scale: int,
+        num_rows: int,
+        values: FloatArray,
+        startable: frozenset[int],
+        limits: tuple[PlaceLimit, ...] = (),
     ) -> None:
         self.scale, self.values, self.startable = scale, values, startable
+        self.limits = limits
         self._num_rows = num_rows
-        self._points: list[_Sparse] = []
+        self._points: list[SparsePoint] = []
         room = (_ROOM, len(values))
         self._all = Knapsacks(np.zeros(_ROOM), np.zeros(room), np.zeros(room, dtype=np.int64))
 
@@ -140,20 +160,40 @@ class PricePool:
         alike = np.flatnonzero(every.totals[:number] == total)
         if number == MOST_POINTS or (every.costs[alike] == costs).all(axis=1).any():
             return
+        rows = np.flatnonzero(row_prices)
+        self._append(SparsePoint(rows.astype(np.int32), row_prices[rows]), total, costs)
+
+    def _append(self, point: SparsePoint, total: float, costs: FloatArray) -> None:
+        number, every = len(self), self._all
         if number == len(every.totals):
             double = np.arange(2 * number) % number
             self._all = every = every.of(double)
-        rows = np.flatnonzero(row_prices)
-        self._points.append(_Sparse(rows.astype(np.int32), row_prices[rows]))
+        self._points.append(point)
         every.totals[number], every.costs[number] = total, costs
         every.order[number] = np.argsort(costs / np.maximum(self.values, 1e-9), kind="stable")
 
+    def under(self, limits: tuple[PlaceLimit, ...], numbers: Sequence[int]) -> PricePool:
+        """Return some of its points in a pool of their own, which is for more limits than this one.
+
+        Requests cost at least as much there.
+        """
+        pool = PricePool(self.scale, self._num_rows, self.values, self.startable, limits)
+        pool.extend(self, numbers)
+        return pool
+
+    def extend(self, other: PricePool, numbers: Sequence[int]) -> None:
+        """Take in points of a pool for fewer limits."""
+        for number in numbers:
+            every = other._all
+            self._append(other._points[number], every.totals[number], every.costs[number])
+
     def row_prices(self, number: int) -> IntArray:
         """Return the integer prices of a point, shape ``(num_rows,)``."""
-        dense = np.zeros(self._num_rows, dtype=np.int64)
-        point = self._points[number]
-        dense[point.rows] = point.prices
-        return dense
+        return self._points[number].dense(self._num_rows)
+
+    def point(self, number: int) -> SparsePoint:
+        """Return a point as it is kept."""
+        return self._points[number]
 
     def knapsacks(self, first: int = 0) -> Knapsacks:
         """Return the points from the first on as constraints."""

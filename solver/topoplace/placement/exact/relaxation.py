@@ -108,7 +108,7 @@ class Relaxation:
         self.rows = rows
         self.pricer = pricer
         self.pool: PricePool | None = None
-        """Takes in what is evaluated on the first level, where nothing limits places."""
+        """Takes in what is evaluated on the first level under the pool's limits on places."""
 
     @cached_property
     def scale(self) -> int:
@@ -130,6 +130,12 @@ class Relaxation:
         taken[self.rows_of(fixed)] = 1
         return Relaxation(self.problem, self.rows, self.pricer.beside(self.rows.prices(taken)))
 
+    def filling(self, pool: PricePool) -> Relaxation:
+        """Return the relaxation whose points join another pool."""
+        relaxation = Relaxation(self.problem, self.rows, self.pricer)
+        relaxation.pool = pool
+        return relaxation
+
     def evaluate(self, sub: Subproblem, point: DualPoint, per_request: int = 24) -> DualValue:
         """Round a dual point to integers and compute the bound it proves."""
         scale = self.scale
@@ -144,7 +150,9 @@ class Relaxation:
             row_prices[blocked] = scale * (1 + max(r.value for r in self.problem.requests))
             total += scale * sum(self.problem.requests[c.request_idx].value for c in sub.fixed)
         prices = self.rows.prices(row_prices)
-        pool = None if sub.level or sub.limits or sub.fixed else self.pool
+        pool = None if sub.level or sub.fixed else self.pool
+        if pool is not None and pool.limits != sub.limits:
+            pool = None
         known = sub.forced if pool is None else sub.forced | pool.startable
         priced = self.pricer.price(
             prices, weights, per_request, sub.limits, exact_for=None if sub.level else known

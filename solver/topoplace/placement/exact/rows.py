@@ -34,6 +34,12 @@ class PackingRows:
         torus = problem.torus
         self._machine = np.array(torus.shape), np.array(torus.strides), np.array(torus.wrap)
 
+    def links_of(self, k: int) -> slice:
+        """Return the rows of the links of family number k."""
+        num_links = self.problem.torus.num_links
+        start = self.num_routers + k * num_links
+        return slice(start, start + num_links)
+
     def of(self, candidate: Candidate) -> IntArray:
         """Return the packing rows a candidate occupies, routers first."""
         problem, prism = self.problem, candidate.prism
@@ -71,11 +77,9 @@ class PackingRows:
 
     def prices(self, row_prices: IntArray) -> Prices:
         """Return integer row prices as prices of routers and links."""
-        num_links = self.problem.torus.num_links
         links = {}
         for k, family in enumerate(self.families):
-            start = self.num_routers + k * num_links
-            part = row_prices[start : start + num_links]
+            part = row_prices[self.links_of(k)]
             if part.any():
                 links[family] = part
         return Prices(row_prices[: self.num_routers], links)

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.placement.exact.covering import NONE, few_that_cover
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.price_pool import FINENESS, PricePool
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
 from topoplace.placement.exact.splits import WriteBranch
+from topoplace.placement.exact.starts import StartsBelow
 from topoplace.placement.problem import Candidate
 from topoplace.result import LeafRef, SharedLeaves
 from topoplace.result.schema import CertificateNode
@@ -21,9 +23,6 @@ Amounts = list[tuple[float, Candidate]]
 
 NOTHING = -1
 """The bound of a leaf that has no placement."""
-
-NONE = -1
-"""What `few_that_cover` says of a row that nothing covers."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,8 @@ class Leaf:
         Of the bundle that lowers it (see `Bundle`).
     settled
         Whether the bundle will do no more.
+    own, starts
+        Points that hold where it limits places, and who starts as these bound it.
     closed
         What is left of `bounded` once the leaf is not worked on any more.
     above
@@ -75,6 +76,8 @@ class Leaf:
     amounts: Amounts | None = None
     softness: float = 0.0
     settled: bool = False
+    own: PricePool | None = None
+    starts: StartsBelow | None = None
     children: tuple[Leaf, Leaf] | None = None
     write: WriteBranch | None = None
     closed: _Closed | None = None
@@ -83,6 +86,8 @@ class Leaf:
     def bound(self) -> int:
         """What is certified without the children."""
         bound = min(self.above, int(np.floor(self.pooled.min())))
+        if self.starts is not None:
+            bound = min(bound, self.starts.bound)
         if self.closed is not None:
             return min(bound, self.closed.bound)
         if self.bounded is not None:
@@ -94,7 +99,7 @@ class Leaf:
         """Keep only what a certificate needs: dense prices and columns take megabytes."""
         if self.bounded is not None:
             self.closed = _Closed.of(self.bounded)
-        self.bounded = self.amounts = None
+        self.bounded = self.amounts = self.own = None
 
     def leaves(self, bound: int) -> Iterator[Leaf]:
         """Yield the topmost of those below, or itself, that certify a bound."""
@@ -140,6 +145,13 @@ def certificate_of(
         number = number_of[id(leaf)]
         if number == NONE:
             closed = leaf.closed
+            if leaf.starts is not None and leaf.starts.bound <= bound:
+                first = len(prices)
+                prices.extend(
+                    relaxation.leaf_of(pool.scale, point.dense(relaxation.rows.num_rows))
+                    for point in leaf.starts.points
+                )
+                return leaf.starts.written(names, first)
             if closed is None:
                 assert leaf.bounded is not None, "what no point bounds has prices of its own"
                 closed = _Closed.of(leaf.bounded)
@@ -151,17 +163,7 @@ def certificate_of(
         return LeafRef(leaf=shared.index(number), times=int(times[0]), over=FINENESS)
 
     prices = [relaxation.leaf_of(pool.scale, pool.row_prices(number)) for number in shared]
-    requests = relaxation.problem.requests
-    alike = [[requests[q].id for q in group] for group in groups]
-    return SharedLeaves(alike=alike, leaves=prices, tree=written(top))
-
-
-def few_that_cover(covers: NDArray[np.bool_]) -> list[int]:
-    """Choose for every row a column that covers it, few columns in all; NONE where none does."""
-    chosen = np.full(len(covers), NONE)
-    left = covers.any(axis=1)
-    while left.any():
-        column = int(covers[left].sum(axis=0).argmax())
-        chosen[left & covers[:, column]] = column
-        left &= ~covers[:, column]
-    return [int(column) for column in chosen]
+    names = [request.id for request in relaxation.problem.requests]
+    alike = [[names[q] for q in group] for group in groups]
+    tree = written(top)
+    return SharedLeaves(alike=alike, leaves=prices, tree=tree)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace.placement.exact.bundle import Bundle
+from topoplace.placement.exact.covering import NONE
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.integer import least_losses, losses_at
 from topoplace.placement.exact.master import Master
@@ -29,16 +30,17 @@ from topoplace.placement.exact.price_pool import PricePool
 from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem
 from topoplace.placement.exact.splits import split_place
 from topoplace.placement.exact.start_leaves import (
-    NONE,
     NOTHING,
     Leaf,
     certificate_of,
     shared_points,
 )
+from topoplace.placement.exact.starts import StartSearch
 from topoplace.result import SharedLeaves
 from topoplace.result.schema import DEEPEST
 
 _LOOKED_AT = 16  # points of the pool, when a request to split is chosen
+_STEPS_AT_ONCE = 4  # of the bundle, until it is seen who may start
 _MOST_TRIED = 40  # requests, the largest ones, of which that is
 
 
@@ -135,6 +137,7 @@ class StartTree:
             for plan in (_STARTS_FIRST, _PLACES_FIRST)
         }
         self._preferring = Preferences(ground.relaxation.problem, self._pool.startable)
+        self._starts = StartSearch(self._preferring, values)
         self._decided = NOTHING  # the largest bound of leaves that are not worked on any more
         pooled = self._pool.bounds(frozenset(), frozenset())
         self._top = Leaf(Subproblem(), pooled, int(np.floor(pooled.min())), 0)
@@ -269,12 +272,31 @@ class StartTree:
             losses = losses_at(ground.relaxation, sub, master.columns, start)
             master.keep(least_losses(losses, plan.most_columns))
         master.set_amounts(leaf.amounts or self._amounts)
-        bundle = Bundle(ground.relaxation, master, sub, leaf.softness)
-        leaf.bounded = bundle.run(start, goal, deadline=until, max_steps=plan.most_steps)
+        own = None if plan.patient else self._own_pool(leaf)
+        relaxation = ground.relaxation if own is None else ground.relaxation.filling(own)
+        bundle = Bundle(relaxation, master, sub, leaf.softness)
+        leaf.bounded = start
+        at_once = plan.most_steps if own is None else _STEPS_AT_ONCE
+        for _ in range(0, plan.most_steps, at_once):
+            leaf.bounded = bundle.run(leaf.bounded, goal, deadline=until, max_steps=at_once)
+            certified = leaf.bounded.value.certified
+            done = bundle.settled or certified is None or certified <= goal
+            if own is not None and not (certified is None or certified <= goal):
+                leaf.starts = self._starts.below(sub, own, lower, DEEPEST - leaf.depth)
+                done |= leaf.starts.bound <= lower
+            if done or time.perf_counter() >= until:
+                break
         leaf.softness = bundle.softness
         leaf.settled = bundle.settled or not plan.patient
         leaf.amounts = master.amounts()
         leaf.refresh(self._pool)
+
+    def _own_pool(self, leaf: Leaf) -> PricePool:
+        """Return what takes in the points that lower a leaf."""
+        if leaf.own is None:
+            tight = np.argsort(leaf.pooled)[:_LOOKED_AT]
+            leaf.own = self._pool.under(leaf.sub.limits, tight.tolist())
+        return leaf.own
 
     def _split_place(self, leaf: Leaf, until: float) -> bool:
         """Split the places of requests that are spread over several, if any are.
@@ -299,6 +321,9 @@ class StartTree:
             )
             for sub in subs
         )
+        if leaf.own is not None and leaf.starts is not None:
+            for child in (low, high):
+                child.own = leaf.own.under(child.sub.limits, leaf.starts.numbers)
 
         def begin(child: Leaf, master: Master) -> None:
             child.bounded = self._bounded(child.sub, point)

@@ -8,12 +8,12 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from topoplace.placement.exact.anneal import Annealer
+from topoplace.placement.exact.bounding import Bounding
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.dive import Diver
 from topoplace.placement.exact.neighbourhoods import Neighbourhoods
 from topoplace.placement.exact.relaxation import Subproblem
 from topoplace.placement.exact.start_tree import new_pool
-from topoplace.placement.exact.trees import Trees
 from topoplace.placement.problem import Candidate
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
             search.objective(0),
             deadline=min(deadline, time.perf_counter() + _ROOT_SHARE * limit),
         )
-        trees = Trees(search, root)
+        trees = Bounding(search, root)
         from_root, from_leaf = (Diver(search, root) for _ in range(2))
         neighbourhoods = Neighbourhoods(search, root)
         now = time.perf_counter()
@@ -76,15 +76,15 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
             if near:
                 share = _NEAR_SHARE
             if trees.asks_places:  # which lowers the bound in the end only
-                share, patience = patience, min(_MOST_PATIENCE, 2 * patience)
-            placing = trees.asks_places
+                patience = min(_MOST_PATIENCE, 2 * patience) if helps else _NEAR_SHARE
+                share = patience
             helps = trees.run(min(deadline, now + share * burst))
             if search.closed(root):
                 break
             spent, close = time.perf_counter() - now, _gap(search, root) <= _NEAR
             now, known = time.perf_counter(), search.objective(0)
             aside = _CLOSE_BURST * burst if close else burst
-            if close and helps and (placing or turn % 2):
+            if close and helps and (trees.asks_places or turn % 2):
                 aside = min(aside, _ASIDE * spent)
             until = min(deadline, now + aside)
             if close and turn % 2 == 0:
