@@ -134,7 +134,7 @@ class Case:
 @pytest.mark.parametrize("seed", range(150))
 def test_points_together_bound_every_set_that_all_of_them_admit(seed: int) -> None:
     case = Case(seed)
-    search = StartSearch(case.preferences, case.pool.values)
+    search = StartSearch(case.pool.values, case.preferences)
     best, lowest = (
         case.best(),
         int(np.floor(case.pool.bounds(case.sub.forced, case.sub.excluded).min())),
@@ -152,7 +152,7 @@ def test_several_points_bound_more_than_each_by_itself() -> None:
     lower = 0
     for seed in range(150):
         case = Case(seed)
-        tree = StartSearch(case.preferences, case.pool.values).below(case.sub, case.pool, -1, 50)
+        tree = StartSearch(case.pool.values, case.preferences).below(case.sub, case.pool, -1, 50)
         each = case.pool.bounds(case.sub.forced, case.sub.excluded)
         lower += tree.bound < int(np.floor(each.min()))
     assert lower > 50
@@ -160,7 +160,7 @@ def test_several_points_bound_more_than_each_by_itself() -> None:
 
 def test_branches_end_where_they_would_be_too_deep() -> None:
     case = Case(3)
-    search = StartSearch(case.preferences, case.pool.values)
+    search = StartSearch(case.pool.values, case.preferences)
     tree = search.below(case.sub, case.pool, -1, 0)
     assert tree.request == [-1]
     each = case.pool.bounds(case.sub.forced, case.sub.excluded)

@@ -27,6 +27,7 @@ from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem
 from topoplace.placement.exact.residual import Residual
 from topoplace.placement.exact.start_leaves import Leaf
+from topoplace.placement.exact.starts import StartSearch
 from topoplace.placement.problem import Candidate
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ _SMALL = 0.025  # jobs below this share of the bound are left to a search of the
 _LONGEST_FINISH = 5.0  # seconds for that search
 _FINISH_SHARE = 0.3  # at most, of the time limit
 _KNOWN_COLUMNS = 1000  # about, from one step of a dive to the next
-_FOR_DEPTH = 0.5  # of what dives lost down to a depth, forgiven to what is open there
+_FOR_DEPTH = 0.8  # of what dives lost down to a depth, forgiven to what is open there
+_DEEPEST = 60  # decisions on who starts, one below the other
 _SURE = 0.3  # a request is taken up if the fractional solution starts so much of it
 
 
@@ -49,6 +51,7 @@ class _Open:
 
     sub: Subproblem
     bounded: Bounded
+    bound: float
     amounts: list[tuple[float, Candidate]]
     softness: float  # of the bundle (see `Bundle`)
 
@@ -80,7 +83,10 @@ class Diver:
 
     def __init__(self, search: ExactSearch, root: Node) -> None:
         self._search, self._root = search, root
-        self._top = _Open(root.sub, root.bounded, [], 0.0)
+        assert search.relaxation.pool is not None, "the pool says who can start"
+        self._pool = search.relaxation.pool
+        self._starts = StartSearch(self._pool.values)
+        self._top = _Open(root.sub, root.bounded, root.bounded.value.bound, [], 0.0)
         self._left_by: _Open | None = None  # where the dives began that left what is open
         self._now: _Step | None = None
         self._alone, self._thread = True, ThreadPoolExecutor(1)
@@ -107,10 +113,12 @@ class Diver:
         amounts = search.master.amounts()
         if leaf is not None and leaf.bounded is not None:
             if leaf.bounded is not self._top.bounded:
-                self._top = _Open(leaf.sub, leaf.bounded, leaf.amounts or amounts, leaf.softness)
+                known = leaf.amounts or amounts
+                self._top = _Open(leaf.sub, leaf.bounded, leaf.bound, known, leaf.softness)
         elif self._top.bounded is not self._root.bounded or not self._top.amounts:
             softness = search.bundle(self._root.sub).softness
-            self._top = _Open(self._root.sub, self._root.bounded, amounts, softness)
+            bounded = self._root.bounded
+            self._top = _Open(self._root.sub, bounded, bounded.value.bound, amounts, softness)
         while time.perf_counter() < deadline and not search.closed(self._root):
             if self._now is None:
                 self._now = self._step(self._next())
@@ -134,7 +142,7 @@ class Diver:
             self._left_by = self._top
             return self._top
         lower = self._search.objective(0)
-        self._open = [node for node in self._open if node.bounded.value.bound > lower]
+        self._open = [node for node in self._open if node.bound > lower]
         if not self._open:
             return self._top
         best = max(range(len(self._open)), key=lambda i: self._promise(self._open[i]))
@@ -143,12 +151,12 @@ class Diver:
     def _promise(self, node: _Open) -> float:
         """Return its bound, less a share of the average bound that dives had at its depth."""
         passed = self._passed[len(node.sub.fixed)]
-        return node.bounded.value.bound - _FOR_DEPTH * sum(passed) / len(passed)
+        return node.bound - _FOR_DEPTH * sum(passed) / len(passed)
 
     def _step(self, node: _Open) -> _Step:
         """Return the step that fixes one more job, not begun yet."""
         search, tried = self._search, self._to_try(node)
-        self._passed[len(node.sub.fixed)].append(node.bounded.value.bound)
+        self._passed[len(node.sub.fixed)].append(node.bound)
         self._forget_columns(node)
         fixed = node.sub.fixed
         relaxation = search.relaxation.beside(fixed) if fixed and tried else search.relaxation
@@ -169,12 +177,11 @@ class Diver:
             at_once = 2 if self._alone else 1
             tried, step.left = step.left[:at_once], step.left[at_once:]
             for child in self._both(step, tried):
-                bound = child.bounded.value.certified
-                if bound is not None and bound > search.objective(0):
+                if child.bound > search.objective(0):
                     children.append(child)
             step.num_tried += len(tried)
             step.spent += time.perf_counter() - began
-        children.sort(key=lambda child: -child.bounded.value.bound)
+        children.sort(key=lambda child: -child.bound)
         self._open.extend(children[1:])
         return self._step(children[0]) if children else None
 
@@ -235,10 +242,18 @@ class Diver:
         prices[blocked] = 0.0
         point = DualPoint(prices)
         master.set_amounts(node.amounts)
+        pool = relaxation.pool = self._pool.beside(sub.fixed)
         start = Bounded(relaxation.evaluate(sub, point), point)
         bundle = Bundle(relaxation, master, sub, node.softness)
-        bounded = bundle.run(start, search.objective(0), deadline=search.deadline, max_steps=_STEPS)
-        return _Open(sub, bounded, master.amounts(), bundle.softness)
+        lower = search.objective(0)
+        bounded = bundle.run(start, lower, deadline=search.deadline, max_steps=_STEPS)
+        certified = bounded.value.certified
+        bound = -1 if certified is None else certified
+        if bound > lower:
+            worth = sum(search.problem.requests[c.request_idx].value for c in sub.fixed)
+            starts = self._starts.below(sub, pool, lower - worth, _DEEPEST)
+            bound = min(bound, worth + starts.bound)
+        return _Open(sub, bounded, bound, master.amounts(), bundle.softness)
 
     def _finish(self, node: _Open, deadline: float) -> None:
         """Settle what is left by a search of its own, which is small by now."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.placement.exact.limits import PlaceLimit
+from topoplace.placement.problem import Candidate
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -118,8 +119,9 @@ class PricePool:
 
     Attributes
     ----------
-    limits
-        On places, where what requests cost holds.
+    limits, fixed
+        On places, and jobs in their places, where what requests cost holds. Rows that fixed jobs
+        hold have no price.
     startable
         Requests with candidates: a pricing pass must know what they cost, however much it is.
     """
@@ -131,9 +133,10 @@ class PricePool:
         values: FloatArray,
         startable: frozenset[int],
         limits: tuple[PlaceLimit, ...] = (),
+        fixed: tuple[Candidate, ...] = (),
     ) -> None:
         self.scale, self.values, self.startable = scale, values, startable
-        self.limits = limits
+        self.limits, self.fixed = limits, fixed
         self._num_rows = num_rows
         self._points: list[SparsePoint] = []
         room = (_ROOM, len(values))
@@ -180,6 +183,10 @@ class PricePool:
         pool = PricePool(self.scale, self._num_rows, self.values, self.startable, limits)
         pool.extend(self, numbers)
         return pool
+
+    def beside(self, fixed: tuple[Candidate, ...]) -> PricePool:
+        """Return a pool for what is left beside fixed jobs, with no points yet."""
+        return PricePool(self.scale, self._num_rows, self.values, self.startable, fixed=fixed)
 
     def extend(self, other: PricePool, numbers: Sequence[int]) -> None:
         """Take in points of a pool for fewer limits."""

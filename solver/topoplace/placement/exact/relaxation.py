@@ -142,23 +142,25 @@ class Relaxation:
         row_prices = np.rint(np.maximum(point.row_prices, 0) * scale).astype(np.int64)
         multipliers = tuple(max(0, round(m * scale)) for m in point.multipliers)
         weights = Weights(*[*multipliers, scale, 0, 0][:3])
-        total = int(row_prices.sum())
+        total, own_prices = int(row_prices.sum()), row_prices
         if sub.fixed:
             # at a price above any value, no candidate takes what a fixed job holds
             blocked = self.rows_of(sub.fixed)
             total -= int(row_prices[blocked].sum())
+            own_prices = row_prices.copy()
+            own_prices[blocked] = 0
             row_prices[blocked] = scale * (1 + max(r.value for r in self.problem.requests))
             total += scale * sum(self.problem.requests[c.request_idx].value for c in sub.fixed)
         prices = self.rows.prices(row_prices)
-        pool = None if sub.level or sub.fixed else self.pool
-        if pool is not None and pool.limits != sub.limits:
+        pool = None if sub.level else self.pool
+        if pool is not None and (pool.limits, pool.fixed) != (sub.limits, sub.fixed):
             pool = None
         known = sub.forced if pool is None else sub.forced | pool.startable
         priced = self.pricer.price(
             prices, weights, per_request, sub.limits, exact_for=None if sub.level else known
         )
         if pool is not None:
-            pool.add(row_prices, priced.best)
+            pool.add(own_prices, priced.best)
         total -= sum(m * v for m, v in zip(multipliers, sub.reached, strict=True))
         empty = False
         for idx in range(len(self.problem.requests)):

@@ -137,7 +137,7 @@ class StartTree:
             for plan in (_STARTS_FIRST, _PLACES_FIRST)
         }
         self._preferring = Preferences(ground.relaxation.problem, self._pool.startable)
-        self._starts = StartSearch(self._preferring, values)
+        self._starts = StartSearch(values, self._preferring)
         self._decided = NOTHING  # the largest bound of leaves that are not worked on any more
         pooled = self._pool.bounds(frozenset(), frozenset())
         self._top = Leaf(Subproblem(), pooled, int(np.floor(pooled.min())), 0)

@@ -68,10 +68,12 @@ class StartsBelow:
 class StartSearch:
     """Searches who starts below leaves of one problem."""
 
-    def __init__(self, preferences: Preferences, values: NDArray[np.float64]) -> None:
+    def __init__(self, values: NDArray[np.float64], preferences: Preferences | None = None) -> None:
         num = len(values)
         self._values = values
-        sides = (preferences.worse, preferences.better)
+        sides: tuple[dict[int, frozenset[int]], ...] = ({}, {})
+        if preferences is not None:
+            sides = (preferences.worse, preferences.better)
         longest = max((len(found) for side in sides for found in side.values()), default=0)
         self._follows = np.full((2, num, longest + 1), -1)
         for starts, side in enumerate(sides):
