@@ -18,7 +18,17 @@ from topoplace.certify.leaf import read_prices
 from topoplace.certify.pricing import LARGEST_TABLE, Pricer, SweepPricer
 from topoplace.certify.table import TablePricer, table_size
 from topoplace.certify.tree import certified_bound
-from topoplace.result import Interference, Leaf, Level, Proof, SharedLeaves, StartBranch, Status
+from topoplace.result import (
+    Interference,
+    Leaf,
+    Level,
+    Part,
+    Parts,
+    Proof,
+    SharedLeaves,
+    StartBranch,
+    Status,
+)
 from topoplace.result.schema import DEEPEST, CertificateNode
 from topoplace.snapshot import Snapshot
 
@@ -95,6 +105,7 @@ def test_the_deepest_tree_can_be_written_and_read() -> None:
     tree: CertificateNode = leaf
     for k in range(DEEPEST):
         tree = StartBranch(request=f"r{k}", out=leaf, into=tree)
+    whole_tree = SharedLeaves(leaves=[leaf], tree=tree)
     level = Level(
         name="nodes",
         sense="max",
@@ -103,7 +114,7 @@ def test_the_deepest_tree_can_be_written_and_read() -> None:
         bound=1,
         gap=1.0,
         proof=Proof.CERTIFICATE,
-        certificate=SharedLeaves(leaves=[leaf], tree=tree),
+        certificate=Parts(parts=[Part(requests=[], certificate=whole_tree)]),
     )
     text = f'{{"result": {{"levels": [{level.model_dump_json()}]}}}}'
     whole = TypeAdapter(dict[str, dict[str, list[Level]]]).validate_json(text)

@@ -3,10 +3,10 @@
 A dive begins at the root or at a leaf of the tree of starts.
 
 Each step takes the largest request that the fractional solution starts, tries some of its
-prisms, bounds what is left for each by a few steps of the bundle, and goes on with the best.
-What it leaves stays open; the next dive begins at the best of that, where half of what dives lost
-down to a depth is forgiven to the bounds there. Once only small jobs are left, they are a placement
-problem of their own, around jobs that run already.
+prisms, bounds what is left for each by a few steps of the bundle, whose points say together who may
+start (`starts`), and goes on with the best. What it leaves stays open; the next dive begins at the
+best of that, where most of what dives lost down to a depth is forgiven to the bounds there. Once
+only small jobs are left, they are a placement problem of their own, around jobs that run already.
 """
 
 from __future__ import annotations
@@ -47,13 +47,21 @@ _SURE = 0.3  # a request is taken up if the fractional solution starts so much o
 
 @dataclass
 class _Open:
-    """Some jobs in their places, and what bounds the rest."""
+    """Some jobs in their places, and what bounds the rest.
+
+    Attributes
+    ----------
+    bounded, bound
+        The best prices, and what all points tried bound together, or the prices if that is less.
+    softness
+        Of the bundle (see `Bundle`).
+    """
 
     sub: Subproblem
     bounded: Bounded
     bound: float
     amounts: list[tuple[float, Candidate]]
-    softness: float  # of the bundle (see `Bundle`)
+    softness: float
 
 
 @dataclass

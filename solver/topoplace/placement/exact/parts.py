@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from topoplace.placement.exact.search import ExactSearch
 
 _ROOT_SHARE = 0.02  # of the time limit, for the bound of a part without branches
-_SLICE, _LEAST_SLICE = 2.0, 0.1  # seconds for a part, until it is seen how it does
+_SLICE = 2.0  # seconds for a part, until it is seen how it does
 
 
 @dataclass
@@ -85,15 +85,19 @@ class PartTrees:
 
     def run(self, until: float) -> None:
         """Work on the parts in turn, least on those whose bound stands still."""
-        while left := [part for part in self._parts if not part.closed]:
+        left = list(self._parts)
+        while left := [part for part in left if not part.closed]:
             now = time.perf_counter()
             if now >= until or self.bound <= self._search.objective(0):
                 return
             part = min(left, key=lambda part: part.spent * (1 + part.still))
-            before = part.trees.bound
-            part.trees.run(min(until, now + _SLICE))
-            part.spent += max(_LEAST_SLICE, time.perf_counter() - now)
+            before, end = part.trees.bound, min(until, now + _SLICE)
+            part.trees.run(end)
+            spent = time.perf_counter() - now
+            part.spent += spent
             part.still = 0 if part.trees.bound < before else part.still + 1
+            if now + spent < end:  # for no more work lowers its bound
+                left.remove(part)
 
     def _begin(self, requests: list[int], root: Bounded) -> _Part:
         search, mine = self._search, frozenset(requests)

@@ -24,10 +24,10 @@ _LARGE = 0.1  # of the bound: what alike requests are worth at least
 
 
 class Trees:
-    """A tree that asks for starts first, and one that asks for places first once that stands still.
+    """A tree that asks for starts first, and soon one that asks for places first.
 
-    The first lowers the bound at once, however little; the second does so only in the end, but
-    can close a gap that the first cannot.
+    The first lowers the bound at once, however little; the second later, but it can close a gap
+    that the first cannot.
 
     Parameters
     ----------

@@ -40,9 +40,9 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
     placement, while a second thread anneals. After that branches lower the bound, in turn with
     neighbourhoods of the incumbent, dives from the root, and dives from the leaf of the largest
     bound. While the gap is small and branches lower the bound, they get most of the time; once they
-    ask for places first, more every time. When nothing finds a better placement any more, or
-    annealing was better than the first dive, and the gap is large, the second thread anneals again,
-    in turn from the first placement and from the incumbent.
+    ask for places first, more every time that helps, and less if it does not. When nothing finds a
+    better placement any more, or annealing was better than the first dive, and the gap is large,
+    the second thread anneals again, in turn from the first placement and from the incumbent.
     """
     if search.closed(root) or time.perf_counter() >= deadline:
         return
@@ -69,15 +69,15 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
         turn, helps, patience = 0, True, _NEAR_SHARE
         while not search.closed(root) and (now := time.perf_counter()) < deadline:
             close = _gap(search, root) <= _NEAR
-            near = trees.asks_places or (helps and close)
+            near = helps and (close or trees.asks_places)
             if not near and in_vain >= _IN_VAIN:
                 chains.turn(min(deadline, now + _CHAIN_SHARE * limit))
             share = _FAR_SHARE if helps else _LEAST_SHARE
             if near:
                 share = _NEAR_SHARE
-            if trees.asks_places:  # which lowers the bound in the end only
-                patience = min(_MOST_PATIENCE, 2 * patience) if helps else _NEAR_SHARE
-                share = patience
+            if trees.asks_places:
+                patience *= 2.0 if helps else 0.5
+                share = patience = min(_MOST_PATIENCE, max(_LEAST_SHARE, patience))
             helps = trees.run(min(deadline, now + share * burst))
             if search.closed(root):
                 break
