@@ -21,6 +21,7 @@ from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.relaxation import Pricer, Relaxation, Subproblem
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.search import ExactSearch
+from topoplace.placement.exact.start_tree import new_pool
 from topoplace.placement.problem import Candidate, Options, PlacementProblem
 from topoplace.snapshot import prepare
 
@@ -111,6 +112,7 @@ def test_dives_end_in_placements(seed: int) -> None:
     search = ExactSearch(problem, Options(time_limit=60), start=[])
     sub = Subproblem()
     point = usable_prices(search.rows)
+    new_pool(search.relaxation)
     start = Bounded(search.relaxation.evaluate(sub, point), point)
     bounded = search.bundle(sub).run(start, 0, deadline=np.inf, max_steps=30)
     diver = Diver(search, Node(sub, bounded))
