@@ -15,12 +15,14 @@ from topoplace.placement.exact.bundle import Bundle, usable_prices
 from topoplace.placement.exact.dive import Diver
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.integer import best_among_columns
+from topoplace.placement.exact.limits import PlaceLimit
 from topoplace.placement.exact.listing import ListPricer, all_candidates
 from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.relaxation import Pricer, Relaxation, Subproblem
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.search import ExactSearch
+from topoplace.placement.exact.start_leaves import Leaf
 from topoplace.placement.exact.start_tree import new_pool
 from topoplace.placement.problem import Candidate, Options, PlacementProblem
 from topoplace.snapshot import prepare
@@ -106,18 +108,45 @@ def test_fixed_jobs_count_and_keep_what_they_hold(seed: int) -> None:
                 assert gain <= 0 or not held & set(rows.of(candidate).tolist())
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_dives_end_in_placements(seed: int) -> None:
+def begun(seed: int) -> tuple[ExactSearch, Bounded]:
+    """Return a search without an incumbent, whose relaxation has a pool, and its root's prices."""
     problem = PlacementProblem(prepare(mid_size_snapshot(seed)), MODES[seed % 3])
-    search = ExactSearch(problem, Options(time_limit=60), start=[])
-    sub = Subproblem()
-    point = usable_prices(search.rows)
+    search = ExactSearch(problem, Options(time_limit=LONGEST_DIVE), start=[])
+    sub, point = Subproblem(), usable_prices(search.rows)
     new_pool(search.relaxation)
     start = Bounded(search.relaxation.evaluate(sub, point), point)
-    bounded = search.bundle(sub).run(start, 0, deadline=np.inf, max_steps=30)
-    diver = Diver(search, Node(sub, bounded))
+    return search, search.bundle(sub).run(start, 0, deadline=np.inf, max_steps=30)
+
+
+def is_placement(search: ExactSearch) -> bool:
+    rows = PackingRows(search.problem)
+    used = [row for c in search.incumbent for row in rows.of(c).tolist()]
+    return len(set(used)) == len(used)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_dives_end_in_placements(seed: int) -> None:
+    search, bounded = begun(seed)
+    diver = Diver(search, Node(Subproblem(), bounded))
     diver.run(time.perf_counter() + LONGEST_DIVE)
     assert search.objective(0) == bounded.value.certified
-    rows = PackingRows(problem)
-    used = [row for c in search.incumbent for row in rows.of(c).tolist()]
-    assert len(set(used)) == len(used)
+    assert is_placement(search)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_dives_begin_at_leaves_that_limit_places(seed: int) -> None:
+    search, root = begun(seed)
+    amounts = search.master.amounts()
+    _, largest = max(amounts, key=lambda item: (search.problem.values(item[1])[0], item[0]))
+    covered = PlaceLimit(
+        largest.request_idx, largest.prism.origin, search.problem.torus.shape, inside=seed % 2 == 0
+    )
+    sub = Subproblem(forced=frozenset({largest.request_idx}), limits=(covered,))
+    bounded = Bounded(search.relaxation.evaluate(sub, root.point), root.point)
+    bounded = search.bundle(sub).run(bounded, 0, deadline=np.inf, max_steps=10)
+    assert bounded.value.certified is not None
+    leaf = Leaf(sub, np.full(1, root.value.bound), bounded.value.certified, 1, bounded, amounts)
+    diver = Diver(search, Node(Subproblem(), root))
+    diver.run(time.perf_counter() + LONGEST_DIVE, leaf, once=True)
+    assert 0 < search.objective(0) <= root.value.bound
+    assert is_placement(search)

@@ -250,7 +250,7 @@ class Diver:
         prices[blocked] = 0.0
         point = DualPoint(prices)
         master.set_amounts(node.amounts)
-        pool = relaxation.pool = self._pool.beside(sub.fixed)
+        pool = relaxation.pool = self._pool.beside(sub.fixed, sub.limits)
         start = Bounded(relaxation.evaluate(sub, point), point)
         bundle = Bundle(relaxation, master, sub, node.softness)
         lower = search.objective(0)

@@ -184,9 +184,9 @@ class PricePool:
         pool.extend(self, numbers)
         return pool
 
-    def beside(self, fixed: tuple[Candidate, ...]) -> PricePool:
-        """Return a pool for what is left beside fixed jobs, with no points yet."""
-        return PricePool(self.scale, self._num_rows, self.values, self.startable, fixed=fixed)
+    def beside(self, fixed: tuple[Candidate, ...], limits: tuple[PlaceLimit, ...]) -> PricePool:
+        """Return a pool for what is left beside fixed jobs under limits, with no points yet."""
+        return PricePool(self.scale, self._num_rows, self.values, self.startable, limits, fixed)
 
     def extend(self, other: PricePool, numbers: Sequence[int]) -> None:
         """Take in points of a pool for fewer limits."""
