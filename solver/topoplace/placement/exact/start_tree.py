@@ -167,8 +167,7 @@ class StartTree:
             if self._large[plan] - leaf.sub.forced - leaf.sub.excluded:
                 self._split_start(leaf, self._large[plan])
             elif not leaf.settled:
-                self._lower(leaf, plan, until, master)
-                self._push(leaf)
+                self._lower_first(leaf, plan, until)
             elif plan.patient and self._split_start(leaf, self._pool.startable, 1.0):
                 continue
             elif not (
@@ -257,6 +256,25 @@ class StartTree:
         leaf.close()
         for child in children:
             self._push(child)
+
+    def _lower_first(self, leaf: Leaf, plan: _Plan, until: float) -> None:
+        """Lower the bound of a leaf, unless patient of the next one at once, in a thread each."""
+        after = None if plan.patient else self._pop()
+        if after is not None and not self._may_lower(after, plan):
+            self._push(after)
+            after = None
+        if after is not None:
+            other = self._thread.submit(self._lower, after, plan, until, self._second_master)
+        self._lower(leaf, plan, until, self._ground.master)
+        self._push(leaf)
+        if after is not None:
+            other.result()
+            self._push(after)
+
+    def _may_lower(self, leaf: Leaf, plan: _Plan) -> bool:
+        """Tell whether the bundle is next at a leaf, under the same plan."""
+        undecided = self._large[plan] - leaf.sub.forced - leaf.sub.excluded
+        return not (leaf.settled or undecided) and self._plan_of(leaf) is plan
 
     def _lower(self, leaf: Leaf, plan: _Plan, until: float, master: Master) -> None:
         """Lower the bound by the bundle; if patient, for a fiftieth of its gap at least."""
