@@ -14,6 +14,7 @@ from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.bundle import Bundle, usable_prices
 from topoplace.placement.exact.dive import Diver
 from topoplace.placement.exact.generation import Bounded
+from topoplace.placement.exact.ground import new_pool
 from topoplace.placement.exact.integer import best_among_columns
 from topoplace.placement.exact.limits import PlaceLimit
 from topoplace.placement.exact.listing import ListPricer, all_candidates
@@ -23,7 +24,6 @@ from topoplace.placement.exact.relaxation import Pricer, Relaxation, Subproblem
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.search import ExactSearch
 from topoplace.placement.exact.start_leaves import Leaf
-from topoplace.placement.exact.start_tree import new_pool
 from topoplace.placement.problem import Candidate, Options, PlacementProblem
 from topoplace.snapshot import prepare
 

@@ -21,12 +21,13 @@ from topoplace.placement.exact import start_tree
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.bundle import usable_prices
 from topoplace.placement.exact.generation import Bounded
+from topoplace.placement.exact.ground import Ground, new_pool
 from topoplace.placement.exact.parts import PartTrees
 from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
 from topoplace.placement.exact.search import ExactSearch
 from topoplace.placement.exact.start_leaves import Leaf
-from topoplace.placement.exact.start_tree import Ground, StartTree, new_pool
+from topoplace.placement.exact.start_tree import StartTree
 from topoplace.placement.exact.trees import Trees
 from topoplace.placement.problem import Options, PlacementProblem
 from topoplace.snapshot import Snapshot, prepare
@@ -86,8 +87,8 @@ def lowest_leaves(leaf: Leaf, bound: int) -> Iterator[Leaf]:
 def test_every_request_decided_the_tree_bounds_all_placements(
     chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    every = replace(start_tree._STARTS_FIRST, large=0.0)
-    monkeypatch.setattr(start_tree, "_STARTS_FIRST", every)
+    every = replace(start_tree.STARTS_FIRST, large=0.0)
+    monkeypatch.setattr(start_tree, "STARTS_FIRST", every)
     monkeypatch.setattr(Leaf, "leaves", lowest_leaves)
     written: list[str] = []
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):

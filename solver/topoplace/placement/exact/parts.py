@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from topoplace.placement.exact.alike import resized
 from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
+from topoplace.placement.exact.ground import new_pool
 from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.relaxation import DualPoint, Subproblem
-from topoplace.placement.exact.start_tree import new_pool
 from topoplace.placement.exact.trees import Trees, relaxation_like
 from topoplace.placement.problem import PlacementProblem
 from topoplace.result import Part, Parts

@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 from topoplace.placement.exact.alike import groups_of_alike, with_fewest_nodes
 from topoplace.placement.exact.generation import Bounded
+from topoplace.placement.exact.ground import Ground, new_pool
 from topoplace.placement.exact.listing import ListPricer
 from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.relaxation import Pricer, Relaxation, Subproblem
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.start_leaves import Leaf
-from topoplace.placement.exact.start_tree import Ground, StartTree, new_pool
+from topoplace.placement.exact.start_tree import StartTree
 from topoplace.placement.problem import PlacementProblem
 from topoplace.result import SharedLeaves
 

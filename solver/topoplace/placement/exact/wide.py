@@ -11,9 +11,9 @@ from topoplace.placement.exact.anneal import Annealer
 from topoplace.placement.exact.bounding import Bounding
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.dive import Diver
+from topoplace.placement.exact.ground import new_pool
 from topoplace.placement.exact.neighbourhoods import Neighbourhoods
 from topoplace.placement.exact.relaxation import Subproblem
-from topoplace.placement.exact.start_tree import new_pool
 from topoplace.placement.problem import Candidate
 
 if TYPE_CHECKING:
