@@ -57,14 +57,16 @@ class Bounding:
     def run(self, until: float) -> bool:
         """Work on the trees; return whether bounds still fell in the second half of the time.
 
-        What counts are the trees of those that are ahead, the whole queue's or the parts'.
+        What counts are the trees of those that are ahead, the whole queue's or the parts'. Those
+        of parts that are begun in that time are given more.
         """
-        now = time.perf_counter()
+        now, begun = time.perf_counter(), self._parts is not None
         self._run(now + 0.5 * (until - now))
         better = self._better()
         before = better.bounds()
         self._run(until)
-        return self._better() is not better or better.bounds() != before
+        fell = self._better() is not better or better.bounds() != before
+        return fell or begun != (self._parts is not None)
 
     def _run(self, until: float) -> None:
         if self._several and self._parts is None:

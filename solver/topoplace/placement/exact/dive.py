@@ -136,8 +136,8 @@ class Diver:
         search.master.set_amounts(amounts)  # the bundle of the root goes on from them
 
     def first(self, dive_until: float, deadline: float) -> None:
-        """Dive once, beside other work; if that takes too long, settle what is left there."""
-        self.run(dive_until, once=True, alone=False)
+        """Dive once; if that takes too long, settle what is left there."""
+        self.run(dive_until, once=True)
         now = self._now
         if now is not None and now.node.sub.fixed and not self._search.closed(self._root):
             self._finish(now.node, deadline)

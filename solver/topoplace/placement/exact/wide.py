@@ -27,7 +27,7 @@ _NEAR = 0.03  # gap below which the bound is worked on more than the placement
 _NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # in bursts, for branches, if they lowered the bound last time
 _LEAST_SHARE = 0.15  # if they did not
 _CLOSE_BURST = 0.5  # of the usual length, of what looks for placements in between then
-_ASIDE = 0.25  # of the time of branches at most, of dives then, if branches lowered the bound
+_ASIDE, _LONG_ASIDE = 0.25, 1.0  # of the time of branches at most, if they lowered the bound; else
 _MOST_PATIENCE = 3.0  # in bursts, for branches, once they ask for places
 _IN_VAIN = 4  # turns without a better placement, before annealing is begun
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
@@ -36,12 +36,12 @@ _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
     """Lower the bound and raise the incumbent until they meet or time is up.
 
-    First the bundle lowers the bound until no step promises anything, and a dive looks for a
-    placement, while a second thread anneals. After that branches lower the bound, in turn with
+    First the bundle lowers the bound until no step promises anything, while a second thread
+    anneals; then a dive looks for a placement. After that branches lower the bound, in turn with
     neighbourhoods of the incumbent, dives from the root, and dives from the leaf of the largest
     bound. While the gap is small and branches lower the bound, they get most of the time; once they
-    ask for places first, more every time that helps, and less if it does not. When nothing finds a
-    better placement any more, or annealing was better than the first dive, and the gap is large,
+    ask for places first, more every time that lowers it, and less if no tree's bound falls. When
+    nothing finds a better placement any more, or the first dive found none, and the gap is large,
     the second thread anneals again, in turn from the first placement and from the incumbent.
     """
     if search.closed(root) or time.perf_counter() >= deadline:
@@ -59,14 +59,13 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
         trees = Bounding(search, root)
         from_root, from_leaf = (Diver(search, root) for _ in range(2))
         neighbourhoods = Neighbourhoods(search, root)
-        now = time.perf_counter()
+        chains.end()
+        now, known = time.perf_counter(), search.objective(0)
         from_root.first(
             min(deadline, now + _DIVE_SHARE * limit), min(deadline, now + _FIRST_SHARE * limit)
         )
-        known = search.objective(0)
-        chains.end()
-        in_vain = _IN_VAIN if search.objective(0) > known else 0
-        turn, helps, patience = 0, True, _NEAR_SHARE
+        in_vain = 0 if search.objective(0) > known else _IN_VAIN
+        turn, helps, fell, patience = 0, True, True, _NEAR_SHARE
         while not search.closed(root) and (now := time.perf_counter()) < deadline:
             close = _gap(search, root) <= _NEAR
             near = helps and (close or trees.asks_places)
@@ -76,16 +75,18 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
             if near:
                 share = _NEAR_SHARE
             if trees.asks_places:
-                patience *= 2.0 if helps else 0.5
+                patience *= 0.5 if not helps else 2.0 if fell else 1.0
                 share = patience = min(_MOST_PATIENCE, max(_LEAST_SHARE, patience))
+            before = trees.bound
             helps = trees.run(min(deadline, now + share * burst))
             if search.closed(root):
                 break
+            fell = trees.bound < before
             spent, close = time.perf_counter() - now, _gap(search, root) <= _NEAR
             now, known = time.perf_counter(), search.objective(0)
             aside = _CLOSE_BURST * burst if close else burst
             if close and helps and (trees.asks_places or turn % 2):
-                aside = min(aside, _ASIDE * spent)
+                aside = min(aside, (_ASIDE if fell else _LONG_ASIDE) * spent)
             until = min(deadline, now + aside)
             if close and turn % 2 == 0:
                 neighbourhoods.run(until)
