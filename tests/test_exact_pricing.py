@@ -10,6 +10,7 @@ import pytest
 from exact_cases import MODES
 from random_instances import random_snapshot
 from topoplace.machine import Prism
+from topoplace.placement.exact import _minimal
 from topoplace.placement.exact.limits import PlaceLimit
 from topoplace.placement.exact.listing import ListPricer
 from topoplace.placement.exact.pricing import NO_VALUE, Prices, ScanPricer, Weights
@@ -159,10 +160,10 @@ def test_listed_prisms_have_no_smaller_one_of_their_size_inside(seed: int) -> No
         for listing in listings:
             for pair, (f, line) in enumerate(zip(listing.footprints, listing.at, strict=True)):
                 for entry in listing.entries[listing.starts[pair] : listing.starts[pair + 1]]:
-                    z0, past, size = entry >> 22, (entry >> 12) & 1023, entry & 4095
-                    origin = (*group.view.line_coords[line].tolist(), int(z0))
-                    extents = (*group.view.footprints[f], int(past) + 1)
-                    nodes = int(group.sizes[size])
+                    z0, past = _minimal.extent_of(entry, problem.torus.shape[-1])
+                    origin = (*group.view.line_coords[line].tolist(), z0)
+                    extents = (*group.view.footprints[f], past + 1)
+                    nodes = int(group.sizes[entry % _minimal.MOST_SIZES])
                     listed.setdefault(nodes, set()).add(Prism(origin, extents))
         for idx in group.requests:
             mine = {c.prism for c in candidates if c.request_idx == idx}

@@ -1,7 +1,7 @@
 """Compiled loops over the minimal prisms of a machine (see `minimal`, and `_kernels` for words).
 
-An entry is a number of 32 bits: from the highest, 10 for the origin's last coordinate, 10 for the
-depth less one, 12 for the number of the size.
+An entry is a number of 32 bits: from the highest, 11 and 10 for where in `upto` and in `before` the
+prism finds what it pays (`prices_along`), 11 for the number of the size.
 """
 
 # Compiled for the array types it is called with; annotations would be noise.
@@ -15,14 +15,39 @@ import numpy as np
 
 from topoplace.placement.exact._kernels import add_slices, slice_sums
 
-LONGEST = 1 << 10
+LONGEST = 1 << 9
 """Largest last dimension, for the bits of an entry."""
 
-MOST_SIZES = 1 << 12
+MOST_SIZES = 1 << 11
 """Largest number of sizes, likewise."""
 
-_Z0, _PAST = np.uint64(22), np.uint64(12)  # where the parts of an entry begin
-_TEN, _TWELVE = np.uint64(1023), np.uint64(4095)  # so many bits
+_UPTO, _BEFORE = np.uint32(21), np.uint32(11)  # where the parts of an entry begin
+_TEN, _ELEVEN = np.uint32((1 << 10) - 1), np.uint32((1 << 11) - 1)  # so many bits
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def entry_of(z0, past, size, n, wraps_last):
+    """Return the entry of a prism that begins at z0 and reaches so far past it."""
+    table = n if wraps_last and 2 * past >= n else 0  # does it use the whole ring of last links?
+    return ((z0 + past + 2 * table) << 21) | ((z0 + table) << 11) | size
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def where_paid(entry):
+    """Return where in `upto` and in `before` the prism of an entry finds what it pays.
+
+    Unsigned, so that an index need not be asked whether it counts from the end.
+    """
+    return np.uint64(entry >> _UPTO), np.uint64((entry >> _BEFORE) & _TEN)
+
+
+@numba.njit(cache=True, nogil=True)
+def extent_of(entry, n):
+    """Return where the prism of an entry begins and how far it reaches past that."""
+    upto, before = where_paid(entry)
+    table = n if np.int64(before) >= n else 0
+    z0 = np.int64(before) - table
+    return z0, np.int64(upto) - 2 * table - z0
 
 
 @numba.njit(cache=True, nogil=True)
@@ -139,7 +164,7 @@ def list_minimal(
                     if smallest:
                         if num == entries.shape[0]:
                             entries = np.concatenate((entries, np.empty(num, np.uint32)))
-                        entries[num] = (z0 << 22) | ((depth - 1) << 12) | (k - 1)
+                        entries[num] = entry_of(z0, depth - 1, k - 1, n, wraps_last)
                         num += 1
             if num > most:
                 return footprints[:0], at[:0], starts[:0], entries[:0]
@@ -196,14 +221,8 @@ def prices_along(
 
 
 @numba.njit(cache=True, nogil=True)
-def least_past(n, use_links, wraps_last):
-    """Return how far past its first slice a prism reaches at least that uses the whole ring."""
-    return (n + 1) // 2 if use_links and wraps_last else n
-
-
-@numba.njit(cache=True, nogil=True)
 def price_minimal(
-    footprints, at, starts, entries, bases, slots, wraps_last, box, link, signs,
+    footprints, at, starts, entries, bases, slots, box, link, signs,
     price_sat, link_sats, link_last_sat, use_links, best, arg,
 ):  # fmt: skip
     """Find the cheapest listed prism per slot and size.
@@ -215,8 +234,6 @@ def price_minimal(
     num_lines = bases.shape[0]
     slices, on_links = np.zeros(n, np.int64), np.zeros(n, np.int64)
     before, upto = np.zeros(2 * n, np.int64), np.zeros(4 * n, np.int64)
-    depth = np.uint64(n)  # unsigned: an index that is need not be asked if it counts from the end
-    whole_ring = np.uint64(least_past(n, use_links, wraps_last))
     for i in range(at.shape[0]):
         f, line = footprints[i], at[i]
         slot = slots[line]
@@ -225,27 +242,26 @@ def price_minimal(
             slices, on_links, before, upto,
         )  # fmt: skip
         highest = best[slot]
-        for k in range(starts[i], starts[i + 1]):
-            entry = np.uint64(entries[k])
-            z0, past, size = entry >> _Z0, (entry >> _PAST) & _TEN, entry & _TWELVE
-            table = depth * np.uint64(past >= whole_ring)
-            cost = upto[z0 + past + table + table] - before[z0 + table]
-            if -cost > highest[size]:
-                highest[size] = -cost
-                code = (np.int64(f) * num_lines + line) * n + np.int64(z0)
-                arg[slot, size] = code * n + np.int64(past)
+        for k in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
+            entry = entries[k]
+            size = np.uint64(entry & _ELEVEN)
+            end, begin = where_paid(entry)
+            worth = before[begin] - upto[end]
+            if worth > highest[size]:
+                highest[size] = worth
+                z0, past = extent_of(entry, n)
+                arg[slot, size] = (((f * num_lines + line) * n) + z0) * n + past
 
 
 @numba.njit(cache=True, nogil=True)
 def those_that_pay_nothing(
-    footprints, at, starts, entries, bases, wraps_last, box, link, signs,
+    footprints, at, starts, entries, bases, box, link, signs,
     price_sat, link_sats, link_last_sat, use_links,
 ):  # fmt: skip
     """Return the listed prisms that pay nothing, as `list_minimal` returns them."""
     n = price_sat.shape[1]
     slices, on_links = np.zeros(n, np.int64), np.zeros(n, np.int64)
     before, upto = np.zeros(2 * n, np.int64), np.zeros(4 * n, np.int64)
-    whole_ring = least_past(n, use_links, wraps_last)
     kept_footprints, kept_at = np.empty_like(footprints), np.empty_like(at)
     kept_starts, kept = np.zeros_like(starts), np.empty_like(entries)
     num_pairs, num = 0, 0
@@ -256,10 +272,8 @@ def those_that_pay_nothing(
         )  # fmt: skip
         num_before = num
         for k in range(starts[i], starts[i + 1]):
-            entry = np.int64(entries[k])
-            z0, past = entry >> 22, (entry >> 12) & 1023
-            table = n if past >= whole_ring else 0
-            if upto[z0 + past + 2 * table] == before[z0 + table]:
+            end, begin = where_paid(entries[k])
+            if upto[end] == before[begin]:
                 kept[num] = entries[k]
                 num += 1
         if num > num_before:

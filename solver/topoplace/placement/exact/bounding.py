@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from topoplace.placement.exact.search import ExactSearch
 
 _ALONE = 1.5  # seconds for the whole queue, before it is bounded in parts
-_PARTS_SHARE = 0.9  # of the time, for parts, as long as their bound falls
-_BEHIND_SHARE = 0.5  # if it does not
+_PARTS_SHARE = 0.9  # of the time, for parts, as long as their bound falls or is the lower one
+_BEHIND_SHARE = 0.5  # else
 
 
 class Bounding:
@@ -80,7 +80,8 @@ class Bounding:
             self._parts = PartTrees(self._search, self._root)
         if self._parts is not None:
             now, before = time.perf_counter(), self._parts.bound
-            share = _PARTS_SHARE if self._falls else _BEHIND_SHARE
+            ahead = before < self._whole.bound
+            share = _PARTS_SHARE if self._falls or ahead else _BEHIND_SHARE
             self._parts.run(now + share * (until - now))
             self._falls = self._parts.bound < before
         if not self._closed():

@@ -55,7 +55,7 @@ class Listing:
         leading = () if links is None else links[:-1]
         _minimal.price_minimal(
             self.footprints, self.at, self.starts, self.entries,
-            view.bases, view.slots, view.torus.wrap[-1], view.box, view.link, view.signs,
+            view.bases, view.slots, view.box, view.link, view.signs,
             routers, stack(leading, view), routers if links is None else links[-1],
             links is not None, values, codes,
         )  # fmt: skip
@@ -68,7 +68,7 @@ class Listing:
         return Listing(
             *_minimal.those_that_pay_nothing(
                 self.footprints, self.at, self.starts, self.entries,
-                view.bases, view.torus.wrap[-1], view.box, view.link, view.signs,
+                view.bases, view.box, view.link, view.signs,
                 routers, stack(leading, view), routers if links is None else links[-1],
                 links is not None,
             )

@@ -264,12 +264,16 @@ class ScanPricer:
         return [work(parts[0])] if len(parts) == 1 else list(self._pool.map(work, parts))
 
     def _parts(self, group: Group) -> list[IntArray]:
-        """Return the lines that each thread looks at: those of a slot go together."""
+        """Return the lines that each thread looks at: those of a slot go together.
+
+        Slots are dealt out in turn, as prisms are not spread evenly over the machine.
+        """
         view = id(group.view)
         if view not in self._parts_of:
             slots = group.view.slots
             order = np.argsort(slots, kind="stable")
-            chunks = np.array_split(np.unique(slots), self._chunks)
+            every = np.unique(slots)
+            chunks = [every[k :: self._chunks] for k in range(self._chunks)]
             found = [order[np.isin(slots[order], chunk)] for chunk in chunks if len(chunk)]
             self._parts_of[view] = found
         return self._parts_of[view]
