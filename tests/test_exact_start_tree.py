@@ -18,6 +18,7 @@ from topoplace.certify.instance import read_instance
 from topoplace.certify.pricing import pricer_of
 from topoplace.certify.tree import certified_bound
 from topoplace.placement.exact import start_tree
+from topoplace.placement.exact.bounding import Bounding
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.bundle import usable_prices
 from topoplace.placement.exact.generation import Bounded
@@ -197,3 +198,23 @@ def test_the_classes_of_a_queue_by_themselves_bound_all_placements(chunk: int) -
         assert best <= proven <= parts.bound, seed
         closed += proven == best
     assert closed > PER_CHUNK // 3
+
+
+def test_a_queue_of_one_class_asks_for_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topoplace.placement.exact.trees._ALONE", 0.0)
+    monkeypatch.setattr("topoplace.placement.exact.trees._NEAR", 10.0)
+    asked = 0
+    for seed in range(40):
+        snapshot = random_snapshot(random.Random(f"one-class-{seed}"), 30)
+        problem = PlacementProblem(prepare(snapshot), MODES[seed % 3])
+        if len({request.class_idx for request in problem.requests}) != 1:
+            continue
+        search = ExactSearch(problem, Options(time_limit=60))
+        root = rooted(search)
+        if (root.bound or 0) <= search.objective(0):
+            continue
+        bounding = Bounding(search, root)
+        bounding.run(time.perf_counter() + LONGEST)
+        assert bounding.asks_places or bounding.bound <= search.objective(0), seed
+        asked += bounding.asks_places
+    assert asked

@@ -85,7 +85,8 @@ class Bounding:
             self._parts.run(now + share * (until - now))
             self._falls = self._parts.bound < before
         if not self._closed():
-            self._whole.run(until, ask_places=not self._falls)
+            done = self._parts is None or (self._parts.asks_places and not self._falls)
+            self._whole.run(until, ask_places=done)
 
     def _closed(self) -> bool:
         return self.bound <= self._search.objective(0)

@@ -7,7 +7,9 @@ branch in the other (docs/proofs.md, "Parts").
 
 from __future__ import annotations
 
+import itertools
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -50,16 +52,30 @@ class _Part:
         """Whether its bound is what the incumbent has of it."""
         return self.trees.bound <= self.trees.lower()
 
+    def run(self, until: float) -> bool:
+        """Work on its trees; return whether time was up, and not the work that lowers its bound."""
+        now, before = time.perf_counter(), self.trees.bound
+        self.trees.run(until)
+        end = time.perf_counter()
+        self.spent += end - now
+        self.still = 0 if self.trees.bound < before else self.still + 1
+        return end >= until
+
 
 class PartTrees:
-    """Trees of each part of the queue, worked on in turn."""
+    """Trees of each part of the queue, worked on in turn.
+
+    Two at once, a thread each, as long as neither asks for places, which takes two threads.
+    """
 
     def __init__(self, search: ExactSearch, root: Bounded) -> None:
         self._search = search
+        self._threads = ThreadPoolExecutor(2)
         classes: dict[int, list[int]] = {}
         for q, request in enumerate(search.problem.requests):
             classes.setdefault(request.class_idx, []).append(q)
-        self._parts = [self._begin(requests, root) for requests in classes.values()]
+        parts = self._threads.map(lambda requests: self._begin(requests, root), classes.values())
+        self._parts = list(parts)
 
     @property
     def bound(self) -> int:
@@ -83,6 +99,11 @@ class PartTrees:
         """Return what the trees of each part certify."""
         return tuple(part.trees.bound for part in self._parts)
 
+    @property
+    def asks_places(self) -> bool:
+        """Whether no part is left that asks for starts alone."""
+        return all(part.closed or part.trees.asks_places for part in self._parts)
+
     def run(self, until: float) -> None:
         """Work on the parts in turn, least on those whose bound stands still."""
         left = list(self._parts)
@@ -90,14 +111,14 @@ class PartTrees:
             now = time.perf_counter()
             if now >= until or self.bound <= self._search.objective(0):
                 return
-            part = min(left, key=lambda part: part.spent * (1 + part.still))
-            before, end = part.trees.bound, min(until, now + _SLICE)
-            part.trees.run(end)
-            spent = time.perf_counter() - now
-            part.spent += spent
-            part.still = 0 if part.trees.bound < before else part.still + 1
-            if now + spent < end:  # for no more work lowers its bound
-                left.remove(part)
+            left.sort(key=lambda part: part.spent * (1 + part.still))
+            chosen = left[:2]
+            if any(part.trees.asks_places for part in chosen):
+                chosen = left[:1]
+            end = min(until, now + _SLICE)
+            time_is_up = list(self._threads.map(_Part.run, chosen, itertools.repeat(end)))
+            ended = [part for part, is_up in zip(chosen, time_is_up, strict=True) if not is_up]
+            left = [part for part in left if part not in ended]
 
     def _begin(self, requests: list[int], root: Bounded) -> _Part:
         search, mine = self._search, frozenset(requests)
