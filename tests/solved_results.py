@@ -89,10 +89,38 @@ def _in_the_way(
     return {"prism": prism, "jobs": jobs, "nodes_to_free": held, "text": "as the figures say"}
 
 
-def _explanations(
-    rng: random.Random, tiny: Tiny, chosen: dict[str, Choice], nodes: dict[str, set[int]]
+def _nearest(
+    rng: random.Random,
+    tiny: Tiny,
+    request: Request,
+    boxes: list[Box],
+    others: list[Other],
+    farthest: bool,
+) -> dict[str, Any]:
+    """Return what an explanation says of one of the prisms nearest to free, or farthest."""
+    held = dict.fromkeys(tiny.all_routers, 0)
+    for _, _, nodes, _ in others:
+        for node in nodes:
+            held[tiny.router_of(node)] += 1
+
+    def rank(box: Box) -> tuple[int, int]:
+        inside = tiny.inside(box)
+        return sum(held[router] for router in inside), len(inside)
+
+    wanted = (max if farthest else min)(map(rank, boxes))
+    box = rng.choice([box for box in boxes if rank(box) == wanted])
+    return _in_the_way(rng, tiny, request, box, others)
+
+
+def explanations(
+    rng: random.Random,
+    tiny: Tiny,
+    chosen: dict[str, Choice],
+    nodes: dict[str, set[int]],
+    *,
+    farthest: bool = False,
 ) -> list[Explanation]:
-    """Return true explanations of requests that wait."""
+    """Return explanations of requests that wait, true unless they name the farthest prism."""
     running: list[Other] = []
     for job in tiny.snapshot.running:
         routers = {tiny.router_of(node) for node in numbers(job.nodes)}
@@ -111,10 +139,12 @@ def _explanations(
             continue
         candidates, prisms = tiny.choices(request), idle.choices(request)
         if candidates:
-            figures = _in_the_way(rng, tiny, request, rng.choice(candidates).box, started)
+            boxes = [choice.box for choice in candidates]
+            figures = _nearest(rng, tiny, request, boxes, started, farthest)
             found.append(Explanation(request=request.id, reason="outbid", **figures))
         elif prisms:
-            figures = _in_the_way(rng, tiny, request, rng.choice(prisms).box, running)
+            boxes = [choice.box for choice in prisms]
+            figures = _nearest(rng, tiny, request, boxes, running, farthest)
             found.append(Explanation(request=request.id, reason="blocked", **figures))
         else:
             found.append(Explanation(request=request.id, reason="no-shape", text="too large"))
@@ -137,13 +167,13 @@ def solved(rng: random.Random, snapshot: Snapshot, mode: Interference) -> Case:
     bounds = []
     for level_idx in range(3):
         tree = random_tree(rng, tiny, level_idx, depth=rng.choice((0, 0, 1, 2)))
-        bound = tree_bound(instance, pricer, tree, level_idx, best[:level_idx])
+        proven = tree_bound(instance, pricer, tree, level_idx, best[:level_idx])
+        bound = None if proven is None else proven.value
         assert bound is not None
         bounds.append(LevelBound(bound, tree))
     plain = _document(problem, mode, chosen, tuple(bounds), [])
-    nodes = {p["request"]: numbers(p["nodes"]) for p in plain["solution"]["placements"]}
-    explanations = _explanations(rng, tiny, chosen, nodes)
-    document = _document(problem, mode, chosen, tuple(bounds), explanations)
+    explained = explanations(rng, tiny, chosen, nodes_of(plain))
+    document = _document(problem, mode, chosen, tuple(bounds), explained)
     return Case(
         snapshot,
         mode,
@@ -152,9 +182,14 @@ def solved(rng: random.Random, snapshot: Snapshot, mode: Interference) -> Case:
         best,
         chosen,
         tuple(bounds),
-        explanations,
+        explained,
         document,
     )
+
+
+def nodes_of(document: dict[str, Any]) -> dict[str, set[int]]:
+    """Return the nodes of every started request."""
+    return {p["request"]: numbers(p["nodes"]) for p in document["solution"]["placements"]}
 
 
 def snapshot_of(

@@ -13,7 +13,7 @@ import pytest
 from mutations import CAUGHT_AS, MUTATIONS
 from solved_results import Case, rare_cases, result_from, solved_case
 from topoplace.certify import check_result
-from topoplace.certify.figures import NAMES
+from topoplace.certify.check import NAMES
 
 NUM_CASES = 120
 MUTANTS_PER_CLASS = 30

@@ -72,7 +72,8 @@ def checked(snapshot: Snapshot, search: ExactSearch, root: Node) -> int | None:
     """Return what the checker says the tree proves."""
     instance = read_instance(snapshot, search.problem.interference)
     certificate = root.proof(search.relaxation)
-    return certified_bound(instance, pricer_of(instance), certificate, 0, [])
+    proven = certified_bound(instance, pricer_of(instance), certificate, 0, [])
+    return None if proven is None else proven.value
 
 
 def lowest_leaves(leaf: Leaf, bound: int) -> Iterator[Leaf]:
@@ -161,7 +162,7 @@ def test_a_tree_that_asks_for_places_first_bounds_all_placements(
         assert places.bound >= best, seed
         instance = read_instance(snapshot, search.problem.interference)
         proven = certified_bound(instance, pricer_of(instance), certificate, 0, [])
-        assert proven is None or best <= proven <= places.bound, seed
+        assert proven is None or best <= proven.value <= places.bound, seed
         written.append(certificate.model_dump_json())
     assert any('"alike":[["' in text and '"cover"' in text for text in written)
     below = re.compile(r'"kind":"cover"[^{]*"inside":\{"kind":"start"')
@@ -195,8 +196,8 @@ def test_the_classes_of_a_queue_by_themselves_bound_all_placements(chunk: int) -
         instance = read_instance(snapshot, search.problem.interference)
         proven = certified_bound(instance, pricer_of(instance), certificate, 0, [])
         assert proven is not None
-        assert best <= proven <= parts.bound, seed
-        closed += proven == best
+        assert best <= proven.value <= parts.bound, seed
+        closed += proven.value == best
     assert closed > PER_CHUNK // 3
 
 

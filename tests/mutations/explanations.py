@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 
-from mutations.registry import (
-    Document,
-    mutation,
-)
-from solved_results import Case
+from mutations.registry import Document, mutation
+from solved_results import Case, explanations, nodes_of
 
 
 @mutation("explanations")
@@ -90,4 +88,31 @@ def explained_prism_outside(rng: random.Random, case: Case) -> Document | None:
         return None
     prism = rng.choice(with_prism(document))["prism"]
     prism["extents"][0] = case.tiny.shape[0] + 1
+    return document
+
+
+@mutation("explanations")
+def another_prism(rng: random.Random, case: Case) -> Document | None:
+    """Name the prism that is farthest from free, with its own jobs and nodes."""
+    document = case.spoilt()
+    true = {e["request"]: e for e in with_prism(document)}
+    for false in explanations(rng, case.tiny, case.chosen, nodes_of(document), farthest=True):
+        if false.prism is None or false.request not in true:
+            continue
+        old = true[false.request]
+        nearer = old["nodes_to_free"], math.prod(old["prism"]["extents"])
+        if (false.nodes_to_free, math.prod(false.prism.extents)) != nearer:
+            old |= false.model_dump(mode="json")
+            return document
+    return None
+
+
+@mutation("explanations")
+def reason_that_comes_later(rng: random.Random, case: Case) -> Document | None:
+    """Say that no shape fits where one does."""
+    document = case.spoilt()
+    if not with_prism(document):
+        return None
+    explanation = rng.choice(with_prism(document))
+    explanation |= {"reason": "no-shape", "prism": None, "jobs": [], "nodes_to_free": None}
     return document

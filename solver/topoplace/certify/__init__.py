@@ -5,8 +5,17 @@ and docs/proofs-mapping.md.
 """
 
 from topoplace.certify.check import check_result
-from topoplace.certify.file import check_file
+from topoplace.certify.file import check_document, check_file
 from topoplace.certify.mapping import check_mapping
 from topoplace.certify.report import Claim, Report
+from topoplace.snapshot.normal import sha256_of
 
-__all__ = ["Claim", "Report", "check_file", "check_mapping", "check_result"]
+__all__ = [
+    "Claim",
+    "Report",
+    "check_document",
+    "check_file",
+    "check_mapping",
+    "check_result",
+    "sha256_of",
+]

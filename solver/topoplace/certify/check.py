@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from topoplace.certify.explanations import check_explanations
-from topoplace.certify.figures import NAMES, check_figures, check_levels, sign
+from topoplace.certify.figures import check_figures, check_proven, check_top
 from topoplace.certify.instance import Instance, read_instance
 from topoplace.certify.pricing import Pricer, pricer_of
 from topoplace.certify.report import Claims, RefusedError, Report
@@ -18,6 +18,9 @@ from topoplace.certify.solution import (
 )
 from topoplace.certify.tree import certified_bound
 from topoplace.result import Level, Result, Solution
+
+NAMES = ("nodes", "shape", "fragmentation")
+SENSES = ("max", "max", "min")
 
 
 def check_result(result: Result) -> Report:
@@ -52,7 +55,8 @@ class _Checker:
     def _instance(self) -> tuple[Instance, str]:
         instance = read_instance(self._result.instance, self._result.limits.interference)
         counts = f"{len(instance.jobs)} running, {len(instance.wishes)} waiting"
-        return instance, f"{instance.torus.text}, {counts}"
+        rule = f"{instance.interference.value} interference"
+        return instance, f"{instance.torus.text}, {counts}, {rule}"
 
     def _solution(self, instance: Instance) -> list[Start] | None:
         """Check the solution and the explanations; None if its placements are not understood."""
@@ -76,14 +80,17 @@ class _Checker:
         scattered = any(start.prism is None for start in starts)
         pricer = pricer_of(instance)
         for idx, level in enumerate(self._result.levels):
-            self._claims.add(NAMES[idx], partial(_figures, idx, level, worths[idx], scattered))
+            self._claims.add(NAMES[idx], partial(_figures, level, worths[idx], scattered))
             if level.certificate is not None:
-                check = partial(_bound, instance, pricer, idx, level, worths[:idx])
+                check = partial(_bound, instance, pricer, idx, level, worths)
                 self._claims.add(f"{NAMES[idx]}.bound", check)
 
 
 def _order(result: Result) -> tuple[bool, str]:
-    check_levels(result)
+    found = [(level.name, level.sense) for level in result.levels]
+    if found != list(zip(NAMES, SENSES, strict=True)):
+        raise RefusedError(f"the levels are {found}")
+    check_top(result)
     return True, ", ".join(NAMES)
 
 
@@ -110,29 +117,32 @@ def _links(instance: Instance, starts: list[Start], solution: Solution) -> tuple
 
 
 def _explanations(instance: Instance, starts: list[Start], result: Result) -> tuple[bool, str]:
-    check_explanations(instance, starts, result.explanations)
-    return True, f"{len(result.explanations)} requests explained"
+    return True, check_explanations(instance, starts, result.explanations)
 
 
-def _figures(idx: int, level: Level, value: int | None, scattered: bool) -> tuple[bool, str]:
+def _figures(level: Level, value: int | None, scattered: bool) -> tuple[bool, str]:
     if scattered and level.bound is not None:
         raise RefusedError("a bound on prisms says nothing of scattered nodes")
-    return True, check_figures(idx, level, value)
+    objective = None if value is None else _sign(level) * value
+    return True, check_figures(level, objective, searches=False)
+
+
+def _sign(level: Level) -> int:
+    """Return what turns a reported figure of a level into its maximising sense, and back."""
+    return 1 if level.sense == "max" else -1
 
 
 def _bound(
-    instance: Instance, pricer: Pricer, idx: int, level: Level, earlier: list[int | None]
+    instance: Instance, pricer: Pricer, idx: int, level: Level, worths: list[int | None]
 ) -> tuple[bool, str]:
-    if level.certificate is None or level.bound is None:
-        raise RefusedError("a certificate without a bound")
-    known = [value for value in earlier if value is not None]
+    if level.certificate is None:
+        raise RefusedError("a bound without a certificate")
+    known = [value for value in worths[:idx] if value is not None]
     if len(known) < idx:
         raise RefusedError("the earlier levels have no objective to hold")
     proven = certified_bound(instance, pricer, level.certificate, idx, known)
     if proven is None:
         raise RefusedError("the certificate leaves no placement at all")
-    if sign(idx) * level.bound < proven:
-        raise RefusedError(
-            f"bound is {level.bound}, the certificate only proves {sign(idx) * proven}"
-        )
-    return True, f"the certificate proves {sign(idx) * proven}"
+    value = worths[idx]
+    reached = None if value is None else _sign(level) * value
+    return True, check_proven(level, reached, _sign(level) * proven.value, proven.where)

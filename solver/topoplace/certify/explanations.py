@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from topoplace.certify.instance import Instance, Job, Wish, prism_of, read_instance
+from topoplace.certify.pricing import LARGEST_TABLE
 from topoplace.certify.report import RefusedError
 from topoplace.certify.solution import Start, is_candidate, routers_of
+from topoplace.certify.table import TablePricer, table_size
 from topoplace.machine import Prism, prism_links
 from topoplace.result import Explanation
 from topoplace.snapshot.schema import Communication
@@ -16,14 +19,21 @@ from topoplace.snapshot.schema import Communication
 
 def check_explanations(
     instance: Instance, starts: list[Start], explanations: list[Explanation]
-) -> None:
+) -> str:
     """Raise unless every explanation is of another request that waits, and is true.
 
-    That no prism is nearer to free, and that an earlier reason does not apply, is not checked
-    (docs/proofs.md, "Explanations").
+    That its reason is the first that applies and no prism is nearer to free is found by going
+    through all prisms, on machines small enough for a table of them (docs/proofs.md,
+    "Explanations").
+
+    Returns
+    -------
+    str
+        A summary for the report.
     """
     started = {start.wish.id for start in starts}
     explained: set[str] = set()
+    settings = _Settings(instance, starts)
     for explanation in explanations:
         name = explanation.request
         if name not in instance.by_id or name in started or name in explained:
@@ -31,35 +41,93 @@ def check_explanations(
         explained.add(name)
         wish = instance.wishes[instance.by_id[name]]
         try:
-            _check(instance, starts, wish, explanation)
+            _check(settings, wish, explanation)
         except RefusedError as error:
             raise RefusedError(f"{name}: {error}") from None
+    summary = f"{len(explanations)} requests explained"
+    if explanations and not settings.are_small:
+        summary += "; on a machine of this size, that no prism is nearer is not repeated"
+    return summary
 
 
-def _check(instance: Instance, starts: list[Start], wish: Wish, explanation: Explanation) -> None:
-    if explanation.reason == "no-shape":
-        if explanation.prism is not None or explanation.jobs or explanation.nodes_to_free:
+class _Settings:
+    """What a request that waits may be compared with.
+
+    Attributes
+    ----------
+    instance, idle
+        The machine with the running jobs, and without any.
+    are_small
+        Whether all prisms can be gone through.
+    """
+
+    def __init__(self, instance: Instance, starts: list[Start]) -> None:
+        self.instance, self.starts = instance, starts
+        self.are_small = table_size(instance) <= LARGEST_TABLE
+
+    @cached_property
+    def idle(self) -> Instance:
+        snapshot = self.instance.snapshot.model_copy(update={"running": []})
+        return read_instance(snapshot, self.instance.interference)
+
+    @cached_property
+    def tables(self) -> dict[str, TablePricer]:
+        """All prisms, with the running jobs and without, by the reason they stand for."""
+        return {"outbid": TablePricer(self.instance), "blocked": TablePricer(self.idle)}
+
+    def of(self, reason: str) -> tuple[Instance, Sequence[Job | Start]]:
+        """Return the setting that a reason speaks of, and the jobs that stand in it."""
+        if reason == "outbid":
+            return self.instance, self.starts
+        return self.idle, self.instance.jobs
+
+    def reason(self, wish: Wish) -> str:
+        """Return the first reason that applies, on a small machine."""
+        idx = self.instance.by_id[wish.id]
+        return next((r for r, t in self.tables.items() if len(t.candidates(idx))), "no-shape")
+
+    def nearest(self, wish: Wish, reason: str) -> tuple[int, int]:
+        """Return nodes of others and volume of a prism nearest to free, on a small machine."""
+        table, (_, others) = self.tables[reason], self.of(reason)
+        torus = self.instance.torus
+        held = np.zeros(torus.num_routers, dtype=np.int64)
+        for other in others:
+            np.add.at(held, other.nodes // torus.nodes_per_router, 1)
+        rows = table.candidates(self.instance.by_id[wish.id])
+        nodes = table.routers[rows] @ held
+        volumes = table.extents[rows].prod(axis=1)
+        return min(zip(nodes.tolist(), volumes.tolist(), strict=True))
+
+
+def _check(settings: _Settings, wish: Wish, explanation: Explanation) -> None:
+    instance, reason = settings.instance, explanation.reason
+    if settings.are_small and reason != (found := settings.reason(wish)):
+        raise RefusedError(f"the reason is {reason}, not {found}")
+    if reason == "no-shape":
+        named = explanation.prism, explanation.nodes_to_free
+        if named != (None, None) or explanation.jobs:
             raise RefusedError("no shape fits, yet a prism, jobs or nodes are named")
         return
     if explanation.prism is None:
         raise RefusedError("the prism is missing")
     prism = prism_of(instance.torus, explanation.prism)
-    others: list[Job] | list[Start]
-    if explanation.reason == "outbid":
-        others, setting = starts, instance
-    else:
-        others = list(instance.jobs)
-        idle = instance.snapshot.model_copy(update={"running": []})
-        setting = read_instance(idle, instance.interference)
+    setting, others = settings.of(reason)
     if not is_candidate(setting, wish, prism):
         raise RefusedError(f"{prism.text} could not hold the request if it were free")
     names, held = _standing(instance, wish, prism, others)
-    if explanation.reason == "blocked" and not names:
+    if reason == "blocked" and not names:
         raise RefusedError(f"nothing blocks {prism.text}")
     if sorted(explanation.jobs) != sorted(names):
         raise RefusedError(f"jobs are {explanation.jobs}, not {names}")
     if explanation.nodes_to_free != held:
         raise RefusedError(f"nodes_to_free is {explanation.nodes_to_free}, not {held}")
+    if settings.are_small:
+        nodes, volume = settings.nearest(wish, reason)
+        if (held, prism.volume) != (nodes, volume):
+            raise RefusedError(
+                f"{prism.text} holds {held} nodes of others in {prism.volume} routers, "
+                f"one nearer to free {nodes} in {volume}"
+            )
 
 
 def _standing(

@@ -1,75 +1,128 @@
-"""Whether objective, bound, gap, status and proof of every level fit together."""
+"""Whether objective, bound, gap, status and proof of a level fit each other and the solution."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from topoplace.certify.report import RefusedError
-from topoplace.result import Level, Proof, Result, Status
+from topoplace.result import Level, Proof, Status
+from topoplace.result.mapping import Fraction as FractionModel
+from topoplace.result.mapping import MappingLevel, MappingResult
+from topoplace.result.schema import Result
+from topoplace.result.tree import TreeLevel, TreeResult
 
-NAMES = ("nodes", "shape", "fragmentation")
-SENSES = ("max", "max", "min")
+AnyLevel = Level | MappingLevel | TreeLevel
+Number = int | Fraction
+
+_TOLERANCE = Fraction(1, 10**9)
+"""A gap is written as a float, which is off by a share of some 10^-16."""
 
 
-def sign(level_idx: int) -> int:
-    """Return what turns a reported figure of a level into its maximising sense, and back."""
-    return 1 if SENSES[level_idx] == "max" else -1
+def exact(number: int | FractionModel | None) -> Number | None:
+    """Return a number of a document."""
+    return fraction_of(number) if isinstance(number, FractionModel) else number
 
 
-def check_levels(result: Result) -> None:
-    """Raise unless the levels are the three of the problem and the first is the result's."""
-    found = [(level.name, level.sense) for level in result.levels]
-    if found != list(zip(NAMES, SENSES, strict=True)):
-        raise RefusedError(f"the levels are {found}")
+def fraction_of(number: FractionModel) -> Fraction:
+    """Return a fraction of a document, in lowest terms."""
+    return Fraction(number.numerator, number.denominator)
+
+
+def check_top(result: Result | MappingResult | TreeResult) -> None:
+    """Raise unless the figures of the result are those of its first level."""
     first = result.levels[0]
     for field in ("status", "objective", "bound", "gap", "proof"):
-        if getattr(result, field) != getattr(first, field):
-            raise RefusedError(f"{field} of the result is not that of its first level")
+        top, own = getattr(result, field), getattr(first, field)
+        if isinstance(own, FractionModel):
+            own = exact(own)
+        if top != own:
+            raise RefusedError(f"{field} of the result is {top}, that of its first level {own}")
 
 
-def check_figures(level_idx: int, level: Level, value: int | None) -> str:
-    """Check the figures of a level against the solution's value (maximising; None: no value).
+def check_figures(level: AnyLevel, value: Number | None, *, searches: bool) -> str:
+    """Check the figures of a level against what its solution is worth.
+
+    Parameters
+    ----------
+    value
+        The objective of the solution; None if there is no solution, or the level does not apply.
+    searches
+        Whether a bound may rest on a search.
 
     Returns
     -------
     str
         A summary for the report.
     """
-    objective = None if value is None else sign(level_idx) * value
-    if level.objective != objective:
-        raise RefusedError(f"objective is {level.objective}, the solution's is {objective}")
-    if (level.bound is None) != (level.certificate is None):
-        raise RefusedError("a bound and a certificate come together or not at all")
-    proof = Proof.NONE if level.certificate is None else Proof.CERTIFICATE
-    if level.proof is not proof:
-        raise RefusedError(f"proof is {level.proof.value}, the evidence is {proof.value}")
-    if level.status is not (status := _status(level)):
+    objective, bound = exact(level.objective), exact(level.bound)
+    if objective != value:
+        raise RefusedError(f"objective is {objective}, the solution's is {value}")
+    _check_proof(level, searches=searches)
+    status = Status.OPTIMAL if objective == bound else Status.FEASIBLE
+    if objective is None:
+        status = Status.UNKNOWN
+    if level.status is not status:
         raise RefusedError(f"status is {level.status.value}, the figures say {status.value}")
-    _check_gap(level)
-    if _bound_is_worse(level_idx, level):
-        raise RefusedError(f"bound {level.bound} is worse than objective {level.objective}")
-    return f"{level.status.value}, objective {level.objective}, bound {level.bound}"
+    _check_gap(level.gap, objective, bound)
+    if objective is not None and bound is not None and _is_beyond(level, bound, objective):
+        raise RefusedError(f"bound is {bound}, the solution reaches {objective}")
+    return f"{level.status.value}, objective {objective}, bound {bound}"
 
 
-def _bound_is_worse(level_idx: int, level: Level) -> bool:
-    """Tell whether the bound is on the wrong side of the objective."""
-    if level.objective is None or level.bound is None:
-        return False
-    return sign(level_idx) * (level.bound - level.objective) < 0
+def check_proven(level: AnyLevel, value: Number | None, proven: Number, where: str = "") -> str:
+    """Check a bound, and what the solution reaches, against what the certificate proves.
+
+    Parameters
+    ----------
+    value
+        What the checker itself finds the solution to be worth; None if there is none.
+    where
+        Which part of the certificate decides, for the reason of a refusal.
+
+    Returns
+    -------
+    str
+        A summary for the report.
+    """
+    bound = exact(level.bound)
+    if value is not None and _is_beyond(level, proven, value):
+        raise RefusedError(
+            f"the certificate proves {proven}{where}, yet the solution reaches {value}: "
+            "the evidence contradicts itself"
+        )
+    if bound is not None and level.proof is not Proof.SEARCH and _is_beyond(level, bound, proven):
+        raise RefusedError(f"bound is {bound}, the certificate only proves {proven}{where}")
+    return f"the certificate proves {proven}"
 
 
-def _status(level: Level) -> Status:
-    """Return the one status the figures allow (starting nothing is always a placement)."""
-    if level.objective is None:
-        return Status.UNKNOWN
-    return Status.OPTIMAL if level.objective == level.bound else Status.FEASIBLE
+def _is_beyond(level: AnyLevel, one: Number, other: Number) -> bool:
+    """Tell whether a bound says more than another, or excludes an objective."""
+    return one < other if level.sense == "max" else one > other
 
 
-def _check_gap(level: Level) -> None:
-    if level.objective is None or level.bound is None:
-        if level.gap is not None:
-            raise RefusedError(f"gap is {level.gap} without objective and bound")
+def _check_proof(level: AnyLevel, *, searches: bool) -> None:
+    certificate = level.certificate is not None
+    if level.bound is None:
+        if certificate:
+            raise RefusedError("a certificate without a bound")
+        allowed = [Proof.NONE]
+    else:
+        allowed = [Proof.CERTIFICATE] if certificate else []
+        allowed += [Proof.SEARCH] if searches else []
+        if not allowed:
+            raise RefusedError(f"bound is {exact(level.bound)}, and no certificate supports it")
+    if level.proof not in allowed:
+        names = " or ".join(proof.value for proof in allowed)
+        raise RefusedError(f"proof is {level.proof.value}, the evidence is {names}")
+
+
+def _check_gap(gap: float | None, objective: Number | None, bound: Number | None) -> None:
+    if objective is None or bound is None:
+        if gap is not None:
+            raise RefusedError(f"gap is {gap} without objective and bound")
         return
-    gap = abs(level.objective - level.bound) / max(1, abs(level.objective))
-    if level.gap is None or not math.isclose(level.gap, gap, rel_tol=1e-9, abs_tol=1e-12):
-        raise RefusedError(f"gap is {level.gap}, the figures say {gap}")
+    found = abs(Fraction(objective) - Fraction(bound)) / max(Fraction(1), abs(Fraction(objective)))
+    stated = None if gap is None or not math.isfinite(gap) else Fraction(gap)
+    if stated is None or abs(stated - found) > found * _TOLERANCE:
+        raise RefusedError(f"gap is {gap}, the figures say {float(found)}")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 
 from topoplace.certify.check import check_result
 from topoplace.certify.mapping import check_mapping
-from topoplace.certify.report import Report
+from topoplace.certify.report import Claim, Report
 from topoplace.certify.tree_machine import check_allocation
 from topoplace.errors import InputError
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import TreeResult
+from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance
+from topoplace.snapshot.files import parse_document, parse_object, read_bytes
+from topoplace.snapshot.normal import sha256_of
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 
-LARGEST_FILE = 64 << 20
+AnyResult = Result | MappingResult | TreeResult
 
 _MODELS: dict[str, type[Result] | type[MappingResult] | type[TreeResult]] = {
     "mapping": MappingResult,
@@ -22,42 +26,66 @@ _MODELS: dict[str, type[Result] | type[MappingResult] | type[TreeResult]] = {
 }
 
 
-def check_file(path: str | Path) -> Report:
+def check_file(path: str | Path, instance: str | Path | None = None) -> Report:
     """Read the result file of a placement, a mapping or an allocation and check all it claims.
 
     Which it is says its field `problem`.
 
+    Parameters
+    ----------
+    instance
+        The file of the instance that the result should be of: a snapshot, a mapping instance, or a
+        result with its instance inside.
+
     Raises
     ------
     InputError
-        If the file is no result document: an unreadable file claims nothing.
+        If a file is no such document: an unreadable file claims nothing.
     """
-    file = str(path)
-    text = _read(file)
-    try:
-        raw = json.loads(text)
-    except (ValueError, RecursionError):
-        raise InputError("a JSON document", file=file) from None
-    if not isinstance(raw, dict) or raw.get("schema") != RESULT_SCHEMA:
-        found = raw.get("schema") if isinstance(raw, dict) else None
-        raise InputError(f'"{RESULT_SCHEMA}"', file=file, field="schema", value=found)
-    try:
-        result = _MODELS.get(str(raw.get("problem")), Result).model_validate_json(text)
-    except ValueError as error:  # pydantic's report: one line per problem, the first ones tell
-        where, what, *_ = [*str(error).splitlines()[1:], "", ""]
-        expected = what.strip().split(" [type=")[0] or "a result document"
-        raise InputError(expected, file=file, field=where.strip() or None) from None
+    wanted = None if instance is None else sha256_of(_instance_of(instance))
+    result = _read(path)
+    report = check_document(result)
+    if wanted is None:
+        return report
+    same = report.sha256 == wanted
+    detail = f"sha256 {report.sha256}, {'as' if same else 'not'} {wanted} of {instance}"
+    if same:
+        detail = f"the instance is that of {instance}"
+    return replace(report, claims=(*report.claims, Claim("whose", same, detail)))
+
+
+def check_document(result: AnyResult) -> Report:
+    """Check all claims of a result of any problem."""
     if isinstance(result, MappingResult):
-        return check_mapping(result)
-    return check_allocation(result) if isinstance(result, TreeResult) else check_result(result)
-
-
-def _read(file: str) -> bytes:
+        report = check_mapping(result)
+    elif isinstance(result, TreeResult):
+        report = check_allocation(result)
+    else:
+        report = check_result(result)
     try:
-        with Path(file).open("rb") as stream:
-            text = stream.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise InputError(f"a readable file ({error.strerror})", file=file) from None
-    if len(text) > LARGEST_FILE:
-        raise InputError(f"at most {LARGEST_FILE >> 20} MiB", file=file)
-    return text
+        return replace(report, sha256=sha256_of(result.instance))
+    except InputError:
+        return report
+
+
+def _read(path: str | Path) -> AnyResult:
+    text, file = read_bytes(path), str(path)
+    model = _MODELS.get(str(parse_object(text, file).get("problem")), Result)
+    return parse_document(text, model, RESULT_SCHEMA, file)
+
+
+def _instance_of(path: str | Path) -> Snapshot | MappingInstance:
+    """Return the instance that a file is, or has inside.
+
+    Raises
+    ------
+    InputError
+        If it is neither a snapshot, a mapping instance nor a result.
+    """
+    text, file = read_bytes(path), str(path)
+    schema = parse_object(text, file).get("schema")
+    if schema == RESULT_SCHEMA:
+        return _read(path).instance
+    if schema == MAPPING_SCHEMA:
+        return parse_document(text, MappingInstance, MAPPING_SCHEMA, file)
+    return parse_document(text, Snapshot, SNAPSHOT_SCHEMA, file)

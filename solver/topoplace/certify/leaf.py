@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.certify.instance import Instance
+from topoplace.certify.integers import require_room
 from topoplace.certify.report import RefusedError
 from topoplace.certify.score import ShapeTables
 from topoplace.result import Interference, Leaf
@@ -17,7 +18,11 @@ from topoplace.snapshot.schema import Communication
 IntArray = NDArray[np.int64]
 
 LARGEST = 1 << 58
-"""Sums below this leave room in 64 bits for every intermediate of the enumerations."""
+"""Of what any candidate may be worth or pay.
+
+All that `table`, `sweep`, `direct` and `column` add up are prices and values of sets of routers and
+links, at most twice each (prefix sums go round a ring twice), so that sums stay below 2^60.
+"""
 
 _RUN = re.compile(r"(-?\d{1,30})(?:\*(\d{1,9}))?")
 
@@ -140,5 +145,4 @@ def _require_room(instance: Instance, total: int, factors: tuple[int, int, int])
         2 * instance.torus.num_dims * instance.torus.num_routers,
     )
     reach = total + sum(f * v for f, v in zip(factors, largest, strict=True))
-    if reach >= LARGEST:
-        raise RefusedError("the prices are too large to be added in 64 bits")
+    require_room(reach, "the prices and multipliers of a leaf", LARGEST)

@@ -36,9 +36,17 @@ class Claim:
 
 @dataclass(frozen=True)
 class Report:
-    """All claims of a result in the order they were checked."""
+    """All claims of a result in the order they were checked.
+
+    Attributes
+    ----------
+    sha256
+        Of the instance that the claims are about (`topoplace.snapshot.normal.sha256_of`); None
+        where it was not asked for, or the instance has no normal form.
+    """
 
     claims: tuple[Claim, ...]
+    sha256: str | None = None
 
     @property
     def holds(self) -> bool:

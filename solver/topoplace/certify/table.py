@@ -42,7 +42,13 @@ def table_size(instance: Instance) -> int:
 
 
 class TablePricer:
-    """Finds best(q) of leaves by going through a table of all prisms."""
+    """Finds best(q) of leaves by going through a table of all prisms.
+
+    Attributes
+    ----------
+    origins, extents
+        Of every prism, shape ``(prisms, num_dims)``.
+    """
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -51,8 +57,8 @@ class TablePricer:
         lists = [intervals(n, w) for n, w in zip(torus.shape, torus.wrap, strict=True)]
         grid = np.indices([len(x) for x in lists]).reshape(torus.num_dims, -1)
         pairs = [np.array(x, dtype=np.int64)[i] for x, i in zip(lists, grid, strict=True)]
-        self._origins = np.stack([p[:, 0] for p in pairs], axis=1)
-        self._extents = np.stack([p[:, 1] for p in pairs], axis=1)
+        self.origins = np.stack([p[:, 0] for p in pairs], axis=1)
+        self.extents = np.stack([p[:, 1] for p in pairs], axis=1)
         self._wish_rows: dict[int, IntArray] = {}
         self._lists = lists
         self._members = [self._rows(d, 0, None) for d in range(torus.num_dims)]
@@ -72,7 +78,8 @@ class TablePricer:
         return reduce(np.kron, parts)
 
     @cached_property
-    def _routers(self) -> IntArray:
+    def routers(self) -> IntArray:
+        """Which routers every prism holds, shape ``(prisms, num_routers)``."""
         return self._product(None, None)
 
     @cached_property
@@ -89,7 +96,7 @@ class TablePricer:
         """Return the level-3 links of every prism."""
         torus = self.instance.torus
         free = self.instance.free.astype(np.int64)
-        total = np.zeros(len(self._origins), dtype=np.int64)
+        total = np.zeros(len(self.origins), dtype=np.int64)
         for d, (pairs, n, wraps) in enumerate(
             zip(self._lists, torus.shape, torus.wrap, strict=True)
         ):
@@ -103,14 +110,14 @@ class TablePricer:
 
     @cached_property
     def _scores(self) -> IntArray:
-        return self._tables.scores(self._extents)
+        return self._tables.scores(self.extents)
 
     @cached_property
     def _counts(self) -> IntArray:
         """Return the usable nodes in every prism, shape ``(num_classes, prisms)``."""
-        return self.instance.usable_counts @ self._routers.T
+        return self.instance.usable_counts @ self.routers.T
 
-    def _candidates(self, wish_idx: int) -> IntArray:
+    def candidates(self, wish_idx: int) -> IntArray:
         """Return the rows of a request's candidates."""
         known = self._wish_rows.get(wish_idx)
         if known is None:
@@ -119,7 +126,7 @@ class TablePricer:
 
     def _find(self, wish: Wish) -> IntArray:
         forbidden = (~self.instance.allowed(wish)).astype(np.int64)
-        good = self._routers @ forbidden == 0
+        good = self.routers @ forbidden == 0
         if wish.sharing is not Communication.NONE:
             closed = self.instance.closed(wish.sharing)
             if closed.any():
@@ -128,7 +135,7 @@ class TablePricer:
             return np.flatnonzero(good & (self._counts[wish.class_idx] >= wish.nodes))
         rows = []
         for row in np.flatnonzero(good).tolist():
-            prism = Prism(tuple(self._origins[row].tolist()), tuple(self._extents[row].tolist()))
+            prism = Prism(tuple(self.origins[row].tolist()), tuple(self.extents[row].tolist()))
             if any(fits(self.instance, wish, geometry, prism) for geometry in wish.geometries):
                 rows.append(row)
         return np.array(rows, dtype=np.int64)
@@ -140,14 +147,14 @@ class TablePricer:
     def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> dict[int, int | None]:
         """Return best(q) per request (by queue position), None where it has no candidate."""
         to_value, to_shape, to_boundary = prices.factors
-        shared = to_shape * self._scores - self._routers @ prices.routers
+        shared = to_shape * self._scores - self.routers @ prices.routers
         if to_boundary:
             shared -= to_boundary * self._boundary
         strict = None if prices.strict is None else self._links @ prices.strict
         found: dict[int, int | None] = {}
         for idx, covers in wanted.items():
             wish = self.instance.wishes[idx]
-            rows = self._that_cover(self._candidates(idx), covers)
+            rows = self._that_cover(self.candidates(idx), covers)
             if not len(rows):
                 found[idx] = None
                 continue
@@ -163,7 +170,7 @@ class TablePricer:
         return found
 
     def _that_cover(self, rows: IntArray, covers: Covers) -> IntArray:
-        held = self._routers[rows]
+        held = self.routers[rows]
         good = held[:, sorted(covers.inside)].all(axis=1)
         good &= ~held[:, sorted(covers.outside)].any(axis=1)
         return rows[good]

@@ -31,11 +31,27 @@ class _Scope:
         Those that a branch names.
     places
         Where requests may go.
+    path
+        The sides taken so far, in words.
     """
 
     starts: dict[int, bool] = field(default_factory=dict)
     named: frozenset[int] = frozenset()
     places: dict[int, Covers] = field(default_factory=dict)
+    path: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """Which leaf it is, for the reason of a refusal."""
+        return f" at the leaf {', '.join(self.path)}" if self.path else ""
+
+
+@dataclass(frozen=True)
+class Proven:
+    """A bound in maximising sense, and the leaf that decides it, in words."""
+
+    value: int
+    where: str = ""
 
 
 def certified_bound(
@@ -44,7 +60,7 @@ def certified_bound(
     certificate: Certificate,
     level_idx: int,
     earlier: Sequence[int],
-) -> int | None:
+) -> Proven | None:
     """Return the bound of a certificate in maximising sense, None if it leaves no placement.
 
     Parameters
@@ -65,8 +81,10 @@ def certified_bound(
         tree_bound(part, pricer.of(part), tree, 0, [])
         for part, tree in instances_of(instance, certificate)
     ]
-    known = [bound for bound in bounds if bound is not None]
-    return sum(known) if len(known) == len(bounds) else None
+    known = [bound.value for bound in bounds if bound is not None]
+    if len(known) < len(bounds):
+        return None
+    return Proven(sum(known), f" in parts: {' + '.join(map(str, known))}")
 
 
 def tree_bound(
@@ -75,11 +93,11 @@ def tree_bound(
     root: WholeTree,
     level_idx: int,
     earlier: Sequence[int],
-) -> int | None:
+) -> Proven | None:
     """Return the bound of a tree, None if all its leaves are empty (see `certified_bound`)."""
     shared: list[_Priced] = []
     alike: list[frozenset[int]] = []
-    best: int | None = None
+    best: Proven | None = None
     todo: list[tuple[CertificateNode, _Scope]] = []
     if isinstance(root, SharedLeaves):
         if root.alike:
@@ -94,20 +112,23 @@ def tree_bound(
         todo.append((root, _Scope()))
     while todo:
         node, scope = todo.pop()
-        if isinstance(node, StartBranch):
-            todo += _split_start(instance, node, scope, level_idx)
-        elif isinstance(node, CoverBranch):
-            todo += _split_cover(instance, node, scope, alike)
-        else:
+        try:
+            if isinstance(node, StartBranch):
+                todo += _split_start(instance, node, scope, level_idx)
+                continue
+            if isinstance(node, CoverBranch):
+                todo += _split_cover(instance, node, scope, alike)
+                continue
             if isinstance(node, LeafRef):
                 _require_shared(node, len(shared), level_idx)
-            if isinstance(node, Leaf):
+                bound = _shared_bound(instance, shared[node.leaf], node, scope)
+            else:
                 priced = _Priced(instance, pricer, node, level_idx, again=False)
                 bound = _leaf_bound(instance, priced, scope, level_idx=level_idx, earlier=earlier)
-            else:
-                bound = _shared_bound(instance, shared[node.leaf], node, scope)
-            if bound is not None:
-                best = bound if best is None else max(best, bound)
+        except RefusedError as error:
+            raise RefusedError(f"{error}{scope.where}") from None
+        if bound is not None and (best is None or bound > best.value):
+            best = Proven(bound, scope.where)
     return best
 
 
@@ -128,7 +149,8 @@ def _split_start(
         fixed = {idx} if level_idx else _followers(instance, idx, starts) | {idx}
         if all(scope.starts.get(q, starts) == starts for q in fixed):
             within = scope.starts | dict.fromkeys(fixed, starts)
-            narrowed = replace(scope, starts=within, named=scope.named | {idx})
+            path = (*scope.path, f"{node.request} {'in' if starts else 'out'}")
+            narrowed = replace(scope, starts=within, named=scope.named | {idx}, path=path)
             children.append((child, narrowed))
     return children
 
@@ -177,8 +199,15 @@ def _split_cover(
     within = {idx: covers.split(node.router, inside=True)}
     without = dict.fromkeys({idx, *others}, covers.split(node.router, inside=False))
     return [
-        (child, replace(scope, places=scope.places | places))
-        for child, places in ((node.inside, within), (node.outside, without))
+        (
+            child,
+            replace(
+                scope,
+                places=scope.places | places,
+                path=(*scope.path, f"{node.request} {side} {node.router}"),
+            ),
+        )
+        for side, child, places in (("on", node.inside, within), ("off", node.outside, without))
     ]
 
 
@@ -261,8 +290,9 @@ def _shared_bound(instance: Instance, leaf: _Priced, node: LeafRef, scope: _Scop
 
 def _rounded(instance: Instance, scope: _Scope, level_idx: int, bound: int) -> int | None:
     """Return a leaf's bound, on the first level rounded down to a sum of values."""
-    if level_idx == 0 and sum(wish.value for wish in instance.wishes) <= LARGEST_SUM:
-        return _largest_sum(instance, scope, bound)
+    most = sum(wish.value for wish in instance.wishes)
+    if level_idx == 0 and most <= LARGEST_SUM:
+        return _largest_sum(instance, scope, min(bound, most))
     return bound
 
 

@@ -15,12 +15,22 @@ from topoplace.errors import ExitCode
 def check(
     result: Annotated[Path, typer.Argument(metavar="RESULT", help="A result file.")],
     *,
+    instance: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also check that RESULT is of the instance in FILE: a snapshot, a mapping "
+            "instance or another result.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Recompute every claim of RESULT from the instance inside; exit 0 only if all hold."""
     from topoplace.certify import check_file  # noqa: PLC0415 - heavy
 
-    report = check_file(result)
+    report = check_file(result, instance)
+    if report.sha256 is not None:
+        say(f"sha256 of the instance inside: {report.sha256}", as_json=as_json)
     for claim in report.claims:
         mark = "FAILS" if not claim.holds else "trust" if claim.by_search else "holds"
         say(f"{mark}  {claim.name}: {claim.detail}", as_json=as_json)
@@ -37,6 +47,7 @@ def check(
                 "schema": "topoplace.check/1",
                 "holds": report.holds,
                 "verified": report.verified,
+                "instance_sha256": report.sha256,
                 "claims": [
                     {
                         "name": c.name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from topoplace.errors import InputError
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.mapping.graph import IntArray
 from topoplace.result import RESULT_SCHEMA, Result
-from topoplace.snapshot.files import read_bytes, read_document
+from topoplace.snapshot.files import parse_object, read_bytes, read_document
 from topoplace.snapshot.load import load_snapshot
 from topoplace.snapshot.machines import load_machine, resolve_machine
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TorusModel
@@ -96,10 +95,9 @@ def _schema_of(spec: str) -> str | None:
     if not Path(spec).is_file():
         return None
     try:
-        raw = json.loads(read_bytes(spec))
-    except (ValueError, RecursionError):
+        schema = parse_object(read_bytes(spec), spec).get("schema")
+    except InputError:
         return None
-    schema = raw.get("schema") if isinstance(raw, dict) else None
     return schema if isinstance(schema, str) else None
 
 

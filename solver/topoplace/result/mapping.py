@@ -8,7 +8,7 @@ from pydantic import Field
 
 from topoplace.result.schema import Proof, Status
 from topoplace.snapshot.application import MappingInstance
-from topoplace.snapshot.schema import Coordinate, Model, Name, Size
+from topoplace.snapshot.schema import Coordinate, Model, Name, Seconds, Size
 
 Numbers = list[int]
 
@@ -199,11 +199,11 @@ class ClassOptimum(Model):
     """
 
     scope: Literal["pencils"] = "pencils"
-    objective: int
-    bound: int
+    objective: Annotated[int, Field(ge=0)]
+    bound: Annotated[int, Field(ge=0)]
     proof: Annotated[Proof, Field(strict=False)]
-    layouts: int = Field(description="layouts considered")
-    windows: int = Field(description="windows considered")
+    layouts: int = Field(ge=1, description="layouts considered")
+    windows: int = Field(ge=1, description="windows considered")
     max_depth: list[Size] = Field(description="largest window extents searched, per dimension")
     window_bound: int | None = Field(
         default=None, description="least hop-bytes of any selection in the chosen window"
@@ -239,7 +239,7 @@ class MappingSolution(Model):
 class MappingLimits(Model):
     """What bounded the solve."""
 
-    time_limit: float | None = None
+    time_limit: Seconds | None = None
     hit: bool = Field(default=False, description="whether the time limit ended the solve")
 
 
@@ -254,7 +254,7 @@ class MappingResult(Model):
     bound: int | None
     gap: float | None
     proof: Annotated[Proof, Field(strict=False)]
-    seconds: float
+    seconds: Seconds
     limits: MappingLimits
     seed: int | None
     versions: dict[str, str]

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from topoplace.snapshot.schema import Model, Name, NodeSet, PrismModel, Snapshot
+from topoplace.snapshot.schema import Model, Name, NodeSet, PrismModel, Seconds, Snapshot
 
 RESULT_SCHEMA: Literal["topoplace.result/1"] = "topoplace.result/1"
 
@@ -185,7 +185,7 @@ class Solution(Model):
 class Limits(Model):
     """What bounded the solve."""
 
-    time_limit: float | None = None
+    time_limit: Seconds | None = None
     interference: Annotated[Interference, Field(strict=False)] = Interference.STRICT
     hit: bool = Field(default=False, description="whether the time limit ended the solve")
 
@@ -215,7 +215,7 @@ class Result(Model):
     bound: int | None
     gap: float | None
     proof: Annotated[Proof, Field(strict=False)]
-    seconds: float
+    seconds: Seconds
     limits: Limits
     seed: int | None
     versions: dict[str, str]

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from topoplace.result.mapping import Fraction, MappingLimits
 from topoplace.result.schema import Proof, Status
-from topoplace.snapshot.schema import Model, Name, Snapshot
+from topoplace.snapshot.schema import Model, Name, Seconds, Snapshot
 
 BoxMove = tuple[Literal["low", "high", "split", "close"], int, int]
 """What to do with the box at hand, the number of a step, and the number of a value."""
@@ -241,7 +241,7 @@ class TreeResult(Model):
     bound: int | None
     gap: float | None
     proof: Annotated[Proof, Field(strict=False)]
-    seconds: float
+    seconds: Seconds
     limits: MappingLimits
     seed: int | None
     versions: dict[str, str]

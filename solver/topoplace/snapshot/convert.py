@@ -9,11 +9,10 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from topoplace.errors import InputError
-from topoplace.machine import format_node_set, parse_node_set
-from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.files import text_of_document, write_text
 from topoplace.snapshot.load import load_any
 from topoplace.snapshot.machines import load_machine, load_torus
+from topoplace.snapshot.normal import normal_snapshot
 from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_of_swf
 from topoplace.snapshot.readers.lines import name_of
 from topoplace.snapshot.readers.slurm import (
@@ -24,8 +23,8 @@ from topoplace.snapshot.readers.slurm import (
     snapshot_of_slurm,
     topology_conf_of,
 )
-from topoplace.snapshot.schema import TorusModel, TreeModel
-from topoplace.snapshot.tree_state import TreeState, tree_of
+from topoplace.snapshot.schema import TreeModel
+from topoplace.snapshot.tree_state import tree_of
 
 File = str | Path
 
@@ -140,27 +139,7 @@ def _conversion(from_format: str, to_format: str | None) -> Conversion:
 
 def _normalised_snapshot(source: File, options: ConvertOptions) -> Converted:
     del options
-    state = load_any(source)
-    snapshot, machine = state.snapshot, state.snapshot.machine
-    if isinstance(state, TreeState):
-
-        def tidy(nodes: str) -> str:
-            return format_host_list(expand_host_list(nodes))
-    else:
-        num_nodes = state.torus.num_nodes
-
-        def tidy(nodes: str) -> str:
-            return format_node_set(parse_node_set(nodes, num_nodes).tolist())
-
-    if isinstance(machine, TorusModel):
-        classes = {name: tidy(nodes) for name, nodes in machine.classes.items()}
-        machine = machine.model_copy(update={"classes": classes, "service": tidy(machine.service)})
-    running = [job.model_copy(update={"nodes": tidy(job.nodes)}) for job in snapshot.running]
-    return Converted(
-        snapshot.model_copy(
-            update={"machine": machine, "down": tidy(snapshot.down), "running": running}
-        )
-    )
+    return Converted(normal_snapshot(load_any(source).snapshot))
 
 
 def _machine_of_cray_table(source: File, options: ConvertOptions) -> Converted:

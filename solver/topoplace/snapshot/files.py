@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -37,20 +38,58 @@ def parse_document(text: bytes, model: type[Document], schema: str, source: str)
     InputError
         Naming the source, the field, the value and what was expected.
     """
-    try:
-        raw = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        detail = error.msg if isinstance(error, json.JSONDecodeError) else "not text or too deep"
-        line = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise InputError(f"a JSON document ({detail}{line})", file=source) from None
-    if not isinstance(raw, dict):
-        raise InputError("a JSON object", file=source, value=raw)
+    raw = parse_object(text, source)
     if raw.get("schema") != schema:
         raise InputError(f'"{schema}"', file=source, field="schema", value=raw.get("schema"))
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
         raise _first_problem(error, source) from None
+
+
+def parse_object(text: bytes, source: str) -> dict[str, Any]:
+    """Return the JSON object that a text is; `source` names it in errors.
+
+    Raises
+    ------
+    InputError
+        If it is none, names a key twice (readers differ on which counts), or has a number that is
+        none: NaN, Infinity, or one beyond all floats.
+    """
+    try:
+        raw = json.loads(
+            text, object_pairs_hook=_once_each, parse_constant=_finite, parse_float=_finite
+        )
+    except json.JSONDecodeError as error:
+        detail = f"{error.msg} at line {error.lineno}"
+        raise InputError(f"a JSON document ({detail})", file=source) from None
+    except _FaultError as error:
+        raise InputError(f"a JSON document ({error})", file=source) from None
+    except (ValueError, RecursionError):
+        raise InputError("a JSON document (not text or too deep)", file=source) from None
+    if not isinstance(raw, dict):
+        raise InputError("a JSON object", file=source, value=raw)
+    return raw
+
+
+class _FaultError(ValueError):
+    """What JSON readers disagree on; the message says what and where."""
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _FaultError(f"with every key once, not {twice} twice")
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise _FaultError(f"with finite numbers, not {text}")
+    return number
 
 
 def read_bytes(path: str | Path) -> bytes:

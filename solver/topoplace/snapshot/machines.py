@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from topoplace.errors import InputError
-from topoplace.snapshot.files import read_bytes
+from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.regular_tree import regular_tree
 from topoplace.snapshot.schema import Snapshot, TorusModel, TreeModel
@@ -83,11 +82,7 @@ def _machine_of_file(path: str) -> TorusModel | TreeModel:
     text = read_bytes(path)
     if _TOPOLOGY_CONF.match(text):
         return read_topology_conf(path)
-    try:
-        raw = json.loads(text)
-    except (ValueError, RecursionError):
-        raw = None  # the model says what is wrong with the text
-    is_tree = isinstance(raw, dict) and raw.get("kind") == "tree"
+    is_tree = parse_object(text, path).get("kind") == "tree"
     model: type[TorusModel] | type[TreeModel] = TreeModel if is_tree else TorusModel
     try:
         return model.model_validate_json(text)

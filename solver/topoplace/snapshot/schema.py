@@ -26,7 +26,9 @@ Coordinate = Annotated[int, Field(ge=0, le=1 << 21)]
 class Model(BaseModel):
     """Base of all documents: strict, closed and immutable."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, populate_by_name=True, allow_inf_nan=False
+    )
 
 
 class Communication(StrEnum):
@@ -58,6 +60,8 @@ class PatternUse(Model):
     share: Annotated[int, Field(ge=1, le=100)] = 100
     message_bytes: Annotated[int, Field(ge=1, le=1 << 40)] = 1
 
+
+Seconds = Annotated[float, Field(ge=0)]
 
 CommunicationField = Annotated[Communication, Field(strict=False)]
 

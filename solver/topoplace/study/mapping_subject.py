@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import RESULT_SCHEMA
 from topoplace.result.mapping import MappingResult
 from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance
-from topoplace.snapshot.files import read_bytes, read_document
+from topoplace.snapshot.files import parse_object, read_bytes, read_document
 from topoplace.study.subject import load_mapping_result
 
 
@@ -34,10 +33,8 @@ def is_mapping(path: str | Path) -> bool:
     What cannot be read is none: its reader will say what is wrong with it.
     """
     try:
-        raw = json.loads(read_bytes(path))
-    except (ValueError, RecursionError, InputError):
-        return False
-    if not isinstance(raw, dict):
+        raw = parse_object(read_bytes(path), str(path))
+    except InputError:
         return False
     return raw.get("schema") == MAPPING_SCHEMA or raw.get("problem") == "mapping"
 

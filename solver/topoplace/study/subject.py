@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import TreeResult
 from topoplace.snapshot import SnapshotState, load_machine, load_snapshot, prepare
-from topoplace.snapshot.files import read_bytes, read_document
+from topoplace.snapshot.files import parse_object, read_bytes, read_document
 from topoplace.snapshot.load import load_any, prepare_any
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.tree_state import TreeState
@@ -88,13 +87,7 @@ def problem_of(path: str | Path) -> str:
     InputError
         If the file is no JSON object.
     """
-    try:
-        raw = json.loads(read_bytes(path))
-    except (ValueError, RecursionError):
-        raise InputError("a JSON document", file=str(path)) from None
-    if not isinstance(raw, dict):
-        raise InputError("a JSON object", file=str(path))
-    return str(raw.get("problem"))
+    return str(parse_object(read_bytes(path), str(path)).get("problem"))
 
 
 def load_subject(path: str | Path) -> Subject:
@@ -143,10 +136,8 @@ def has_tree(path: str | Path) -> bool:
     What cannot be read has none: its reader will say what is wrong with it.
     """
     try:
-        raw = json.loads(read_bytes(path))
-    except (ValueError, RecursionError, InputError):
-        return False
-    if not isinstance(raw, dict):
+        raw = parse_object(read_bytes(path), str(path))
+    except InputError:
         return False
     holder = raw.get("instance", raw)
     machine = holder.get("machine") if isinstance(holder, dict) else None

@@ -10,8 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from topoplace.certify.integers import ROOM, IntArray, largest
 from topoplace.certify.mapping.inside import inside_bound
-from topoplace.certify.mapping.instance import EXACT, Grid, Instance, IntArray
+from topoplace.certify.mapping.instance import Grid, Instance
 from topoplace.certify.mapping.lines import lines_of
 from topoplace.certify.report import RefusedError
 from topoplace.machine.matrix import MatrixMachine
@@ -147,7 +148,7 @@ def _inside(psi: IntArray, slope: Fraction, counts: Counter[int]) -> Fraction:
     p, q = slope.numerator, slope.denominator
     worth = psi[: max(counts) + 1]
     sizes = np.arange(len(worth))
-    if (q * int(worth.max()) + abs(p) * len(worth)) >= EXACT:
+    if q * largest(worth) + abs(p) * len(worth) >= ROOM:
         worth, sizes = worth.astype(object), sizes.astype(object)
     best = np.maximum.accumulate(q * worth - p * sizes)
     return Fraction(sum(number * int(best[c]) for c, number in counts.items()), q)

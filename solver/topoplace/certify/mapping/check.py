@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from topoplace.certify.figures import check_figures as check_level
+from topoplace.certify.figures import check_proven, check_top
+from topoplace.certify.integers import IntArray
 from topoplace.certify.mapping.blocks import blocks_value, total_value
 from topoplace.certify.mapping.cuts import cuts_value
 from topoplace.certify.mapping.distance_classes import distance_classes_value
 from topoplace.certify.mapping.figures import check_figures
-from topoplace.certify.mapping.instance import Instance, IntArray, read_instance
+from topoplace.certify.mapping.instance import Instance, read_instance
 from topoplace.certify.mapping.layout import Window, check_layout
-from topoplace.certify.mapping.levels import check_level, check_levels
 from topoplace.certify.mapping.optimum import check_optimum
 from topoplace.certify.mapping.solution import read_nodes
 from topoplace.certify.mapping.star import star_value
@@ -61,11 +63,11 @@ class _Checker:
             if value is None:
                 return self._claims.report()
             self._solution(instance, solution, nodes, value)
-        self._claims.add("hop-bytes", lambda: (True, check_level(level, value)))
+        self._claims.add("hop-bytes", lambda: (True, check_level(level, value, searches=True)))
         if level.bound is not None:
             by_search = level.proof is Proof.SEARCH
             self._claims.add(
-                "hop-bytes.bound", lambda: _bound(instance, level), by_search=by_search
+                "hop-bytes.bound", lambda: _bound(instance, level, value), by_search=by_search
             )
         return self._claims.report()
 
@@ -79,13 +81,17 @@ class _Checker:
             window = self._claims.add("layout", lambda: _layout(instance, nodes, layout))
         if optimum is not None:
             self._claims.add(
-                "optimum", lambda: (True, check_optimum(instance, window, value, optimum))
+                "optimum",
+                lambda: (True, check_optimum(instance, window, value, optimum)),
+                by_search=True,
             )
 
 
 def _level(result: MappingResult) -> tuple[MappingLevel, str]:
-    level = check_levels(result)
-    return level, level.name
+    if len(result.levels) != 1:
+        raise RefusedError(f"{len(result.levels)} levels, a mapping has one")
+    check_top(result)
+    return result.levels[0], result.levels[0].name
 
 
 def _instance(result: MappingResult) -> tuple[Instance, str]:
@@ -108,20 +114,17 @@ def _layout(instance: Instance, nodes: IntArray, layout: LayoutModel) -> tuple[W
     return window, f"the mapping is its layout, {pencils}"
 
 
-def _bound(instance: Instance, level: MappingLevel) -> tuple[bool, str]:
+def _bound(instance: Instance, level: MappingLevel, value: int | None) -> tuple[bool, str]:
     """Check what supports the bound: a search is not repeated, and may not hide a certificate."""
-    if level.bound is None:
-        raise RefusedError("a certificate without a bound")
     if level.certificate is None:
         return True, "found by search, not repeated"
     proven = _proven(instance, level.certificate)
-    if level.proof is Proof.SEARCH:
-        if level.bound <= proven:
-            raise RefusedError(f"proof is search, but the certificate proves {proven}")
-        return True, f"found by search, not repeated; the certificate proves {proven}"
-    if level.bound > proven:
-        raise RefusedError(f"bound is {level.bound}, the certificate only proves {proven}")
-    return True, f"the certificate proves {proven}"
+    summary = check_proven(level, value, proven)
+    if level.proof is Proof.CERTIFICATE:
+        return True, summary
+    if level.bound is not None and level.bound <= proven:
+        raise RefusedError(f"proof is search, but the certificate proves {proven}")
+    return True, f"found by search, not repeated; {summary}"
 
 
 def _proven(instance: Instance, certificate: MappingCertificate) -> int:

@@ -8,7 +8,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from topoplace.certify.mapping.instance import Instance, IntArray
+from topoplace.certify.integers import (
+    IntArray,
+    largest,
+    product,
+    require_room,
+    row_sums,
+    times,
+    total,
+)
+from topoplace.certify.mapping.instance import Instance
 from topoplace.certify.mapping.semidefinite import LIMIT, require_semidefinite
 from topoplace.certify.mapping.sides import Cut, Sides, sides_of
 from topoplace.certify.mapping.volumes import Volumes, mutual_volumes
@@ -28,7 +37,8 @@ def cuts_value(instance: Instance, certificate: CutsCertificate) -> int:
     sides = sides_of(instance, tuple(certificate.wrap))
     volumes = mutual_volumes(instance)
     factors = _factors(instance.num_tasks, certificate.factors)
-    common = _laplacian(volumes, certificate.scale) + factors.T @ factors
+    laplacian = _laplacian(volumes, certificate.scale)
+    common = laplacian + product(factors.T, factors, "the products of factors")
     lines = []
     for k, line in enumerate(certificate.lines):
         require_semidefinite(_matrix(common, line), f"the matrix of line {k}")
@@ -51,21 +61,20 @@ def _factors(num_tasks: int, rows: list[list[int]]) -> IntArray:
 
 def _laplacian(volumes: Volumes, scale: int) -> IntArray:
     """Return the Laplacian of the bytes between tasks, times the scale."""
-    degrees = [int(volumes.of(task).sum()) for task in range(volumes.num_tasks)]
-    if scale * max(degrees) >= LIMIT:
-        raise RefusedError("scale times the bytes of a task is beyond 2^52")
+    what = "the bytes of a task"
+    degrees = [total(volumes.of(task), what) for task in range(volumes.num_tasks)]
+    require_room(scale * max(degrees), f"scale times {what}", LIMIT)
     laplacian = np.diag(np.array(degrees, dtype=np.int64))
     laplacian[volumes.tasks, volumes.partners] -= volumes.sizes
-    return scale * laplacian
+    return times(laplacian, scale, f"scale times {what}")
 
 
 def _matrix(common: IntArray, line: CutLine) -> IntArray:
     num = len(common)
     if len(line.prices) != num:
         raise RefusedError(f"{len(line.prices)} prices for {num} tasks")
-    # with the factors, of which there are few, every entry is then below 2^60
-    if max(map(abs, line.prices)) >= LIMIT or line.balance >= LIMIT:
-        raise RefusedError("a price or a balance is beyond 2^52")
+    require_room(max(*map(abs, line.prices), line.balance), "a price or a balance", LIMIT)
+    require_room(largest(common) + 2 * LIMIT, "the matrix of a line")
     return common + np.diag(np.array(line.prices, dtype=np.int64)) + line.balance
 
 
@@ -77,7 +86,7 @@ def _gain(instance: Instance, sides: Sides, gains: list[int]) -> Fraction:
     most = 0
     for d, (kernel, gain) in enumerate(zip(sides.kernels, gains, strict=True)):
         if len(kernel) > 1:
-            _check_gain(kernel, gain, f"the gain of dimension {d}")
+            _check_gain(kernel, gain, f"the gain of dimension {d}, {gain},")
             most = max(most, routers // len(kernel) * gain)
     return Fraction(int(instance.capacity.max()) * most, 1 << GAIN_BITS)
 
@@ -85,15 +94,18 @@ def _gain(instance: Instance, sides: Sides, gains: list[int]) -> Fraction:
 def _check_gain(kernel: IntArray, gain: int, name: str) -> None:
     """Check that no eigenvalue of a kernel beside ones is above its gain."""
     num = len(kernel)
-    sums = kernel.sum(axis=1)
-    # the kernel between vectors less their means, times num^2 to stay an integer
-    centred = num * (num * kernel - sums[:, None] - sums) + sums.sum()
-    if num**2 * max(gain, int(np.abs(kernel).max()) << GAIN_BITS) >= LIMIT:
-        raise RefusedError(f"{name} is too large to be checked")
-    matrix = num**2 * gain * np.eye(num, dtype=np.int64) - (centred << GAIN_BITS)
+    what = "the kernel of a dimension"
+    # the kernel between vectors less their means, times num^2 to stay an integer: no entry is
+    # larger than 4 num^2 times the largest of the kernel
+    require_room(4 * num**2 * largest(kernel), what, LIMIT)
+    sums = row_sums(kernel, what)
+    centred = times(kernel, num, what) - sums[:, None] - sums
+    centred = times(centred, num, what) + total(sums, what)
+    require_room(num**2 * gain, name, LIMIT)
+    matrix = num**2 * gain * np.eye(num, dtype=np.int64) - times(centred, 1 << GAIN_BITS, what)
     # a positive multiple leaves less of it to rounding
-    room = max(0, 49 - int(np.diagonal(matrix).max()).bit_length())
-    require_semidefinite(matrix << room, name)
+    room = max(0, 49 - largest(matrix).bit_length())
+    require_semidefinite(times(matrix, 1 << room, name), name)
 
 
 def _rounded(sides: Sides, lines: list[Line], step: int) -> Fraction:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.certify.mapping.instance import EXACT, Instance, IntArray
+from topoplace.certify.integers import ROOM, IntArray
+from topoplace.certify.mapping.instance import Instance
 from topoplace.certify.mapping.volumes import mutual_volumes
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
@@ -144,7 +145,7 @@ def _spaces(
 def _gram(factor: list[list[int]], places: int) -> Exact:
     """Return the sum of the outer products of vectors."""
     vectors = np.array(factor, dtype=object).reshape(-1, places)
-    if (vectors * vectors).sum() < EXACT:  # no entry of the product is larger
+    if (vectors * vectors).sum() < ROOM:  # nor, by Cauchy and Schwarz, is any part of a product
         vectors = vectors.astype(np.int64)
     gram: Exact = (vectors.T @ vectors).astype(object)
     return gram

@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from topoplace.certify.mapping.instance import Instance, IntArray
+from topoplace.certify.integers import IntArray
+from topoplace.certify.mapping.instance import Instance
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
 from topoplace.result import mapping as schema
@@ -64,7 +65,10 @@ def figures_of(instance: Instance, nodes: IntArray) -> schema.MappingFigures:
 def _walk(
     torus: Torus, sources: IntArray, targets: IntArray, sizes: IntArray
 ) -> tuple[IntArray, Fraction]:
-    """Return the links every message takes, and the largest load of a link in one direction."""
+    """Return the links every message takes, and the largest load of a link in one direction.
+
+    No load is above the bytes of all messages, which fit (`Instance`).
+    """
     hops = np.zeros(len(sizes), dtype=np.int64)
     at = torus.coordinates[sources]
     goal = torus.coordinates[targets]

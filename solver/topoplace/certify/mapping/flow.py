@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from topoplace.certify.mapping.instance import Instance, IntArray
+from topoplace.certify.integers import IntArray, require_room
+from topoplace.certify.mapping.instance import Instance
 from topoplace.certify.mapping.layout import Window
 from topoplace.certify.report import RefusedError
 from topoplace.result.mapping import FlowCertificate
@@ -46,6 +47,7 @@ class _Terms:
         first, second = (window.pencil_of(c) * window.levels + c[:, q] for c in (here, there))
         pairs = np.stack([np.where(is_low, first, second), np.where(is_low, second, first)])
         (self._low, self._high), which = np.unique(pairs, axis=1, return_inverse=True)
+        # sums of bytes, and of bytes times distances above: see `Instance`
         self._sizes = np.zeros(len(self._low), dtype=np.int64)
         np.add.at(self._sizes, which.ravel(), sizes)
         gap = self._high % window.levels - self._low % window.levels
@@ -78,6 +80,7 @@ def _flow_value(window: Window, finite: Arcs, flow: FlowCertificate) -> int:
     if not len(flow.tails) == len(flow.heads) == len(flow.flows):
         raise RefusedError("the lists of the flow differ in length")
     count = window.usable.shape[0] * window.levels * (window.depth - 1)
+    require_room((count + 2) ** 2, "the number of an arc")
     given = [np.asarray(part, dtype=np.int64) for part in (flow.tails, flow.heads, flow.flows)]
     tails, heads, amounts = given
     ends = np.concatenate([tails, heads])

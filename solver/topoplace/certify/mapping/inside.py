@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.certify.mapping.instance import EXACT, Grid, IntArray, Vector
+from topoplace.certify.integers import ROOM, IntArray, require_room, times
+from topoplace.certify.mapping.instance import Grid, Vector
 from topoplace.certify.mapping.lines import Lines, lines_of
-from topoplace.certify.report import RefusedError
 
 Exact = NDArray[Any]
 """Python integers of any size."""
@@ -21,15 +21,15 @@ def inside_bound(grid: Grid, limit: int) -> IntArray:
     """Return psi(s), in bytes, for s = 0..limit."""
     lines, unit = lines_of(grid)
     per_task = sum(line.size for line in lines)
-    if 2 * unit * per_task * math.prod(grid.shape) >= EXACT:
-        raise RefusedError("the bytes are too large for the inside bound")
+    # no loss is above all bytes of the tasks, so that neither are sums of losses along the way
+    require_room(2 * unit * per_task * max(limit, math.prod(grid.shape)), "the bytes inside blocks")
     sizes = np.arange(limit + 1, dtype=np.int64)
     psi = per_task * sizes - _axes(grid, lines, limit)
     dims = sum(n > 1 for n in grid.shape)
     for group in _groups([line for line in lines if line.moved > 1 and line.bounded]):
         psi -= _group_loss(group, limit, complete=len(group) == dims)
     psi[:2] = 0
-    return unit * psi
+    return times(psi, unit, "the bytes inside blocks")
 
 
 def _axes(grid: Grid, lines: list[Lines], limit: int) -> IntArray:
@@ -52,16 +52,16 @@ def _axes(grid: Grid, lines: list[Lines], limit: int) -> IntArray:
 
 def _stacked(layer: IntArray, size: int, num_layers: int, limit: int) -> IntArray:
     """Return the least loss of sets in layers, none larger than one that pays for all."""
-    least: IntArray = np.full(limit + 1, EXACT, dtype=np.int64)
+    least: IntArray = np.full(limit + 1, ROOM, dtype=np.int64)
     least[0] = 0
     cheapest = least.copy()
     for widest in range(1, min(len(layer) - 1, limit) + 1):
-        columns = np.full(-(-(limit + 1) // widest) * widest, EXACT, dtype=np.int64)
+        columns = np.full(-(-(limit + 1) // widest) * widest, ROOM, dtype=np.int64)
         columns[: limit + 1] = cheapest
         stack = columns.reshape(-1, widest)
-        steps = layer[widest] * np.arange(len(stack), dtype=np.int64)[:, None]
+        steps = times(np.arange(len(stack)), int(layer[widest]), "the loss of layers")[:, None]
         stack = np.minimum.accumulate(stack - steps, axis=0) + steps
-        cheapest = np.minimum(stack.ravel()[: limit + 1], EXACT)
+        cheapest = np.minimum(stack.ravel()[: limit + 1], ROOM)
         reach = slice(widest, min(limit, widest * num_layers) + 1)
         least[reach] = np.minimum(least[reach], size * widest + cheapest[reach])
         if size * widest >= least.max():

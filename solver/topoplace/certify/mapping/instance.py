@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.certify.integers import IntArray, require_room
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus, parse_node_set
 from topoplace.machine.matrix import MatrixMachine
@@ -22,10 +23,7 @@ from topoplace.snapshot.application import (
 )
 from topoplace.snapshot.schema import TorusModel
 
-IntArray = NDArray[np.int64]
 Vector = tuple[int, ...]
-
-EXACT = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -49,6 +47,9 @@ class Instance:
         Tasks at the ends of every message, and its bytes.
     grid
         The virtual grid, if the application is one.
+
+    Bytes of all messages times the longest distance fit 64 bits (`read_instance`), and so does
+    what any messages cost on any routers.
     """
 
     machine: Torus | MatrixMachine
@@ -110,8 +111,7 @@ def read_instance(model: MappingInstance) -> Instance:
     if num_tasks > places:
         raise RefusedError(f"{num_tasks} tasks have only {places} places")
     longest = sum(machine.shape) if isinstance(machine, Torus) else machine.diameter
-    if found.total * max(1, longest) >= EXACT:
-        raise RefusedError("the bytes are too large to be added up exactly")
+    require_room(found.total * max(1, longest), "all bytes times the longest distance")
     return found
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.certify.mapping.instance import Instance, IntArray
+from topoplace.certify.integers import IntArray, require_room
+from topoplace.certify.mapping.instance import Instance
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
 from topoplace.result.mapping import LayoutModel
@@ -102,11 +103,19 @@ def _cells(instance: Instance, layout: LayoutModel) -> tuple[IntArray, tuple[int
             raise RefusedError(f"folds or partitions of dimension {d} are wrong")
         if axis == -1:
             continue
+        room = part * (folded + 1)
+        if logical != -(-shape[axis] // room):
+            raise RefusedError(
+                f"dimension {d} of the layout has {logical} routers, the grid needs "
+                f"{-(-shape[axis] // room)}"
+            )
         turn, place = np.divmod(coords[axis] // part, logical)
         if int(turn.max()) > folded:
             raise RefusedError(f"the grid does not fit into dimension {d} of the layout")
         cells[:, d] = np.where(turn % 2, logical - 1 - place, place)
-        tile, tiles = tile * (folded + 1) + turn, tiles * (folded + 1)
+        tiles *= folded + 1
+        require_room(tiles, "the supertiles of the layout")
+        tile = tile * (folded + 1) + turn
     return cells, _stack(layout, cells, tile, tiles)
 
 
@@ -157,16 +166,25 @@ def _usable(instance: Instance, layout: LayoutModel, extents: tuple[int, ...]) -
 
 
 def _check_selection(window: Window, positions: IntArray) -> None:
-    """Check that every cell has one position, and the positions of a pencil ascend."""
-    keys = window.pencil_of(window.cells) * window.levels + window.cells[:, window.pencil]
-    order = np.argsort(keys, kind="stable")
-    keys, positions = keys[order], positions[order]
-    pencils, levels = keys // window.levels, keys % window.levels
-    same_cell = keys[1:] == keys[:-1]
-    if (same_cell & (positions[1:] != positions[:-1])).any():
+    """Check that every cell has one position, and that levels without tasks have room between.
+
+    A selection puts every level of a pencil at a usable position above that of the level below.
+    Levels with tasks are where these are; the others take the lowest position left.
+    """
+    num_pencils, levels = len(window.usable), window.levels
+    keys = window.pencil_of(window.cells) * levels + window.cells[:, window.pencil]
+    fixed: IntArray = np.full(num_pencils * levels, -1, dtype=np.int64)
+    fixed[keys] = positions
+    if (fixed[keys] != positions).any():
         raise RefusedError("the tasks of a cell are on several routers")
-    next_up = ~same_cell & (pencils[1:] == pencils[:-1])
-    if (next_up & (np.diff(positions) < np.diff(levels))).any():
-        raise RefusedError("the routers of a pencil do not ascend with its cells")
-    if not window.usable[pencils, positions].all():
-        raise RefusedError("a cell is on a router with nodes outside the set")
+    fixed = fixed.reshape(num_pencils, levels)
+    pencils, done = np.arange(num_pencils), np.zeros(num_pencils, dtype=np.int64)
+    for at in range(window.depth):
+        wanted = fixed[pencils, np.minimum(done, levels - 1)]
+        done += window.usable[:, at] & (done < levels) & ((wanted == -1) | (wanted == at))
+    if (done < levels).any():
+        pencil = int((done < levels).argmax())
+        raise RefusedError(
+            f"the routers of pencil {pencil} do not ascend with its cells, have nodes outside the "
+            "set, or leave no room for a cell"
+        )

@@ -26,8 +26,10 @@ def check_optimum(
         raise RefusedError(f"objective is {optimum.objective}, the hop-bytes are {hop_bytes}")
     if optimum.bound > optimum.objective:
         raise RefusedError(f"bound {optimum.bound} is above objective {optimum.objective}")
-    if optimum.proof not in (Proof.SEARCH, Proof.NONE):
-        raise RefusedError(f"proof is {optimum.proof.value}, a search leaves no certificate")
+    proof = Proof.SEARCH if optimum.bound == optimum.objective else Proof.NONE
+    if optimum.proof is not proof:
+        raise RefusedError(f"proof is {optimum.proof.value}, the figures say {proof.value}")
+    _check_depths(instance, window, optimum)
     if (optimum.window_bound is None) != (optimum.flow is None):
         raise RefusedError("a window bound and its flow come together or not at all")
     if optimum.window_bound is None or optimum.flow is None:
@@ -38,6 +40,25 @@ def check_optimum(
             f"and the hop-bytes {hop_bytes}"
         )
     proven = window_value(instance, window, optimum.flow)
+    if proven > hop_bytes:
+        raise RefusedError(
+            f"the flow proves {proven}, yet the mapping, which is in the window, reaches "
+            f"{hop_bytes}: the evidence contradicts itself"
+        )
     if optimum.window_bound > proven:
         raise RefusedError(f"window bound is {optimum.window_bound}, the flow proves {proven}")
     return f"the flow proves {proven} in its window; {optimum.proof.value} elsewhere, not repeated"
+
+
+def _check_depths(instance: Instance, window: Window, optimum: ClassOptimum) -> None:
+    """Raise unless the extents searched lie in the machine and are no less than the window's."""
+    shape = instance.torus.shape
+    own = [
+        window.depth if d == window.pencil else extent for d, extent in enumerate(window.extents)
+    ]
+    if len(optimum.max_depth) != len(shape) or not all(
+        least <= most <= n for least, most, n in zip(own, optimum.max_depth, shape, strict=True)
+    ):
+        raise RefusedError(
+            f"max_depth is {optimum.max_depth}, the window has {own} of the machine's {list(shape)}"
+        )

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from topoplace.certify.mapping.instance import IntArray
+from topoplace.certify.integers import IntArray, largest, require_room, row_sums, square_of, whole
 from topoplace.certify.report import RefusedError
 
 LIMIT = 1 << 52
+
+LARGEST_ENTRY = 1 << 60
 
 STRIP = 512
 """Rows of the remainder that are formed at once."""
@@ -23,40 +25,35 @@ def require_semidefinite(matrix: IntArray, name: str) -> None:
     Parameters
     ----------
     matrix
-        Symmetric, with entries below 2^60; shape ``(n, n)``.
+        Symmetric, shape ``(n, n)``; refused unless all entries are below 2^60, and those of the
+        diagonal between 1 and 2^52.
     name
         What the matrix is, for the reason of a refusal.
     """
+    require_room(largest(matrix), name, LARGEST_ENTRY)
     diagonal = np.diagonal(matrix)
     if int(diagonal.min()) <= 0 or int(diagonal.max()) >= LIMIT:
         raise RefusedError(f"{name}: a diagonal entry is not between 1 and 2^52")
     factor = _factor(matrix, diagonal)
     if factor is None:
         raise RefusedError(f"{name} is not positive semidefinite")
-    # Entries are below 2^26, because in 64-bit integers every row's squares add up to less than
-    # 2^52. By Cauchy and Schwarz so do the sizes of the products of any two rows, and of any
-    # part of them: whatever the order in which a float product adds them, all sums are exact.
-    whole = factor.astype(np.int64)
-    if int(np.abs(whole).max()) >= 1 << 26 or int((whole * whole).sum(axis=1).max()) >= LIMIT:
-        raise RefusedError(f"{name}: its factor is too large to be multiplied exactly")
     for first in range(0, len(matrix), STRIP):
         rows = slice(first, first + STRIP)
-        rest = matrix[rows] - (factor[rows] @ factor.T).astype(np.int64)
-        own = np.diagonal(rest, first).copy()
-        # below 2^61 each, at most 2^12 of them: added up as floats with room to spare
-        others = np.abs(rest).sum(axis=1, dtype=np.float64) - np.abs(own)
-        if (own < 0).any() or (own < others * (1 + 1e-9)).any():
+        # entries below 2^60, and products of rows below 2^53
+        rest = matrix[rows] - square_of(factor, rows, f"{name}: its factor")
+        own = np.diagonal(rest, first)
+        others = row_sums(np.abs(rest), f"{name}: what its factor leaves") - np.abs(own)
+        if (own < others).any():
             raise RefusedError(f"{name}: what its factor leaves is not diagonally dominant")
 
 
-def _factor(matrix: IntArray, diagonal: IntArray) -> np.ndarray | None:
+def _factor(matrix: IntArray, diagonal: IntArray) -> IntArray | None:
     """Return a factor of the matrix less what rounding may cost, rounded; None if there is none."""
     roots = np.sqrt(diagonal.astype(np.float64))
     lowered = matrix.astype(np.float64)
     num = len(matrix)
     lowered.flat[:: num + 1] -= np.ceil((num * roots + roots.sum() + num**2) / 2)
     try:
-        factor = np.rint(np.linalg.cholesky(lowered))
+        return whole(np.linalg.cholesky(lowered), 1 << 27)
     except np.linalg.LinAlgError:
         return None
-    return factor if np.isfinite(factor).all() else None

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.certify.mapping.instance import Instance, IntArray
+from topoplace.certify.integers import IntArray, added_at
+from topoplace.certify.mapping.instance import Instance
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
 from topoplace.result.mapping import CUT_LAYERS, STAR_ROUTERS
@@ -60,6 +61,7 @@ def sides_of(instance: Instance, wrap: tuple[bool, ...]) -> Sides:
     for d, size in enumerate(machine.shape):
         per_layer = np.moveaxis(capacity, d, 0).reshape(size, -1).sum(axis=1).tolist()
         used = [x for x in range(size) if per_layer[x]]
+        # at most CUT_LAYERS cuts of weight 2 each: far below 2^62
         kernel = np.zeros((len(used), len(used)), dtype=np.int64)
         table = np.zeros((size, size), dtype=np.int64)
         for weight, side in _cuts_of(size, wrap[d]):
@@ -112,7 +114,9 @@ def _apart(machine: Torus, instance: Instance) -> int:
 
 def _nearest(distances: IntArray, rooms: IntArray, num: int) -> int:
     """Return the sum of the distances to the nearest places for all tasks."""
-    places = np.bincount(distances, weights=rooms).astype(np.int64)
-    before = np.concatenate([[0], np.cumsum(places)[:-1]])
-    taken = np.minimum(places, np.maximum(num - before, 0))
-    return int((taken * np.arange(len(places))).sum())
+    places = added_at(int(distances.max()) + 1, distances, rooms, "the places of a machine")
+    found, left = 0, num
+    for distance, room in enumerate(places.tolist()):
+        found += distance * min(room, left)
+        left -= min(room, left)
+    return found

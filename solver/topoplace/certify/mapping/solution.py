@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from topoplace.certify.mapping.instance import Instance, IntArray
+from topoplace.certify.integers import IntArray
+from topoplace.certify.mapping.instance import Instance
 from topoplace.certify.report import RefusedError
 from topoplace.result.mapping import MappingSolution
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from topoplace.certify.mapping.instance import EXACT, Instance, IntArray
+from topoplace.certify.integers import ROOM, IntArray, largest, require_room
+from topoplace.certify.mapping.instance import Instance
 from topoplace.certify.mapping.volumes import Volumes, directed_volumes, mutual_volumes
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
@@ -23,6 +24,9 @@ def star_value(instance: Instance, certificate: StarCertificate) -> int:
     )
     ways = _ways(instance, routers)
     offers = prices[routers]
+    # a task's bytes both ways are at most those of all messages
+    farthest = max(largest(nearest) for _, nearest in ways)
+    require_room(farthest * instance.total, "bytes times distances")
     if len(ways[0][1]) == 1:  # the same distances everywhere: the cheapest router is the best
         offers = offers.min(keepdims=True)
     # Lists of sizes have a task's largest first, as rows of `nearest` have the shortest way.
@@ -30,7 +34,6 @@ def star_value(instance: Instance, certificate: StarCertificate) -> int:
         costs = offers.copy()
         for volumes, nearest in ways:
             sizes = np.sort(volumes.of(task))[::-1]
-            # below EXACT, which instances are tested for, and prices below half of that
             costs += nearest[:, : len(sizes)] @ sizes
         twice += int(costs.min())
     return ways[0][0].rounded_up(twice, 2)
@@ -41,8 +44,9 @@ def _prices(instance: Instance, certificate: StarCertificate) -> IntArray:
     prices = certificate.prices or [0] * num
     if len(prices) != num:
         raise RefusedError(f"{len(prices)} prices for {num} routers")
-    if min(prices) < 0 or max(prices) >= EXACT // 2:
-        raise RefusedError(f"prices are not between 0 and {EXACT // 2}")
+    if min(prices) < 0:
+        raise RefusedError("a price is negative")
+    require_room(max(prices), "the price of a router", ROOM // 2)
     return np.asarray(prices, dtype=np.int64)
 
 

@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from topoplace.certify.mapping.instance import Instance, IntArray
+from topoplace.certify.integers import IntArray, require_room
+from topoplace.certify.mapping.instance import Instance
 
 
 @dataclass(frozen=True)
@@ -51,27 +52,24 @@ class Volumes:
 
 def directed_volumes(instance: Instance) -> tuple[Volumes, Volumes]:
     """Return what every task sends to its partners, and what it gets from them."""
-    sources, targets, sizes = instance.sources, instance.targets, instance.sizes
-    num = instance.num_tasks
-    return _merged(num, sources, targets, sizes), _merged(num, targets, sources, sizes)
+    sources, targets = instance.sources, instance.targets
+    return _merged(instance, sources, targets), _merged(instance, targets, sources)
 
 
 def mutual_volumes(instance: Instance) -> Volumes:
     """Return bytes in both directions together; every pair is listed at both its ends."""
     ends = (instance.sources, instance.targets)
-    return _merged(
-        instance.num_tasks,
-        np.concatenate(ends),
-        np.concatenate(ends[::-1]),
-        np.tile(instance.sizes, 2),
-    )
+    return _merged(instance, np.concatenate(ends), np.concatenate(ends[::-1]))
 
 
-def _merged(num_tasks: int, tasks: IntArray, partners: IntArray, sizes: IntArray) -> Volumes:
+def _merged(instance: Instance, tasks: IntArray, partners: IntArray) -> Volumes:
+    """Add up the bytes of every pair; ends are those of all messages, once or once each way."""
+    require_room(instance.total, "the bytes of all messages")
     order = np.lexsort((partners, tasks))
-    tasks, partners, sizes = tasks[order], partners[order], sizes[order]
+    sizes = np.tile(instance.sizes, len(tasks) // max(1, len(instance.sizes)))[order]
+    tasks, partners = tasks[order], partners[order]
     new = np.ones(len(tasks), dtype=bool)
     new[1:] = (np.diff(tasks) != 0) | (np.diff(partners) != 0)
     firsts = np.flatnonzero(new)
     summed = np.add.reduceat(sizes, firsts) if len(firsts) else sizes
-    return Volumes(num_tasks, tasks[firsts], partners[firsts], summed)
+    return Volumes(instance.num_tasks, tasks[firsts], partners[firsts], summed)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from topoplace.certify.figures import check_figures, check_proven, check_top, fraction_of
 from topoplace.certify.report import Claims, RefusedError, Report
 from topoplace.certify.tree_machine.boxes import Boxes
 from topoplace.certify.tree_machine.cubes import Cubes
 from topoplace.certify.tree_machine.doubling import Doubling
-from topoplace.certify.tree_machine.instance import Instance, read_instance
-from topoplace.certify.tree_machine.levels import check_levels, fraction_of
+from topoplace.certify.tree_machine.instance import Instance, Wish, read_instance
 from topoplace.certify.tree_machine.lines import Lines
 from topoplace.certify.tree_machine.relaxed import Relaxed
 from topoplace.certify.tree_machine.solution import Starts, check_costs, read_starts
@@ -17,11 +17,14 @@ from topoplace.result import Proof
 from topoplace.result.tree import (
     AllStartCertificate,
     BoxesCertificate,
+    BoxProof,
     DoublingProof,
     LineProof,
     TreeLevel,
     TreeResult,
 )
+
+_LEVELS = (("nodes", "max"), ("cost", "min"))
 
 
 def check_allocation(result: TreeResult) -> Report:
@@ -56,17 +59,18 @@ class _Checker:
                 return self._claims.report()
             known = starts
             self._claims.add("costs", lambda: (True, check_costs(instance, known, solution)))
-        self._claims.add("levels", lambda: (True, check_levels(result, starts)))
+        self._claims.add("levels", lambda: (True, _levels(result, starts)))
         if self._claims.hold:
             for level in result.levels:
                 if level.bound is not None:
-                    self._bound(instance, level)
+                    self._bound(instance, level, starts)
         return self._claims.report()
 
-    def _bound(self, instance: Instance, level: TreeLevel) -> None:
-        by_search = level.proof is Proof.SEARCH
+    def _bound(self, instance: Instance, level: TreeLevel, starts: Starts | None) -> None:
         self._claims.add(
-            f"{level.name}.bound", lambda: (True, _bound(instance, level)), by_search=by_search
+            f"{level.name}.bound",
+            lambda: (True, _bound(instance, level, starts)),
+            by_search=level.proof is Proof.SEARCH,
         )
 
     def _instance(self) -> tuple[Instance, str]:
@@ -82,39 +86,51 @@ def _starts(instance: Instance, result: TreeResult) -> tuple[Starts, str]:
     return starts, f"{len(starts.nodes)} requests start, {nodes} nodes"
 
 
-def _bound(instance: Instance, level: TreeLevel) -> str:
+def _levels(result: TreeResult, starts: Starts | None) -> str:
+    """Check the levels and the top figures against the solution; return what was found."""
+    if [(level.name, level.sense) for level in result.levels] != list(_LEVELS):
+        raise RefusedError("the levels are not nodes (max) and cost (min)")
+    check_top(result)
+    values = (None, None) if starts is None else (Fraction(starts.value), starts.cost)
+    found = []
+    for level, value in zip(result.levels, values, strict=True):
+        try:
+            found.append(f"{level.name} {check_figures(level, value, searches=True)}")
+        except RefusedError as error:
+            raise RefusedError(f"{level.name}: {error}") from None
+    return "; ".join(found)
+
+
+def _bound(instance: Instance, level: TreeLevel, starts: Starts | None) -> str:
     """Check what supports a bound; a search is not repeated."""
-    bound, certificate = fraction_of(level.bound), level.certificate
+    certificate = level.certificate
+    if level.name == "cost" and starts is None:
+        raise RefusedError("the level before has no objective to hold")
     if (level.proof is Proof.CERTIFICATE) != (certificate is not None):
-        raise RefusedError(f"proof is {level.proof.value}, with or without a certificate")
+        raise RefusedError(f"proof is {level.proof.value} beside a certificate")
     if certificate is None:
         return "found by search, not repeated"
     if isinstance(certificate, AllStartCertificate):
         if level.name != "nodes":
             raise RefusedError("the certificate bounds nodes alone")
-        proven = Fraction(sum(wish.value for wish in instance.wishes.values()))
-        if bound < proven:
-            raise RefusedError(f"bound is {bound}, all requests are worth {proven}")
-        return f"all requests are worth {proven}"
-    if level.name != "cost":
+        value = None if starts is None else starts.value
+        return check_proven(level, value, _worth(instance), ", what all requests are worth")
+    if level.name != "cost" or starts is None:
         raise RefusedError("the certificate bounds the cost alone")
-    proven = _alone(instance, certificate)
-    if bound > proven:
-        raise RefusedError(f"bound is {bound}, the certificate only proves {proven}")
-    return f"the certificate proves {proven}"
+    return check_proven(level, starts.cost, _alone(instance, certificate, starts))
 
 
-def _alone(instance: Instance, certificate: BoxesCertificate) -> Fraction:
-    """Return the sum of what the requests cost alone at least.
+def _worth(instance: Instance) -> Fraction:
+    """Return what all requests are worth together."""
+    return Fraction(sum(wish.value for wish in instance.wishes.values()))
 
-    The others can only add to L_comm. All requests must be able to start at once, else some
-    choice may leave out a request that the certificate counts.
+
+def _alone(instance: Instance, certificate: BoxesCertificate, starts: Starts) -> Fraction:
+    """Return the sum of what requests cost alone at least that start in any allocation as good.
+
+    The others can only add to L_comm. A request starts in any allocation that is worth as much as
+    the solution if all others together are worth less.
     """
-    wanted = sum(wish.nodes for wish in instance.wishes.values())
-    leaves = [leaf for leaf, free in enumerate(instance.free_per_leaf) if free]
-    all_start = wanted <= len(instance.free) and instance.have_common_switch(leaves)
-    if certificate.proofs and not all_start:
-        raise RefusedError("the certificate counts requests that need not start")
     names = [proof.request for proof in certificate.proofs]
     if len(set(names)) < len(names):
         raise RefusedError("the certificate counts a request twice")
@@ -123,16 +139,36 @@ def _alone(instance: Instance, certificate: BoxesCertificate) -> Fraction:
         wish = instance.wishes.get(proof.request)
         if wish is None or not wish.patterns:
             raise RefusedError(f"{proof.request} is no request that communicates")
+        others = _worth(instance) - wish.value
+        if others >= starts.value:
+            raise RefusedError(
+                f"{proof.request} need not start: the others are worth {others}, and the solution "
+                f"{starts.value}"
+            )
         bound = fraction_of(proof.bound)
-        relaxed = Relaxed(instance, wish)
-        if isinstance(proof, DoublingProof):
-            Doubling(relaxed, wish).follow(proof.nogoods, bound)
-        elif isinstance(proof, LineProof):
-            Lines(relaxed, wish).follow(proof.line_nogoods, bound)
-        else:
-            if proof.cube_nogoods:
-                Cubes(relaxed, wish).follow(proof.cube_nogoods)
-            ruled_out = [nogood.at for nogood in proof.cube_nogoods]
-            Boxes(relaxed, bound, ruled_out).follow(proof.moves)
+        try:
+            _follow(Relaxed(instance, wish), wish, proof, bound)
+        except RefusedError as error:
+            raise RefusedError(f"{proof.request} at {bound}: {error}") from None
+        if bound > starts.each[proof.request]:
+            raise RefusedError(
+                f"{proof.request} is proven to cost {bound} at least, yet costs "
+                f"{starts.each[proof.request]}: the evidence contradicts itself"
+            )
         total += bound
     return total
+
+
+def _follow(
+    relaxed: Relaxed, wish: Wish, proof: BoxProof | DoublingProof | LineProof, bound: Fraction
+) -> None:
+    """Raise `RefusedError` unless a proof shows that a request alone costs no less than a bound."""
+    if isinstance(proof, DoublingProof):
+        Doubling(relaxed, wish).follow(proof.nogoods, bound)
+    elif isinstance(proof, LineProof):
+        Lines(relaxed, wish).follow(proof.line_nogoods, bound)
+    else:
+        if proof.cube_nogoods:
+            Cubes(relaxed, wish).follow(proof.cube_nogoods)
+        ruled_out = [nogood.at for nogood in proof.cube_nogoods]
+        Boxes(relaxed, bound, ruled_out).follow(proof.moves)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from topoplace.certify.integers import IntArray, require_room
 from topoplace.certify.report import RefusedError
 from topoplace.certify.tree_machine.holding import most_worth, work_of_holding
 from topoplace.certify.tree_machine.instance import Wish
 from topoplace.certify.tree_machine.line_states import Assumed, LineStates, View
 from topoplace.certify.tree_machine.relaxed import CUBES, Relaxed
 from topoplace.result.tree import CubeBranch, CubeEmpty, CubeNeeds, CubeNogood
-
-IntArray = NDArray[np.int64]
 
 MOST_PARTS = 100_000
 """Of all trees together."""
@@ -25,8 +23,12 @@ MOST_WORK = 300_000_000_000
 MOST_DEPTH = 150
 MOST_STATES = 600
 MOST_RANKS = 1 << 20
-LARGEST_SUM = 1 << 34
-"""Of the multipliers of a tree's leaf: with so many ranks, sums stay within 64 bits."""
+LARGEST_SUM = (1 << 34) + 1
+"""Above the multipliers of a tree's leaf together.
+
+A rank needs or gives at most its distances, of which a cube of `MOST_RANKS` has 20, so that all
+ranks together do so below 2^60.
+"""
 
 _Tree = CubeNeeds | CubeEmpty | CubeBranch
 
@@ -92,8 +94,7 @@ class Cubes:
     def _needs(self, tree: CubeNeeds, view: View) -> IntArray:
         """Return what leaves need beyond what they give, by multipliers, per state left."""
         needs = np.zeros(len(view.states), dtype=np.int64)
-        if sum(multiplier for _, _, multiplier in tree.sides) > LARGEST_SUM:
-            raise RefusedError("multipliers that are too large")
+        require_room(sum(abs(m) for _, _, m in tree.sides), "multipliers of sides", LARGEST_SUM)
         for dims, least, multiplier in tree.sides:
             if not 1 <= dims <= self._num_dims or multiplier < 0:
                 raise RefusedError("a side of unknown distances, or a multiplier below 0")

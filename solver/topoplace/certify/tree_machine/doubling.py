@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from topoplace.certify.integers import require_room
 from topoplace.certify.report import RefusedError
 from topoplace.certify.tree_machine._kernels import NONE, best_plans
 from topoplace.certify.tree_machine.doubling_states import DoublingStates, DoublingView
@@ -25,8 +25,6 @@ from topoplace.result.tree import (
 )
 from topoplace.snapshot.schema import Pattern
 
-IntArray = NDArray[np.int64]
-
 MOST_PARTS = 200_000
 """Of all nogoods together."""
 
@@ -36,8 +34,12 @@ MOST_WORK = 300_000_000_000
 MOST_DEPTH = 150
 MOST_STATES = 600
 MOST_RANKS = 1 << 20
-LARGEST_WORTH = 1 << 58
-"""Of the multipliers of a tree's leaf together, times all ranks: sums stay above `NONE`."""
+LARGEST_WORTH = (1 << 58) + 1
+"""Above the multipliers of a tree's leaf together, times all ranks.
+
+Every multiplier is taken at most three times per rank, so that sums stay below 2^60, and above
+`NONE`, which is -2^61.
+"""
 
 _Shares = DoublingSharesNogood | DoublingShares
 
@@ -132,8 +134,7 @@ class Doubling:
             if not (0 <= step < steps and 0 <= key < num_values and min(senders, receivers) >= 0):
                 raise RefusedError("a nogood has an unknown cut, or one below 0")
         total = sum(abs(share) for share in tree.shares) + sum(a + b for _, _, a, b in tree.cuts)
-        if total * self._relaxed.ranks > LARGEST_WORTH:
-            raise RefusedError("multipliers that are too large")
+        require_room(total * self._relaxed.ranks, "multipliers times ranks", LARGEST_WORTH)
 
     def _wanted(self, tree: _Shares) -> int:
         """Return what all leaves together have to be worth."""

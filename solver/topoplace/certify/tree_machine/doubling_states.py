@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.certify.integers import IntArray, added_at
 from topoplace.certify.tree_machine._kernels import NONE, best_plans
 from topoplace.certify.tree_machine.line_states import Assumed
 from topoplace.certify.tree_machine.relaxed import Relaxed
 
-IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
@@ -73,7 +73,7 @@ class DoublingStates:
     def view(self, most: Sequence[int], assumed: Assumed) -> DoublingView | None:
         """Return what thresholds leave, None if that cannot hold all ranks as assumed."""
         sure = np.array(assumed.leaves, dtype=np.int64)
-        free = self._leaves - np.bincount(self._types, weights=sure).astype(np.int64)
+        free = self._leaves - added_at(len(self._leaves), self._types, sure, "assumed leaves")
         if (free < 0).any():
             return None
         can_be = free[self._types] > 0

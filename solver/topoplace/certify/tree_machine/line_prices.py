@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from topoplace.certify.integers import IntArray
 from topoplace.certify.tree_machine.holding import most_worth, work_of_holding
 from topoplace.certify.tree_machine.line_states import LineStates, View, least_met
 
-IntArray = NDArray[np.int64]
-
-LARGEST_PRICE = 1 << 35
+LARGEST_PRICE = (1 << 35) + 1
 MOST_RANKS = 1 << 20
-"""With 3 x 3 prices a rank, sums are below `_NEVER` / 4; larger ones are refused."""
+"""A rank pays at most 3 prices in each of 3 dimensions, so that all sums of prices are below 2^59.
+
+That is `_NEVER` / 4, which stands for what is not possible.
+"""
 
 _NEVER = 1 << 61
 

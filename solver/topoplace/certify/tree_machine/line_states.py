@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.certify.integers import IntArray, added_at
 from topoplace.certify.tree_machine.relaxed import Relaxed
 
-IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
@@ -66,6 +66,7 @@ class View:
 class LineStates:
     """The states of a request on a grid.
 
+    All sums are of ranks, leaves and nodes of the machine, of which there are at most 2^21.
     Hops are by number in `Relaxed.values`, so that they fit where their units may not.
 
     Attributes
@@ -93,7 +94,7 @@ class LineStates:
     def view(self, most: Sequence[int], assumed: Assumed) -> View | None:
         """Return what thresholds leave, None if that cannot hold all ranks as assumed."""
         sure = np.array(assumed.leaves, dtype=np.int64)
-        free = self._leaves - np.bincount(self.types, weights=sure).astype(np.int64)
+        free = self._leaves - added_at(len(self._leaves), self.types, sure, "assumed leaves")
         if (free < 0).any():
             return None
         can_be = free[self.types] > 0

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from topoplace.certify.integers import require_room
 from topoplace.certify.report import RefusedError
 from topoplace.certify.tree_machine.instance import Wish
 from topoplace.certify.tree_machine.line_prices import LARGEST_PRICE, MOST_RANKS, Weights
@@ -16,8 +16,6 @@ from topoplace.certify.tree_machine.relaxed import Relaxed
 from topoplace.certify.tree_machine.steps import GRIDS, grid_of
 from topoplace.certify.tree_machine.transversal import has_cheap_one
 from topoplace.result.tree import LineBranch, LineEmpty, LineNogood, LinePrices
-
-IntArray = NDArray[np.int64]
 
 MOST_PARTS = 200_000
 """Of all trees together."""
@@ -104,8 +102,8 @@ class Lines:
             ):
                 if [len(own) for own in part] != [num_states] * len(self._extents):
                     raise RefusedError("prices of another number of dimensions or states")
-                if any(abs(price) > LARGEST_PRICE for own in part for price in own):
-                    raise RefusedError("prices that are too large")
+                highest = max((abs(price) for own in part for price in own), default=0)
+                require_room(highest, "a price of cells or segments", LARGEST_PRICE)
             if any(price > 0 for own in tree.segments for price in own):
                 raise RefusedError("a segment's price is above 0")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from topoplace.certify.figures import fraction_of
 from topoplace.certify.report import RefusedError
 from topoplace.certify.tree_machine.cost import cost_of
 from topoplace.certify.tree_machine.instance import Instance
-from topoplace.certify.tree_machine.levels import fraction_of
 from topoplace.result.tree import Allocation, TreeSolution
 
 

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_LARGEST = 1 << 62
+from topoplace.certify.integers import ROOM, require_room
+
+_LARGEST = ROOM
 
 
 Box = tuple[Sequence[int], Sequence[int]]
@@ -33,11 +35,11 @@ def has_cheap_one(
 
     Raises
     ------
-    OverflowError
+    RefusedError
         If a sum of costs or the bound does not fit 64 bits.
     """
-    if sum(own[-1] for own in costs) >= _LARGEST or bound >= _LARGEST:
-        raise OverflowError("costs of thresholds beyond 64 bits")
+    require_room(sum(own[-1] for own in costs), "the cost of thresholds")
+    require_room(abs(bound), "the bound of a proof, in the unit of its thresholds")
     # one value more, dearer than all: above it there is nothing
     cost = np.array([[*own, _LARGEST] for own in costs], dtype=np.int64)
     corners = np.array(nogoods, dtype=np.int64).reshape(-1, len(costs)).T.copy()

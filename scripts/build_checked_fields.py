@@ -1,0 +1,424 @@
+"""Write docs/checked-fields.md: for every field of a result, which claim of `check` covers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import EnumType
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel
+
+from topoplace.result import mapping, schema, tree
+from topoplace.snapshot import application
+from topoplace.snapshot import schema as snapshot
+from topoplace.snapshot.files import write_text
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "checked-fields.md"
+
+Model = type[BaseModel]
+Kind = Literal["claim", "evidence", "question", "harmless", "holder", "parts", "fixed"]
+
+
+@dataclass(frozen=True)
+class Cover:
+    """What covers a field.
+
+    Attributes
+    ----------
+    names
+        Claims of `check` that refuse a change.
+    reason
+        A whole sentence: why no claim is needed, or when another value may stand as well.
+    """
+
+    kind: Kind
+    names: tuple[str, ...] = ()
+    reason: str = ""
+
+    @property
+    def text(self) -> str:
+        """What the page says of it."""
+        claims = ", ".join(f"`{name}`" for name in self.names)
+        start = {
+            "claim": claims,
+            "evidence": f"evidence, followed by {claims}",
+            "question": "question",
+            "harmless": "no claim",
+            "holder": "as the field that holds it",
+            "parts": "field by field",
+            "fixed": "one value only",
+        }[self.kind]
+        return f"{start}. {self.reason}" if self.reason else start
+
+
+def claim(*names: str, unless: str = "") -> Cover:
+    """A change is refused by one of these claims, unless it states what is true as well."""
+    return Cover("claim", names, unless)
+
+
+def evidence(*names: str) -> Cover:
+    """Any value may stand: what it proves is computed anew."""
+    return Cover("evidence", names)
+
+
+def harmless(reason: str) -> Cover:
+    """No claim is needed, for a reason."""
+    return Cover("harmless", (), reason)
+
+
+QUESTION = Cover("question")
+HOLDER = Cover("holder")
+PARTS = Cover("parts")
+FIXED = Cover("fixed")
+
+Covers = dict[str, Cover]
+
+
+def same(cover: Cover, names: str) -> Covers:
+    """Return one cover for several fields, named with spaces between."""
+    return dict.fromkeys(names.split(), cover)
+
+
+BOUNDS = ("nodes.bound", "shape.bound", "fragmentation.bound")
+PROOF = evidence(*BOUNDS)
+NODES_PROOF = evidence("nodes.bound")
+LEVELS = ("levels", "nodes", "shape", "fragmentation")
+HOP_BOUND = evidence("hop-bytes.bound")
+COST_BOUND = evidence("cost.bound")
+TREE_BOUNDS = ("nodes.bound", "cost.bound")
+
+METHOD = harmless("It says who found the answer, and the answer is as good whoever found it.")
+SECONDS = harmless("How long a solve took cannot be seen from what it found.")
+SEED = harmless("It helps to run the solve again, and nothing in the answer depends on it.")
+VERSIONS = harmless("They help to run the solve again, and nothing in the answer depends on them.")
+TIME_LIMIT = harmless("It says what the solve was allowed to take, not what it found.")
+HIT = harmless("It says why a gap may have been left, and the gap itself is checked.")
+ANOTHER = "Another choice of as many free nodes that is worth the same is an answer as true."
+
+ANOTHER_MAPPING = "Tasks that cost the same on each other's nodes make another mapping as true."
+ANOTHER_LAYOUT = "Layouts of the same cells in windows that hold them describe the same mapping."
+LESS = "A lower bound, or one without a proof, says less of the same mapping, and is as true."
+NO_OPTIMUM = "Without it, less is said of the same mapping."
+
+FIELDS: dict[Model, Covers] = {
+    schema.Result: {
+        "schema_version": FIXED,
+        "problem": FIXED,
+        "method": METHOD,
+        **same(claim("levels"), "status objective bound gap proof levels"),
+        "seconds": SECONDS,
+        "limits": PARTS,
+        "seed": SEED,
+        "versions": VERSIONS,
+        "solution": claim("placements", "links", "explanations", "nodes"),
+        "explanations": claim(
+            "explanations",
+            unless="Requests need no explanation and come in any order, "
+            "so those that are left say what is true.",
+        ),
+        "instance": QUESTION,
+    },
+    schema.Limits: {
+        "time_limit": TIME_LIMIT,
+        "interference": Cover(
+            "question", (), "The rule stands beside the instance, and every claim is checked by it."
+        ),
+        "hit": HIT,
+    },
+    schema.Level: {
+        **same(claim("levels"), "name sense"),
+        **same(claim(*LEVELS), "status objective bound gap proof"),
+        "certificate": evidence(*LEVELS, *BOUNDS),
+    },
+    schema.Solution: {
+        "placements": claim(
+            "placements", "links", "explanations", "nodes", unless="Their order says nothing."
+        ),
+        "num_shared_links": claim("links"),
+        "conforming": claim("links"),
+    },
+    schema.Placement: {
+        "request": claim("placements", "explanations", "nodes", unless=ANOTHER),
+        "prism": claim(
+            "placements", "exclusive", "links", "explanations", "shape", "fragmentation"
+        ),
+        "nodes": claim("placements", "exclusive", unless=ANOTHER),
+    },
+    schema.Explanation: {
+        "request": claim(
+            "explanations", unless="It may be true of another request that waits as well."
+        ),
+        "reason": claim("explanations"),
+        "text": harmless("It says for people what the other fields say, and those are checked."),
+        "prism": claim("explanations"),
+        "jobs": claim("explanations", unless="Their order says nothing."),
+        "nodes_to_free": claim("explanations"),
+    },
+    schema.Leaf: {
+        "kind": FIXED,
+        **same(PROOF, "scale router_prices link_prices multipliers"),
+    },
+    schema.LinkPrices: same(PROOF, "request links prices"),
+    schema.StartBranch: {"kind": FIXED, **same(PROOF, "request out into")},
+    schema.CoverBranch: {"kind": FIXED, **same(PROOF, "request router inside outside")},
+    schema.LeafRef: {"kind": FIXED, **same(NODES_PROOF, "leaf times over")},
+    schema.SharedLeaves: {"kind": FIXED, **same(NODES_PROOF, "alike leaves tree")},
+    schema.Parts: {"kind": FIXED, "parts": NODES_PROOF},
+    schema.Part: same(NODES_PROOF, "requests certificate"),
+    mapping.Fraction: {
+        "numerator": HOLDER,
+        "denominator": Cover("holder", (), "Zero over any number is zero."),
+    },
+    mapping.MappingResult: {
+        "schema_version": FIXED,
+        "problem": FIXED,
+        "method": METHOD,
+        **same(claim("levels"), "status objective bound gap proof levels"),
+        "seconds": SECONDS,
+        "limits": PARTS,
+        "seed": SEED,
+        "versions": VERSIONS,
+        "solution": claim("solution", "figures", "hop-bytes"),
+        "instance": QUESTION,
+    },
+    mapping.MappingLimits: {"time_limit": TIME_LIMIT, "hit": HIT},
+    mapping.MappingLevel: {
+        "name": FIXED,
+        "sense": FIXED,
+        **same(claim("levels", "hop-bytes"), "status objective bound gap proof"),
+        "certificate": evidence("hop-bytes", "hop-bytes.bound"),
+    },
+    mapping.MappingSolution: {
+        "nodes": claim("solution", "figures", "layout", unless=ANOTHER_MAPPING),
+        "figures": claim("figures"),
+        "layout": claim("layout", "optimum"),
+        "optimum": claim("optimum", unless=NO_OPTIMUM),
+    },
+    mapping.MappingFigures: same(
+        claim("figures"),
+        "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load",
+    ),
+    mapping.LayoutModel: same(
+        claim("layout", "optimum", unless=ANOTHER_LAYOUT),
+        "axes logical partitions whole folds layer_order stagger pencil origin depth",
+    ),
+    mapping.ClassOptimum: {
+        "scope": FIXED,
+        "objective": claim("optimum"),
+        **same(claim("optimum", unless=LESS), "bound proof window_bound"),
+        "layouts": harmless("It counts what a search went through that the checker does not."),
+        "windows": harmless("It counts what a search went through that the checker does not."),
+        "max_depth": claim(
+            "optimum",
+            unless="Windows between the one chosen and the machine may all have been searched, "
+            "which the checker does not repeat.",
+        ),
+        "flow": evidence("optimum"),
+    },
+    mapping.FlowCertificate: same(evidence("optimum"), "tails heads flows"),
+    mapping.TotalCertificate: {"kind": FIXED},
+    mapping.BlocksCertificate: {"kind": FIXED, "families": HOP_BOUND},
+    mapping.BlockFamily: same(HOP_BOUND, "extents slope multiplier"),
+    mapping.StarCertificate: {"kind": FIXED, "prices": HOP_BOUND},
+    mapping.DistanceClassesCertificate: {
+        "kind": FIXED,
+        **same(HOP_BOUND, "shape routers classes scale filters factors rows"),
+    },
+    mapping.CutsCertificate: {"kind": FIXED, **same(HOP_BOUND, "wrap scale lines factors gains")},
+    mapping.CutLine: same(HOP_BOUND, "prices balance"),
+    tree.TreeResult: {
+        "schema_version": FIXED,
+        "problem": FIXED,
+        "method": METHOD,
+        **same(claim("levels"), "status objective bound gap proof levels"),
+        "seconds": SECONDS,
+        "limits": PARTS,
+        "seed": SEED,
+        "versions": VERSIONS,
+        "solution": claim("allocations", "costs", "levels"),
+        "instance": QUESTION,
+    },
+    tree.TreeLevel: {
+        **same(claim("levels"), "name sense"),
+        **same(claim("levels", *TREE_BOUNDS), "status objective bound gap proof"),
+        "certificate": evidence("levels", *TREE_BOUNDS),
+    },
+    tree.TreeSolution: {
+        "allocations": claim("allocations", "costs", "levels", unless="Their order says nothing."),
+        "cost": claim("costs"),
+    },
+    tree.Allocation: {
+        "request": claim("allocations", "costs", unless=ANOTHER),
+        "nodes": claim("allocations", "costs", unless=ANOTHER),
+        "cost": claim("costs"),
+    },
+    tree.AllStartCertificate: {"kind": FIXED},
+    tree.BoxesCertificate: {"kind": FIXED, "proofs": COST_BOUND},
+    tree.BoxProof: same(COST_BOUND, "request bound moves cube_nogoods"),
+    tree.CubeNogood: same(COST_BOUND, "at proof"),
+    tree.CubeNeeds: {"kind": FIXED, "sides": COST_BOUND},
+    tree.CubeEmpty: {"kind": FIXED},
+    tree.CubeBranch: {"kind": FIXED, **same(COST_BOUND, "state without more")},
+    tree.DoublingProof: same(COST_BOUND, "request bound nogoods"),
+    tree.DoublingSharesNogood: same(COST_BOUND, "at shares cuts"),
+    tree.DoublingTreeNogood: same(COST_BOUND, "at proof"),
+    tree.DoublingShares: {"kind": FIXED, **same(COST_BOUND, "shares cuts")},
+    tree.DoublingBranch: {"kind": FIXED, **same(COST_BOUND, "state without more")},
+    tree.LineProof: same(COST_BOUND, "request bound line_nogoods"),
+    tree.LineNogood: same(COST_BOUND, "at proof"),
+    tree.LinePrices: {"kind": FIXED, **same(COST_BOUND, "cells segments wholes")},
+    tree.LineEmpty: {"kind": FIXED},
+    tree.LineBranch: {"kind": FIXED, **same(COST_BOUND, "state without more")},
+    snapshot.Snapshot: {
+        "schema_version": FIXED,
+        **same(QUESTION, "name machine down running regions queue weights seed source"),
+    },
+    snapshot.TorusModel: {
+        "kind": FIXED,
+        **same(QUESTION, "name shape wrap bandwidth nodes_per_router default_class classes"),
+        **same(QUESTION, "service source"),
+    },
+    snapshot.TreeModel: {"kind": FIXED, **same(QUESTION, "name switches source")},
+    snapshot.SwitchModel: same(QUESTION, "name nodes switches"),
+    snapshot.PrismModel: same(HOLDER, "origin extents"),
+    snapshot.RunningJob: same(QUESTION, "id nodes prism communication patterns application"),
+    snapshot.Request: {
+        **same(QUESTION, "id nodes node_class priority shapes region communication application"),
+        **same(QUESTION, "patterns walltime submitted"),
+    },
+    snapshot.PatternUse: same(QUESTION, "pattern share message_bytes"),
+    snapshot.ShapeWeights: same(QUESTION, "bisection volume hops idle wrap"),
+    application.MappingInstance: {
+        "schema_version": FIXED,
+        **same(QUESTION, "name machine nodes tasks_per_node application source"),
+    },
+    application.MatrixModel: {"kind": FIXED, **same(QUESTION, "name distances source")},
+    application.GridApplication: {
+        "kind": FIXED,
+        **same(QUESTION, "shape periodic bytes stencil diagonal_bytes"),
+    },
+    application.GraphApplication: {
+        "kind": FIXED,
+        **same(QUESTION, "num_tasks sources targets bytes"),
+    },
+}
+
+DOCUMENTS: dict[str, Model] = {
+    "A placement on a torus or mesh": schema.Result,
+    "A mapping of tasks": mapping.MappingResult,
+    "An allocation on a tree": tree.TreeResult,
+    "The instance of a placement or an allocation": snapshot.Snapshot,
+    "The instance of a mapping": application.MappingInstance,
+}
+RESULTS: tuple[Model, ...] = (schema.Result, mapping.MappingResult, tree.TreeResult)
+
+
+def types_of(model: Model) -> dict[str, Any]:
+    """Return the type of every field, names of types resolved."""
+    hints = get_type_hints(model)
+    return {name: hints[name] for name in model.model_fields}
+
+
+def models_in(annotation: Any) -> Iterator[Model]:
+    """Yield the models that a type names, in any list, mapping or union."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in () if get_origin(annotation) is Literal else get_args(annotation):
+        yield from models_in(argument)
+
+
+def reachable(root: Model, *, beyond: tuple[Model, ...] = ()) -> list[Model]:
+    """Return a model and all that its fields lead to, but not those `beyond` and what they do."""
+    found = [root]
+    for model in found:  # grows meanwhile
+        for annotation in types_of(model).values():
+            found += [m for m in _once(models_in(annotation)) if m not in (*found, *beyond)]
+    return found
+
+
+def _once(models: Iterator[Model]) -> list[Model]:
+    return list(dict.fromkeys(models))
+
+
+def every_model() -> set[Model]:
+    """Return all models that results are made of."""
+    return {model for root in RESULTS for model in reachable(root)}
+
+
+# ---- The page -----------------------------------------------------------------------------------
+
+INTRODUCTION = """# What covers every field of a result
+
+Written by `scripts/build_checked_fields.py` from the models that read and write results.
+
+`topoplace check` recomputes what a result claims. The tables go through all fields that a result
+can have, and say of each which claim of `check` covers it. The pages on [placements](proofs.md),
+[mappings](proofs-mapping.md), [graphs](proofs-graphs.md) and [trees](proofs-tree.md) say what the
+claims are. A test changes every field in results of every kind to other values that the schema
+allows, and sees that `check` does what is said here. The last column says one of these:
+
+- **Names of claims**, such as `figures`: one of them refuses a change of the field. A sentence
+  behind them says when another value may stand, because it is true as well.
+- **Evidence**: a certificate. Whatever it says, the claims named compute what it proves, and refuse
+  a bound that it does not prove. So a change is refused, or the bound is true nevertheless.
+- **Question**: a part of what was asked. A change of it makes another question, of which all claims
+  are then checked. `check` prints the SHA-256 sum of the instance, and `check --instance FILE` says
+  whether it is the one in FILE.
+- **No claim**: a note for people, with the reason why nothing needs to be checked.
+- **As the field that holds it**: numbers and prisms are part of fields of all the other sorts.
+- **Field by field**: what its own fields say is all it says.
+- **One value only**: with any other value the file is no result.
+"""
+
+_WORDS = {int: "integer", str: "text", bool: "true or false", float: "number", type(None): "null"}
+
+
+def type_text(annotation: Any) -> str:
+    """Return a type in a few words."""
+    if isinstance(annotation, EnumType):
+        return " or ".join(f"`{member.value}`" for member in annotation)
+    if get_origin(annotation) is Literal:
+        return " or ".join(f"`{value}`" for value in get_args(annotation))
+    if not get_args(annotation):
+        return str(_WORDS.get(annotation, annotation.__name__))
+    return _compound(get_origin(annotation), [type_text(part) for part in get_args(annotation)])
+
+
+def _compound(origin: Any, parts: list[str]) -> str:
+    if origin in (Union, UnionType):
+        return " or ".join(dict.fromkeys(parts))
+    if origin is tuple:
+        return f"({', '.join(parts)})"
+    return f"list of {parts[0]}" if origin is list else f"{parts[1]} by {parts[0]}"
+
+
+def page_text() -> str:
+    """Return the page: a table for each document."""
+    beyond = tuple(DOCUMENTS.values())
+    sections = [INTRODUCTION]
+    for title, root in DOCUMENTS.items():
+        rows = [row for model in reachable(root, beyond=beyond) for row in _rows(model)]
+        table = ["| field | type | covered by |", "|---|---|---|", *rows]
+        sections.append("\n".join([f"## {title}", "", *table, ""]))
+    return "\n".join(sections)
+
+
+def _rows(model: Model) -> list[str]:
+    found = []
+    for name, annotation in types_of(model).items():
+        field = model.model_fields[name].alias or name
+        cells = (f"`{model.__name__}.{field}`", type_text(annotation), FIELDS[model][name].text)
+        found.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return found
+
+
+def main() -> None:
+    """Write the page."""
+    write_text(PAGE, page_text())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""Small right results of every kind, as documents, for changes of every field."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+from pydantic import BaseModel
+
+import mapping_results
+from allocation_mutations.registry import refigure
+from baseline_instances import problem_on, random_graph
+from graph_bound_cases import application_of, matrix_problem
+from random_certificates import random_parts
+from small_snapshot import small_document
+from solved_results import Case, rare_cases, solved_case
+from topoplace.bounds.cuts import cuts_bound
+from topoplace.bounds.distance_classes import distance_classes_bound
+from topoplace.bounds.mapping import total_bound
+from topoplace.bounds.star import star_bound
+from topoplace.mapping.outcome import Bound, MapOptions, MapOutcome, result_of
+from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.placement.problem import Options
+from topoplace.placement.solve import place
+from topoplace.placement.tree.exact.bounding.certificate import boxes_of
+from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
+from topoplace.placement.tree.exact.cubes.refuter import CubeRefuter
+from topoplace.placement.tree.exact.doubling.certificate import tree_document
+from topoplace.placement.tree.exact.doubling.proof import Branch
+from topoplace.placement.tree.problem import TreeOptions
+from topoplace.placement.tree.solve import allocate
+from topoplace.result import Interference, Result
+from topoplace.result.mapping import Fraction as FractionModel
+from topoplace.result.mapping import MappingResult
+from topoplace.result.tree import (
+    BoxProof,
+    DoublingProof,
+    DoublingTreeNogood,
+    LineProof,
+    TreeResult,
+)
+from topoplace.snapshot import Snapshot, prepare
+from topoplace.snapshot.application import GraphApplication, GridApplication
+from topoplace.snapshot.schema import Communication, Pattern
+from topoplace.snapshot.tree_state import prepare_tree
+from tree_cases import model_of, snapshot_on, uses
+from tree_cube_cases import cube_snapshot
+from tree_doubling_cases import FOREVER, first_leaves, nearly_full, possible_to_programs, search_of
+from tree_doubling_cases import job_on as doubling_job
+from tree_line_cases import grid_snapshot, proven
+from tree_line_cases import job_on as line_job
+
+Document = dict[str, object]
+
+
+def samples() -> dict[str, BaseModel]:
+    """Return results by name: placements, mappings, allocations."""
+    found: dict[str, BaseModel] = {}
+    for kind in (_placements, _mappings, _allocations):
+        found |= {f"{kind.__name__[1:]}: {name}": result for name, result in kind()}
+    return found
+
+
+# ---- Placements ---------------------------------------------------------------------------------
+
+
+def _placements() -> Iterator[tuple[str, Result]]:
+    cases = [solved_case(seed) for seed in range(40)]
+    for kind in ("leaf", "start", "cover", "ref", "shared"):
+        at = [c for c in cases if f'"kind": "{kind}"' in json.dumps(c.document["levels"])]
+        yield f"{kind}", _result(min(at, key=_size).document)
+    for reason in ("no-shape", "blocked", "outbid"):
+        at = [c for c in cases if reason in [e.reason for e in c.explanations]]
+        yield reason, _result(min(at, key=_size).document)
+    priced = [c for c in cases if '"links"' in json.dumps(c.document["levels"])]
+    yield "priced links", _result(min(priced, key=_size).document)
+    yield "geometry", _result(rare_cases()[4].document)
+    yield "parts", _result(_in_parts(min((c for c in cases if len(c.chosen) > 1), key=_size)))
+    yield "no solution", _result(_unsolved(min(cases, key=_size).document))
+    state = prepare(Snapshot.model_validate(small_document()))
+    for method, rule in (("first-fit", Interference.TOLERANT), ("random-nodes", Interference.OFF)):
+        yield method, place(state, method, Options(interference=rule, time_limit=9.0, seed=4))
+
+
+def _size(case: Case) -> int:
+    return len(json.dumps(case.document))
+
+
+def _result(document: Document) -> Result:
+    return Result.model_validate_json(json.dumps(document))
+
+
+def _in_parts(case: Case) -> Document:
+    """Return a result whose first bound is of the queue in parts: no more than all are worth."""
+    document = case.spoilt()
+    parts = random_parts(random.Random(1), case.tiny, 1)
+    worth = sum(request.priority * request.nodes for request in case.snapshot.queue)
+    level = document["levels"][0]
+    level.update(bound=worth, certificate=parts.model_dump(mode="json", by_alias=True))
+    level["gap"] = abs(level["objective"] - worth) / max(1, level["objective"])
+    level["status"] = "optimal" if level["objective"] == worth else "feasible"
+    document.update({name: level[name] for name in ("status", "bound", "gap")})
+    return document
+
+
+def _unsolved(document: Document) -> Document:
+    """Return the bound of the first level alone."""
+    document = copy.deepcopy(document)
+    nothing = {"objective": None, "gap": None, "status": "unknown"}
+    levels: list[Document] = document["levels"]  # type: ignore[assignment]
+    levels[0].update(nothing)
+    for level in levels[1:]:
+        level.update(nothing, bound=None, proof="none", certificate=None)
+    document.update(nothing, solution=None, explanations=[])
+    return document
+
+
+# ---- Mappings -----------------------------------------------------------------------------------
+
+
+def _mappings() -> Iterator[tuple[str, MappingResult]]:
+    for name in ("blocks", "rough", "pencils", "ring", "folded", "whole"):
+        yield name, mapping_results.solved(name)
+    graph = problem_on(random_graph(np.random.default_rng(5), 8, 20), [2, 4])
+    alone = mapping_results.solved("alone")
+    yield "total", _mapped(prepare_mapping(alone.instance), total_bound)
+    yield "classes", _mapped(graph, distance_classes_bound)
+    yield "star", _mapped(_star(), star_bound)
+    yield "cuts", _mapped(problem_on(_near(6), [6, 6]), cuts_bound)
+    yield "no solution", mapping_results.result_for(graph, MapOutcome(None, hit=True))
+    yield "search", _searched(mapping_results.solved("rough"))
+    full = GridApplication(
+        shape=[3, 2],
+        periodic=[True, False],
+        bytes=[[2, 3], [4, 1]],
+        stencil="full",
+        diagonal_bytes=[2],
+    )
+    problem = problem_on(full, [2, 2], tasks_per_node=2, wrap=False)
+    yield "full stencil", mapping_results.result_for(problem, MapOutcome(np.arange(6) // 2))
+
+
+def _mapped(problem: MappingProblem, bounded: object) -> MappingResult:
+    bound = bounded(problem)  # type: ignore[operator]
+    assert isinstance(bound, Bound)
+    outcome = MapOutcome(problem.nodes[: problem.num_tasks])
+    return result_of(problem, outcome, bound, "by-hand", MapOptions(), 0.5)
+
+
+def _star() -> MappingProblem:
+    """Return a task that talks to all others, on distances that are no torus."""
+    distances = np.add.outer(np.arange(5), np.arange(5) ** 2)
+    distances = np.minimum(distances, distances.T) + 1
+    np.fill_diagonal(distances, 0)
+    sent = np.zeros((5, 5), dtype=np.int64)
+    sent[3, :3] = 3, 5, 7
+    return matrix_problem(application_of(sent), distances)
+
+
+def _near(side: int) -> GraphApplication:
+    """Return a grid's messages as a graph, of uneven bytes."""
+    task = np.arange(side * side).reshape(side, side)
+    sources = np.concatenate([task[1:].ravel(), task[:, 1:].ravel()])
+    targets = np.concatenate([task[:-1].ravel(), task[:, :-1].ravel()])
+    return GraphApplication(
+        num_tasks=side * side,
+        sources=sources.tolist(),
+        targets=targets.tolist(),
+        bytes=(97 + np.arange(len(sources)) % 7).tolist(),
+    )
+
+
+def _searched(result: MappingResult) -> MappingResult:
+    """Return a result whose bound is said to rest on a search, with no certificate."""
+    document = mapping_results.document_of(result)
+    level = document["levels"][0]
+    level.update(certificate=None, proof="search", bound=level["objective"], gap=0.0)
+    level["status"] = "optimal"
+    document.update({name: level[name] for name in ("status", "bound", "gap", "proof")})
+    return MappingResult.model_validate_json(json.dumps(document))
+
+
+# ---- Allocations --------------------------------------------------------------------------------
+
+
+def _allocations() -> Iterator[tuple[str, TreeResult]]:
+    rd, ring = uses(Pattern.RECURSIVE_DOUBLING), uses(Pattern.RING)
+    halo = uses(Pattern.STENCIL_2D, Pattern.VECTOR_DOUBLING)
+    running = [("n0,n5", Communication.STRICT), ("n9", Communication.NONE)]
+    queues = {
+        "boxes": [(8, rd)],
+        "search": [(4, rd), (3, ring)],
+        "silent": [(4, halo), (2, ())],
+        "partial": [(9, rd), (9, ring)],
+    }
+    for name, queue in queues.items():
+        snapshot = snapshot_on(model_of([5, 5, 6]), running, queue, down="n15")
+        yield name, _exact(snapshot)
+    yield "heuristic", allocate(prepare_tree(snapshot), "balanced")
+    yield "no solution", _no_allocation(_exact(snapshot))
+    yield "shares", _exact(snapshot_on(model_of([3] * 6), [], [(8, uses(Pattern.BINOMIAL))]))
+    yield "trees", _with_proofs(nearly_full(5), [_tree_proof(nearly_full(5))])
+    lines = grid_snapshot(57, (8, 11, 12), (3, 5, 6), (5, 9))
+    bound, nogoods = proven(line_job(lines))
+    proof = LineProof(request="q0", bound=_number(bound), line_nogoods=nogoods)
+    yield "lines", _with_proofs(lines, [proof])
+    yield "cubes", _with_proofs(cube_snapshot(3)[0], [_cube_proof(3)])
+
+
+def _exact(snapshot: Snapshot) -> TreeResult:
+    return allocate(prepare_tree(snapshot), "exact", TreeOptions(time_limit=5.0))
+
+
+def _cube_proof(seed: int) -> BoxProof:
+    """Return moves that rest on trees of branches."""
+    _, job = cube_snapshot(seed)
+    refuter = CubeRefuter(job, FOREVER)
+    search = ThresholdSearch(job, FOREVER, plain=True, more=refuter.refutes)
+    units = search.bound(job.cost(first_leaves(job)) * job.scale // int(job.model.scale))
+    proof = boxes_of(job, units, FOREVER, refuter)
+    assert proof is not None
+    bound = _number(Fraction(units, 100 * job.scale))
+    return BoxProof(request="q0", bound=bound, moves=proof[0], cube_nogoods=proof[1])
+
+
+def _number(value: Fraction) -> FractionModel:
+    return FractionModel(numerator=value.numerator, denominator=value.denominator)
+
+
+def _tree_proof(snapshot: Snapshot) -> DoublingProof:
+    """Return thresholds that only branches refute."""
+    rng, job = random.Random("branched-5"), doubling_job(snapshot)
+    search = search_of(job)
+    while True:
+        for at in possible_to_programs(rng, job, search, 8):
+            proof = search.best.counts.decide(search.values[at], FOREVER).proof
+            if isinstance(proof, Branch):
+                tree = tree_document(proof, search.values)
+                nogood = DoublingTreeNogood(at=at.tolist(), proof=tree)
+                return DoublingProof(request="q0", bound=_number(Fraction(0)), nogoods=[nogood])
+
+
+def _with_proofs(snapshot: Snapshot, proofs: Sequence[BaseModel]) -> TreeResult:
+    """Return an allocation with these proofs of its cost."""
+    result = allocate(prepare_tree(snapshot), "balanced")
+    document = result.model_dump(mode="json", by_alias=True)
+    own = [proof.model_dump(mode="json", by_alias=True) for proof in proofs]
+    total = sum((Fraction(*proof["bound"].values()) for proof in own), Fraction(0))
+    bound = _number(total).model_dump()
+    certificate = {"kind": "boxes", "proofs": own}
+    document["levels"][1].update(bound=bound, proof="certificate", certificate=certificate)
+    return TreeResult.model_validate_json(json.dumps(refigure(document)))
+
+
+def _no_allocation(result: TreeResult) -> TreeResult:
+    """Return the bound of the nodes alone."""
+    document = result.model_dump(mode="json", by_alias=True)
+    nothing = {"objective": None, "gap": None, "status": "unknown"}
+    for level in document["levels"]:
+        level.update(nothing)
+    document["levels"][1].update(bound=None, proof="none", certificate=None)
+    document.update(nothing, solution=None)
+    return TreeResult.model_validate_json(json.dumps(document))

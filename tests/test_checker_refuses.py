@@ -1,0 +1,235 @@
+"""False claims that were once accepted, as result files, and what is said of them now.
+
+docs/attacks.md tells how they were found.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from baseline_instances import problem_on
+from mapping_results import document_of, solved
+from solved_results import solved_case
+from topoplace.certify import Report, check_file
+from topoplace.certify.tree import Proven
+from topoplace.cli import run
+from topoplace.errors import InputError
+from topoplace.mapping.outcome import MapOptions, MapOutcome, result_of
+from topoplace.placement.tree.problem import TreeOptions
+from topoplace.placement.tree.solve import allocate
+from topoplace.snapshot.application import GraphApplication
+from topoplace.snapshot.schema import Pattern, PatternUse
+from topoplace.snapshot.tree_state import prepare_tree
+from tree_cases import model_of, snapshot_on
+
+Document = dict[str, Any]
+
+
+def checked(document: Document, folder: Path) -> Report:
+    """Write a result file and check it."""
+    file = folder / "result.json"
+    file.write_text(json.dumps(document))
+    return check_file(file)
+
+
+def reason(report: Report) -> str:
+    """Return the first refusal."""
+    assert not report.holds
+    return f"{report.failures[0].name}: {report.failures[0].detail}"
+
+
+def as_optimal(document: Document, bound: int, certificate: Document) -> Document:
+    """Claim that a solution is optimal, or as near to a bound as it is."""
+    level = document["levels"][0]
+    gap = abs(level["objective"] - bound) / max(1, abs(level["objective"]))
+    status = "optimal" if bound == level["objective"] else "feasible"
+    level |= {"bound": bound, "gap": gap, "status": status}
+    level |= {"proof": "certificate", "certificate": certificate}
+    for field in ("status", "bound", "gap", "proof"):
+        document[field] = level[field]
+    return document
+
+
+def ring_of_64() -> Document:
+    """Return a mapping of two pairs to places half a ring apart: 64 hop-bytes, 32 do."""
+    application = GraphApplication(num_tasks=4, sources=[0, 2], targets=[1, 3], bytes=[1, 1])
+    problem = problem_on(application, [64], nodes="0,16,32,48")
+    outcome = MapOutcome(np.array([0, 32, 16, 48], dtype=np.int64))
+    return document_of(result_of(problem, outcome, None, "by-hand", MapOptions(), 0.5))
+
+
+def overflowing_cuts(gain: int) -> Document:
+    """Return a certificate whose kernel less a gain far too small leaves 64 bits when shifted."""
+    t = 4096
+    prices = [-4 * t**2 + 200_000] * 4
+    return {
+        "kind": "cuts",
+        "wrap": [True],
+        "scale": 1,
+        "lines": [{"prices": prices, "balance": t**2}],
+        "factors": [[t, t, -t, -t], [t, -t, t, -t], [t, -t, -t, t]],
+        "gains": [gain],
+    }
+
+
+@pytest.mark.parametrize("gain", [0, 1, 2, 3, 5, 8, 13, 1 << 10, 1 << 14])
+def test_a_gain_far_too_small_does_not_wrap_round(gain: int, tmp_path: Path) -> None:
+    document = as_optimal(ring_of_64(), 64, overflowing_cuts(gain))
+    assert f"the gain of dimension 0, {gain}," in reason(checked(document, tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["blocks", "star", "distance-classes", "cuts", "total"])
+def test_a_certificate_that_proves_more_than_a_mapping_reaches_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = f"{kind.replace('-', '_')}_value"
+    monkeypatch.setattr(f"topoplace.certify.mapping.check.{function}", lambda *_: 10**9)
+    certificate = {
+        "blocks": {"kind": "blocks", "families": []},
+        "star": {"kind": "star", "prices": []},
+        "cuts": overflowing_cuts(0),
+        "total": {"kind": "total"},
+        "distance-classes": {"kind": "distance-classes", "shape": [64], "routers": [], "scale": 1}
+        | {"classes": [], "filters": [], "factors": [], "rows": []},
+    }[kind]
+    document = as_optimal(ring_of_64(), 64, certificate)
+    line = "proves 1000000000, yet the solution reaches 64: the evidence contradicts itself"
+    assert line in reason(checked(document, tmp_path))
+
+
+def test_a_flow_that_proves_more_than_its_mapping_reaches_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topoplace.certify.mapping.optimum.window_value", lambda *_: 10**9)
+    document = document_of(solved("pencils"))
+    assert document["solution"]["optimum"]["flow"] is not None
+    assert "the evidence contradicts itself" in reason(checked(document, tmp_path))
+
+
+@pytest.mark.parametrize("level", range(3))
+def test_a_certificate_that_proves_less_than_a_placement_reaches_is_refused(
+    level: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = next(
+        case for case in map(solved_case, range(30)) if all(case.best) and len(case.chosen) > 1
+    )
+
+    def proven(*args: Any) -> Proven:
+        return Proven(case.best[args[3]] - (args[3] == level), " at the leaf a out")
+
+    monkeypatch.setattr("topoplace.certify.check.certified_bound", proven)
+    found = reason(checked(case.document, tmp_path))
+    assert "at the leaf a out" in found
+    assert f"yet the solution reaches {case.best[level] * (-1 if level == 2 else 1)}" in found
+
+
+def two_leaves(*, starts_both: bool) -> Document:
+    """Return what starts B, two nodes that communicate, on two leaves of two; and A, if asked."""
+    uses = [PatternUse(pattern=Pattern.BINOMIAL)]
+    queue: list[tuple[int, list[PatternUse]]] = [(2, []), (2, uses)]
+    state = prepare_tree(snapshot_on(model_of([2, 2]), queue=queue))
+    result = allocate(state, "exact", TreeOptions(time_limit=5))
+    document = result.model_dump(mode="json", by_alias=True)
+    if not starts_both:
+        document["solution"]["allocations"].pop(0)
+        level = document["levels"][0]
+        level["objective"] = {"numerator": 2, "denominator": 1}
+        level |= {"status": "feasible", "gap": 1.0}
+        document |= {"objective": 2, "status": "feasible", "gap": 1.0}
+    return document
+
+
+def test_a_cost_is_optimal_only_if_what_it_counts_has_to_start(tmp_path: Path) -> None:
+    assert checked(two_leaves(starts_both=True), tmp_path).verified
+    document = two_leaves(starts_both=False)
+    assert document["levels"][1]["status"] == "optimal"
+    found = reason(checked(document, tmp_path))
+    assert found == "cost.bound: q1 need not start: the others are worth 2, and the solution 2"
+
+
+def test_a_request_is_not_proven_to_cost_more_than_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topoplace.certify.tree_machine.check._follow", lambda *_: None)
+    document = two_leaves(starts_both=True)
+    document["levels"][1]["certificate"]["proofs"][0]["bound"]["numerator"] += 1
+    found = reason(checked(document, tmp_path))
+    assert found.startswith("cost.bound: q1 is proven to cost")
+    assert found.endswith("the evidence contradicts itself")
+
+
+@pytest.mark.parametrize("status", ["infeasible", "unknown"])
+@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("bounded", [True, False])
+def test_statuses_on_trees_follow_from_the_figures(
+    status: str, level: int, bounded: bool, tmp_path: Path
+) -> None:
+    document = two_leaves(starts_both=True)
+    changed = document["levels"][level]
+    changed["status"] = status
+    if not bounded:
+        changed |= {"bound": None, "gap": None, "proof": "none", "certificate": None}
+    if level == 0:
+        document |= {field: changed[field] for field in ("status", "gap", "proof")}
+        document["bound"] = 4 if bounded else None
+    expected = "optimal" if bounded else "feasible"
+    assert f"status is {status}, the figures say {expected}" in reason(checked(document, tmp_path))
+
+
+def test_a_tree_without_solution_has_no_bound_of_its_cost(tmp_path: Path) -> None:
+    document = two_leaves(starts_both=True)
+    document["solution"] = None
+    for level in document["levels"]:
+        level |= {"objective": None, "gap": None, "status": "unknown"}
+    document |= {"objective": None, "gap": None, "status": "unknown"}
+    assert reason(checked(document, tmp_path)).startswith("cost.bound: the level before")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('"objective": 64', '"objective": 64, "objective": 64', "every key once, not objective"),
+        ('"hops": ', '"hops": 0, "hops": ', "with every key once, not hops twice"),
+        ('"seconds": 0.5', '"seconds": -5', "seconds: input should be greater than or equal to 0"),
+        ('"seconds": 0.5', '"seconds": 1e400', "with finite numbers, not 1e400"),
+        ('"seconds": 0.5', '"seconds": Infinity', "with finite numbers, not Infinity"),
+        ('"seconds": 0.5', '"seconds": NaN', "with finite numbers, not NaN"),
+        ('"time_limit": null', '"time_limit": -1', "time_limit: input should be greater"),
+    ],
+)
+def test_documents_that_readers_disagree_on_are_no_documents(
+    old: str, new: str, expected: str, tmp_path: Path
+) -> None:
+    text = json.dumps(ring_of_64())
+    assert old in text
+    file = tmp_path / "result.json"
+    file.write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError) as raised:
+        check_file(file)
+    assert expected in str(raised.value)
+    assert str(file) in str(raised.value)
+
+
+def test_whose_instance_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, mine, other = (tmp_path / f"{name}.json" for name in ("result", "mine", "other"))
+    document = ring_of_64()
+    file.write_text(json.dumps(document))
+    instance = document["instance"]
+    mine.write_text(json.dumps(instance | {"nodes": " 48, 0,16,32-32"}))
+    other.write_text(json.dumps(instance | {"nodes": "0,16,32,47"}))
+    assert run(["check", str(file), "--instance", str(mine)]) == 0
+    shown = capsys.readouterr().out
+    assert f"whose: the instance is that of {mine}" in shown
+    assert "sha256 of the instance inside: " in shown
+    assert run(["check", str(file), "--instance", str(other)]) == 5
+    assert "FAILS  whose: sha256 " in capsys.readouterr().out
+    assert run(["check", str(file), "--instance", str(file)]) == 0
+    assert run(["check", str(file), "--json"]) == 0
+    sums = [json.loads(capsys.readouterr().out.splitlines()[-1])["instance_sha256"]]
+    assert len(sums[0]) == 64
+    assert run(["check", str(file), "--instance", str(tmp_path / "none.json")]) == 2
