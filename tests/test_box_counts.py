@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ MACHINES = [
     Torus((1, 5, 2)),
     Torus((4, 6, 5), wrap=(True, False, True)),
     Torus((3, 2, 4, 3)),
+    Torus((1, 2, 1, 3, 1, 2, 1, 2), wrap=(True, False) * 4),
 ]
 
 
@@ -39,6 +41,21 @@ def test_sums_over_boxes(torus: Torus) -> None:
         np.array([p.origin for p in prisms]), np.array([p.extents for p in prisms])
     )
     assert found.tolist() == [int(per_router[p.routers(torus)].sum()) for p in prisms]
+
+
+def test_many_boxes_of_a_small_machine_of_eight_dimensions_take_little_memory() -> None:
+    torus = MACHINES[-1]
+    prisms = _prisms(torus, 3, 10_000)
+    origins, extents = (
+        np.array([getattr(p, name) for p in prisms]) for name in ("origin", "extents")
+    )
+    counts = BoxCounts(torus, np.ones(torus.num_routers, dtype=np.int64))
+    tracemalloc.start()
+    found = counts.inside(origins, extents)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.tolist() == extents.prod(axis=1).tolist()
+    assert most < 1 << 27
 
 
 def test_no_box_and_an_empty_box() -> None:

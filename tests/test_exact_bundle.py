@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from exact_cases import MODES, mid_size_snapshot
+from brute_force import brute_force
+from exact_cases import MODES, mid_size_snapshot, reached, solve
 from random_instances import random_snapshot
+from topoplace.certify import check_result
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.bundle import Bundle, usable_prices
 from topoplace.placement.exact.dive import Diver
+from topoplace.placement.exact.flat_columns import FlatColumns
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.ground import new_pool
 from topoplace.placement.exact.integer import best_among_columns
@@ -25,7 +30,18 @@ from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.search import ExactSearch
 from topoplace.placement.exact.start_leaves import Leaf
 from topoplace.placement.problem import Candidate, Options, PlacementProblem
+from topoplace.result import Status
 from topoplace.snapshot import prepare
+from topoplace.snapshot.schema import (
+    MAX_PRIORITY,
+    SNAPSHOT_SCHEMA,
+    Communication,
+    Request,
+    RunningJob,
+    ShapeWeights,
+    Snapshot,
+    TorusModel,
+)
 
 CHUNKS, PER_CHUNK = 6, 10
 STEPS = 300
@@ -150,3 +166,94 @@ def test_dives_begin_at_leaves_that_limit_places(seed: int) -> None:
     diver.run(time.perf_counter() + LONGEST_DIVE, leaf, once=True)
     assert 0 < search.objective(0) <= root.value.bound
     assert is_placement(search)
+
+
+def small_ring() -> Snapshot:
+    """Return a ring whose best placement has no cost on the last level, but for the others'."""
+    queue = [
+        Request(id="a", nodes=4, shapes="5"),
+        Request(id="b", nodes=4),
+        Request(id="c", nodes=6, priority=3),
+    ]
+    weights = ShapeWeights(bisection=4, volume=1, hops=0, idle=30, wrap=0)
+    machine = TorusModel(name="ring", shape=[8])
+    return Snapshot(
+        schema_version=SNAPSHOT_SCHEMA, name="ring", machine=machine, queue=queue, weights=weights
+    )
+
+
+def two_dear_jobs() -> Snapshot:
+    """Return jobs worth so much that the multiplier of the first level is below any price."""
+    machine = TorusModel(
+        name="mesh",
+        shape=[2, 5],
+        wrap=[False, True],
+        nodes_per_router=3,
+        classes={"gpu": "0-1,6-8,13-15,17-19,23,28-29"},
+    )
+    queue = [
+        Request(id=f"q{k}", nodes=4, node_class="gpu", priority=MAX_PRIORITY) for k in range(2)
+    ]
+    running = [RunningJob(id="r0", nodes="6-8,15-17"), RunningJob(id="r1", nodes="21-22")]
+    nothing = ShapeWeights(bisection=0, volume=0, hops=0, idle=0, wrap=0)
+    return Snapshot(
+        schema_version=SNAPSHOT_SCHEMA,
+        name="dear",
+        machine=machine,
+        running=running,
+        queue=queue,
+        weights=nothing,
+    )
+
+
+def wide_links() -> Snapshot:
+    """Return a full router whose links are so wide that scores in millionths leave 64 bits."""
+    machine = TorusModel(name="wide", shape=[1, 1], bandwidth=[1, 1 << 21])
+    running = [RunningJob(id="run", nodes="0")]
+    queue = [Request(id="q0", nodes=1), Request(id="q1", nodes=1, priority=2)]
+    weights = ShapeWeights(bisection=1000, volume=0, hops=0, idle=0, wrap=0)
+    return Snapshot(
+        schema_version=SNAPSHOT_SCHEMA,
+        name="wide",
+        machine=machine,
+        running=running,
+        queue=queue,
+        weights=weights,
+    )
+
+
+def dear_and_ill_shaped() -> Snapshot:
+    """Return a ring where a unit of the second level stands beside millions of the first."""
+    queue = [
+        Request(id="a", nodes=5, shapes="5/6", communication=Communication.NONE),
+        Request(id="b", nodes=4),
+        Request(id="c", nodes=7, priority=MAX_PRIORITY, communication=Communication.TOLERANT),
+        Request(id="d", nodes=6, priority=MAX_PRIORITY, communication=Communication.NONE),
+    ]
+    weights = ShapeWeights(bisection=1000, volume=0, hops=0, idle=1000, wrap=1000)
+    machine = TorusModel(name="ring", shape=[8])
+    return Snapshot(
+        schema_version=SNAPSHOT_SCHEMA, name="ring", machine=machine, queue=queue, weights=weights
+    )
+
+
+@pytest.mark.parametrize("make", [small_ring, two_dear_jobs, wide_links, dear_and_ill_shaped])
+def test_bounds_near_zero_and_large_values_come_to_an_end(
+    make: Callable[[], Snapshot], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bundle stops by itself, and what comes out is optimal, and accepted."""
+    snapshot, steps = make(), 0
+    minimise_near = FlatColumns.minimise_near
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return minimise_near(*arguments)
+
+    monkeypatch.setattr(FlatColumns, "minimise_near", counted)
+    for mode in MODES:
+        result = solve(snapshot, mode, time_limit=LONGEST_DIVE)
+        assert reached(result) == brute_force(snapshot, mode)
+        assert {level.status for level in result.levels} == {Status.OPTIMAL}
+        assert check_result(result).holds
+    assert steps < len(MODES) * STEPS

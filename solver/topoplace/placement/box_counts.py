@@ -45,7 +45,9 @@ class BoxCounts:
         for d, n in enumerate(self._shape):
             origin, end = origins[:, d], origins[:, d] + extents[:, d]
             corners = np.stack([np.minimum(end, n), origin, np.maximum(end - n, 0)], axis=1)
-            signs = (signs[:, None] * _SIGNS).ravel()
+            used = corners.any(axis=0)  # the table is 0 at 0; else eight dimensions take gigabytes
+            corners = corners[:, used]
+            signs = (signs[:, None] * _SIGNS[used]).ravel()
             index = index[:, :, None] * (n + 1) + corners[:, None, :]
             index = index.reshape(len(origins), len(signs))
         sums: IntArray = self._table.ravel()[index] @ signs

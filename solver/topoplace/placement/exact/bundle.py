@@ -25,8 +25,9 @@ from topoplace.placement.exact.rows import PackingRows
 _ACCURACY = 0.3  # of the minimum over the model, as a share of the descent it predicts
 _ROUNDS = 4  # at most, for that minimum
 
-_LEAST_DESCENT = 2e-5  # of the bound: what is predicted below that is no reason to go on
+_LEAST_DESCENT = 2e-5  # of the bound, or of 1: what is predicted below is no reason to go on
 _PATIENCE = 4  # such predictions in a row, over another range of prices each
+_REPEATS = 12  # steps in a row that neither descend nor follow new columns: their promise is vain
 
 
 def usable_prices(rows: PackingRows) -> DualPoint:
@@ -63,7 +64,7 @@ class Bundle:
         free = rows.takable.copy()
         free[relaxation.rows_of(sub.fixed)] = False
         self._num_free = max(1, int(free[: rows.num_routers].sum()))
-        self._idle = 0
+        self._idle = self._repeats = 0
         self._flat = FlatColumns(master, sub, free)
 
     def run(
@@ -78,7 +79,9 @@ class Bundle:
         """Return a dual point whose bound is at most that of `start`.
 
         Stops when the bound meets `lower` (the incumbent), when no step promises a descent worth
-        it, at the deadline, or after `max_steps`.
+        it, when none keeps its promise though the model stays as it is (prices are integers once
+        scaled, and a multiplier may have to be finer than that), at the deadline, or after
+        `max_steps`.
 
         Parameters
         ----------
@@ -97,21 +100,23 @@ class Bundle:
             certified = best.value.certified
             if certified is None or certified <= lower or time.perf_counter() >= deadline:
                 break
-            self._flat.update()
+            learned = self._flat.update()
             point, model, solved = self._flat.minimise_near(best, self.softness, _ACCURACY, _ROUNDS)
             value = relaxation.evaluate(sub, point, per_request)
-            self.master.add(entering(value, sub, relaxation.scale, per_request))
+            self.master.add(entering(value, sub, per_request))
             promised, descent = best.value.bound - model, best.value.bound - value.bound
             # bounds are rounded down, so that a descent to the same integer is worth nothing
             bound = best.value.bound
-            worth_it = max(_LEAST_DESCENT * abs(bound), bound - math.floor(bound))
+            least = _LEAST_DESCENT * max(1.0, abs(bound))
+            worth_it = max(least, bound - math.floor(bound))
             if descent > 0:
                 best = replace(best, value=value, point=point)
             self._idle = 0 if max(promised, descent) > worth_it else self._idle + 1
             if self._idle == 1:
                 usual = self.softness
-            if self._idle >= _PATIENCE:
-                self.settled, self.softness, self._idle = True, usual, 0
+            self._repeats = 0 if learned or descent > least else self._repeats + 1
+            if self._idle >= _PATIENCE or self._repeats >= _REPEATS:
+                self.settled, self.softness, self._idle, self._repeats = True, usual, 0, 0
                 break
             if self._idle:
                 # promises little: the range is too small, or the minimum was out of reach

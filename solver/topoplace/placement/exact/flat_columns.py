@@ -63,8 +63,8 @@ class FlatColumns:
         for column, amount in zip(self._taken, self._amounts.tolist(), strict=True):
             column.amount = amount
 
-    def update(self) -> None:
-        """Take in the master's new columns."""
+    def update(self) -> bool:
+        """Take in the master's new columns; tell whether there are any."""
         num_taken = len(self._taken)
         self._take_in()
         tight = self._master.tight_rows() | self._priced
@@ -75,6 +75,7 @@ class FlatColumns:
             starts, rows = self._master.rows_among(self._positions[num_taken:], tight)
             self._starts = np.concatenate([self._starts, self._starts[-1] + starts[1:]])
             self._rows = np.concatenate([self._rows, rows])
+        return num_taken < len(self._taken)
 
     def _take_in(self) -> None:
         """Take in the new columns that the subproblem admits."""

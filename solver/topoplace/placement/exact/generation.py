@@ -83,7 +83,7 @@ def generate_columns(
             weight = 0.0
         trial = mix(best.point, lp.duals, weight)
         value = relaxation.evaluate(sub, trial, per_round)
-        added = master.add(entering(value, sub, relaxation.scale, per_round))
+        added = master.add(entering(value, sub, per_round))
         if better(value, best.value):
             best = Bounded(value, trial, lp)
         if value.certified is None:
@@ -110,14 +110,14 @@ def _met(best: Bounded, lower: int) -> bool:
     return best.value.certified is None or best.value.certified <= lower
 
 
-def entering(value: DualValue, sub: Subproblem, scale: int, per_round: int) -> list[Candidate]:
+def entering(value: DualValue, sub: Subproblem, per_round: int) -> list[Candidate]:
     """Return the columns that may improve the master; a forced request's best always may."""
     entering = []
     for idx, columns in enumerate(value.priced.columns):
         if idx in sub.forced:
             entering += [c for _, c in columns[:per_round]]
         elif idx not in sub.excluded:
-            entering += [c for gain, c in columns[:per_round] if gain > 1e-6 * scale]
+            entering += [c for gain, c in columns[:per_round] if gain > 1e-6 * value.scale]
     return entering
 
 

@@ -95,7 +95,7 @@ def losses_at(
     relaxation: Relaxation, sub: Subproblem, columns: Sequence[Column], bounded: Bounded
 ) -> NDArray[np.float64]:
     """Return how far below the bound every column leaves a placement that takes it."""
-    best = bounded.value.priced.best / relaxation.scale
+    best = bounded.value.priced.best / bounded.value.scale
     optional = [i for i in range(len(best)) if i not in sub.forced]
     best[optional] = np.maximum(0, best[optional])
     prices, multipliers = bounded.point.row_prices, np.array(bounded.point.multipliers)

@@ -14,12 +14,23 @@ from topoplace.placement.exact.limits import PlaceLimit
 from topoplace.placement.exact.price_pool import PricePool
 from topoplace.placement.exact.pricing import NO_VALUE, Priced, Prices, Weights
 from topoplace.placement.exact.rows import PackingRows
-from topoplace.placement.heuristics.shape_parts import shape_parts
+from topoplace.placement.heuristics.shape_parts import largest_shape_part, shape_parts
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import Leaf, LinkPrices
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+_ROOM = 1 << 57
+"""Half of what a leaf's prices and multipliers may add up to (docs/proofs.md, "Integers"): the other
+half is for rounding."""
+
+_FINE = 10**6
+"""Scale of prices, if there is room."""
+
+_PER_REACHED = 20
+"""But at least that many times what earlier levels must reach, so that rounded multipliers move a
+bound by a fortieth at most."""
 
 MAX_SUM = 1 << 24
 """Largest sum of request values for which bounds are rounded to reachable sums."""
@@ -81,6 +92,11 @@ class DualValue:
     leaf_parts: tuple[int, IntArray, tuple[int, ...]]
     priced: Priced
 
+    @property
+    def scale(self) -> int:
+        """What prices, multipliers and gains are multiplied by."""
+        return self.leaf_parts[0]
+
 
 class Pricer(Protocol):
     """Finds the best candidates of every request at given prices."""
@@ -112,9 +128,37 @@ class Relaxation:
 
     @cached_property
     def scale(self) -> int:
-        """Integer scale of prices: as fine as int64 sums over all rows and requests allow."""
+        """Integer scale of prices on the first level, as fine as sums allow."""
+        return max(1, min(_FINE, self._finest))
+
+    @cached_property
+    def _finest(self) -> int:
+        """The scale at which sums over all rows and requests still fit 64 bits."""
         largest = 1 + sum(r.value for r in self.problem.requests)
-        return max(1, min(10**6, (1 << 52) // largest, (1 << 60) // (largest * self.rows.num_rows)))
+        return min((1 << 52) // largest, (1 << 60) // (largest * self.rows.num_rows))
+
+    @cached_property
+    def _largest(self) -> tuple[int, int, int]:
+        """Upper bounds on what a candidate is worth on the levels, whatever the sign."""
+        torus, weights = self.problem.torus, self.problem.state.snapshot.weights
+        shape = largest_shape_part(torus, weights) + weights.idle * torus.num_nodes
+        nodes = max((r.value for r in self.problem.requests), default=0)
+        return nodes, shape, 2 * torus.num_dims * torus.num_routers
+
+    def _scales(self, sub: Subproblem, point: DualPoint) -> tuple[int, float]:
+        """Return the integer scale of a point, and what to multiply the point by before rounding.
+
+        The two differ only where the point would not fit 64 bits at any scale: all of it is made
+        smaller then, which weakens the bound and leaves it one.
+        """
+        if not sub.level:
+            return self.scale, float(self.scale)
+        factors = (*point.multipliers, 1.0)
+        worth = float(np.maximum(point.row_prices, 0).sum())
+        worth += sum(max(0.0, m) * c for m, c in zip(factors, self._largest, strict=False))
+        fine = max(_FINE, _PER_REACHED * sum(abs(v) for v in sub.reached))
+        scale = max(1, min(fine, self._finest, int(_ROOM / max(1.0, worth))))
+        return scale, scale * min(1.0, _ROOM / max(1.0, scale * worth))
 
     def rows_of(self, started: Sequence[Candidate]) -> IntArray:
         """Return the packing rows that some jobs hold."""
@@ -138,9 +182,9 @@ class Relaxation:
 
     def evaluate(self, sub: Subproblem, point: DualPoint, per_request: int = 24) -> DualValue:
         """Round a dual point to integers and compute the bound it proves."""
-        scale = self.scale
-        row_prices = np.rint(np.maximum(point.row_prices, 0) * scale).astype(np.int64)
-        multipliers = tuple(max(0, round(m * scale)) for m in point.multipliers)
+        scale, factor = self._scales(sub, point)
+        row_prices = np.rint(np.maximum(point.row_prices, 0) * factor).astype(np.int64)
+        multipliers = tuple(max(0, round(m * factor)) for m in point.multipliers)
         weights = Weights(*[*multipliers, scale, 0, 0][:3])
         total, own_prices = int(row_prices.sum()), row_prices
         if sub.fixed:

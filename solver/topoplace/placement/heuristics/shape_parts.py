@@ -24,6 +24,18 @@ def shape_parts(torus: Torus, weights: ShapeWeights) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=4)
+def largest_shape_part(torus: Torus, weights: ShapeWeights) -> int:
+    """Return an upper bound on the absolute shape score of any prism but for its idle nodes."""
+    widest = max(_per_node(torus, d, e + 1) for d, n in enumerate(torus.shape) for e in range(n))
+    return (
+        weights.bisection * widest
+        + weights.volume * torus.num_routers
+        + weights.hops * sum(torus.shape)
+        + weights.wrap * torus.num_dims
+    )
+
+
+@lru_cache(maxsize=4)
 def _tabulated(torus: Torus, weights: ShapeWeights) -> NDArray[np.int64]:
     """Return the table, made once: a replay asks for it at every decision."""
     shape = torus.shape

@@ -201,11 +201,17 @@ def realised(
 
     Parameters
     ----------
+    leaves
+        An allocation to beat; it may be on leaves of another domain. It is not annealed then: one
+        rank after the other would go to leaves without a common switch with those of the others.
     wanted
         A bound of the cost, at which there is no better one.
     """
     best = leaves
     starts = [leaves]
+    if not np.isin(leaves, job.domain).all():
+        start = best_start(job, time.perf_counter(), seed)
+        starts = [] if start is None else [start]
     if leaves_in_state is not None:
         starts += arrangements(job, counts_per_leaf(job, leaves_in_state))
     for turn in itertools.count():
@@ -216,4 +222,6 @@ def realised(
                 best = starts[0] = found
             if job.cost(best) <= wanted or time.perf_counter() > deadline:
                 return best
+        if not starts:
+            return best
     raise AssertionError("counting ends")
