@@ -107,6 +107,8 @@ def _runs(text: str, num_routers: int) -> list[tuple[int, int]]:
         runs.append((int(match[1]), int(match[2] or 1)))
     if any(price < 0 for price, _ in runs):
         raise RefusedError("a router price is negative")
+    if any(count == 0 for _, count in runs):
+        raise RefusedError("a run of router prices is of no router")
     if sum(count for _, count in runs) != num_routers:
         raise RefusedError("router prices are not one per router")
     return runs
@@ -144,5 +146,6 @@ def _require_room(instance: Instance, total: int, factors: tuple[int, int, int])
         ShapeTables(instance).largest,
         2 * instance.torus.num_dims * instance.torus.num_routers,
     )
-    reach = total + sum(f * v for f, v in zip(factors, largest, strict=True))
+    # a factor is a number of its own even where nothing is worth anything
+    reach = total + sum(f * max(1, v) for f, v in zip(factors, largest, strict=True))
     require_room(reach, "the prices and multipliers of a leaf", LARGEST)
