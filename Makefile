@@ -19,7 +19,7 @@ LOCKED    := $(filter true 1,$(CI))
 .DEFAULT_GOAL := run
 .PHONY: run test test-all test-oldest check docs bench lock clean minizinc
 
-run: $(VENV)/installed
+run: $(VENV)/compiled
 	@mkdir -p out
 	@$(BIN)/topoplace place $(SNAPSHOT) -o out/blue_waters_60.json --png out/blue_waters_60.png
 	@echo
@@ -29,23 +29,23 @@ run: $(VENV)/installed
 	@echo
 	@echo "picture: $(CURDIR)/out/blue_waters_60.png"
 
-test: $(VENV)/installed-dev minizinc
+test: $(VENV)/compiled-dev minizinc
 	@$(BIN)/python $(PYTEST)
 
-test-all: $(VENV)/installed-dev minizinc
+test-all: $(VENV)/compiled-dev minizinc
 	@$(BIN)/python $(PYTEST) -m 'slow or not slow'
 
 test-oldest: $(OLDEST)/installed-dev minizinc
 	@$(OLDEST)/bin/python $(PYTEST)
 
-check: $(VENV)/installed-dev minizinc
+check: $(VENV)/compiled-dev minizinc
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python scripts/check_models.py
 	$(SITE)
 
-docs: $(VENV)/installed-dev
+docs: $(VENV)/compiled-dev
 	@$(SITE)
 	@echo "$(CURDIR)/out/site/index.html"
 
@@ -78,6 +78,14 @@ $(VENV)/installed-dev: $(VENV)/installed
 	@echo "installing the test tools into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		$(if $(LOCKED),-c requirements.lock) -e '.[dev]'
+	@touch $@
+
+$(VENV)/compiled: $(VENV)/installed
+	@$(BIN)/topoplace warmup placement
+	@touch $@
+
+$(VENV)/compiled-dev: $(VENV)/installed-dev
+	@$(BIN)/topoplace warmup
 	@touch $@
 
 $(OLDEST)/installed-dev: pyproject.toml requirements-oldest.lock scripts/make_venv.sh

@@ -21,12 +21,12 @@ from topoplace.bounds.star import star_bound
 from topoplace.certify.mapping.cuts import cuts_value
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.outcome import Bound, MapOptions
+from topoplace.mapping.mapped import mapped_by
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.mapping.solve import map_method
 from topoplace.result.mapping import CutsCertificate
 from topoplace.snapshot.application import MAPPING_SCHEMA, GraphApplication, MappingInstance
 from topoplace.snapshot.schema import TorusModel
+from topoplace.solving import Bound, Options, method_of
 
 SIDES = {64: 4, 512: 8, 4096: 16}
 FILES = {
@@ -69,7 +69,7 @@ def main() -> None:
         cases += [
             (name, problem_of(measured(options.data / file), 4)) for name, file in FILES.items()
         ]
-    map_method("search").mapper(cases[0][1], MapOptions(time_limit=0.1))  # compiles
+    method_of("mapping", "search").solver(cases[0][1], Options(time_limit=0.1))  # compiles
     rows = []
     print("| " + " | ".join(FIELDS) + " |")
     print("|" + " --- |" * len(FIELDS))
@@ -94,8 +94,7 @@ def row(name: str, problem: MappingProblem, search: float) -> list[str]:
         assert cuts_value(read_instance(problem.instance), cuts.certificate) == cuts.value
     check = time.perf_counter() - begun
     classes = distance_classes_bound(problem)
-    nodes = map_method("search").mapper(problem, MapOptions(time_limit=search)).nodes
-    assert nodes is not None
+    nodes = mapped_by(method_of("mapping", "search").solver, problem, Options(time_limit=search))
     value = hop_bytes(problem, nodes)
     every = [bound.value for bound in (star, cuts, classes) if bound is not None]
 

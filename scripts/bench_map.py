@@ -15,11 +15,11 @@ from scipy.spatial import cKDTree
 
 from topoplace.errors import InputError
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.outcome import MapOptions
+from topoplace.mapping.mapped import mapped_by
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.mapping.solve import map_methods
 from topoplace.snapshot.application import MAPPING_SCHEMA, GraphApplication, MappingInstance
 from topoplace.snapshot.schema import TorusModel
+from topoplace.solving import Options, method_of
 
 SHAPES = {64: (4, 4, 4), 512: (8, 8, 8), 4096: (16, 16, 16), 32768: (32, 32, 32)}
 NEIGHBOURS = 8
@@ -28,9 +28,8 @@ NEIGHBOURS = 8
 def main() -> None:
     """Measure and print, row by row."""
     options = _options()
-    methods = map_methods()
     for name in ("search", "bisection"):
-        methods[name].mapper(_problem("points", (3, 3, 3), 0), MapOptions(time_limit=0.1))
+        method_of("mapping", name).solver(_problem("points", (3, 3, 3), 0), Options(time_limit=0.1))
     head = ["graph", "tasks", "bisection (s)", *(f"search {s:g} s" for s in options.seconds)]
     print(_row([*head, "scotch (s)"]))
     print(_row(["---"] * (len(head) + 1)))
@@ -102,7 +101,7 @@ KINDS = {"grid": _grid, "points": _points}
 def _searched(problem: MappingProblem, seconds: float) -> str:
     """Return the quality the search reaches in that time, and the time if it ends earlier."""
     begun = time.perf_counter()
-    nodes = map_methods()["search"].mapper(problem, MapOptions(time_limit=seconds)).nodes
+    nodes = mapped_by(method_of("mapping", "search").solver, problem, Options(time_limit=seconds))
     took = time.perf_counter() - begun
     early = f" ({took:.1f})" if took < 0.95 * seconds else ""
     return f"{_quality(problem, nodes)}{early}"
@@ -112,7 +111,8 @@ def _timed(name: str, problem: MappingProblem, seconds: float | None) -> str:
     """Return the quality of a method and the seconds it takes; a dash if it cannot be run."""
     begun = time.perf_counter()
     try:
-        nodes = map_methods()[name].mapper(problem, MapOptions(time_limit=seconds)).nodes
+        mapped = method_of("mapping", name).solver(problem, Options(time_limit=seconds)).solution
+        nodes = None if mapped is None else mapped.nodes
     except InputError:
         return "-"
     return f"{_quality(problem, nodes)} ({time.perf_counter() - begun:.1f})"

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
+from topoplace.front import place
 from topoplace.placement.tree.heuristics.in_turn import registered_allocator
 from topoplace.placement.tree.occupancy import Occupancy
-from topoplace.placement.tree.problem import TreeOptions, TreeProblem
-from topoplace.placement.tree.solve import allocate, tree_methods
+from topoplace.placement.tree.problem import TreeProblem
 from topoplace.result.tree import TreeResult
 from topoplace.snapshot.machines import load_machine
 from topoplace.snapshot.schema import (
@@ -34,6 +34,7 @@ from topoplace.snapshot.schema import (
     TreeModel,
 )
 from topoplace.snapshot.tree_state import TreeRequest, prepare_tree
+from topoplace.solving import Options, methods
 
 OCCUPANCIES = (50, 60, 70, 80, 90)
 SIZES = (16, 32, 64, 128, 256, 512)
@@ -51,7 +52,7 @@ def main() -> None:
         else synthetic(4392, options.nodes_per_leaf)
     )
     assert isinstance(machine, TreeModel)
-    tree_methods()
+    methods("allocation")
     print(_row(HEAD))
     print(_row(["---"] * len(HEAD)))
     proven: dict[str, list[bool]] = {}
@@ -154,9 +155,9 @@ def _measure(snapshot: Snapshot, limit: float) -> tuple[list[str], bool]:
     state = prepare_tree(snapshot)
     if state.free.sum() < state.requests[0].nodes:
         return [], False
-    costs = [_value(allocate(state, name).levels[1].objective) for name in ALGORITHMS]
+    costs = [_value(place(state, name).levels[1].objective) for name in ALGORITHMS]
     start = time.perf_counter()
-    result: TreeResult = allocate(state, "exact", TreeOptions(time_limit=limit))
+    result: TreeResult = place(state, "exact", Options(time_limit=limit))
     seconds = time.perf_counter() - start
     level = result.levels[1]
     found, bound = _value(level.objective), _value(level.bound)
@@ -175,7 +176,7 @@ def _warm_up(machine: TreeModel) -> None:
     running = fill(machine, OCCUPANCIES[-1], 0, "jobs")
     for pattern in Pattern:
         state = prepare_tree(case(machine, running, pattern, 64))
-        allocate(state, "exact", TreeOptions(time_limit=4))
+        place(state, "exact", Options(time_limit=4))
 
 
 def _row(cells: object) -> str:

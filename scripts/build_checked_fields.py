@@ -256,6 +256,8 @@ FIELDS: dict[Model, Covers] = {
         "cost": claim("costs"),
     },
     tree.AllStartCertificate: {"kind": FIXED},
+    tree.CountingCertificate: {"kind": FIXED},
+    tree.DomainsCertificate: {"kind": FIXED, **same(NODES_PROOF, "scale prices node_price")},
     tree.BoxesCertificate: {"kind": FIXED, "proofs": COST_BOUND},
     tree.BoxProof: same(COST_BOUND, "request bound moves cube_nogoods"),
     tree.CubeNogood: same(COST_BOUND, "at proof"),

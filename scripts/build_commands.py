@@ -14,8 +14,10 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "commands.md"
 
 INTRODUCTION = """# Commands
 
-Written by `scripts/build_commands.py`; `topoplace COMMAND --help` says the same. `topoplace --debug
-COMMAND ...` shows the traceback of a failure, `topoplace --version` the version.
+Written by `scripts/build_commands.py`; `topoplace COMMAND -h` says the same, and lists methods and
+shipped machines below. `topoplace --debug COMMAND ...` shows the traceback of a failure, `topoplace
+--version` the version; `topoplace --install-completion` lets the shell complete
+([install.md](install.md#shell-completion)).
 
 Every command takes `--json`: one JSON document on stdout, all talk on stderr.
 
@@ -23,11 +25,11 @@ Every command takes `--json`: one JSON document on stdout, all talk on stderr.
 |---|---|
 | 0 | done |
 | 1 | internal error |
-| 2 | bad input: one line that names file, field and value |
+| 2 | bad input: a line for each fault that names file and field, what was expected and what found |
 | 3 | proven infeasible |
 | 4 | time limit with no solution |
 | 5 | a check failed, or a bound rests on a search that `check` does not repeat |
-| 130, 143 | interrupted by Ctrl-C, by SIGTERM; no file is left half-written |
+| 130, 143 | interrupted by Ctrl-C, by SIGTERM, before there was an answer; no file is left half-written |
 """
 
 UNTOLD = ("--help", "--json")

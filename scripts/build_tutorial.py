@@ -38,6 +38,7 @@ def played(page: str, folder: Path) -> str:
         If a command fails.
     """
     environment = _environment(folder)
+    _run("topoplace warmup\n", folder, environment)  # compiling is said once per installation
     output = ""
 
     def act(block: re.Match[str]) -> str:
@@ -64,7 +65,7 @@ def _environment(folder: Path) -> dict[str, str]:
         (programs / name).chmod(0o755)
     path = os.pathsep.join([str(programs), os.environ["PATH"]])
     modules = os.pathsep.join([str(ROOT / "solver"), *filter(None, sys.path)])
-    return os.environ | {"PATH": path, "PYTHONPATH": modules}
+    return os.environ | {"PATH": path, "PYTHONPATH": modules, "COLUMNS": "100"}
 
 
 def _run(commands: str, folder: Path, environment: dict[str, str]) -> str:

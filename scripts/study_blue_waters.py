@@ -26,13 +26,14 @@ from blue_waters_page import METHODS, ReplayRow, SnapshotRow, Trace, write_study
 from study_page import STUDIES, stamp
 from topoplace.certify import check_result
 from topoplace.errors import TopoplaceError
+from topoplace.front import place
 from topoplace.machine import parse_node_set
-from topoplace.placement.problem import Options, job_links
-from topoplace.placement.solve import place
+from topoplace.placement.problem import job_links
 from topoplace.result import Result
 from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, load_torus, prepare
 from topoplace.snapshot.schema import Communication
 from topoplace.snapshot.workload import load_workload
+from topoplace.solving import Options
 from topoplace.study.replay import MIXES, MethodRun, Replay, Setup, run_method, with_intensive
 from topoplace.study.replay.drawn_log import draw_log
 from topoplace.study.replay.shape_model import ShapeModel, box_around

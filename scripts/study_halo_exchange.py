@@ -26,12 +26,11 @@ from topoplace.machine import Prism
 from topoplace.mapping.allocation import Allocation, load_allocation
 from topoplace.mapping.evaluate import Evaluation, evaluate
 from topoplace.mapping.graph import IntArray
-from topoplace.mapping.outcome import MapOptions
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.mapping.solve import map_method
 from topoplace.placement.heuristics.alps_orders import TWO_Y, block_order
 from topoplace.snapshot.application import GridApplication, MappingInstance
 from topoplace.snapshot.state import torus_of
+from topoplace.solving import Options, method_of
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "studies" / "halo_exchange.md"
@@ -124,15 +123,15 @@ def run(case: Case, allocation: Allocation) -> dict[str, Evaluation] | None:
     """Return the figures of every method in a region; None if one finds no room."""
     found = {}
     for method, tasks_per_node in case.tasks_per_node.items():
-        options = MapOptions(cell=case.cell if method == "grid-order" else None)
+        options = Options(cell=case.cell if method == "grid-order" else None)
         try:
             problem = problem_of(case, allocation, tasks_per_node)
-            outcome = map_method(method).mapper(problem, options)
+            outcome = method_of("mapping", method).solver(problem, options)
         except InputError:
             return None
-        if outcome.nodes is None:
+        if outcome.solution is None:
             return None
-        nodes = outcome.nodes
+        nodes = outcome.solution.nodes
         if method in ("default", "grid-order"):
             nodes = in_alps_order(problem, nodes)
         found[method] = evaluate(problem, nodes)

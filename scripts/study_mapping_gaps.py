@@ -22,12 +22,12 @@ import numpy as np
 
 from topoplace.certify.mapping import check_mapping
 from topoplace.errors import InputError
+from topoplace.front import map_tasks
 from topoplace.mapping.allocation import Allocation, load_allocation
-from topoplace.mapping.outcome import MapOptions
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.mapping.solve import map_tasks
 from topoplace.result.mapping import MappingResult
 from topoplace.snapshot.application import GridApplication, MappingInstance
+from topoplace.solving import Options
 
 ROOT = Path(__file__).resolve().parent.parent
 SNAPSHOTS = ROOT / "instances" / "snapshots"
@@ -98,7 +98,7 @@ def solve(problem: MappingProblem, machine: str, method: str, search: float, see
     """Return the row of a problem: the method, then the local search from its mapping."""
     first: MappingResult | None = None
     try:
-        first = map_tasks(problem, method, MapOptions(time_limit=30, seed=seed))
+        first = map_tasks(problem, method, Options(time_limit=30, seed=seed))
     except InputError as error:
         print(f"{machine} {problem.instance.name}: {error}", file=sys.stderr)
     results = [] if first is None else [first]
@@ -106,7 +106,7 @@ def solve(problem: MappingProblem, machine: str, method: str, search: float, see
         start = None
         if first is not None and first.solution is not None:
             start = np.asarray(first.solution.nodes, dtype=np.int64)
-        options = MapOptions(time_limit=search, seed=seed, start=start)
+        options = Options(time_limit=search, seed=seed, start=start)
         # polish what there is; else begin with constructions for any graph
         results.append(map_tasks(problem, "search" if start is None else "local-search", options))
     found = [r.objective for r in results if r.objective is not None]

@@ -23,11 +23,11 @@ from mishra2020_tables import PUBLISHED, Row, tables
 from study_page import write_between_markers
 from topoplace import __version__
 from topoplace.placement.tree.occupancy import Occupancy
-from topoplace.placement.tree.problem import TreeOptions, TreeProblem
-from topoplace.placement.tree.solve import tree_method, tree_methods
+from topoplace.placement.tree.problem import TreeProblem
 from topoplace.snapshot.files import write_text
 from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
+from topoplace.solving import Options, method_of, methods
 from topoplace.study.replay import (
     MIXES,
     LogJob,
@@ -63,8 +63,8 @@ BEGIN, END = "<!-- tables: written by scripts/study_mishra2020.py -->", "<!-- en
 def main() -> None:
     """Run the study and write its table and document."""
     options = _options()
-    wanted = options.methods or [name for name in METHODS if name in tree_methods()]
-    methods = [BASE, *(tree_method(name).name for name in wanted if name != BASE)]
+    wanted = options.methods or [name for name in METHODS if name in methods("allocation")]
+    methods = [BASE, *(method_of("allocation", name).name for name in wanted if name != BASE)]
     start = time.perf_counter()
     rows: list[Row] = []
     for row in _all_rows(options, methods):
@@ -105,7 +105,7 @@ def _all_rows(options: argparse.Namespace, methods: Sequence[str]) -> Iterator[R
             for seed in range(options.seeds):
                 jobs = with_intensive(log, INTENSIVE, patterns, seed)
                 few = [m for m in methods if m != "exact" or seed < options.exact_seeds]
-                study = _Study(state, jobs, few, TreeOptions(options.time_limit, seed))
+                study = _Study(state, jobs, few, Options(options.time_limit, seed=seed))
                 for protocol, runs in study.runs():
                     base = runs[0]
                     for run in runs:
@@ -135,7 +135,7 @@ class _Study:
     state: TreeState
     jobs: Sequence[LogJob]
     methods: Sequence[str]
-    options: TreeOptions
+    options: Options
 
     def runs(self) -> Iterator[tuple[str, list[MethodRun]]]:
         yield "continuous", [self._continuous(method) for method in self.methods]

@@ -30,20 +30,20 @@ from topoplace.bounds.mapping import best_bound
 from topoplace.certify import check_mapping
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.mapping.layouts import Layout, cells, ideal_hop_bytes
-from topoplace.mapping.outcome import MapOptions, MapOutcome, result_of
+from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.pencils import cell_terms, cut_selection, window_at
 from topoplace.mapping.pencils.place import layout_model, nodes_of
 from topoplace.mapping.pencils.space import admissible_layouts
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import map_method
 from topoplace.result import Proof
 from topoplace.result.mapping import ClassOptimum
+from topoplace.solving import Options, Outcome, method_of, result_of
 
 
-def layout_of(problem: MappingProblem, outcome: MapOutcome) -> Layout:
+def layout_of(problem: MappingProblem, outcome: Outcome) -> Layout:
     """Return the layout that a pencil placement shows."""
-    shown = outcome.layout
-    assert shown is not None
+    assert outcome.solution is not None
+    shown = outcome.solution.layout
     return next(
         layout
         for layout in admissible_layouts(problem)
@@ -52,14 +52,14 @@ def layout_of(problem: MappingProblem, outcome: MapOutcome) -> Layout:
 
 
 def best_in_window(
-    problem: MappingProblem, outcome: MapOutcome, layout: Layout, bound: int
-) -> MapOutcome:
+    problem: MappingProblem, outcome: Outcome, layout: Layout, bound: int
+) -> Outcome:
     """Return the optimal selection in the window of a pencil placement, with its flow.
 
     `bound` holds for any mapping.
     """
-    shown = outcome.layout
-    assert shown is not None and problem.grid is not None  # noqa: PT018 - not a test
+    assert outcome.solution is not None and problem.grid is not None  # noqa: PT018 - not a test
+    shown = outcome.solution.layout
     torus, whole, pencil = problem.torus, problem.whole_routers, shown.pencil
     at = cells(layout, problem.grid)
     terms = cell_terms(torus, problem.graph, at, layout.extents, pencil)
@@ -70,14 +70,14 @@ def best_in_window(
     optimum = ClassOptimum(
         objective=value,
         bound=bound,
-        proof=Proof.NONE,
+        proof=Proof.SEARCH if bound == value else Proof.NONE,
         layouts=1,
         windows=1,
         max_depth=[*layout.extents[:pencil], shown.depth, *layout.extents[pencil + 1 :]],
         window_bound=value if exact else None,
         flow=cut.certificate() if exact else None,
     )
-    return MapOutcome(nodes_of(problem, layout, pencil, window, cut.selection), shown, optimum)
+    return outcome_of(nodes_of(problem, layout, pencil, window, cut.selection), shown, optimum)
 
 
 def measure(case: Case, time_limit: float, search: float) -> Row:
@@ -98,49 +98,50 @@ def measure(case: Case, time_limit: float, search: float) -> Row:
         grid=grid.name,
         needed=needed(grid, case.setting),
     )
-    options = MapOptions(time_limit=time_limit, seed=case.seed)
+    options = Options(time_limit=time_limit, seed=case.seed)
     try:
         problem = problem_of(grid.shape, False, grid.tasks_per_node, allocation)
-        first, seconds = _timed(lambda: map_method("topaware").mapper(problem, options))
+        first, seconds = _timed(lambda: method_of("mapping", "topaware").solver(problem, options))
     except InputError:
         return row
     bound = best_bound(problem, 0.0)
     assert bound is not None and problem.grid is not None  # noqa: PT018 - not a test
 
-    def value(method: str, outcome: MapOutcome, seconds: float) -> int:
-        result = result_of(problem, outcome, bound, method, options, seconds)
+    def value(method: str, outcome: Outcome, seconds: float) -> int:
+        outcome = replace(outcome, bounds=(bound,))
+        result = result_of(problem, outcome, method, options, seconds)
         report = check_mapping(result)
-        if not report.verified or result.objective is None:
+        if not report.holds or result.objective is None:
             raise TopoplaceError(f"{case}, {method}: the checker says {report.failures}")
         return result.objective
 
     layout = layout_of(problem, first)
     window, window_seconds = _timed(lambda: best_in_window(problem, first, layout, bound.value))
-    best, best_seconds = _timed(lambda: map_method("pencils").mapper(problem, options))
+    best, best_seconds = _timed(lambda: method_of("mapping", "pencils").solver(problem, options))
     row = replace(
         row,
         bound=bound.value,
         layout_ideal=ideal_hop_bytes(layout, problem.grid, problem.torus),
         topaware=value("topaware", first, seconds),
         window=value("window", window, window_seconds),
-        window_proven=window.optimum is not None and window.optimum.flow is not None,
+        window_proven=window.solution.optimum.flow is not None,
         seconds_topaware=round(seconds, 3),
         seconds_window=round(window_seconds, 3),
     )
-    if best.nodes is None:
+    if best.solution is None:
         return row  # the time was over before the first window
     row = replace(
         row,
         pencils=value("pencils", best, best_seconds),
         seconds_pencils=round(best_seconds, 3),
-        pencils_complete=not best.hit,
+        pencils_complete=not best.time_limit_hit,
     )
-    beyond = replace(options, time_limit=search, start=best.nodes)
-    searched, seconds = _timed(lambda: map_method("local-search").mapper(problem, beyond))
+    beyond = replace(options, time_limit=search, start=best.solution.nodes)
+    searched, seconds = _timed(lambda: method_of("mapping", "local-search").solver(problem, beyond))
     return replace(row, searched=value("local-search", searched, seconds))
 
 
-def _timed(call: Callable[[], MapOutcome]) -> tuple[MapOutcome, float]:
+def _timed(call: Callable[[], Outcome]) -> tuple[Outcome, float]:
     start = time.perf_counter()
     outcome = call()
     return outcome, time.perf_counter() - start

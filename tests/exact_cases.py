@@ -8,9 +8,8 @@ import random
 from typing import Any
 
 from random_instances import KIND_WEIGHTS, KINDS, random_prism, routers_inside
+from topoplace.front import place
 from topoplace.machine import format_node_set
-from topoplace.placement.problem import Options
-from topoplace.placement.solve import place
 from topoplace.result import Interference, Result
 from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import (
@@ -20,6 +19,7 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TorusModel,
 )
+from topoplace.solving import Options
 
 MODES = list(Interference)
 

@@ -22,17 +22,14 @@ from topoplace.bounds.cuts import cuts_bound
 from topoplace.bounds.distance_classes import distance_classes_bound
 from topoplace.bounds.mapping import total_bound
 from topoplace.bounds.star import star_bound
-from topoplace.mapping.outcome import Bound, MapOptions, MapOutcome, result_of
+from topoplace.front import place
+from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.placement.problem import Options
-from topoplace.placement.solve import place
 from topoplace.placement.tree.exact.bounding.certificate import boxes_of
 from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
 from topoplace.placement.tree.exact.cubes.refuter import CubeRefuter
 from topoplace.placement.tree.exact.doubling.certificate import tree_document
 from topoplace.placement.tree.exact.doubling.proof import Branch
-from topoplace.placement.tree.problem import TreeOptions
-from topoplace.placement.tree.solve import allocate
 from topoplace.result import Interference, Result
 from topoplace.result.mapping import Fraction as FractionModel
 from topoplace.result.mapping import MappingResult
@@ -47,7 +44,8 @@ from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.application import GraphApplication, GridApplication
 from topoplace.snapshot.schema import Communication, Pattern
 from topoplace.snapshot.tree_state import prepare_tree
-from tree_cases import model_of, snapshot_on, uses
+from topoplace.solving import Bound, Options, result_of
+from tree_cases import apart, model_of, snapshot_on, uses
 from tree_cube_cases import cube_snapshot
 from tree_doubling_cases import FOREVER, first_leaves, nearly_full, possible_to_programs, search_of
 from tree_doubling_cases import job_on as doubling_job
@@ -131,7 +129,7 @@ def _mappings() -> Iterator[tuple[str, MappingResult]]:
     yield "classes", _mapped(graph, distance_classes_bound)
     yield "star", _mapped(_star(), star_bound)
     yield "cuts", _mapped(problem_on(_near(6), [6, 6]), cuts_bound)
-    yield "no solution", mapping_results.result_for(graph, MapOutcome(None, hit=True))
+    yield "no solution", mapping_results.result_for(graph, outcome_of(None, hit=True))
     yield "search", _searched(mapping_results.solved("rough"))
     full = GridApplication(
         shape=[3, 2],
@@ -141,14 +139,14 @@ def _mappings() -> Iterator[tuple[str, MappingResult]]:
         diagonal_bytes=[2],
     )
     problem = problem_on(full, [2, 2], tasks_per_node=2, wrap=False)
-    yield "full stencil", mapping_results.result_for(problem, MapOutcome(np.arange(6) // 2))
+    yield "full stencil", mapping_results.result_for(problem, outcome_of(np.arange(6) // 2))
 
 
 def _mapped(problem: MappingProblem, bounded: object) -> MappingResult:
     bound = bounded(problem)  # type: ignore[operator]
     assert isinstance(bound, Bound)
-    outcome = MapOutcome(problem.nodes[: problem.num_tasks])
-    return result_of(problem, outcome, bound, "by-hand", MapOptions(), 0.5)
+    outcome = outcome_of(problem.nodes[: problem.num_tasks], bound=bound)
+    return result_of(problem, outcome, "by-hand", Options(), 0.5)
 
 
 def _star() -> MappingProblem:
@@ -200,7 +198,8 @@ def _allocations() -> Iterator[tuple[str, TreeResult]]:
     for name, queue in queues.items():
         snapshot = snapshot_on(model_of([5, 5, 6]), running, queue, down="n15")
         yield name, _exact(snapshot)
-    yield "heuristic", allocate(prepare_tree(snapshot), "balanced")
+    yield "domains", _exact(snapshot_on(apart([3, 3]), [], [(2, ring)] * 3))
+    yield "heuristic", place(prepare_tree(snapshot), "balanced")
     yield "no solution", _no_allocation(_exact(snapshot))
     yield "shares", _exact(snapshot_on(model_of([3] * 6), [], [(8, uses(Pattern.BINOMIAL))]))
     yield "trees", _with_proofs(nearly_full(5), [_tree_proof(nearly_full(5))])
@@ -212,7 +211,7 @@ def _allocations() -> Iterator[tuple[str, TreeResult]]:
 
 
 def _exact(snapshot: Snapshot) -> TreeResult:
-    return allocate(prepare_tree(snapshot), "exact", TreeOptions(time_limit=5.0))
+    return place(prepare_tree(snapshot), "exact", Options(time_limit=5.0))
 
 
 def _cube_proof(seed: int) -> BoxProof:
@@ -246,7 +245,7 @@ def _tree_proof(snapshot: Snapshot) -> DoublingProof:
 
 def _with_proofs(snapshot: Snapshot, proofs: Sequence[BaseModel]) -> TreeResult:
     """Return an allocation with these proofs of its cost."""
-    result = allocate(prepare_tree(snapshot), "balanced")
+    result = place(prepare_tree(snapshot), "balanced")
     document = result.model_dump(mode="json", by_alias=True)
     own = [proof.model_dump(mode="json", by_alias=True) for proof in proofs]
     total = sum((Fraction(*proof["bound"].values()) for proof in own), Fraction(0))

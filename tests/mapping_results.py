@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,17 +12,19 @@ from baseline_instances import grid, problem_on, random_graph
 from topoplace.bounds.mapping import best_bound
 from topoplace.machine import format_node_set
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.outcome import MapOptions, MapOutcome, result_of
+from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.pencils.search import search_pencils
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import MappingResult
+from topoplace.solving import Options, Outcome, result_of
 
 Document = dict[str, Any]
 
 
-def result_for(problem: MappingProblem, outcome: MapOutcome) -> MappingResult:
+def result_for(problem: MappingProblem, outcome: Outcome) -> MappingResult:
     """Return the result of an outcome with the best known bound."""
-    return result_of(problem, outcome, best_bound(problem), "by-hand", MapOptions(), 0.5)
+    outcome = replace(outcome, bounds=(best_bound(problem),))
+    return result_of(problem, outcome, "by-hand", Options(), 0.5)
 
 
 def document_of(result: MappingResult) -> Document:
@@ -34,22 +37,22 @@ def some_nodes(seed: int, total: int, holes: int) -> str:
     return format_node_set(kept.tolist())
 
 
-def _ordered(problem: MappingProblem) -> MapOutcome:
+def _ordered(problem: MappingProblem) -> Outcome:
     """Fill the nodes in order of the tasks."""
     places = np.repeat(problem.nodes, problem.tasks_per_node)
-    return MapOutcome(places[: problem.num_tasks])
+    return outcome_of(places[: problem.num_tasks])
 
 
-def _blocks() -> tuple[MappingProblem, MapOutcome]:
+def _blocks() -> tuple[MappingProblem, Outcome]:
     """Cubes of 8 tasks on a torus, two nodes per router: optimal."""
     problem = problem_on(grid((8, 4, 4), size=3), [4, 2, 2], tasks_per_node=4, nodes_per_router=2)
     assert problem.grid is not None
     x, y, z = problem.grid.coordinates().T
     router = (x // 2 * 2 + y // 2) * 2 + z // 2
-    return problem, MapOutcome(router * 2 + x % 2)
+    return problem, outcome_of(router * 2 + x % 2)
 
 
-def _rough() -> tuple[MappingProblem, MapOutcome]:
+def _rough() -> tuple[MappingProblem, Outcome]:
     """A closed grid on a mesh with holes and spare places."""
     problem = problem_on(
         grid((6, 5), periodic=True),
@@ -61,41 +64,41 @@ def _rough() -> tuple[MappingProblem, MapOutcome]:
     return problem, _ordered(problem)
 
 
-def _alone() -> tuple[MappingProblem, MapOutcome]:
+def _alone() -> tuple[MappingProblem, Outcome]:
     """One task per router."""
     problem = problem_on(grid((3, 3), size=5), [4, 3], nodes=some_nodes(2, 12, 2))
     return problem, _ordered(problem)
 
 
-def _graph() -> tuple[MappingProblem, MapOutcome]:
+def _graph() -> tuple[MappingProblem, Outcome]:
     problem = problem_on(random_graph(np.random.default_rng(3), 9, 30), [5, 3], wrap=False)
     return problem, _ordered(problem)
 
 
-def _pencils() -> tuple[MappingProblem, MapOutcome]:
+def _pencils() -> tuple[MappingProblem, Outcome]:
     """A layout with holes in its window."""
     nodes = some_nodes(4, 3 * 3 * 6, 8)
     problem = problem_on(grid((6, 6, 6)), [3, 3, 6], tasks_per_node=8, wrap=False, nodes=nodes)
-    return problem, search_pencils(problem, MapOptions())
+    return problem, search_pencils(problem, Options())
 
 
-def _ring_pencils() -> tuple[MappingProblem, MapOutcome]:
+def _ring_pencils() -> tuple[MappingProblem, Outcome]:
     """A closed grid whose pencils fill the ring, so that some pairs are far."""
     problem = problem_on(grid((4, 4, 8), periodic=True), [2, 2, 8], tasks_per_node=4)
-    return problem, search_pencils(problem, MapOptions(max_depth=8))
+    return problem, search_pencils(problem, Options(max_depth=8))
 
 
-def _whole() -> tuple[MappingProblem, MapOutcome]:
+def _whole() -> tuple[MappingProblem, Outcome]:
     """Four dimensions, one of them whole on every router."""
     problem = problem_on(grid((4, 2, 4, 3)), [2, 2, 3], tasks_per_node=12)
-    return problem, search_pencils(problem, MapOptions())
+    return problem, search_pencils(problem, Options())
 
 
-def _folded() -> tuple[MappingProblem, MapOutcome]:
+def _folded() -> tuple[MappingProblem, Outcome]:
     """A plane folded into layers."""
     nodes = some_nodes(6, 3 * 2 * 5, 2)
     problem = problem_on(grid((12, 8)), [3, 2, 5], tasks_per_node=4, wrap=False, nodes=nodes)
-    return problem, search_pencils(problem, MapOptions())
+    return problem, search_pencils(problem, Options())
 
 
 CASES = {
@@ -114,6 +117,6 @@ CASES = {
 def solved(name: str) -> MappingResult:
     """Return the result of a case."""
     problem, outcome = CASES[name]()
-    assert outcome.nodes is not None
-    assert hop_bytes(problem, outcome.nodes) > 0
+    assert outcome.solution is not None
+    assert hop_bytes(problem, outcome.solution.nodes) > 0
     return result_for(problem, outcome)

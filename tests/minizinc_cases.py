@@ -11,10 +11,11 @@ import pytest
 
 from topoplace.placement import minizinc as backend
 from topoplace.placement.outcome import shared_links
-from topoplace.placement.problem import Options, PlacementProblem
+from topoplace.placement.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
+from topoplace.solving import Options
 
 needs_minizinc = pytest.mark.skipif(
     shutil.which("minizinc") is None and os.environ.get("CI") not in ("true", "1"),
@@ -67,8 +68,8 @@ def started_ids(snapshot: Snapshot, mode: Interference = Interference.STRICT) ->
     problem = problem_of(snapshot, mode)
     outcome = backend.minizinc(problem, Options(interference=mode))
     assert not outcome.time_limit_hit
-    assert not shared_links(problem, outcome.started)
-    return {problem.requests[item.request_idx].id for item in outcome.started}
+    assert not shared_links(problem, outcome.solution)
+    return {problem.requests[item.request_idx].id for item in outcome.solution}
 
 
 def running(nodes: str, communication: str = "strict", **more: Any) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from topoplace.certify.instance import read_instance
 from topoplace.certify.pricing import pricer_of
 from topoplace.certify.tree import tree_bound
 from topoplace.machine import Prism
-from topoplace.placement.outcome import LevelBound, Outcome, result_of
-from topoplace.placement.problem import Candidate, Options, PlacementProblem
+from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import Explanation, Interference, Result
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, PrismModel, Request
+from topoplace.solving import Bound, Options, Outcome, result_of
 
 MODES = list(Interference)
 
@@ -40,9 +40,14 @@ class Case:
     problem: PlacementProblem
     best: tuple[int, int, int]
     chosen: dict[str, Choice]
-    bounds: tuple[LevelBound, ...]
+    bounds: tuple[Bound, ...]
     explanations: list[Explanation]
     document: dict[str, Any]
+
+    def proven(self, level_idx: int) -> int:
+        """Return the bound of a level in maximising sense."""
+        bound = self.bounds[level_idx].value
+        return -int(bound) if level_idx == 2 else int(bound)
 
     def spoilt(self) -> dict[str, Any]:
         """Return a copy of the document to be changed."""
@@ -57,7 +62,7 @@ def _document(
     problem: PlacementProblem,
     mode: Interference,
     chosen: dict[str, Choice],
-    bounds: tuple[LevelBound, ...],
+    bounds: tuple[Bound, ...],
     explanations: list[Explanation],
 ) -> dict[str, Any]:
     started = [
@@ -170,7 +175,7 @@ def solved(rng: random.Random, snapshot: Snapshot, mode: Interference) -> Case:
         proven = tree_bound(instance, pricer, tree, level_idx, best[:level_idx])
         bound = None if proven is None else proven.value
         assert bound is not None
-        bounds.append(LevelBound(bound, tree))
+        bounds.append(Bound(-bound if level_idx == 2 else bound, tree))
     plain = _document(problem, mode, chosen, tuple(bounds), [])
     explained = explanations(rng, tiny, chosen, nodes_of(plain))
     document = _document(problem, mode, chosen, tuple(bounds), explained)

@@ -177,10 +177,10 @@ def test_ctrl_c_stops_it_cleanly(folder: Path, tmp_path: Path) -> None:
     [
         (["none"], "a file or folder that exists"),
         (["."], "at least one *.json file"),
-        (["a.json", "--method", "no-such"], "--method: one of exact, "),
-        (["tree.json", "--interference", "off"], "--interference: no interference rule"),
+        (["a.json", "--method", "no-such"], "--method: expected one of exact, "),
+        (["tree.json", "--interference", "off"], "--interference: expected no interference rule"),
         (["a.json", "--time-limit", "-1"], "--time-limit"),
-        (["a.json", "--jobs", "0"], "'--jobs'"),
+        (["a.json", "--jobs", "0"], "--jobs: expected a number of at least 1, found '0'"),
         (["a.json", "--jobs", "2", "--dask", "tcp://x:1"], "--jobs"),
         (["a.json", "-o", "file"], "a folder that can be written"),
     ],

@@ -15,12 +15,12 @@ from allocation_mutations.registry import Document, allocations, proofs
 from topoplace.certify.file import check_file
 from topoplace.certify.tree_machine import check_allocation
 from topoplace.certify.tree_machine.steps import steps_of
-from topoplace.placement.tree.solve import allocate
+from topoplace.front import place
 from topoplace.result.tree import TreeResult
 from topoplace.snapshot.schema import Communication, Pattern
 from topoplace.snapshot.tree_state import prepare_tree
 from tree_brute_force import steps_of as slow_steps
-from tree_cases import HEURISTICS, model_of, snapshot_on, uses
+from tree_cases import HEURISTICS, apart, model_of, snapshot_on, uses
 from tree_exact_cases import solved, tiny_state
 
 STRICT, NONE = Communication.STRICT, Communication.NONE
@@ -36,7 +36,8 @@ def results() -> tuple[Document, ...]:
         prepare_tree(snapshot_on(model_of([5, 5, 6]), running, queue, down="n15"))
         for queue in ([(8, rd)], [(4, rd), (3, ring)], [(4, halo), (2, ())], [(9, rd), (9, ring)])
     ]
-    found = [solved(state) for state in states] + [allocate(states[1], "balanced")]
+    states.append(prepare_tree(snapshot_on(apart([5, 5, 6]), running, [(3, ring)] * 4, "n15")))
+    found = [solved(state) for state in states] + [place(states[1], "balanced")]
     return tuple(result.model_dump(mode="json", by_alias=True) for result in found)
 
 
@@ -50,7 +51,7 @@ def test_right_results_hold() -> None:
     for seed in range(30):
         state = tiny_state(seed, most_ranks=5, num_requests=2)
         for name in HEURISTICS:
-            report = check_allocation(allocate(state, name))
+            report = check_allocation(place(state, name))
             assert report.holds, (seed, name, report.failures)
 
 

@@ -25,11 +25,12 @@ from topoplace.certify import check_file, check_mapping
 from topoplace.errors import InputError
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import IntArray
-from topoplace.mapping.outcome import MapOptions, MapOutcome
+from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.pencils.search import search_pencils
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result.mapping import LayoutModel, MappingResult
 from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance, MatrixModel
+from topoplace.solving import Options
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -83,7 +84,7 @@ def test_files_are_read_by_their_problem(tmp_path: Path) -> None:
 
 def test_a_result_without_solution_holds() -> None:
     problem = prepare_mapping(solved("rough").instance)
-    report = check_mapping(result_for(problem, MapOutcome(None, hit=True)))
+    report = check_mapping(result_for(problem, outcome_of(None, hit=True)))
     assert report.holds, report.failures
 
 
@@ -112,7 +113,7 @@ def test_a_matrix_machine_is_checked() -> None:
         application=grid((3, 2)),
     )
     problem = prepare_mapping(instance)
-    result = result_for(problem, MapOutcome(np.arange(6)))
+    result = result_for(problem, outcome_of(np.arange(6)))
     assert result.bound is not None
     assert result.bound >= problem.graph.total_bytes
     assert check_mapping(result).holds
@@ -154,15 +155,14 @@ def test_flows_prove_the_best_selection(seed: int) -> None:
     nodes = some_nodes(seed, math.prod(machine), int(rng.integers(1, 4)))
     application = grid(shape, periodic=seed % 2 == 1, size=int(rng.integers(1, 5)))
     problem = problem_on(application, machine, tasks_per_node=2, wrap=seed % 4 == 3, nodes=nodes)
-    outcome = search_pencils(problem, MapOptions(max_depth=machine[-1]))
-    assert outcome.optimum is not None
-    assert outcome.layout is not None
+    outcome = search_pencils(problem, Options(max_depth=machine[-1]))
+    assert outcome.solution.optimum is not None
+    assert outcome.solution.layout is not None
     result = result_for(problem, outcome)
     report = check_mapping(result)
     assert report.holds, report.failures
-    every = itertools.product(*_selections(problem, outcome.layout))
-    least = min(
-        hop_bytes(problem, _nodes(problem, outcome.layout, np.asarray(chosen))) for chosen in every
-    )
+    every = itertools.product(*_selections(problem, outcome.solution.layout))
+    model = outcome.solution.layout
+    least = min(hop_bytes(problem, _nodes(problem, model, np.asarray(one))) for one in every)
     assert result.objective == least
-    assert outcome.optimum.window_bound in (None, least)
+    assert outcome.solution.optimum.window_bound in (None, least)

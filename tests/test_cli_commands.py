@@ -17,9 +17,9 @@ from topoplace import __version__
 from topoplace.certify import Claim, Report
 from topoplace.cli import run
 from topoplace.errors import ExitCode
-from topoplace.placement.outcome import Outcome
 from topoplace.report.summary import exit_code_of
 from topoplace.result import Result, Status
+from topoplace.solving import Outcome
 
 METHOD = ["--method", "first-fit"]
 
@@ -112,7 +112,7 @@ def test_check_prints_what_the_checker_reports(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = Report((Claim("nodes", True, "3 jobs"), Claim("links", False, "link 7 twice")))
-    monkeypatch.setattr("topoplace.certify.check_file", lambda path: report)
+    monkeypatch.setattr("topoplace.certify.check_file", lambda path, instance: report)
     assert run(["check", "r.json", "--json"]) == ExitCode.CHECK_FAILED
     captured = capsys.readouterr()
     assert "FAILS  links: link 7 twice" in captured.err
@@ -157,7 +157,7 @@ def test_convert_makes_a_queue_of_a_job_log(
     ("pair", "more", "named"),
     [
         (("swf", "snapshot"), [], "--on"),
-        (("swf", "snapshot"), ["--on", "nowhere"], "machine"),
+        (("swf", "snapshot"), ["--on", "nowhere"], "--on: expected a file"),
         (("swf", "pdf"), [], "cray-neighbours to machine"),
         (("snapshot", "snapshot"), [], "JSON"),
         (("cray-neighbours", "machine"), [], "log.swf"),
@@ -206,7 +206,7 @@ def test_an_unexpected_failure_is_one_line_and_exit_1(
     def broken(*args: object) -> Outcome:
         raise ZeroDivisionError("a bug\nof two lines")
 
-    monkeypatch.setattr("topoplace.placement.solve.place", broken)
+    monkeypatch.setattr("topoplace.front.place", broken)
     args = ["place", str(write_small(tmp_path)), *METHOD, "-o", str(tmp_path / "r.json")]
     assert run(args) == ExitCode.INTERNAL
     plain = capsys.readouterr().err

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import resource
 import signal
 import subprocess
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from small_snapshot import write_small
+from topoplace.certify import check_file
 from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.snapshot.files import write_text
@@ -23,9 +26,9 @@ PROGRAM = """
 import hashlib, sys, time
 from pathlib import Path
 from topoplace.cli import main
-from topoplace.placement.solve import register
+from topoplace.solving import register
 
-@register("sleepy", "never ends")
+@register("placement", "sleepy", "never ends")
 def sleepy(problem, options):
     Path("started").touch()
     if {native}:  # one long call into native code, deaf to Python's signal handlers
@@ -86,17 +89,18 @@ INSIDE_PYDANTIC = """
 import os, signal
 from pydantic import BaseModel, field_serializer
 from topoplace.cli import main
-from topoplace.placement.solve import register
+from topoplace.solving import register
 
 class Document(BaseModel):
     number: int = 0
 
     @field_serializer("number")
     def interrupted(self, number: int) -> int:
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)  # ends the search
+        os.kill(os.getpid(), signal.SIGINT)  # insists
         return number
 
-@register("sleepy", "interrupted while it writes JSON")
+@register("placement", "sleepy", "interrupted while it writes JSON")
 def sleepy(problem, options):
     Document().model_dump_json()
     raise AssertionError("the signal went unheard")
@@ -180,3 +184,89 @@ def test_a_folder_is_no_file_to_write(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="a folder that can be written"):
         write_text(path, "new")
+
+
+SHIPPED = Path(__file__).resolve().parent.parent / "instances" / "snapshots"
+
+
+def a_long_solve(name: str, folder: Path) -> Path:
+    """Return a snapshot that takes longer to prove than a test waits."""
+    if name == "torus":
+        return SHIPPED / "blue_waters_20.json"
+    rng = random.Random("a long solve")
+    nodes = [f"n{k}" for k in range(384)]
+    switches = [
+        {"name": f"s{k}", "nodes": ",".join(nodes[16 * k : 16 * k + 16])} for k in range(24)
+    ]
+    root = {"name": "root", "switches": ",".join(switch["name"] for switch in switches)}
+    rng.shuffle(nodes)
+    document = {
+        "schema": "topoplace.snapshot/1",
+        "name": "long",
+        "machine": {"kind": "tree", "name": "tree", "switches": [*switches, root]},
+        "running": [
+            {"id": "a", "nodes": ",".join(nodes[:70])},
+            {"id": "b", "nodes": ",".join(nodes[70:140]), "communication": "none"},
+        ],
+        "queue": [
+            {"id": f"q{k}", "nodes": 60 + k, "patterns": [{"pattern": "binomial"}]}
+            for k in range(3)
+        ],
+    }
+    file = folder / "long.json"
+    file.write_text(json.dumps(document))
+    return file
+
+
+def interrupted(name: str, number: signal.Signals, seconds: float, folder: Path) -> int:
+    """Interrupt a solve after some seconds, check what it leaves, and return its exit code."""
+    snapshot = a_long_solve(name, folder)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "topoplace", "place", str(snapshot), "-o", "r.json"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    try:
+        time.sleep(seconds)
+        assert process.poll() is None, process.communicate()
+        begun = time.monotonic()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    print(f"{name}, {number.name} after {seconds:.2f} s: {time.monotonic() - begun:.2f} s")
+    assert "internal error" not in err
+    left = {file.name for file in folder.iterdir()} - {"long.json"}
+    if process.returncode:
+        assert process.returncode == 128 + number
+        assert not left
+        return process.returncode
+    assert left == {"r.json"}
+    report = check_file(folder / "r.json")
+    assert report.holds, report.failures
+    document = json.loads((folder / "r.json").read_text())
+    assert document["limits"]["hit"]
+    assert document["solution"] is not None
+    return 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", ["torus", "tree"])
+def test_an_interrupted_solve_returns_its_best_answer(
+    name: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    assert interrupted(name, number, 8.0, tmp_path) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["torus", "tree"])
+def test_a_solve_can_be_interrupted_at_any_moment(name: str, tmp_path: Path) -> None:
+    rng = random.Random(name)
+    for turn in range(100):
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        number = rng.choice([signal.SIGINT, signal.SIGTERM])
+        interrupted(name, number, rng.uniform(0.05, 12.0), folder)

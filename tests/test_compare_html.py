@@ -17,10 +17,7 @@ from baseline_instances import grid, problem_on, random_graph
 from comparison_rows import row
 from small_snapshot import small_document, write_small
 from topoplace.cli.entry import run
-from topoplace.mapping.solve import map_tasks
-from topoplace.placement.problem import Options
-from topoplace.placement.solve import place
-from topoplace.placement.tree.solve import allocate
+from topoplace.front import map_tasks, place
 from topoplace.report.colours import rgb
 from topoplace.report.page import Exhibits, comparison_page, exhibits, result_page
 from topoplace.report.page.exhibits import PICTURE_BYTES
@@ -30,6 +27,7 @@ from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.schema import Pattern
 from topoplace.snapshot.tree_state import prepare_tree
+from topoplace.solving import Options
 from topoplace.study.compare import ComparisonRow, compare
 from topoplace.study.subject import Subject, load_result
 from tree_cases import model_of, snapshot_on, uses
@@ -200,7 +198,10 @@ def test_compare_writes_pages_of_trees_and_mappings(
 def test_kinds_of_instances_do_not_mix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_document(tmp_path / "m.json", problem_on(grid((2, 2)), [2, 2]).instance)
     assert run(["compare", str(write_small(tmp_path)), str(tmp_path / "m.json")]) == 2
-    assert "m.json: instances of one kind: here tori" in capsys.readouterr().err
+    assert (
+        "m.json: expected instances of one kind, here tori, found mappings"
+        in capsys.readouterr().err
+    )
 
 
 def test_show_writes_a_page_of_any_result(tmp_path: Path) -> None:
@@ -208,7 +209,7 @@ def test_show_writes_a_page_of_any_result(tmp_path: Path) -> None:
     tree = prepare_tree(snapshot_on(model_of([2, 2]), [], [(2, uses(Pattern.RING))]))
     solved: dict[str, tuple[object, str]] = {
         "torus": (place(state, "first-fit"), "objective"),
-        "tree": (allocate(tree, "default"), "total cost"),
+        "tree": (place(tree, "default"), "total cost"),
         "mapping": (map_tasks(problem_on(grid((2, 2)), [2, 2]), "default"), "hop-bytes"),
     }
     for name, (result, told) in solved.items():

@@ -17,9 +17,10 @@ from topoplace.bounds.cuts import cuts_bound
 from topoplace.certify import check_mapping
 from topoplace.certify.mapping.semidefinite import require_semidefinite
 from topoplace.certify.report import RefusedError
-from topoplace.mapping.outcome import MapOptions, MapOutcome, result_of
+from topoplace.mapping.mapped import outcome_of
 from topoplace.result.mapping import MappingResult
 from topoplace.snapshot.application import GraphApplication
+from topoplace.solving import Options, result_of
 
 Certificate = dict[str, Any]
 
@@ -46,8 +47,8 @@ def solved(name: str) -> MappingResult:
         graph = regular_graph(np.random.default_rng(5), 60, 3)
         problem = problem_on(graph, [6, 10], wrap=False)
     bound = cuts_bound(problem)
-    outcome = MapOutcome(problem.nodes[: problem.num_tasks])
-    return result_of(problem, outcome, bound, "by-hand", MapOptions(), 0.5)
+    outcome = outcome_of(problem.nodes[: problem.num_tasks], bound=bound)
+    return result_of(problem, outcome, "by-hand", Options(), 0.5)
 
 
 def _certificate(name: str) -> Certificate:

@@ -29,7 +29,7 @@ from topoplace.placement.exact.relaxation import Pricer, Relaxation, Subproblem
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.search import ExactSearch
 from topoplace.placement.exact.start_leaves import Leaf
-from topoplace.placement.problem import Candidate, Options, PlacementProblem
+from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import Status
 from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import (
@@ -42,6 +42,7 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TorusModel,
 )
+from topoplace.solving import Options
 
 CHUNKS, PER_CHUNK = 6, 10
 STEPS = 300

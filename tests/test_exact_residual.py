@@ -22,8 +22,9 @@ from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subprobl
 from topoplace.placement.exact.residual import Residual
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.search import ExactSearch
-from topoplace.placement.problem import Candidate, Options, PlacementProblem
+from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.snapshot import prepare
+from topoplace.solving import Options
 
 CHUNKS, PER_CHUNK = 4, 25
 LONGEST = 60.0  # seconds; the searches end in about one

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from topoplace.certify import check_result
-from topoplace.placement.problem import Options
-from topoplace.placement.solve import place
+from topoplace.front import place
 from topoplace.result import Proof, Result, Status
 from topoplace.snapshot import load_snapshot
+from topoplace.solving import Options
 
 OPEN = pytest.mark.xfail(reason='a target not reached yet: docs/benchmarks.md, "Open"')
 SNAPSHOTS = Path(__file__).resolve().parent.parent / "instances" / "snapshots"

@@ -30,8 +30,9 @@ from topoplace.placement.exact.search import ExactSearch
 from topoplace.placement.exact.start_leaves import Leaf
 from topoplace.placement.exact.start_tree import StartTree
 from topoplace.placement.exact.trees import Trees
-from topoplace.placement.problem import Options, PlacementProblem
+from topoplace.placement.problem import PlacementProblem
 from topoplace.snapshot import Snapshot, prepare
+from topoplace.solving import Options
 
 CHUNKS, PER_CHUNK = 6, 10
 LONGEST = 5.0  # seconds; most trees end by themselves

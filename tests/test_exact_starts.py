@@ -14,10 +14,11 @@ from topoplace.placement.exact.preferences import Preferences
 from topoplace.placement.exact.price_pool import PricePool
 from topoplace.placement.exact.relaxation import Subproblem
 from topoplace.placement.exact.starts import StartsBelow, StartSearch
-from topoplace.placement.problem import Options, PlacementProblem
+from topoplace.placement.problem import PlacementProblem
 from topoplace.result import LeafRef, StartBranch
 from topoplace.result.schema import CertificateNode
 from topoplace.snapshot import Snapshot, prepare
+from topoplace.solving import Options
 
 SCALE = 1000
 NAMES = [f"q{k}" for k in range(7)]

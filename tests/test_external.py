@@ -39,9 +39,12 @@ ROOT = Path(__file__).resolve().parent.parent
         ([placed("second", "4-6")], r"second has 3 nodes and wants 4"),
         ([placed("second", "4-8")], r"second has 5 nodes and wants 4"),
         ([placed("third", "4-7")], r"third has node 4, which is not of its class \(and 3 more\)"),
-        ([placed("second", "4-6,4")], r"second has nodes: each node once \(found 'node 4 twice'\)"),
-        ([placed("second", "94-97")], r"second has nodes: node numbers from 0 to 95"),
-        ([placed("second", "n[1-4]")], r"second has nodes: ranges such as"),
+        (
+            [placed("second", "4-6,4")],
+            r"second has nodes: expected each node once, found node 4 twice",
+        ),
+        ([placed("second", "94-97")], r"second has nodes: expected node numbers from 0 to 95"),
+        ([placed("second", "n[1-4]")], r"second has nodes: expected ranges such as"),
         ([placed("nobody", "4-7")], r"nobody is no request of the queue"),
         ([placed("busy", "24-27")], r"busy runs already"),
         ([placed("second", "4-7"), placed("second", "30-33")], r"second is placed twice"),
@@ -64,7 +67,7 @@ ROOT = Path(__file__).resolve().parent.parent
         ),
         (
             [placed("second", "4-7", [0, 0, 9], [1, 1, 2])],
-            r"second has prism: an origin inside torus 4x4x3",
+            r"second has prism: expected an origin inside torus 4x4x3",
         ),
         (
             [FIRST, placed("second", "56-57,62-63", [2, 1, 0], [1, 2, 2])],
@@ -221,15 +224,21 @@ def test_the_nodes_are_those_of_the_answer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("", "answer: a JSON document"),
-        ("{", "answer: a JSON document"),
-        ("[" * 100_000, "answer: a JSON document"),
-        ("\xff\xfe", "answer: a JSON document"),
-        ("[]", "answer: a JSON object"),
-        ("{}", 'answer: schema: "topoplace.placements/1"'),
-        (answer_of([{"request": "first"}]), "answer: placements[0].nodes: field required"),
-        (answer_of([placed("first", 7)]), "answer: placements[0].nodes: input should be"),
-        (answer_of([{**FIRST, "note": 1}]), "answer: placements[0].note: extra inputs"),
+        ("", "answer: expected a JSON document"),
+        ("{", "answer: expected a JSON document"),
+        ("[" * 100_000, "answer: expected a JSON document"),
+        ("\xff\xfe", "answer: expected a JSON document"),
+        ("[]", "answer: expected a JSON object"),
+        ("{}", 'answer: schema: expected "topoplace.placements/1"'),
+        (
+            answer_of([{"request": "first"}]),
+            "answer: placements[0].nodes: expected a value, found nothing",
+        ),
+        (answer_of([placed("first", 7)]), "answer: placements[0].nodes: expected text, found 7"),
+        (
+            answer_of([{**FIRST, "note": 1}]),
+            "answer: placements[0].note: expected one of the known fields, found 'note'",
+        ),
         (answer_of([placed("a b", "1")]), "answer: placements[0].request"),
     ],
 )

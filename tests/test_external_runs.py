@@ -48,7 +48,7 @@ def shell(script: str) -> str:
         ("echo no database >&2; exit 3", 5, 'failed: exit code 3; it said "no database"'),
         ("kill -SEGV $$", 5, "failed: ended by signal 11"),
         ("kill -36 $$", 5, "failed: ended by signal 36"),
-        ("true", 5, "bad-output: answer: a JSON document"),
+        ("true", 5, "bad-output: answer: expected a JSON document"),
         ('printf "\\033[2Jbye" >&2; exit 1', 5, 'failed: exit code 1; it said "[2Jbye"'),
     ],
 )

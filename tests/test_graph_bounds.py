@@ -27,9 +27,9 @@ from topoplace.certify.mapping.distance_classes import distance_classes_value
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.mapping.star import star_value
 from topoplace.mapping.graph import IntArray
-from topoplace.mapping.outcome import Bound
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import DistanceClassesCertificate, StarCertificate
+from topoplace.solving import Bound
 
 
 def proven(problem: MappingProblem, bound: Bound) -> int:

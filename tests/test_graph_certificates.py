@@ -16,8 +16,9 @@ from mapping_results import document_of
 from topoplace.bounds.distance_classes import distance_classes_bound
 from topoplace.bounds.star import star_bound
 from topoplace.certify import check_mapping
-from topoplace.mapping.outcome import MapOptions, MapOutcome, result_of
+from topoplace.mapping.mapped import outcome_of
 from topoplace.result.mapping import MappingResult
+from topoplace.solving import Options, result_of
 
 Certificate = dict[str, Any]
 
@@ -37,8 +38,8 @@ def solved(name: str) -> MappingResult:
         problem = problem_on(random_graph(np.random.default_rng(5), 16, 40), [4, 4])
         bound = distance_classes_bound(problem)
     assert bound is not None
-    outcome = MapOutcome(problem.nodes[: problem.num_tasks])
-    return result_of(problem, outcome, bound, "by-hand", MapOptions(), 0.5)
+    outcome = outcome_of(problem.nodes[: problem.num_tasks], bound=bound)
+    return result_of(problem, outcome, "by-hand", Options(), 0.5)
 
 
 def _set(*path: str | int) -> Callable[[Any], Callable[[Certificate], None]]:

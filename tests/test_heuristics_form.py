@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import topoplace.solving.registry as known
 from random_instances import random_snapshot
-from topoplace.placement import solve
-from topoplace.placement.solve import methods, place, register
+from topoplace.front import place
 from topoplace.snapshot.state import prepare
+from topoplace.solving import methods, register
 
 FORM = Path(__file__).parents[1] / "docs" / "adding-a-heuristic.md"
 
@@ -19,7 +20,8 @@ FORM = Path(__file__).parents[1] / "docs" / "adding-a-heuristic.md"
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what a test registers."""
-    monkeypatch.setattr(solve, "_METHODS", methods())
+    methods("placement")
+    monkeypatch.setattr(known, "_METHODS", dict(known._METHODS))
 
 
 def example() -> str:
@@ -31,7 +33,7 @@ def example() -> str:
 @pytest.mark.usefixtures("registry")
 def test_the_example_places_jobs() -> None:
     exec(compile(example(), str(FORM), "exec"), {"__name__": "example"})
-    assert methods()["largest-first"].uses_prisms
+    assert methods("placement")["largest-first"].uses_prisms
     for seed in range(20):
         state = prepare(random_snapshot(random.Random(seed), 24))
         result = place(state, "largest-first")
@@ -48,7 +50,7 @@ def test_the_example_places_jobs() -> None:
 
 
 def test_shipped_heuristics_are_registered() -> None:
-    kinds = {name: method.uses_prisms for name, method in methods().items()}
+    kinds = {name: method.uses_prisms for name, method in methods("placement").items()}
     scattered = {"alps-o2", "alps-2y", "alps-4y", "random-nodes"}
     assert scattered <= {name for name, prisms in kinds.items() if not prisms}
     assert {"first-fit", "best-fit"} <= {name for name, prisms in kinds.items() if prisms}
@@ -57,4 +59,6 @@ def test_shipped_heuristics_are_registered() -> None:
 @pytest.mark.usefixtures("registry")
 def test_a_name_is_registered_once() -> None:
     with pytest.raises(ValueError, match="best-fit"):
-        register("best-fit", "again")(lambda problem, options: pytest.fail("not to be run"))
+        register("placement", "best-fit", "again")(
+            lambda problem, options: pytest.fail("not to be run")
+        )

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from random_instances import random_snapshot
+from topoplace.front import place
 from topoplace.machine import Torus, parse_node_set
 from topoplace.placement.heuristics.alps_orders import FOUR_Y, O2, TWO_Y, Digit, block_order
 from topoplace.placement.heuristics.node_order import nodes_of_routers, place_in_order
-from topoplace.placement.outcome import Outcome, Scattered, result_of
-from topoplace.placement.problem import Options, PlacementProblem
-from topoplace.placement.solve import methods, place
+from topoplace.placement.outcome import Scattered
+from topoplace.placement.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 from topoplace.snapshot.state import prepare
+from topoplace.solving import Options, Outcome, methods, result_of
 
 NODE_METHODS = ("alps-o2", "alps-2y", "alps-4y", "random-nodes")
 ORDERS = {"o2": O2, "2y": TWO_Y, "4y": FOUR_Y}
@@ -77,9 +78,9 @@ def test_jobs_take_their_nodes(name: str) -> None:
     for seed in range(40):
         problem = PlacementProblem(prepare(random_snapshot(random.Random(seed), 24)))
         state, per = problem.state, problem.torus.nodes_per_router
-        outcome = methods()[name].solver(problem, Options(seed=seed))
+        outcome = methods("placement")[name].solver(problem, Options(seed=seed))
         left = state.usable.copy()
-        started = {s.request_idx: s for s in outcome.started}
+        started = {s.request_idx: s for s in outcome.solution}
         for idx, request in enumerate(problem.requests):
             fits = left & (state.node_class == request.class_idx)
             if request.region is not None:

@@ -18,16 +18,17 @@ from naive_placement import (
 )
 from random_instances import random_snapshot
 from topoplace.errors import InputError
+from topoplace.front import place
 from topoplace.machine import Torus, all_origins
 from topoplace.placement.heuristics.best_fit import best_fit, fill
 from topoplace.placement.heuristics.first_fit import first_fit
 from topoplace.placement.heuristics.footprints import Footprints
 from topoplace.placement.heuristics.shape_parts import shape_parts
-from topoplace.placement.problem import Candidate, Options, PlacementProblem
-from topoplace.placement.solve import methods, place
+from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import Interference, Proof, Status
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 from topoplace.snapshot.state import SnapshotState, prepare
+from topoplace.solving import Options, methods
 
 MODES = list(Interference)
 PRISM_METHODS = ("first-fit", "best-fit")
@@ -117,10 +118,10 @@ def test_results_conform(mode: Interference, name: str) -> None:
         assert result.solution.conforming
         assert result.solution.num_shared_links == 0
         assert (result.status, result.bound, result.proof) == (Status.FEASIBLE, None, Proof.NONE)
-        outcome = methods()[name].solver(problem, Options(interference=mode))
+        outcome = methods("placement")[name].solver(problem, Options(interference=mode))
         jobs = running_jobs(problem)
         taken: set[int] = set()
-        for candidate in outcome.started:
+        for candidate in outcome.solution:
             assert isinstance(candidate, Candidate)
             candidate.prism.require_inside(torus)
             request = problem.requests[candidate.request_idx]

@@ -19,7 +19,7 @@ from topoplace.mapping.local_search import improve
 from topoplace.mapping.local_search.arrays import guest_arrays, machine_arrays, state_arrays
 from topoplace.mapping.methods.default import map_default
 from topoplace.mapping.methods.local_search import map_local_search
-from topoplace.mapping.outcome import MapOptions
+from topoplace.solving import Options
 
 
 def random_problem(seed):
@@ -95,8 +95,8 @@ def test_never_worse_than_the_start_and_the_cost_is_true(seed):
 @given(st.integers(0, 1 << 32))
 def test_the_method_returns_a_mapping_no_worse_than_the_one_given(seed):
     problem, _ = random_problem(seed)
-    start = map_default(problem, MapOptions()).nodes
-    nodes = map_local_search(problem, MapOptions(start=start, time_limit=0.02)).nodes
+    start = map_default(problem, Options()).solution.nodes
+    nodes = map_local_search(problem, Options(start=start, time_limit=0.02)).solution.nodes
     assert np.isin(nodes, problem.nodes).all()
     assert np.bincount(nodes).max() <= problem.tasks_per_node
     assert hop_bytes(problem, nodes) <= hop_bytes(problem, start)
@@ -137,17 +137,17 @@ def test_the_seed_decides():
 
 def test_a_good_start_is_kept_and_the_time_limit_too():
     problem = problem_on(grid((16, 16, 16)), (8, 8, 8), tasks_per_node=8)
-    outcome = map_local_search(problem, MapOptions(time_limit=0.5))
-    assert outcome.hit
-    assert hop_bytes(problem, outcome.nodes) <= 3 * 7 * 256 * 2
+    outcome = map_local_search(problem, Options(time_limit=0.5))
+    assert outcome.time_limit_hit
+    assert hop_bytes(problem, outcome.solution.nodes) <= 3 * 7 * 256 * 2
 
 
 def test_bad_starts_and_distances_are_refused():
     problem = problem_on(grid((4,)), (2, 2))
-    with pytest.raises(InputError, match="task 1: at most 1 tasks on a node"):
-        map_local_search(problem, MapOptions(start=np.array([0, 0, 1, 2])))
+    with pytest.raises(InputError, match="task 1: expected at most 1 tasks on a node"):
+        map_local_search(problem, Options(start=np.array([0, 0, 1, 2])))
     with pytest.raises(InputError, match="nodes for 4 tasks"):
-        map_local_search(problem, MapOptions(start=np.array([0, 1])))
+        map_local_search(problem, Options(start=np.array([0, 1])))
     skewed = MatrixMachine(np.array([[0, 1], [2, 0]]))
     with pytest.raises(InputError, match="symmetric distances"):
         machine_arrays(skewed, np.ones(2, dtype=np.int64))

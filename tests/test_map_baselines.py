@@ -15,6 +15,7 @@ from topoplace.machine import Torus
 from topoplace.mapping.evaluate import evaluate
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.grids import grid_of
+from topoplace.mapping.mapped import mapped_by
 from topoplace.mapping.methods._boxes import usable_origins
 from topoplace.mapping.methods.blocks import map_blocks
 from topoplace.mapping.methods.default import map_default
@@ -22,9 +23,8 @@ from topoplace.mapping.methods.fold2d import Fold, folded_cells, map_fold_2d
 from topoplace.mapping.methods.grid_order import grid_order, map_grid_order, most_cubic_cell
 from topoplace.mapping.methods.random_blocks import map_random_blocks
 from topoplace.mapping.methods.round_robin import map_round_robin
-from topoplace.mapping.outcome import MapOptions
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import Mapper
+from topoplace.solving import Options, Solver
 
 METHODS = [
     map_default,
@@ -36,10 +36,9 @@ METHODS = [
 ]
 
 
-def mapped(mapper: Mapper, problem: MappingProblem, options: MapOptions | None = None) -> IntArray:
+def mapped(mapper: Solver, problem: MappingProblem, options: Options | None = None) -> IntArray:
     """Run a method and check that what it returns is a mapping."""
-    nodes = mapper(problem, options or MapOptions()).nodes
-    assert nodes is not None
+    nodes = mapped_by(mapper, problem, options or Options())
     assert nodes.shape == (problem.num_tasks,)
     assert np.isin(nodes, problem.nodes).all()
     assert np.bincount(nodes).max() <= problem.tasks_per_node
@@ -101,7 +100,7 @@ def test_grid_order_maps_the_cells_of_fiedler_2014_to_nodes():
     problem = problem_on(grid((8, 8)), (8,), tasks_per_node=8)
     x, y = np.divmod(np.arange(64), 8)
     for column_major, node in ((False, x // 4 * 4 + y // 2), (True, x // 4 + y // 2 * 2)):
-        options = MapOptions(cell=(4, 2), column_major=column_major)
+        options = Options(cell=(4, 2), column_major=column_major)
         assert mapped(map_grid_order, problem, options).tolist() == node.tolist()
 
 
@@ -124,17 +123,17 @@ def test_cells_are_the_most_cubic_that_divide_the_grid():
 
 def test_a_cell_that_leaves_places_keeps_nodes_whole_while_there_are_enough():
     roomy = problem_on(grid((6, 6)), (6,), tasks_per_node=7)
-    nodes = mapped(map_grid_order, roomy, MapOptions(cell=(3, 2)))
+    nodes = mapped(map_grid_order, roomy, Options(cell=(3, 2)))
     assert np.bincount(nodes).tolist() == [6] * 6
     tight = problem_on(grid((7, 6)), (6,), tasks_per_node=7)
-    assert np.bincount(mapped(map_grid_order, tight, MapOptions(cell=(3, 2)))).tolist() == [7] * 6
+    assert np.bincount(mapped(map_grid_order, tight, Options(cell=(3, 2)))).tolist() == [7] * 6
 
 
 @pytest.mark.parametrize("cell", [(4,), (9, 1), (0, 2), (2, 2, 2)])
 def test_a_cell_that_does_not_fit_is_bad_input(cell):
     problem = problem_on(grid((8, 8)), (8,), tasks_per_node=8)
-    with pytest.raises(InputError, match="cell: 2 sides from 1 to the grid's, 8x8"):
-        map_grid_order(problem, MapOptions(cell=cell))
+    with pytest.raises(InputError, match="cell: expected 2 sides from 1 to the grid's, 8x8"):
+        map_grid_order(problem, Options(cell=cell))
 
 
 def test_default_and_round_robin_by_hand():
@@ -145,12 +144,12 @@ def test_default_and_round_robin_by_hand():
 
 def test_random_blocks_keep_boxes_together_and_follow_the_seed():
     problem = problem_on(grid((8, 8)), (5, 5), tasks_per_node=4)
-    nodes = mapped(map_random_blocks, problem, MapOptions(seed=1))
+    nodes = mapped(map_random_blocks, problem, Options(seed=1))
     boxes = nodes.reshape(4, 2, 4, 2)
     assert (boxes == boxes[:, :1, :, :1]).all()
     assert len(set(nodes.tolist())) == 16
-    assert (mapped(map_random_blocks, problem, MapOptions(seed=1)) == nodes).all()
-    assert (mapped(map_random_blocks, problem, MapOptions(seed=2)) != nodes).any()
+    assert (mapped(map_random_blocks, problem, Options(seed=1)) == nodes).all()
+    assert (mapped(map_random_blocks, problem, Options(seed=2)) != nodes).any()
 
 
 @settings(max_examples=60)
@@ -217,7 +216,7 @@ def test_blocks_avoid_unusable_routers_or_say_what_else_to_use():
     assert evaluate(full, mapped(map_blocks, full)).max_hops == 1
     holes = problem_on(grid((3, 3, 3)), (4, 4, 4), nodes=",".join(map(str, range(0, 64, 2))))
     with pytest.raises(InputError, match=r"full prism of usable routers .* pencils"):
-        map_blocks(holes, MapOptions())
+        map_blocks(holes, Options())
 
 
 @pytest.mark.parametrize(
@@ -233,7 +232,7 @@ def test_what_a_method_cannot_map_is_bad_input(mapper, shape, machine, message):
     limit = 10 if machine == (5,) else 1
     problem = problem_on(grid(shape), machine, tasks_per_node=limit)
     with pytest.raises(InputError, match=message):
-        mapper(problem, MapOptions())
+        mapper(problem, Options())
 
 
 @pytest.mark.parametrize("mapper", METHODS)

@@ -23,7 +23,7 @@ from topoplace.cli.progress import Progress
 from topoplace.mapping.best import BestSoFar
 from topoplace.mapping.graphfiles import read_graph
 from topoplace.mapping.onto import load_places, problem_on
-from topoplace.mapping.outcome import Bound, MapOptions
+from topoplace.solving import Bound, Options
 
 SQUARE = "0,9,0,9\n9,0,9,0\n0,9,0,9\n9,0,9,0\n"
 QAPLIB = "3\n0 1 2\n1 0 1\n2 1 0\n\n0 0 7\n0 0 5\n7 5 0\n"
@@ -138,27 +138,39 @@ HUGE = str(1 << 53)
 @pytest.mark.parametrize(
     ("text", "args", "message"),
     [
-        ("0,1\n1,0\n0,0\n", [], "g.csv: line 3: a square matrix, 2 rows of 2 numbers"),
-        ("0,1\n-4,0\n", [], "g.csv: line 2, field 1: 0 or more, not a negative number"),
-        ("0,1\nx,0\n", [], "g.csv: line 2, field 1: an integer, 0 or more (found 'x')"),
-        (f"0,1\n{HUGE}9,0\n", [], f"g.csv: line 2, field 1: at most {HUGE}"),
-        ("0,1\n1,0\n", ["--on", "mesh:1"], "g.csv: num_tasks: at most 1 tasks"),
+        ("0,1\n1,0\n0,0\n", [], "g.csv: line 3: expected a square matrix, 2 rows of 2 numbers"),
+        ("0,1\n-4,0\n", [], "g.csv: line 2, field 1: expected 0 or more, not a negative number"),
+        ("0,1\nx,0\n", [], "g.csv: line 2, field 1: expected an integer, 0 or more, found 'x'"),
+        (f"0,1\n{HUGE}9,0\n", [], f"g.csv: line 2, field 1: expected at most {HUGE}"),
+        ("0,1\n1,0\n", ["--on", "mesh:1"], "g.csv: num_tasks: expected at most 1 tasks"),
         ("0,1\n1,0\n", ["--graph-format", "dot"], "one of csv, qaplib, metis, grf, edges"),
-        ("0,1\n1,0\n", ["--grid", "2x2"], "--grid: no such option beside --graph"),
-        ("0,1\n1,0\n", ["--stencil", "full"], "--stencil: no such option beside --graph"),
-        ("0,1\n1,0\n", ["--on", "qaplib"], "--graph: a QAPLIB file with --on qaplib"),
-        ("0,1\n1,0\n", ["--flow", "first"], "--flow: a QAPLIB file with --flow"),
-        ("0,1\n1,0\n", ["--on", "matrix:nowhere"], "nowhere: a file that exists"),
-        ("0,1\n1,0\n", ["--on", "matrix:g.csv", "--within", "1@0"], "--within: a machine that"),
-        ("0,1\n1,0\n", ["--on", "matrix:g.csv", "--maplib", "m"], "--maplib with --on: a torus"),
-        ("0,1\n1,0\n", ["--subset", "0-9"], "--subset: node numbers from 0 to 3"),
-        ("0,1\n1,0\n", ["--subset", "0-1,1"], "--subset: each node once"),
-        ("0,1\n1,0\n", ["--subset", "3"], "g.csv: num_tasks: at most 1 tasks"),
-        ("0,1\n1,0\n", ["--method", "grid-order"], "method: a grid, or one of"),
-        ("0,1\n1,0\n", ["--tasks-per-node", "0"], "--tasks-per-node: from 1 to 1048576"),
-        ("0,1\n1,0\n", ["--maplib", "."], "--maplib: a file, not a folder"),
-        ("0,1\n1,0\n", ["--mapping", "g.csv"], "g.csv: line 1: a header"),
-        ("0,1\n1,0\n", ["--mapping", "g.csv", "--format", "x"], "format: one of rank-order"),
+        ("0,1\n1,0\n", ["--grid", "2x2"], "--grid: expected no such option beside --graph"),
+        ("0,1\n1,0\n", ["--stencil", "full"], "--stencil: expected no such option beside --graph"),
+        ("0,1\n1,0\n", ["--on", "qaplib"], "--graph: expected a QAPLIB file with --on qaplib"),
+        ("0,1\n1,0\n", ["--flow", "first"], "--flow: expected a QAPLIB file with --flow"),
+        ("0,1\n1,0\n", ["--on", "matrix:nowhere"], "nowhere: expected a file that exists"),
+        (
+            "0,1\n1,0\n",
+            ["--on", "matrix:g.csv", "--within", "1@0"],
+            "--within: expected a machine that",
+        ),
+        (
+            "0,1\n1,0\n",
+            ["--on", "matrix:g.csv", "--maplib", "m"],
+            "--maplib with --on: expected a torus",
+        ),
+        ("0,1\n1,0\n", ["--subset", "0-9"], "--subset: expected node numbers from 0 to 3"),
+        ("0,1\n1,0\n", ["--subset", "0-1,1"], "--subset: expected each node once"),
+        ("0,1\n1,0\n", ["--subset", "3"], "g.csv: num_tasks: expected at most 1 tasks"),
+        ("0,1\n1,0\n", ["--method", "grid-order"], "method: expected a grid, or one of"),
+        ("0,1\n1,0\n", ["--tasks-per-node", "0"], "--tasks-per-node: expected from 1 to 1048576"),
+        ("0,1\n1,0\n", ["--maplib", "."], "--maplib: expected a file, found a folder"),
+        ("0,1\n1,0\n", ["--mapping", "g.csv"], "g.csv: line 1: expected a header"),
+        (
+            "0,1\n1,0\n",
+            ["--mapping", "g.csv", "--format", "x"],
+            "format: expected one of rank-order",
+        ),
     ],
 )
 def test_bad_input_is_one_line(text, args, message, tmp_path, monkeypatch, capsys):
@@ -173,16 +185,22 @@ def test_sums_too_large_to_be_exact_are_bad_input(tmp_path, capsys):
     path = tmp_path / "g.csv"
     path.write_text("\n".join([",".join([HUGE] * 32)] * 32))
     assert run(["map", "--graph", str(path), "--on", "torus:32"]) == 2
-    assert "g.csv: bytes: bytes x hops below" in one_line_error(capsys)
+    assert "g.csv: bytes: expected bytes x hops below" in one_line_error(capsys)
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--on", "torus:2"], "--grid: a virtual grid, or a graph file (--graph)"),
-        (["--on", "qaplib", "--grid", "2"], "--graph: a graph file (--graph) with --on qaplib"),
-        (["--on", "torus:2", "--grid", "2", "--flow", "first"], "--flow: a graph file"),
-        (["--on", "torus:4", "--grid", "2", "--subset", "4"], "--subset: node numbers from 0 to 3"),
+        (["--on", "torus:2"], "--grid: expected a virtual grid, or a graph file (--graph)"),
+        (
+            ["--on", "qaplib", "--grid", "2"],
+            "--graph: expected a graph file with --on qaplib, found none",
+        ),
+        (["--on", "torus:2", "--grid", "2", "--flow", "first"], "--flow: expected a graph file"),
+        (
+            ["--on", "torus:4", "--grid", "2", "--subset", "4"],
+            "--subset: expected node numbers from 0 to 3",
+        ),
     ],
 )
 def test_bad_options_without_a_graph(args, message, capsys):
@@ -230,9 +248,9 @@ from pathlib import Path
 import numpy as np
 from topoplace.cli import main
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.solve import register
+from topoplace.solving import register
 
-@register("endless", "reports and never ends")
+@register("mapping", "endless", "reports and never ends")
 def endless(problem, options):
     if {reports}:
         for answer in (np.array([0, 2, 1, 3]), np.array([3, 1, 2, 0])):
@@ -319,15 +337,15 @@ def test_the_best_so_far_keeps_what_is_better():
     best.report(nodes, 9)
     best.report(nodes, 10, low)
     best.report(None, None, high)
-    assert best.outcome.nodes is not None
-    assert best.outcome.nodes.tolist() == [0, 1, 2]
-    assert best.outcome.hit
+    assert best.outcome.solution.nodes is not None
+    assert best.outcome.solution.nodes.tolist() == [0, 1, 2]
+    assert best.outcome.time_limit_hit
     assert news == [(9, low), (9, high)]
 
 
 def test_a_quick_bound_is_not_dropped(square):
     problem = problem_on(load_places("torus:4"), read_graph(square))
-    early = MapRun(problem, "auto", MapOptions())
+    early = MapRun(problem, "auto", Options())
     early.best.report(np.array([0, 2, 1, 3]), 108)
     known = total_bound(problem)
     assert known is not None

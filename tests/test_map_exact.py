@@ -22,11 +22,11 @@ from topoplace.mapping.exact.symmetry import symmetries
 from topoplace.mapping.graph import IntArray, TaskGraph
 from topoplace.mapping.methods.auto import auto
 from topoplace.mapping.methods.exact import map_exact
-from topoplace.mapping.outcome import Bound, MapOptions, result_of
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof, Status
 from topoplace.result.mapping import TotalCertificate
 from topoplace.snapshot.application import GraphApplication
+from topoplace.solving import Bound, Options, result_of
 
 
 def relabelled(problem: MappingProblem, seed: int) -> MappingProblem:
@@ -98,14 +98,14 @@ def brute_force(problem: MappingProblem) -> int:
 
 def require_proven(problem: MappingProblem, expected: int) -> None:
     """Branch and bound finds a mapping of the expected cost and proves it."""
-    outcome = solved_by_search(problem, MapOptions())
+    outcome = solved_by_search(problem, Options())
     assert outcome is not None
-    assert outcome.nodes is not None
-    assert np.isin(outcome.nodes, problem.nodes).all()
-    assert np.bincount(outcome.nodes).max() <= problem.tasks_per_node
-    assert hop_bytes(problem, outcome.nodes) == expected
-    assert outcome.bound == Bound(expected, None)
-    assert not outcome.hit
+    assert outcome.solution.nodes is not None
+    assert np.isin(outcome.solution.nodes, problem.nodes).all()
+    assert np.bincount(outcome.solution.nodes).max() <= problem.tasks_per_node
+    assert hop_bytes(problem, outcome.solution.nodes) == expected
+    assert outcome.bounds[0] == Bound(expected, None)
+    assert not outcome.time_limit_hit
 
 
 @pytest.mark.parametrize("block", range(16))
@@ -203,23 +203,23 @@ def test_out_of_time_the_bound_is_still_one() -> None:
     stopped = branch_and_bound(small, 1150 // small.unit, time_limit=0.02)
     assert not stopped.complete
     assert 900 <= stopped.bound * small.unit < 1150
-    outcome = solved_by_search(problem, MapOptions(time_limit=0.01))
+    outcome = solved_by_search(problem, Options(time_limit=0.01))
     assert outcome is not None
-    assert outcome.hit
-    assert outcome.bound is not None
-    assert outcome.nodes is not None
-    assert 0 <= outcome.bound.value <= 1150 <= hop_bytes(problem, outcome.nodes)
+    assert outcome.time_limit_hit
+    assert outcome.bounds[0] is not None
+    assert outcome.solution.nodes is not None
+    assert 0 <= outcome.bounds[0].value <= 1150 <= hop_bytes(problem, outcome.solution.nodes)
 
 
 def require_embedded(problem: MappingProblem) -> None:
     """An embedding is found, and the sum of all bytes is its certificate."""
-    outcome = embedded(problem, MapOptions())
+    outcome = embedded(problem, Options())
     assert outcome is not None
-    assert outcome.nodes is not None
-    assert len(np.unique(outcome.nodes)) == problem.num_tasks
-    assert np.isin(outcome.nodes, problem.nodes).all()
-    assert hop_bytes(problem, outcome.nodes) == problem.graph.total_bytes
-    assert outcome.bound == Bound(problem.graph.total_bytes, TotalCertificate())
+    assert outcome.solution.nodes is not None
+    assert len(np.unique(outcome.solution.nodes)) == problem.num_tasks
+    assert np.isin(outcome.solution.nodes, problem.nodes).all()
+    assert hop_bytes(problem, outcome.solution.nodes) == problem.graph.total_bytes
+    assert outcome.bounds[0] == Bound(problem.graph.total_bytes, TotalCertificate())
 
 
 @pytest.mark.parametrize("side", [2, 3, 4, 5, 8])
@@ -340,10 +340,10 @@ def test_minimd_is_proven_from_any_labelling(seed: int | None) -> None:
         problem = relabelled(problem, seed)
     require_embedded(problem)
     for method in (map_exact, auto):
-        outcome = method(problem, MapOptions())
-        assert outcome.bound == Bound(39906485928, TotalCertificate())
-        assert outcome.nodes is not None
-        assert hop_bytes(problem, outcome.nodes) == 39906485928
+        outcome = method(problem, Options())
+        assert outcome.bounds[0] == Bound(39906485928, TotalCertificate())
+        assert outcome.solution.nodes is not None
+        assert hop_bytes(problem, outcome.solution.nodes) == 39906485928
 
 
 def test_listed_symmetries_are_ones_and_complete() -> None:
@@ -374,8 +374,8 @@ def test_the_checker_accepts_both_proofs() -> None:
         (random_graph(rng, 8, 40), (3, 3), Proof.SEARCH),
     ):
         problem = problem_on(application, shape)
-        outcome = map_exact(problem, MapOptions())
-        result = result_of(problem, outcome, outcome.bound, "exact", MapOptions(), 0.1)
+        outcome = map_exact(problem, Options())
+        result = result_of(problem, outcome, "exact", Options(), 0.1)
         assert result.status is Status.OPTIMAL
         assert result.proof is proof
         report = check_mapping(result)
@@ -386,14 +386,14 @@ def test_methods_fall_back_to_branch_and_bound_and_to_a_search() -> None:
     rng = np.random.default_rng(4)
     few = problem_on(random_graph(rng, 7, 30), (3, 3), tasks_per_node=2, wrap=False)
     for method in (map_exact, auto):
-        outcome = method(few, MapOptions())
-        assert outcome.nodes is not None
-        assert outcome.bound == Bound(hop_bytes(few, outcome.nodes), None)
+        outcome = method(few, Options())
+        assert outcome.solution.nodes is not None
+        assert outcome.bounds[0] == Bound(hop_bytes(few, outcome.solution.nodes), None)
     many = problem_on(random_graph(rng, 60, 200), (4, 4, 4))
     for method in (map_exact, auto):
-        outcome = method(many, MapOptions(time_limit=0.3))
-        assert outcome.nodes is not None
-        assert hop_bytes(many, outcome.nodes) >= many.graph.total_bytes
+        outcome = method(many, Options(time_limit=0.3))
+        assert outcome.solution.nodes is not None
+        assert hop_bytes(many, outcome.solution.nodes) >= many.graph.total_bytes
 
 
 def test_problems_too_large_are_left_to_others() -> None:

@@ -26,11 +26,11 @@ from topoplace.mapping.keeper import least_possible
 from topoplace.mapping.methods import bisection, greedy, hilbert, scotch, search, tabu
 from topoplace.mapping.onto import places_of_qaplib
 from topoplace.mapping.onto import problem_on as on_places
-from topoplace.mapping.outcome import MapOptions
 from topoplace.mapping.rankfiles.check import require_mapping
 from topoplace.mapping.tabu_search import MAX_PLACES, Tabu
 from topoplace.mapping.tabu_search._kernels import all_changes
 from topoplace.snapshot.application import GraphApplication
+from topoplace.solving import Options
 
 METHODS = {
     "greedy": greedy.map_greedy,
@@ -53,7 +53,7 @@ every_method = pytest.mark.parametrize(
 @pytest.fixture(autouse=True, scope="module")
 def _compiled():
     """Compile all kernels outside of any time limit."""
-    search.map_search(problem_on(grid((3,)), (4,)), MapOptions())
+    search.map_search(problem_on(grid((3,)), (4,)), Options())
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +102,7 @@ def test_any_graph_on_any_machine_gets_a_valid_mapping(name):
         problem, _ = random_problem(seed)
         if seed % 3 == 0:
             problem = skewed(problem, seed)
-        require_mapping(problem, METHODS[name](problem, MapOptions()).nodes)
+        require_mapping(problem, METHODS[name](problem, Options()).solution.nodes)
 
 
 @every_method
@@ -120,7 +120,7 @@ def test_any_graph_on_any_machine_gets_a_valid_mapping(name):
 )
 def test_graphs_with_little_or_nothing_in_them(name, num_tasks, messages, machine):
     problem = graph_problem(num_tasks, messages, **machine)
-    require_mapping(problem, METHODS[name](problem, MapOptions()).nodes)
+    require_mapping(problem, METHODS[name](problem, Options()).solution.nodes)
 
 
 @settings(max_examples=60, deadline=None)
@@ -173,10 +173,10 @@ def test_never_worse_than_the_start_and_what_is_reported_is_true(name):
     for seed in range(12):
         problem = skewed(random_problem(seed)[0], seed)
         best = BestSoFar()
-        start = METHODS["hilbert"](problem, MapOptions()).nodes
+        start = METHODS["hilbert"](problem, Options()).solution.nodes
         lines = []
-        options = MapOptions(start=start, best=best, progress=lines.append)
-        nodes = METHODS[name](problem, options).nodes
+        options = Options(start=start, best=best, progress=lines.append)
+        nodes = METHODS[name](problem, options).solution.nodes
         require_mapping(problem, nodes)
         assert hop_bytes(problem, nodes) <= hop_bytes(problem, start)
         assert hop_bytes(problem, nodes) == best.value == hop_bytes(problem, best.nodes)
@@ -188,7 +188,7 @@ def test_the_seed_decides(name):
     rng = np.random.default_rng(0)
     problem = problem_on(random_graph(rng, 40, 200), (4, 3, 4))
     one, again, other = (
-        METHODS[name](problem, MapOptions(seed=seed)).nodes.tolist() for seed in (3, 3, 4)
+        METHODS[name](problem, Options(seed=seed)).solution.nodes.tolist() for seed in (3, 3, 4)
     )
     assert one == again
     assert one != other
@@ -199,25 +199,25 @@ def test_the_time_limit_is_kept(name):
     rng = np.random.default_rng(0)
     problem = problem_on(random_graph(rng, 200, 3000), (6, 6, 6))
     begun = time.perf_counter()
-    outcome = METHODS[name](problem, MapOptions(time_limit=0.5))
+    outcome = METHODS[name](problem, Options(time_limit=0.5))
     assert time.perf_counter() - begun < 1.5
-    assert outcome.hit
-    require_mapping(problem, outcome.nodes)
+    assert outcome.time_limit_hit
+    require_mapping(problem, outcome.solution.nodes)
 
 
 def test_grids_numbered_at_random_are_found_again():
     for shape in ((4, 4, 4), (8, 4), (12,)):
         problem = relabelled(shape)
-        assert hop_bytes(problem, bisection.map_bisection(problem, MapOptions()).nodes) == (
+        assert hop_bytes(problem, bisection.map_bisection(problem, Options()).solution.nodes) == (
             problem.graph.total_bytes
         )
     problem = relabelled((4, 4, 4))
-    assert not search.map_search(problem, MapOptions(time_limit=20)).hit
+    assert not search.map_search(problem, Options(time_limit=20)).time_limit_hit
 
 
 def test_bisection_beats_a_random_mapping_by_far():
     problem = relabelled((8, 8, 8))
-    found = hop_bytes(problem, bisection.map_bisection(problem, MapOptions()).nodes)
+    found = hop_bytes(problem, bisection.map_bisection(problem, Options()).solution.nodes)
     assert found <= 1.4 * problem.graph.total_bytes  # a random mapping has 6
 
 
@@ -227,8 +227,8 @@ def test_machines_with_routers_at_no_distance_are_searched_too():
     machine = MatrixMachine(np.maximum(distances - 1, 0))
     problem = problem_on(random_graph(np.random.default_rng(1), 16, 60), (16,))
     problem = replace(problem, machine=machine)
-    start = hop_bytes(problem, greedy.map_greedy(problem, MapOptions()).nodes)
-    assert hop_bytes(problem, search.map_search(problem, MapOptions()).nodes) < start
+    start = hop_bytes(problem, greedy.map_greedy(problem, Options()).solution.nodes)
+    assert hop_bytes(problem, search.map_search(problem, Options()).solution.nodes) < start
     assert least_possible(problem) == 0
 
 
@@ -242,14 +242,15 @@ def test_no_mapping_goes_below_the_least_possible():
 def test_tabu_refuses_machines_of_many_places():
     problem = problem_on(grid((600,)), (30, 30))
     with pytest.raises(InputError, match=f"at most {MAX_PLACES} places"):
-        tabu.map_tabu(problem, MapOptions())
+        tabu.map_tabu(problem, Options())
 
 
 def test_a_missing_scotch_is_bad_input(monkeypatch):
     monkeypatch.setattr(scotch_program.shutil, "which", lambda _: None)
     problem = problem_on(grid((4,)), (2, 2))
-    with pytest.raises(InputError, match="method: the programs gmap and amk_grf of Scotch"):
-        scotch.map_scotch(problem, MapOptions())
+    wanted = "method: expected the programs gmap and amk_grf of Scotch"
+    with pytest.raises(InputError, match=wanted):
+        scotch.map_scotch(problem, Options())
 
 
 def test_what_does_not_fit_goes_to_the_nearest_free_router():
@@ -272,7 +273,7 @@ def require_reached(problem, goal, seconds):
 
     best = BestSoFar(watch)
     with pytest.raises(Reached):
-        search.map_search(problem, MapOptions(time_limit=seconds, best=best))
+        search.map_search(problem, Options(time_limit=seconds, best=best))
     assert hop_bytes(problem, best.nodes) == best.value <= goal
 
 
@@ -295,5 +296,5 @@ def test_mappings_of_maplib_are_no_worse_than_the_best_published(name, goal, mon
 
 @needs_scotch
 def test_scotch_keeps_to_its_time_limit():
-    outcome = scotch.map_scotch(relabelled((12, 12, 12)), MapOptions(time_limit=0.01))
-    assert (outcome.nodes, outcome.hit) == (None, True)
+    outcome = scotch.map_scotch(relabelled((12, 12, 12)), Options(time_limit=0.01))
+    assert (outcome.solution.nodes, outcome.time_limit_hit) == (None, True)

@@ -19,8 +19,8 @@ from minizinc_cases import (
 )
 from random_instances import random_snapshot
 from topoplace.placement import minizinc as backend
-from topoplace.placement.problem import Options
 from topoplace.result import Interference
+from topoplace.solving import Options
 
 pytestmark = needs_minizinc
 
@@ -55,7 +55,7 @@ def test_method_equals_brute_force(seed: int) -> None:
     problem = problem_of(snapshot, mode)
     outcome = backend.minizinc(problem, Options(interference=mode))
     assert not outcome.time_limit_hit
-    assert backend.totals(problem, outcome.started) == brute_force(snapshot, mode)
+    assert backend.totals(problem, outcome.solution) == brute_force(snapshot, mode)
 
 
 @pytest.mark.parametrize("left_out", [("redundant",), ("symmetry",), ("redundant", "symmetry")])

@@ -16,8 +16,9 @@ from topoplace.errors import InputError, MissingToolError, TopoplaceError
 from topoplace.placement import minizinc as backend
 from topoplace.placement.minizinc_program import Message, run_minizinc
 from topoplace.placement.outcome import shared_links
-from topoplace.placement.problem import Options, PlacementProblem
+from topoplace.placement.problem import PlacementProblem
 from topoplace.result import Interference
+from topoplace.solving import Options
 
 pytestmark = needs_minizinc
 
@@ -73,7 +74,7 @@ def test_unsatisfiable_is_an_internal_error() -> None:
 
 
 def test_empty_queue_needs_no_run() -> None:
-    assert backend.minizinc(problem_of(snapshot_of([2], [])), Options()).started == ()
+    assert backend.minizinc(problem_of(snapshot_of([2], [])), Options()).solution == ()
 
 
 def test_large_machine_and_large_values_are_refused() -> None:
@@ -96,11 +97,11 @@ def test_time_limit_keeps_the_best_placement_found() -> None:
     problem = problem_of(snapshot_of([4, 4, 4], [{"nodes": 3 + q} for q in range(12)]))
     outcome = backend.minizinc(problem, Options(time_limit=3.0))
     assert outcome.time_limit_hit
-    assert outcome.started
-    assert not shared_links(problem, outcome.started)
+    assert outcome.solution
+    assert not shared_links(problem, outcome.solution)
     cut_short = backend.minizinc(problem, Options(time_limit=0.001))
     assert cut_short.time_limit_hit
-    assert not cut_short.started
+    assert not cut_short.solution
 
 
 FAKE = """#!/bin/sh

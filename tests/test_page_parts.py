@@ -10,8 +10,7 @@ from matplotlib.image import imread
 
 from baseline_instances import grid, problem_on
 from small_snapshot import small_document
-from topoplace.mapping.solve import map_tasks
-from topoplace.placement.solve import place
+from topoplace.front import map_tasks, place
 from topoplace.report.colours import rgb
 from topoplace.report.page.axes import Axis, decades_axis, gap_axis, ratio_axis
 from topoplace.report.page.markup import Markup, element

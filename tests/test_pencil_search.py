@@ -11,19 +11,19 @@ import pytest
 from pencil_cases import least_hop_bytes
 from topoplace.certify.mapping import check_mapping
 from topoplace.errors import InputError
+from topoplace.front import map_tasks
 from topoplace.machine import Torus, format_node_set
 from topoplace.mapping.allocation import load_allocation
 from topoplace.mapping.layouts import cells
-from topoplace.mapping.outcome import MapOptions
 from topoplace.mapping.pencils import cell_terms, window_at
 from topoplace.mapping.pencils.bound import bytes_between_cells
 from topoplace.mapping.pencils.origins import WindowTables
 from topoplace.mapping.pencils.space import admissible_layouts, deepening, usable_extents
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.mapping.solve import map_tasks
 from topoplace.result import Proof
 from topoplace.snapshot.application import GridApplication, MappingInstance
 from topoplace.snapshot.schema import TorusModel
+from topoplace.solving import Options
 
 
 def problem_of(
@@ -176,7 +176,7 @@ def test_deepens_until_a_window_is_feasible() -> None:
     assert result.objective == 2 * 8 * 11
     assert check_mapping(result).holds
     with pytest.raises(InputError, match="room"):
-        map_tasks(problem, "pencils", MapOptions(max_depth=11))
+        map_tasks(problem, "pencils", Options(max_depth=11))
 
 
 def test_no_layout_is_one_clear_error() -> None:
@@ -192,7 +192,7 @@ def test_time_limit_leaves_a_bound_without_proof() -> None:
     usable = np.flatnonzero(np.random.default_rng(3).random(12**3) >= 0.04)
     problem = problem_of(torus, format_node_set(usable.tolist()), [10, 10, 9], 1)
     map_tasks(problem_of(torus, "0-1727", [2], 1), "pencils")  # loads the kernels
-    result = map_tasks(problem, "pencils", MapOptions(time_limit=0.3))
+    result = map_tasks(problem, "pencils", Options(time_limit=0.3))
     assert result.limits.hit
     assert result.solution is not None
     optimum = result.solution.optimum

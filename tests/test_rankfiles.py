@@ -112,49 +112,194 @@ HOSTS = "".join(f"nid{1 + t // 2:05d}\n" for t in range(7))
 @pytest.mark.parametrize(
     ("form", "text", "nodes", "message"),
     [
-        ("rank-order", ORDER.replace("5", "x"), "1-4", r"given: line 3: an integer .*'x'"),
-        ("rank-order", ORDER.replace("5", "4"), "1-4", r"given: line 3: each rank once .*4"),
-        ("rank-order", ORDER.replace("5", "9"), "1-4", r"given: line 3: ranks below 8 .*9"),
-        ("rank-order", ORDER + "8", "1-4", r"given: the same number .* 4 nodes .*9 ranks"),
-        ("rank-order", "0,1,2,3", "1-4", r"given: the same number .* at least 7"),
-        ("rank-order", ORDER, "", r"given: the same number .* 0 nodes"),
-        ("rank-order", ORDER, "1-3,2", r"given\.nodes: line 1: each node once .*2"),
-        ("rank-order", ORDER, "1-3\n5-4", r"given\.nodes: line 2: an integer from 5 .*4"),
-        ("rank-order", ORDER, "1-99999999999", r"given\.nodes: line 1: at most"),
-        ("rank-order", ORDER, "1-3,0", r"given: line 4, rank 6: a node that tasks .*0"),
-        ("rank-order", ORDER, "1-3,12", r"given: line 4, rank 6: a node that tasks .*12"),
-        ("rank-order", "0-2,3-5,6-8", "1-3", r"given: line 1, rank 2: at most 2 tasks .*node 1"),
-        ("hostfile", HOSTS.replace("4", "x"), "", r"given: line 7: a host name .*'nid0000x'"),
-        ("hostfile", HOSTS + "nid00005\n", "", r"given: line 8: hosts for 7 tasks"),
-        ("hostfile", "nid00001 slots=0", "", r"given: line 1: an integer from 1 .*'0'"),
-        ("hostfile", "nid00001 slots=99", "", r"given: line 1: hosts for 7 tasks"),
-        ("hostfile", HOSTS[9:], "", r"given: nodes for 7 tasks .*6"),
-        ("hostfile", HOSTS.replace("3", "2"), "", r"given: line 5: at most 2 .*4 on node 2"),
-        ("csv", TABLE.replace("task", "rank"), "", r"given: line 1: a header .*rank,node"),
-        ("csv", "", "", r"given: a header"),
-        ("csv", TABLE + "7,5\n", "", r"given: line 9: tasks below 7 .*7"),
-        ("csv", TABLE + "6,5\n", "", r"given: line 9: each task once .*6"),
-        ("csv", TABLE[:-4], "", r"given: a row for every task .*no task 6"),
-        ("csv", TABLE.replace("6,4", "6,4,0"), "", r"given: line 8: 2 columns .*3"),
-        ("csv", TABLE.replace("6,4", "6,-4"), "", r"given: line 8: an integer from 0 .*'-4'"),
-        ("csv", TABLE.replace("6,4", "6,0"), "", r"given: line 8: a node that tasks .*0"),
-        ("maplib", MAPLIB.replace("0 1 2 1 3", "0 1 2 1"), "", r"line 4: 2 coordinates, .*2 1'"),
-        ("maplib", MAPLIB.replace("0 1 2", "3 1 2"), "", r"line 4: coordinates inside .*\[3, 1\]"),
-        ("maplib", MAPLIB.replace("0 1 2", "0 0 2"), "", r"line 4: each router once .*\[0, 0\]"),
-        ("maplib", MAPLIB.replace("2 0 2 5,6", "2 0 1 6"), "", r"given: a router .*no task 5"),
-        ("maplib", MAPLIB.replace("1 3", "1 4"), "", r"line 5: each task once .*4"),
-        ("maplib", MAPLIB.replace("1 3", "1 7"), "", r"line 4: tasks below 7 .*7"),
-        ("maplib", "0 0 3 0 1 2\n", "", r"line 1: at most 2 tasks, the places .*3"),
-        ("maplib", "title\ncolumns\nmore\n", "", r"line 3: an integer .*'more'"),
-        ("scotch", SCOTCH.replace("\n6", "\n5"), "", r"line 8: each task once .*5"),
-        ("scotch", SCOTCH.replace("\n6", "\n9"), "", r"line 8: tasks from 0 to 6 .*9"),
-        ("scotch", SCOTCH.replace("\t4", "\t-1"), "", r"line 8: an integer from 0 .*'-1'"),
-        ("scotch", SCOTCH.replace("\t4", "\t12"), "", r"line 8: a node that tasks .*12"),
-        ("scotch", SCOTCH.replace("\t4", ""), "", r"line 8: a task and a node .*'6'"),
+        (
+            "rank-order",
+            ORDER.replace("5", "x"),
+            "1-4",
+            r"given: line 3: expected an integer.*, found .*'x'",
+        ),
+        (
+            "rank-order",
+            ORDER.replace("5", "4"),
+            "1-4",
+            r"given: line 3: expected each rank once.*, found .*4",
+        ),
+        (
+            "rank-order",
+            ORDER.replace("5", "9"),
+            "1-4",
+            r"given: line 3: expected ranks below 8.*, found .*9",
+        ),
+        (
+            "rank-order",
+            ORDER + "8",
+            "1-4",
+            r"given: expected the same number .* 4 nodes.*, found .*9 ranks",
+        ),
+        ("rank-order", "0,1,2,3", "1-4", r"given: expected the same number .* at least 7"),
+        ("rank-order", ORDER, "", r"given: expected the same number .* 0 nodes"),
+        (
+            "rank-order",
+            ORDER,
+            "1-3,2",
+            r"given\.nodes: line 1: expected each node once.*, found .*2",
+        ),
+        (
+            "rank-order",
+            ORDER,
+            "1-3\n5-4",
+            r"given\.nodes: line 2: expected an integer from 5.*, found .*4",
+        ),
+        ("rank-order", ORDER, "1-99999999999", r"given\.nodes: line 1: expected at most"),
+        (
+            "rank-order",
+            ORDER,
+            "1-3,0",
+            r"given: line 4, rank 6: expected a node that tasks.*, found .*0",
+        ),
+        (
+            "rank-order",
+            ORDER,
+            "1-3,12",
+            r"given: line 4, rank 6: expected a node that tasks.*, found .*12",
+        ),
+        (
+            "rank-order",
+            "0-2,3-5,6-8",
+            "1-3",
+            r"given: line 1, rank 2: expected at most 2 tasks.*, found .*node 1",
+        ),
+        (
+            "hostfile",
+            HOSTS.replace("4", "x"),
+            "",
+            r"given: line 7: expected a host name.*, found .*'nid0000x'",
+        ),
+        ("hostfile", HOSTS + "nid00005\n", "", r"given: line 8: expected hosts for 7 tasks"),
+        (
+            "hostfile",
+            "nid00001 slots=0",
+            "",
+            r"given: line 1: expected an integer from 1.*, found .*'0'",
+        ),
+        ("hostfile", "nid00001 slots=99", "", r"given: line 1: expected hosts for 7 tasks"),
+        ("hostfile", HOSTS[9:], "", r"given: expected nodes for 7 tasks.*, found .*6"),
+        (
+            "hostfile",
+            HOSTS.replace("3", "2"),
+            "",
+            r"given: line 5: expected at most 2.*, found .*4 on node 2",
+        ),
+        (
+            "csv",
+            TABLE.replace("task", "rank"),
+            "",
+            r"given: line 1: expected a header.*, found .*rank,node",
+        ),
+        ("csv", "", "", r"given: expected a header"),
+        ("csv", TABLE + "7,5\n", "", r"given: line 9: expected tasks below 7.*, found .*7"),
+        ("csv", TABLE + "6,5\n", "", r"given: line 9: expected each task once.*, found .*6"),
+        ("csv", TABLE[:-4], "", r"given: expected a row for every task.*, found .*no task 6"),
+        (
+            "csv",
+            TABLE.replace("6,4", "6,4,0"),
+            "",
+            r"given: line 8: expected 2 columns.*, found .*3",
+        ),
+        (
+            "csv",
+            TABLE.replace("6,4", "6,-4"),
+            "",
+            r"given: line 8: expected an integer from 0.*, found .*'-4'",
+        ),
+        (
+            "csv",
+            TABLE.replace("6,4", "6,0"),
+            "",
+            r"given: line 8: expected a node that tasks.*, found .*0",
+        ),
+        (
+            "maplib",
+            MAPLIB.replace("0 1 2 1 3", "0 1 2 1"),
+            "",
+            r"line 4: expected 2 coordinates,.*, found .*2 1'",
+        ),
+        (
+            "maplib",
+            MAPLIB.replace("0 1 2", "3 1 2"),
+            "",
+            r"line 4: expected coordinates inside.*, found .*\[3, 1\]",
+        ),
+        (
+            "maplib",
+            MAPLIB.replace("0 1 2", "0 0 2"),
+            "",
+            r"line 4: expected each router once.*, found .*\[0, 0\]",
+        ),
+        (
+            "maplib",
+            MAPLIB.replace("2 0 2 5,6", "2 0 1 6"),
+            "",
+            r"given: expected a router.*, found .*no task 5",
+        ),
+        (
+            "maplib",
+            MAPLIB.replace("1 3", "1 4"),
+            "",
+            r"line 5: expected each task once.*, found .*4",
+        ),
+        (
+            "maplib",
+            MAPLIB.replace("1 3", "1 7"),
+            "",
+            r"line 4: expected tasks below 7.*, found .*7",
+        ),
+        (
+            "maplib",
+            "0 0 3 0 1 2\n",
+            "",
+            r"line 1: expected at most 2 tasks, the places.*, found .*3",
+        ),
+        ("maplib", "title\ncolumns\nmore\n", "", r"line 3: expected an integer.*, found .*'more'"),
+        (
+            "scotch",
+            SCOTCH.replace("\n6", "\n5"),
+            "",
+            r"line 8: expected each task once.*, found .*5",
+        ),
+        (
+            "scotch",
+            SCOTCH.replace("\n6", "\n9"),
+            "",
+            r"line 8: expected tasks from 0 to 6.*, found .*9",
+        ),
+        (
+            "scotch",
+            SCOTCH.replace("\t4", "\t-1"),
+            "",
+            r"line 8: expected an integer from 0.*, found .*'-1'",
+        ),
+        (
+            "scotch",
+            SCOTCH.replace("\t4", "\t12"),
+            "",
+            r"line 8: expected a node that tasks.*, found .*12",
+        ),
+        (
+            "scotch",
+            SCOTCH.replace("\t4", ""),
+            "",
+            r"line 8: expected a task and a node.*, found .*'6'",
+        ),
         ("scotch", SCOTCH.replace("7\n0", "6\n0"), "", r"a line for each of the 7 .*6, and 7"),
-        ("scotch", "1 2\n", "", r"line 1: the number of lines .*'1 2'"),
-        ("scotch", "", "", r"given: the number of lines"),
-        ("metis", "", "", r"format: one of rank-order, hostfile, csv, maplib, scotch .*'metis'"),
+        ("scotch", "1 2\n", "", r"line 1: expected the number of lines.*, found .*'1 2'"),
+        ("scotch", "", "", r"given: expected the number of lines"),
+        (
+            "metis",
+            "",
+            "",
+            r"format: expected one of rank-order, hostfile, csv, maplib, scotch.*, found .*'metis'",
+        ),
     ],
 )
 def test_bad_files_are_refused_with_file_line_and_value(tmp_path, form, text, nodes, message):
@@ -170,7 +315,7 @@ def test_coordinates_must_be_those_of_the_node(tmp_path):
     path = tmp_path / "given"
     write_mapping(path, "csv", small(), UNEVEN)
     path.write_text(path.read_text().replace("4,8,2,0", "4,8,2,1"))
-    with pytest.raises(InputError, match=r"line 6: the coordinates .*\[2, 1\]"):
+    with pytest.raises(InputError, match=r"line 6: expected the coordinates.*, found .*\[2, 1\]"):
         read_mapping(path, "csv", small())
 
 
@@ -206,7 +351,7 @@ def test_missing_files_and_nids_are_bad_input(tmp_path):
     with pytest.raises(InputError, match="one nid for each node"):
         write_mapping(tmp_path / "hosts", "hostfile", problem, UNEVEN, {5: 1, 6: 1})
     write_mapping(tmp_path / "hosts", "hostfile", problem, UNEVEN)
-    with pytest.raises(InputError, match=r"line 2: a nid of the machine .*1"):
+    with pytest.raises(InputError, match=r"line 2: expected a nid of the machine.*, found .*1"):
         read_mapping(tmp_path / "hosts", "hostfile", problem, {3: 3})
 
 

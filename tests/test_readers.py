@@ -76,16 +76,16 @@ def test_a_wrong_neighbour_is_named(tmp_path):
     path = written(tmp_path, rows)
     with pytest.raises(InputError) as caught:
         read_cray_neighbours(path)
-    assert str(caught.value).startswith(f"{path}: line 6, y+: the torus neighbour, nid ")
+    assert str(caught.value).startswith(f"{path}: line 6, y+: expected the torus neighbour, nid ")
 
 
 @pytest.mark.parametrize(
     ("row", "column", "value", "expected"),
     [
-        (2, 0, 270, "line 4, nid: each nid once"),
-        (2, 9, 1, "line 4, lx ly lz: each coordinate once"),
-        (2, 9, 7, "lx ly lz: coordinates that fill 3x3x8"),
-        (2, 1, -3, "line 4, x+: an integer from 0"),
+        (2, 0, 270, "line 4, nid: expected each nid once"),
+        (2, 9, 1, "line 4, lx ly lz: expected each coordinate once"),
+        (2, 9, 7, "lx ly lz: expected coordinates that fill 3x3x8"),
+        (2, 1, -3, "line 4, x+: expected an integer from 0"),
     ],
 )
 def test_a_bad_table_is_refused(tmp_path, row, column, value, expected):
@@ -101,10 +101,10 @@ def test_a_bad_table_is_refused(tmp_path, row, column, value, expected):
     ("content", "expected"),
     [
         (b"", "at least one node"),
-        (b"1 2 3\n", "line 1: 10 columns"),
+        (b"1 2 3\n", "line 1: expected 10 columns"),
         (b"a b c d e f g h i j\n", "line 1, nid"),
         (b"\xff\xfe", "a text file"),
-        (b"0 0 0 0 0 0 0 0 0 99999999999999999999\n", "line 1, lz: an integer"),
+        (b"0 0 0 0 0 0 0 0 0 99999999999999999999\n", "line 1, lz: expected an integer"),
     ],
 )
 def test_no_table_at_all(tmp_path, content, expected):
@@ -152,14 +152,17 @@ def test_swf_fields(tmp_path):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("1 2 3", "line 4: 18 fields"),
-        (swf_line(job="x"), "line 4, field 1: an integer"),
-        (swf_line(job=-1), "line 4, field 1: an integer from 0"),
-        (swf_line(job=2, requested=-2), "line 4, field 8: an integer from -1"),
-        (swf_line(job=2, requested=10**15), "line 4: at most"),
-        (swf_line(job=2, requested=1, time=10**15), "line 4, field 9: at most"),
+        ("1 2 3", "line 4: expected 18 fields"),
+        (swf_line(job="x"), "line 4, field 1: expected an integer"),
+        (swf_line(job=-1), "line 4, field 1: expected an integer from 0"),
+        (swf_line(job=2, requested=-2), "line 4, field 8: expected an integer from -1"),
+        (swf_line(job=2, requested=10**15), "line 4: expected at most"),
+        (swf_line(job=2, requested=1, time=10**15), "line 4, field 9: expected at most"),
         (swf_line(job=2, requested="9" * 500), "line 4, field 8"),
-        (swf_line(job=1, requested=1), "line 4, field 1: each job once (it stands at line 3 too)"),
+        (
+            swf_line(job=1, requested=1),
+            "line 4, field 1: expected each job once (it stands at line 3 too)",
+        ),
     ],
 )
 def test_bad_log_lines_are_named(tmp_path, line, expected):
@@ -231,7 +234,7 @@ def test_convert_a_log_to_a_snapshot(tmp_path):
     ("formats", "options", "expected"),
     [
         (("swf", "machine"), None, "swf to snapshot"),
-        (("swf", "snapshot"), None, "--on: the machine"),
+        (("swf", "snapshot"), None, "--on: expected the machine"),
         (("swf", "snapshot"), ConvertOptions(machine="none"), "machine: "),
         (("swf", "snapshot"), ConvertOptions(machine="mesh:4", procs_per_node=0), "procs_per_node"),
         (("swf", "snapshot"), ConvertOptions(machine="mesh:4", limit=0), "limit"),

@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import topoplace.solving.registry as known
 from real_files import real_file
 from topoplace.errors import InputError, TopoplaceError
-from topoplace.placement.tree import solve
-from topoplace.placement.tree.outcome import TreeOutcome
-from topoplace.placement.tree.problem import TreeOptions, TreeProblem
-from topoplace.placement.tree.solve import register_tree, tree_methods
+from topoplace.placement.tree.problem import TreeProblem
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
+from topoplace.solving import Options, Outcome, methods, register
 from topoplace.study.replay import (
     MIXES,
     JobRecord,
@@ -205,16 +204,17 @@ def test_snapshots_on_the_way() -> None:
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what a test registers."""
-    monkeypatch.setattr(solve, "_METHODS", tree_methods())
+    methods("allocation")
+    monkeypatch.setattr(known, "_METHODS", dict(known._METHODS))
 
 
 @pytest.mark.usefixtures("registry")
 def test_any_registered_method_can_be_replayed() -> None:
-    @register_tree("last", "the last free nodes")
-    def last(problem: TreeProblem, options: TreeOptions) -> TreeOutcome:
+    @register("allocation", "last", "the last free nodes")
+    def last(problem: TreeProblem, options: Options) -> Outcome:
         (request,) = problem.requests
         free = np.flatnonzero(problem.state.free)[::-1]
-        return TreeOutcome({0: free[: request.nodes]} if request.nodes <= 4 else {})
+        return Outcome({0: free[: request.nodes]} if request.nodes <= 4 else {})
 
     jobs = [LogJob("a", 4, 0, 10, 10, RD), LogJob("b", 4, 1, 10, 10, RD)]
     replay = Replay(state_of(4, 4), jobs, "last")

@@ -20,7 +20,7 @@ from scripts_of_the_project import script
 from test_cli_bad_input import one_line_error
 from topoplace.cli import run
 from topoplace.cli.progress_bar import progress_bar
-from topoplace.placement.tree.solve import allocate
+from topoplace.front import place
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
 
@@ -48,7 +48,7 @@ def load(path: Path) -> TreeState:
 
 
 def started(state: TreeState) -> list[str]:
-    return [allocation.request for allocation in allocate(state, "default").solution.allocations]
+    return [allocation.request for allocation in place(state, "default").solution.allocations]
 
 
 def test_backfilling_and_the_five_metrics(
@@ -244,15 +244,15 @@ import time
 from pathlib import Path
 import numpy as np
 from topoplace.cli import main
-from topoplace.placement.tree.outcome import TreeOutcome
-from topoplace.placement.tree.solve import register_tree
+from topoplace.solving import Outcome
+from topoplace.solving import register
 
-@register_tree("sleepy", "never places job 3")
+@register("allocation", "sleepy", "never places job 3")
 def sleepy(problem, options):
     if problem.requests[0].id == "3":
         Path("started").touch()
         time.sleep(600)
-    return TreeOutcome({0: np.flatnonzero(problem.state.free)[: problem.requests[0].nodes]})
+    return Outcome({0: np.flatnonzero(problem.state.free)[: problem.requests[0].nodes]})
 
 main()
 """

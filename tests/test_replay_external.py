@@ -15,7 +15,7 @@ from test_replay_cli import QUEUED, write_log
 from test_replay_torus import GAP, HALF, empty
 from topoplace.cli import run
 from topoplace.errors import ExitCode
-from topoplace.placement.problem import Options
+from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator, command_allocator
 from topoplace.study.replay import LogJob, Replay
 from topoplace.study.replay.refused import DecisionError

@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import topoplace.solving.registry as known
 from test_cli_bad_input import one_line_error
 from test_replay import log_of, spans
 from test_replay_cli import QUEUED, write_log
 from topoplace.certify import check_result
 from topoplace.cli import run
 from topoplace.errors import InputError, TopoplaceError
+from topoplace.front import place
 from topoplace.machine import Prism, Torus, bisection_per_node, scattered_links
-from topoplace.placement import solve
-from topoplace.placement.outcome import Outcome
-from topoplace.placement.problem import Options, PlacementProblem
-from topoplace.placement.solve import methods, place, register
+from topoplace.placement.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot import SnapshotState, load_snapshot, load_torus, prepare
 from topoplace.snapshot.schema import Pattern, PatternUse, RunningJob, Snapshot
+from topoplace.solving import Options, Outcome, methods, register
 from topoplace.study.replay import (
     JobRecord,
     LogJob,
@@ -268,12 +268,13 @@ def test_a_job_inside_a_prism_outlives_it() -> None:
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what a test registers."""
-    monkeypatch.setattr(solve, "_METHODS", methods())
+    methods("placement")
+    monkeypatch.setattr(known, "_METHODS", dict(known._METHODS))
 
 
 @pytest.mark.usefixtures("registry")
 def test_a_method_that_finds_nothing_ends_the_replay() -> None:
-    @register("idle", "starts nobody")
+    @register("placement", "idle", "starts nobody")
     def idle(problem: PlacementProblem, options: Options) -> Outcome:
         return Outcome([])
 

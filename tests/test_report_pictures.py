@@ -12,8 +12,8 @@ from matplotlib.image import imread
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from small_snapshot import small_document
-from topoplace.placement.problem import Options, PlacementProblem
-from topoplace.placement.solve import place
+from topoplace.front import place
+from topoplace.placement.problem import PlacementProblem
 from topoplace.report.cells import DOWN, FREE, RUNNING, SERVICE, CellMap, cell_map
 from topoplace.report.colours import cell_colours, job_colour, rgb
 from topoplace.report.torus import legend_handles, placement_figure, title, write_picture
@@ -21,6 +21,7 @@ from topoplace.report.voxels import ELEVATION
 from topoplace.result import Result
 from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, prepare
 from topoplace.snapshot.machines import data_folder, load_machine
+from topoplace.solving import Options
 
 
 def solved(**changes: Any) -> tuple[Result, SnapshotState]:

@@ -69,10 +69,13 @@ def test_without_output_the_snapshot_goes_to_stdout(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        ([job_line(state="RUNNING", hosts="n[7-8]")], "job 1: nodes on a switch (found 'n8')"),
+        (
+            [job_line(state="RUNNING", hosts="n[7-8]")],
+            "job 1: expected nodes on a switch, found 'n8'",
+        ),
         (
             [job_line(id=k, state="RUNNING", nodes=1, hosts="n1") for k in (1, 2)],
-            "nodes no other job holds (found 'n1, held by 1')",
+            "nodes no other job holds, found n1, held by 1",
         ),
     ],
 )
@@ -99,11 +102,11 @@ def test_a_topology_becomes_a_machine_and_back(tmp_path):
 @pytest.mark.parametrize(
     ("source", "pair", "options", "expected"),
     [
-        (None, ("slurm", None), ConvertOptions(), "FILE: one file to read"),
-        ("a", ("slurm", None), ConvertOptions(topology="b"), "FILE: one file to read"),
-        ("mesh:4", ("machine", None), ConvertOptions(), "mesh:4: kind: a tree machine"),
-        ("a", ("slurm", "machine"), ConvertOptions(), "formats: a known conversion"),
-        ("a", ("lsf", None), ConvertOptions(), "formats: a known conversion"),
+        (None, ("slurm", None), ConvertOptions(), "FILE: expected one file to read"),
+        ("a", ("slurm", None), ConvertOptions(topology="b"), "FILE: expected one file to read"),
+        ("mesh:4", ("machine", None), ConvertOptions(), "mesh:4: kind: expected a tree machine"),
+        ("a", ("slurm", "machine"), ConvertOptions(), "--to: expected a known conversion"),
+        ("a", ("lsf", None), ConvertOptions(), "--from: expected a known conversion"),
         ("a", ("swf", "snapshot"), ConvertOptions(machine="tree:2x2"), "a: "),
     ],
 )

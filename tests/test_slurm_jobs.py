@@ -83,25 +83,28 @@ def test_patterns_of_comments(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"state": "R"}, "line 3, STATE: a job state"),
-        ({"nodes": "x"}, "line 3, NODES: an integer from 1"),
-        ({"nodes": 0}, "line 3, NODES: an integer from 1"),
-        ({"nodes": 10**12}, "line 3: at most"),
-        ({"priority": -1}, "line 3, PRIORITY: an integer"),
-        ({"limit": "soon"}, "line 3, TIME_LIMIT: a time"),
-        ({"submitted": "now"}, "line 3, SUBMIT_TIME: a time"),
-        ({"comment": "pattern=butterfly"}, "line 3, COMMENT: PATTERN[:SHARE[:BYTES]]"),
-        ({"comment": "pattern="}, "line 3, COMMENT: PATTERN"),
-        ({"comment": "pattern=rd:0"}, "line 3, COMMENT: an integer from 1"),
-        ({"comment": "pattern=rd:101"}, "line 3, COMMENT: at most 100"),
-        ({"comment": "pattern=rd:1:1:1"}, "line 3, COMMENT: PATTERN"),
-        ({"comment": "pattern=rd:60,ring:50"}, "line 3, COMMENT: shares that add up to 100"),
-        ({"id": 1}, "line 3: each job once (it stands at line 2 too)"),
-        ({"id": ""}, "line 3: a job id"),
-        ({"id": "4_[1-9:2]"}, "line 3: ranges such as"),
-        ({"state": "RUNNING", "hosts": "n[0-1"}, "line 3, nodes of job 2: a host list"),
-        ({"state": "RUNNING", "hosts": "n[0-2]"}, "line 3: the 2 nodes of job 2"),
-        ({"state": "RUNNING"}, "line 3: the 2 nodes of job 2"),
+        ({"state": "R"}, "line 3, STATE: expected a job state"),
+        ({"nodes": "x"}, "line 3, NODES: expected an integer from 1"),
+        ({"nodes": 0}, "line 3, NODES: expected an integer from 1"),
+        ({"nodes": 10**12}, "line 3: expected at most"),
+        ({"priority": -1}, "line 3, PRIORITY: expected an integer"),
+        ({"limit": "soon"}, "line 3, TIME_LIMIT: expected a time"),
+        ({"submitted": "now"}, "line 3, SUBMIT_TIME: expected a time"),
+        ({"comment": "pattern=butterfly"}, "line 3, COMMENT: expected PATTERN[:SHARE[:BYTES]]"),
+        ({"comment": "pattern="}, "line 3, COMMENT: expected PATTERN"),
+        ({"comment": "pattern=rd:0"}, "line 3, COMMENT: expected an integer from 1"),
+        ({"comment": "pattern=rd:101"}, "line 3, COMMENT: expected at most 100"),
+        ({"comment": "pattern=rd:1:1:1"}, "line 3, COMMENT: expected PATTERN"),
+        (
+            {"comment": "pattern=rd:60,ring:50"},
+            "line 3, COMMENT: expected shares that add up to 100",
+        ),
+        ({"id": 1}, "line 3: expected each job once (it stands at line 2 too)"),
+        ({"id": ""}, "line 3: expected a job id"),
+        ({"id": "4_[1-9:2]"}, "line 3: expected ranges such as"),
+        ({"state": "RUNNING", "hosts": "n[0-1"}, "line 3, nodes of job 2: expected a host list"),
+        ({"state": "RUNNING", "hosts": "n[0-2]"}, "line 3: expected the 2 nodes of job 2"),
+        ({"state": "RUNNING"}, "line 3: expected the 2 nodes of job 2"),
     ],
 )
 def test_bad_job_lines_are_named(tmp_path, fields, expected):
@@ -112,23 +115,23 @@ def test_bad_job_lines_are_named(tmp_path, fields, expected):
 
 
 def test_a_line_of_another_format(tmp_path):
-    with pytest.raises(InputError, match="line 2: a line of squeue -o"):
+    with pytest.raises(InputError, match="line 2: expected a line of squeue -o"):
         jobs_of_text(tmp_path, "61 p wrap user PD 0:00 40 (Resources)")
 
 
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"job_id": None}, "jobs[0].job_id: a job number"),
-        ({"job_state": "PD"}, "jobs[0].job_state: a job state"),
-        ({"job_state": []}, "jobs[0].job_state: a job state"),
-        ({"node_count": None}, "jobs[0].node_count: an integer from 1"),
-        ({"node_count": "2"}, "jobs[0].node_count: an integer"),
-        ({"priority": -1}, "jobs[0].priority: an integer"),
-        ({"priority": True}, "jobs[0].priority: an integer"),
-        ({"comment": 5}, "jobs[0].comment: text"),
-        ({"comment": "pattern=x"}, "jobs[0].comment: PATTERN"),
-        ({"time_limit": 10**17}, "jobs[0]: times of at most"),
+        ({"job_id": None}, "jobs[0].job_id: expected a job number"),
+        ({"job_state": "PD"}, "jobs[0].job_state: expected a job state"),
+        ({"job_state": []}, "jobs[0].job_state: expected a job state"),
+        ({"node_count": None}, "jobs[0].node_count: expected an integer from 1"),
+        ({"node_count": "2"}, "jobs[0].node_count: expected an integer"),
+        ({"priority": -1}, "jobs[0].priority: expected an integer"),
+        ({"priority": True}, "jobs[0].priority: expected an integer"),
+        ({"comment": 5}, "jobs[0].comment: expected text"),
+        ({"comment": "pattern=x"}, "jobs[0].comment: expected PATTERN"),
+        ({"time_limit": 10**17}, "jobs[0]: expected times of at most"),
     ],
 )
 def test_bad_job_entries_are_named(tmp_path, fields, expected):

@@ -36,39 +36,51 @@ SWITCHNAME = top  Switches=s[0-1]
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", ": at least one line SwitchName"),
-        ("# nothing\n\n", ": at least one line SwitchName"),
-        ("\nSwitchName=a Nodes=n[0-3\n", ": line 2, switch a: a host list"),
-        ("SwitchName=a Nodes=n[3-1]\n", ": line 1, switch a: ranges that ascend in n[3-1]"),
+        ("", ": expected at least one line SwitchName"),
+        ("# nothing\n\n", ": expected at least one line SwitchName"),
+        ("\nSwitchName=a Nodes=n[0-3\n", ": line 2, switch a: expected a host list"),
+        (
+            "SwitchName=a Nodes=n[3-1]\n",
+            ": line 1, switch a: expected ranges that ascend in n[3-1]",
+        ),
         (
             "SwitchName=a Nodes=n1\n\nSwitchName=b Nodes=n[0-3]\n",
-            ": line 3, switch b: each node on one leaf (found 'n1')",
+            ": line 3, switch b: expected each node on one leaf, found 'n1'",
         ),
-        ("SwitchName=a Nodes=n[1,1]\n", ": line 1, switch a: each node on one leaf (found 'n1')"),
+        (
+            "SwitchName=a Nodes=n[1,1]\n",
+            ": line 1, switch a: expected each node on one leaf, found 'n1'",
+        ),
         (
             "SwitchName=a Nodes=n1\nSwitchName=b Switches=a,c\n",
-            ": line 2, switch b: a switch that is described (found 'c')",
+            ": line 2, switch b: expected a switch that is described, found 'c'",
         ),
         (
             "SwitchName=a Nodes=n1\nSwitchName=b Switches=c,a\nSwitchName=c \\\n Switches=b\n",
-            ": line 3, switch c: no cycle of switches (found 'b')",
+            ": line 3, switch c: expected no cycle of switches, found 'b'",
         ),
-        ("SwitchName=a Switches=a\nSwitchName=b Nodes=n1", ": line 1, switch a: no cycle"),
-        ("SwitchName=a Nodes=\n", ": line 1, switch a: at least one node"),
-        ("SwitchName=a Nodes= LinkSpeed=5\n", ": line 1, switch a: at least one node"),
-        ('SwitchName=a Nodes=n1\nSwitchName=b Switches=""', ": line 2, switch b: at least one"),
+        ("SwitchName=a Switches=a\nSwitchName=b Nodes=n1", ": line 1, switch a: expected no cycle"),
+        ("SwitchName=a Nodes=\n", ": line 1, switch a: expected at least one node"),
+        ("SwitchName=a Nodes= LinkSpeed=5\n", ": line 1, switch a: expected at least one node"),
+        (
+            'SwitchName=a Nodes=n1\nSwitchName=b Switches=""',
+            ": line 2, switch b: expected at least one",
+        ),
         (
             "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n",
-            ": line 2, switch a: each switch once (it stands at line 1 too)",
+            ": line 2, switch a: expected each switch once (it stands at line 1 too)",
         ),
-        ("SwitchName=a Nodes=n1 Switches=b\n", ": line 1, switch a: either Nodes= or Switches="),
-        ("SwitchName=a Node=n1\n", ": line 1, switch a: either Nodes= or Switches="),
-        ("SwitchName=a Nodes=n1 Nodes=n2\n", ": line 1: each setting once"),
-        ("Nodes=n1\n", ": line 1: SwitchName=, the name of one switch"),
-        ("SwitchName=s[0-1] Nodes=n1\n", ": line 1: SwitchName=, the name of one switch"),
-        (f"SwitchName={'s' * 129} Nodes=n1\n", ": line 1: SwitchName="),
-        ("SwitchName=a Nodes=n1 nonsense\n", ": line 1: settings such as"),
-        ("SwitchName=a Nodes=n[1-9999999]\n", ": line 1, switch a: at most"),
+        (
+            "SwitchName=a Nodes=n1 Switches=b\n",
+            ": line 1, switch a: expected either Nodes= or Switches=",
+        ),
+        ("SwitchName=a Node=n1\n", ": line 1, switch a: expected either Nodes= or Switches="),
+        ("SwitchName=a Nodes=n1 Nodes=n2\n", ": line 1: expected each setting once"),
+        ("Nodes=n1\n", ": line 1: expected SwitchName=, the name of one switch"),
+        ("SwitchName=s[0-1] Nodes=n1\n", ": line 1: expected SwitchName=, the name of one switch"),
+        (f"SwitchName={'s' * 129} Nodes=n1\n", ": line 1: expected SwitchName="),
+        ("SwitchName=a Nodes=n1 nonsense\n", ": line 1: expected settings such as"),
+        ("SwitchName=a Nodes=n[1-9999999]\n", ": line 1, switch a: expected at most"),
     ],
 )
 def test_topology_errors_name_file_line_and_switch(tmp_path, text, expected):
@@ -130,10 +142,10 @@ def test_node_states(tmp_path, state, use):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", ": at least one line NodeName="),
-        ("\nn1 idle\n", ": line 2: NodeName=... State=..."),
-        ("NodeName=n1 Arch=x\n   State=IDLE\n", ": line 1: NodeName=... State=..."),
-        ("NodeName=n1 State=IDLE\nNodeName=n1 State=DOWN\n", ": line 2: each node once"),
+        ("", ": expected at least one line NodeName="),
+        ("\nn1 idle\n", ": line 2: expected NodeName=... State=..."),
+        ("NodeName=n1 Arch=x\n   State=IDLE\n", ": line 1: expected NodeName=... State=..."),
+        ("NodeName=n1 State=IDLE\nNodeName=n1 State=DOWN\n", ": line 2: expected each node once"),
     ],
 )
 def test_bad_node_states(tmp_path, text, expected):

@@ -45,7 +45,7 @@ def test_missing_file(tmp_path):
 
 
 def test_folder(tmp_path):
-    assert "not a folder" in error_of(tmp_path)
+    assert error_of(tmp_path) == "expected a file, found a folder"
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
+import topoplace.solving.registry as known
 from small_snapshot import small_document, write_small
 from topoplace.errors import InputError, TopoplaceError
-from topoplace.placement import solve
-from topoplace.placement.outcome import LevelBound, Outcome, Scattered
-from topoplace.placement.problem import Options, PlacementProblem
+from topoplace.front import place
+from topoplace.placement.outcome import Scattered
+from topoplace.placement.problem import PlacementProblem
 from topoplace.report.table import comparison_csv, comparison_table
 from topoplace.report.text import gap_text
 from topoplace.result import Interference, Leaf
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.files import write_document
+from topoplace.solving import Bound, Options, Outcome
 from topoplace.study.compare import compare, compare_files, rows_document
 from topoplace.study.subject import Subject, load_subject
 
@@ -29,19 +31,19 @@ def subject() -> Subject:
 def bounds(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """Register methods that start nothing (or all, scattered) and claim the bounds given."""
     claimed: dict[str, int] = {}
-    solve.methods()
-    monkeypatch.setattr(solve, "_METHODS", dict(solve._METHODS))
+    known.methods("placement")
+    monkeypatch.setattr(known, "_METHODS", dict(known._METHODS))
 
     def claiming(name: str) -> None:
-        @solve.register(name, "a bound and no placement")
+        @known.register("placement", name, "a bound and no placement")
         def solver(problem: PlacementProblem, options: Options) -> Outcome:
-            proven = LevelBound(claimed[name], Leaf(scale=1, router_prices="0*48"))
+            proven = Bound(claimed[name], Leaf(scale=1, router_prices="0*48"))
             return Outcome([], (proven, None, None))
 
     claiming("loose")
     claiming("tight")
 
-    @solve.register("sprinkled", "all requests on the last usable nodes", uses_prisms=False)
+    @known.register("placement", "sprinkled", "on the last usable nodes", uses_prisms=False)
     def sprinkled(problem: PlacementProblem, options: Options) -> Outcome:
         state = problem.state
         started, taken = [], state.usable.copy()
@@ -97,13 +99,13 @@ def test_a_conforming_placement_above_a_bound_is_an_error(
 
 def test_default_methods_are_all_but_the_reference_model(subject: Subject) -> None:
     names = [row.method for row in compare([subject], options=Options(time_limit=5))]
-    assert names == [name for name in solve.methods() if name != "minizinc"]
+    assert names == [name for name in known.methods("placement") if name != "minizinc"]
 
 
 def test_a_result_stands_for_its_method(
     tmp_path: Path, subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = solve.place(subject.state, "first-fit")
+    result = place(subject.state, "first-fit")
     write_document(tmp_path / "r.json", result)
     assert load_subject(tmp_path / "r.json").result == result
     rows = compare_files([tmp_path / "r.json"], ["first-fit", "best-fit"], Options())

@@ -9,9 +9,9 @@ import pytest
 
 from baseline_instances import grid, problem_on, random_graph
 from comparison_rows import row
-from topoplace.mapping.outcome import MapOptions
-from topoplace.mapping.solve import map_tasks
+from topoplace.front import map_tasks
 from topoplace.snapshot.files import write_document
+from topoplace.solving import Options
 from topoplace.study.compare_mapping import compare_mapping_files, compare_mappings
 from topoplace.study.mapping_subject import MappingSubject
 from topoplace.study.ranking import by_instance, performance_profile, ranks, ratios, summaries
@@ -54,7 +54,7 @@ def test_default_mapping_methods_suit_the_application() -> None:
     seen: list[str] = []
     rows = compare_mappings(
         [MappingSubject(problem)],
-        options=MapOptions(time_limit=0.2),
+        options=Options(time_limit=0.2),
         keep=lambda result, _: seen.append(result.method),
     )
     assert [entry.method for entry in rows if entry.status != "unsuited"] == seen

@@ -29,20 +29,18 @@ from tiny_instances import (
 from topoplace.certify import check_mapping, check_result
 from topoplace.certify.tree_machine import check_allocation
 from topoplace.errors import InputError
-from topoplace.mapping.outcome import MapOptions
+from topoplace.front import map_tasks, place
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.scotch_program import is_installed
-from topoplace.mapping.solve import evaluate_mapping, map_methods, map_tasks
-from topoplace.placement.solve import methods
 from topoplace.placement.tree.exact.building.construct import best_start
 from topoplace.placement.tree.exact.single import realised
-from topoplace.placement.tree.problem import TreeOptions, TreeProblem
-from topoplace.placement.tree.solve import allocate, tree_methods
+from topoplace.placement.tree.problem import TreeProblem
 from topoplace.result import Result, Status
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import TreeResult
 from topoplace.snapshot.schema import Pattern, PatternUse, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import prepare_tree
+from topoplace.solving import Options, methods
 from tree_brute_force import least_cost
 from tree_cases import snapshot_on
 from tree_exact_cases import jobs_of, number
@@ -88,7 +86,7 @@ def place_tiny(seed: str, counts: Counter[str]) -> None:
     modelled = rng.random() < MODELLED and shutil.which("minizinc") is not None
     best = brute_force(snapshot, mode)
     counts["placement: instances"] += 1
-    for name in methods():
+    for name in methods("placement"):
         if name == "minizinc" and not modelled:
             continue
         limits = (None, rng.choice(NO_TIME)) if name == "exact" else (None,)
@@ -149,9 +147,9 @@ def allocate_tiny(seed: str, counts: Counter[str]) -> None:
     state = prepare_tree(tiny_allocation(seed))
     best = least_cost(state)
     counts["allocation: instances"] += 1
-    for name in tree_methods():
+    for name in methods("allocation"):
         for limit in (2.0, rng.choice(NO_TIME)) if name == "exact" else (None,):
-            result = allocate(state, name, TreeOptions(limit, rng.randrange(1 << 31)))
+            result = place(state, name, Options(limit, seed=rng.randrange(1 << 31)))
             case = (seed, name, limit)
             counts[f"allocation: {name}"] += 1
             report = check_allocation(result)
@@ -226,7 +224,7 @@ def may_refuse(name: str, problem: MappingProblem) -> bool:
         hops = hops_between(problem, numbers)
         return bool((hops != hops.T).any())
     if problem.grid is None:
-        return map_methods()[name].needs_grid
+        return methods("mapping")[name].needs_grid
     return name in LAYOUTS
 
 
@@ -251,10 +249,10 @@ def map_tiny(seed: str, problem: MappingProblem, counts: Counter[str]) -> None:
     rng = random.Random(f"options-{seed}")
     best = least_hop_bytes(problem)
     counts["mapping: instances"] += 1
-    for name in map_methods():
+    for name in [one for one in methods("mapping") if one != "given"]:
         for limit in limits_of(name, rng):
             case = (seed, name, limit)
-            options = MapOptions(time_limit=limit, seed=rng.randrange(1 << 31))
+            options = Options(time_limit=limit, seed=rng.randrange(1 << 31))
             try:
                 result = map_tasks(problem, name, options)
             except InputError:
@@ -268,7 +266,7 @@ def map_tiny(seed: str, problem: MappingProblem, counts: Counter[str]) -> None:
                 assert proven or limit is not None, case
                 counts["mapping: exact, proven"] += proven
     given = np.repeat(problem.nodes, problem.tasks_per_node)[-problem.num_tasks :]
-    hold_mapping(evaluate_mapping(problem, given), best, (seed, "given"))
+    hold_mapping(map_tasks(problem, "given", Options(start=given)), best, (seed, "given"))
 
 
 def hold_mapping(result: MappingResult, best: int, case: object) -> None:

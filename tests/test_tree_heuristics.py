@@ -15,10 +15,10 @@ from topoplace.placement.tree.cost import CostModel, communication_ratio
 from topoplace.placement.tree.heuristics.balanced import balanced_counts
 from topoplace.placement.tree.heuristics.in_turn import registered_allocator
 from topoplace.placement.tree.occupancy import Occupancy
-from topoplace.placement.tree.solve import tree_methods
 from topoplace.snapshot.readers.slurm.topology_conf import read_topology_conf
 from topoplace.snapshot.schema import Pattern
 from topoplace.snapshot.tree_state import TreeRequest, tree_of
+from topoplace.solving import methods
 from tree_cases import HEURISTICS, random_tree, two_level, uses
 
 RD = tuple(uses(Pattern.RECURSIVE_DOUBLING))
@@ -39,7 +39,7 @@ def request_of(nodes: int, intensive: bool = True) -> TreeRequest:
 
 
 def chosen(name: str, occupancy: Occupancy, request: TreeRequest) -> np.ndarray | None:
-    allocator = registered_allocator(tree_methods()[name].name)
+    allocator = registered_allocator(methods("allocation")[name].name)
     assert allocator is not None
     return allocator(occupancy, request, np.random.default_rng(0))
 

@@ -45,6 +45,12 @@ def model_of(sizes: Sequence[int]) -> TreeModel:
     return TreeModel(kind="tree", name="tree", switches=[*leaves, root])
 
 
+def apart(sizes: Sequence[int]) -> TreeModel:
+    """Return the same leaves without a common switch."""
+    model = model_of(sizes)
+    return TreeModel(kind="tree", name="apart", switches=model.switches[:-1])
+
+
 def snapshot_on(
     machine: TreeModel,
     running: Sequence[tuple[str, Communication]] = (),

@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.front import place
 from topoplace.placement.tree.cost import CostModel
 from topoplace.placement.tree.exact.job import Job, job_of
 from topoplace.placement.tree.exact.single import Room
-from topoplace.placement.tree.problem import TreeOptions, TreeProblem
-from topoplace.placement.tree.solve import allocate
+from topoplace.placement.tree.problem import TreeProblem
 from topoplace.result.tree import TreeResult
 from topoplace.snapshot.schema import (
     Communication,
@@ -26,6 +26,7 @@ from topoplace.snapshot.schema import (
     TreeModel,
 )
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
+from topoplace.solving import Options
 from tree_cases import two_level
 
 KINDS = ("flat", "flat", "deep", "fat", "apart")
@@ -98,7 +99,7 @@ def tiny_state(seed: int, *, most_ranks: int, num_requests: int = 1) -> TreeStat
 
 
 def solved(state: TreeState, time_limit: float = 2.0) -> TreeResult:
-    return allocate(state, "exact", TreeOptions(time_limit=time_limit))
+    return place(state, "exact", Options(time_limit=time_limit))
 
 
 def number(value: object) -> Fraction:

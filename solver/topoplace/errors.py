@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
+
+MAX_FAULTS = 20
+"""Most lines that are told of one document."""
+
+_MOST_COMPARED = 100  # characters
+_MOST_NAMES = 5000
 
 
 class ExitCode(IntEnum):
@@ -23,16 +32,25 @@ class TopoplaceError(Exception):
 
 
 class InputError(TopoplaceError):
-    """Input that cannot be used: one line that names file, field, value and what was expected.
+    """Input that cannot be used: a line that names file, field, what was expected and what found.
+
+    A document may have several faults: then the text has a line for each of the first
+    `MAX_FAULTS` (see `together`), and the attributes are those of the first.
 
     Parameters
     ----------
     expected
         What would have been accepted.
     file, field
-        Where the offending value stands, when known.
+        Where the offending value stands, when known; the file ``-`` is named stdin.
     value
         The value found; shortened in the message.
+    found
+        What to say was found, instead of the value.
+    known
+        The names that would have been accepted: the message asks whether the closest was meant.
+    meant
+        What was most likely meant, where no list of names tells.
     """
 
     exit_code = ExitCode.BAD_INPUT
@@ -44,27 +62,143 @@ class InputError(TopoplaceError):
         file: str | None = None,
         field: str | None = None,
         value: object = None,
+        found: str | None = None,
+        known: Iterable[str] = (),
+        meant: str | None = None,
     ) -> None:
         self.expected = expected
-        self.file = file
+        self.file = None if file is None else named_file(file)
         self.field = field
         self.value = value
+        self.found = found
+        self.meant = meant or closest(value, known)
+        self.others: tuple[InputError, ...] = ()
         super().__init__(expected)
+
+    @classmethod
+    def together(cls, faults: Sequence[InputError]) -> InputError:
+        """Return one error of several: the first, which tells of the others too."""
+        first = copy.copy(faults[0])
+        first.others = tuple(faults[1:])
+        return first
+
+    @property
+    def faults(self) -> tuple[InputError, ...]:
+        """All faults, each an error of its own."""
+        first = copy.copy(self)
+        first.others = ()
+        return (first, *self.others)
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each fault, or for each of the first and one that counts the rest."""
+        if len(self.faults) <= MAX_FAULTS:
+            return [fault._line for fault in self.faults]
+        shown = [fault._line for fault in self.faults[: MAX_FAULTS - 1]]
+        rest = f"and {len(self.faults) - len(shown)} more faults"
+        return [*shown, f"{self.file}: {rest}" if self.file else rest]
+
+    @property
+    def brief(self) -> str:
+        """The first fault and the number of the others, for where there is one line only."""
+        more = len(self.others)
+        return self._line + (f" (and {more} more fault{'s' * (more > 1)})" if more else "")
 
     def located(self, file: str) -> InputError:
         """Return the same error, naming the file it was found in."""
-        return InputError(self.expected, file=self.file or file, field=self.field, value=self.value)
+        return self._with(lambda fault: setattr(fault, "file", fault.file or named_file(file)))
+
+    def inside(self, prefix: str) -> InputError:
+        """Return the same error, its field inside another one: ``shape`` of ``machine``."""
+        return self._with(
+            lambda fault: setattr(fault, "field", ".".join(filter(None, (prefix, fault.field))))
+        )
+
+    def at(self, field: str) -> InputError:
+        """Return the same error, blamed on this field."""
+        return self._with(lambda fault: setattr(fault, "field", field))
+
+    def _with(self, change: Callable[[InputError], None]) -> InputError:
+        faults = [copy.copy(fault) for fault in self.faults]
+        for fault in faults:
+            change(fault)
+        return InputError.together(faults)
+
+    @property
+    def _line(self) -> str:
+        text = f"expected {self.expected}"
+        if self.found is not None:
+            text += f", found {self.found}"
+        elif self.value is not None:
+            text += f", found {_shorten(self.value)}"
+        if self.meant is not None:
+            text += f" (did you mean {self.meant!r}?)"
+        return ": ".join([*(part for part in (self.file, self.field) if part), text])
 
     def __str__(self) -> str:
-        where = ": ".join(part for part in (self.file, self.field) if part)
-        found = "" if self.value is None else f" (found {_shorten(self.value)})"
-        return f"{where}: {self.expected}{found}" if where else f"{self.expected}{found}"
+        return "\n".join(self.lines)
+
+
+class Faults:
+    """Collects the faults of a document, so that all are told at once.
+
+    Examples
+    --------
+    >>> faults = Faults()
+    >>> for text in ("1", "x", "y"):
+    ...     with faults.collected():
+    ...         if not text.isdigit():
+    ...             raise InputError("a number", value=text)
+    >>> len(faults.found)
+    2
+    """
+
+    def __init__(self) -> None:
+        self.found: list[InputError] = []
+
+    @contextlib.contextmanager
+    def collected(self) -> Iterator[None]:
+        """Keep the `InputError` that the block raises; what follows the block runs all the same."""
+        try:
+            yield
+        except InputError as error:
+            self.found.extend(error.faults)
+
+    def require_none(self) -> None:
+        """Raise what was collected as one `InputError`, if anything was."""
+        if self.found:
+            raise InputError.together(self.found)
 
 
 class MissingToolError(TopoplaceError):
     """An external program that a method needs is not installed."""
 
     exit_code = ExitCode.BAD_INPUT
+
+
+def unknown_name(
+    value: object, known: Iterable[str], *, field: str, file: str | None = None
+) -> InputError:
+    """Return the error of a name that is none of those known; many are not all listed."""
+    names = list(known)
+    shown = ", ".join(names[:MAX_FAULTS]) + (", ..." if len(names) > MAX_FAULTS else "")
+    return InputError(f"one of {shown}", file=file, field=field, value=value, known=names)
+
+
+def closest(value: object, known: Iterable[str]) -> str | None:
+    """Return the known name that a wrong one is most likely meant to be; None if none is near."""
+    names = {name.lower(): name for name in known}
+    if not isinstance(value, str) or not 0 < len(names) <= _MOST_NAMES:
+        return None
+    import difflib  # noqa: PLC0415 - only when something is wrong
+
+    near = difflib.get_close_matches(value[:_MOST_COMPARED].lower(), names, n=1, cutoff=0.6)
+    return str(names[near[0]]) if near and names[near[0]] != value else None
+
+
+def named_file(file: str) -> str:
+    """Return a file as messages name it."""
+    return "stdin" if file == "-" else file
 
 
 def _shorten(value: object, limit: int = 80) -> str:

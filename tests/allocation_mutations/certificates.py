@@ -100,3 +100,61 @@ def bound_above_the_proofs(rng: random.Random, document: Document) -> Document |
         return None
     proofs(document).pop()
     return document
+
+
+# ---- Certificates of the nodes ----------------------------------------------------------------
+
+
+def domains(document: Document) -> Document | None:
+    certificate: Document | None = document["levels"][0]["certificate"]
+    return certificate if certificate and certificate["kind"] == "domains" else None
+
+
+@mutation
+def all_said_to_start(rng: random.Random, document: Document) -> Document | None:
+    level = document["levels"][0]
+    if level["certificate"] is None or level["certificate"]["kind"] == "all-start":
+        return None
+    level["certificate"] = {"kind": "all-start"}
+    return document
+
+
+@mutation
+def counted_in_place_of_domains(rng: random.Random, document: Document) -> Document | None:
+    if domains(document) is None:
+        return None
+    document["levels"][0]["certificate"] = {"kind": "counting"}
+    return document
+
+
+@mutation
+def proof_of_the_cost_for_the_nodes(rng: random.Random, document: Document) -> Document | None:
+    document["levels"][0]["certificate"] = {"kind": "boxes", "proofs": []}
+    return document
+
+
+@mutation
+def price_missing(rng: random.Random, document: Document) -> Document | None:
+    own = domains(document)
+    if own is None:
+        return None
+    own["prices"].pop()
+    return document
+
+
+@mutation
+def nodes_cost_too_much(rng: random.Random, document: Document) -> Document | None:
+    own = domains(document)
+    if own is None:
+        return None
+    own["node_price"] = own["scale"]
+    return document
+
+
+@mutation
+def starts_cost_too_much(rng: random.Random, document: Document) -> Document | None:
+    own = domains(document)
+    if own is None:
+        return None
+    own["prices"] = [price + 3 * own["scale"] for price in own["prices"]]
+    return document

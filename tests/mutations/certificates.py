@@ -284,7 +284,7 @@ def parts_that_prove_less(rng: random.Random, case: Case) -> Document | None:
     certificate = Parts.model_validate(document["levels"][0]["certificate"])
     proven = sum_of_parts(case.tiny, certificate)
     assert proven is not None
-    return document if proven > case.bounds[0].bound else None
+    return document if proven > case.bounds[0].value else None
 
 
 @mutation("bound")
@@ -308,7 +308,7 @@ def if_it_proves_less(case: Case, document: Document, level_idx: int) -> Documen
     assert not isinstance(level.certificate, Parts)
     proven = naive.bound(level.certificate, naive.choices, {})
     assert proven is not None
-    return document if proven > case.bounds[level_idx].bound else None
+    return document if proven > case.proven(level_idx) else None
 
 
 def broken_tree(

@@ -8,6 +8,7 @@ that it wrongly drops is one that the programs make use of.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import random
@@ -34,7 +35,15 @@ from topoplace.certify.tree_machine.line_states import Assumed, LineStates, View
 from topoplace.certify.tree_machine.lines import Lines
 from topoplace.certify.tree_machine.relaxed import Relaxed
 from topoplace.certify.tree_machine.steps import grid_of
-from topoplace.result.tree import CubeNogood, DoublingProof, LineProof, TreeResult
+from topoplace.placement.tree.exact.filling import certificate_of
+from topoplace.placement.tree.exact.single import domains as domains_of
+from topoplace.result.tree import (
+    CubeNogood,
+    DomainsCertificate,
+    DoublingProof,
+    LineProof,
+    TreeResult,
+)
 from topoplace.snapshot.schema import Pattern, Snapshot
 from topoplace.snapshot.tree_state import TreeRequest
 from tree_brute_force import hops, state_of, steps_of
@@ -484,7 +493,7 @@ class _Drawn:
     def _wild(self, low: list[int], high: list[int]) -> Json:
         """Return a move that goes one too far, or any move."""
         rng = self._rng
-        if self._steps and rng.random() < 0.7:
+        if self._steps and max(low) <= self._top and rng.random() < 0.7:
             step = rng.randrange(self._steps)
             if rng.random() < 0.5:
                 return ["low", step, min(self._top, self._rise(low, high, step) + 1)]
@@ -1250,9 +1259,10 @@ def unreduced(rng: random.Random, bound: Fraction) -> Json:
 class _Certified:
     """A problem with a dear solution, which certificates of its cost are held beside."""
 
-    def __init__(self, rng: random.Random, problem: Problem) -> None:
+    def __init__(self, rng: random.Random, problem: Problem, started: float) -> None:
         self._problem = problem
-        names = [request.id for request in problem.truth.requests]
+        every = [request.id for request in problem.truth.requests]
+        names = [name for name in every if rng.random() < started] or every
         self._solution = problem.solution(rng, names, 25, -1)
         self._worth = problem.worth(self._solution)
         self._all = sum(request.value for request in problem.truth.requests)
@@ -1276,11 +1286,21 @@ class _Certified:
 
 @dataclass(frozen=True)
 class Family:
-    """What requests a kind of certificate is for."""
+    """What requests a kind of certificate is for.
+
+    Attributes
+    ----------
+    others
+        The share of problems with other requests.
+    started
+        The share of requests that start if they fit.
+    """
 
     kind: str
     patterns: Callable[[random.Random], list[Pattern]]
     sizes: tuple[int, ...]
+    others: float = 0.4
+    started: float = 1.0
 
 
 def _one_of(*patterns: Pattern) -> Callable[[random.Random], list[Pattern]]:
@@ -1300,6 +1320,7 @@ FAMILIES = {
     ),
     "lines": Family("lines", _one_of(*GRIDS), (2, 3, 4, 5, 6, 6, 7, 8, 8)),
     "doubling": Family("doubling", _one_of(Pattern.BINOMIAL), (2, 3, 4, 4, 5, 6, 7, 8, 8)),
+    "choices": Family("moves", _one_of(*Pattern), (2, 3, 4), others=1.0, started=0.6),
 }
 
 
@@ -1307,7 +1328,9 @@ def _problems(name: str, seed: int, family: Family) -> Iterator[tuple[random.Ran
     """Yield problems whose first request the checker can be asked about."""
     for n in itertools.count():
         rng = random.Random(f"{name} problem {n} of {seed}")
-        problem = Problem(snapshot_document(rng, family.patterns(rng), family.sizes, others=0.4))
+        problem = Problem(
+            snapshot_document(rng, family.patterns(rng), family.sizes, others=family.others)
+        )
         free, instance = problem.truth.free, problem.instance
         used = [leaf for leaf, room in enumerate(free) if room]
         if sum(free) < problem.truth.requests[0].nodes or not instance.have_common_switch(used):
@@ -1319,7 +1342,7 @@ def certificates(name: str, seed: int) -> Iterator[Target]:
     """Yield problems for the certificates of `FAMILIES`."""
     family = FAMILIES[name]
     for rng, problem in _problems(name, seed, family):
-        held = _Certified(rng, problem)
+        held = _Certified(rng, problem, family.started)
         alone = [
             Alone(problem, request.id, "moves" if n else family.kind)
             for n, request in enumerate(problem.truth.requests)
@@ -1361,16 +1384,90 @@ def all_start(seed: int) -> Iterator[Target]:
         rng = random.Random(f"all-start problem {n} of {seed}")
         patterns = rng.sample(list(Pattern), 1)
         problem = Problem(snapshot_document(rng, patterns, (1, 2, 3, 4), others=0.9))
-        yield from itertools.repeat(_all_start_target(problem), AGAIN)
+        target = _nodes_target(problem, lambda rng: {"kind": "all-start"})
+        yield from itertools.repeat(target, AGAIN)
 
 
-def _all_start_target(problem: Problem) -> Target:
+def counting(seed: int) -> Iterator[Target]:
+    """Yield problems for the certificate that counts free nodes."""
+    for n in itertools.count():
+        rng = random.Random(f"counting problem {n} of {seed}")
+        problem = Problem(_full_document(rng, apart=0.3))
+        target = _nodes_target(problem, lambda rng: {"kind": "counting"})
+        yield from itertools.repeat(target, AGAIN)
+
+
+def domains(seed: int) -> Iterator[Target]:
+    """Yield problems for prices of domains, few of which hold all that waits."""
+    for n in itertools.count():
+        rng = random.Random(f"domains problem {n} of {seed}")
+        problem = Problem(_full_document(rng, apart=0.8))
+        target = _nodes_target(problem, _domain_prices(problem))
+        yield from itertools.repeat(target, AGAIN)
+
+
+def _full_document(rng: random.Random, *, apart: float) -> Json:
+    """Return a tiny tree, perhaps without common switches, and more requests than fit at most."""
+    patterns = rng.sample(list(Pattern), 1)
+    document = snapshot_document(rng, patterns, (1, 2, 3, 4), others=0.9)
+    switches = document["machine"]["switches"]
+    if rng.random() < apart:
+        leaves = [one for one in switches if "nodes" in one]
+        uppers = _pairs(rng, [one["name"] for one in leaves])
+        document["machine"]["switches"] = [*leaves, *uppers]
+    num_nodes = sum(one["nodes"].count(",") + 1 for one in switches if "nodes" in one)
+    while len(document["queue"]) < 4 and rng.random() < 0.8:
+        any_patterns = rng.sample(list(Pattern), rng.choice((0, 1, 1)))
+        most = document["queue"][0]["nodes"] if any_patterns else num_nodes
+        size = rng.randint(1, min(6, most))
+        document["queue"].append(_request(rng, len(document["queue"]), size, any_patterns))
+    return document
+
+
+def _pairs(rng: random.Random, names: list[str]) -> Json:
+    """Return switches over one or two leaves each, now and then one that joins two of them."""
+    names = rng.sample(names, len(names))
+    found = [{"name": f"t{k}", "switches": ",".join(names[k : k + 2])} for k in range(0, 4, 2)]
+    found = [one for one in found if one["switches"]]
+    if len(names) > 2 and rng.random() < 0.2:
+        found.append({"name": "joint", "switches": ",".join(names[1:3])})
+    return found
+
+
+def _domain_prices(problem: Problem) -> Callable[[random.Random], Json]:
+    """Return what draws prices: the solver's, or round ones that pay for some requests."""
+    requests, truth = problem.truth.requests, problem.truth
+    known = certificate_of(
+        truth.most, requests, domains_of(truth.tree), np.array(truth.free, dtype=np.int64), 1.0
+    )
+    right = known.model_dump(mode="json") if isinstance(known, DomainsCertificate) else None
+
+    def draw(rng: random.Random) -> Json:
+        if right is not None and rng.random() < 0.4:
+            return copy.deepcopy(right)
+        scale = rng.choice((1, 1, 2, 6))
+        prices = [
+            rng.choice((0, 0, scale * one.value, scale * one.value // 2, scale * one.priority))
+            for one in requests
+        ]
+        if rng.random() < 0.1:
+            prices[rng.randrange(len(prices))] = number(rng, 0, extremes=1.0)
+        if rng.random() < 0.03:
+            prices.pop()
+        each = rng.choice((0, 0, scale, scale * min(one.priority for one in requests)))
+        return {"kind": "domains", "scale": scale, "prices": prices, "node_price": each}
+
+    return draw
+
+
+def _nodes_target(problem: Problem, certificate: Callable[[random.Random], Json]) -> Target:
+    """Return the target of a bound of the nodes that start, with certificates as drawn."""
     values = [request.value for request in problem.truth.requests]
     total, most = sum(values), problem.truth.most
 
     def draw(rng: random.Random) -> Json:
-        bound = number(rng, total, total, total, most, total - 1, total + 1, most - 1)
-        kind = {"kind": "all-start"} if rng.random() < 0.9 else {"kind": "boxes", "proofs": []}
+        bound = number(rng, total, total, total, most, most, total - 1, total + 1, most - 1)
+        kind = certificate(rng) if rng.random() < 0.9 else {"kind": "boxes", "proofs": []}
         below = 1 if rng.random() < 0.8 else abs(rng.choice(EXTREMES)) or 1
         return {"bound": {"numerator": bound * below, "denominator": below}, "certificate": kind}
 
@@ -1433,7 +1530,8 @@ class _Claims:
         truth = self._problem.truth
         total = sum(request.value for request in truth.requests)
         bound = rng.choice((None, total, total, total, truth.most, worth, total + 1, worth + 1))
-        certificate = rng.choice(({"kind": "all-start"},) * 6 + (None, self._certificate(rng)))
+        usual = ({"kind": "all-start"},) * 4 + ({"kind": "counting"},) * 2
+        certificate = rng.choice((*usual, None, self._certificate(rng)))
         return self._level(rng, "nodes", worth, bound, certificate)
 
     def _cost(self, rng: random.Random, worth: int, cost: Fraction) -> Json:
@@ -1515,6 +1613,8 @@ def _of_family(name: str) -> Callable[[int], Iterator[Target]]:
 
 KINDS: dict[str, Callable[[int], Iterator[Target]]] = {
     "all-start": all_start,
+    "counting": counting,
+    "domains": domains,
     **{name: _of_family(name) for name in FAMILIES},
     "claims": claims,
 }

@@ -12,9 +12,9 @@ from topoplace.bounds.distance_classes import distance_classes_bound
 from topoplace.bounds.star import star_bound
 from topoplace.machine import Torus
 from topoplace.machine.matrix import MatrixMachine
-from topoplace.mapping.outcome import Bound, stronger
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import TotalCertificate
+from topoplace.solving import Bound, stronger
 
 
 def best_bound(

@@ -13,9 +13,9 @@ from topoplace.bounds.pairs import exchanged, received, sent
 from topoplace.machine import Torus
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.mapping.graph import IntArray
-from topoplace.mapping.outcome import Bound
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import STAR_ROUTERS, StarCertificate
+from topoplace.solving import Bound
 
 MAX_TABLE = 1 << 26
 """Most entries of a table of partners or of costs; larger problems go without the bound."""

@@ -18,15 +18,27 @@ from topoplace.cli.layouts import layouts
 from topoplace.cli.map import map_command
 from topoplace.cli.place import place
 from topoplace.cli.replay import replay
+from topoplace.cli.shipped_names import epilogue
 from topoplace.cli.show import show
+from topoplace.cli.warmup import warmup
 
 app = typer.Typer(
     name="topoplace",
     help="Optimal, certified placement and mapping on torus, mesh and tree machines.",
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+_EPILOGUES = {
+    "place": epilogue("placement", "allocation", snapshots=True),
+    "layouts": epilogue(machines=True),
+    "map": epilogue("mapping", machines=True),
+    "compare": epilogue("placement", "allocation", "mapping", snapshots=True),
+    "batch": epilogue("placement", "allocation", "mapping"),
+    "replay": epilogue("placement", "allocation", machines=True),
+}
+"""What the help of a command lists below its options."""
+
 for name, command in (
     ("place", place),
     ("layouts", layouts),
@@ -37,8 +49,9 @@ for name, command in (
     ("replay", replay),
     ("show", show),
     ("convert", convert),
+    ("warmup", warmup),
 ):
-    app.command(name)(command)
+    app.command(name, epilog=_EPILOGUES.get(name))(command)
 
 
 def _print_version(wanted: bool) -> None:

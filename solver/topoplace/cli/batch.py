@@ -14,6 +14,7 @@ import typer
 from topoplace.cli.external import COMMAND_HELP, require_one
 from topoplace.cli.options import InterferenceRule, Json, Seed, TimeLimit, solve_options
 from topoplace.cli.output import print_json, say
+from topoplace.cli.shipped_names import methods_like
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,18 +31,21 @@ def batch(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR|FILES", help="Snapshots and mapping instances, or folders of them."
+            metavar="DIR|FILES",
+            help="Snapshots and mapping instances, folders of them, or shipped snapshots by name.",
         ),
     ],
     *,
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="OUTDIR", help="Folder of results and table.")
+        Path,
+        typer.Option("-o", "--output", metavar="OUTDIR", help="The folder of results and table."),
     ],
     method: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="The method, or an installed allocator; default exact, for mappings auto.",
+            autocompletion=methods_like,
         ),
     ] = None,
     command: Annotated[str | None, typer.Option(metavar="TEXT", help=COMMAND_HELP)] = None,
@@ -81,7 +85,7 @@ def batch(
     from topoplace.study.batch.task import Limits, Settings  # noqa: PLC0415 - heavy
 
     if dask is not None and jobs is not None:
-        raise InputError("no --dask beside it: the cluster has its own", field="--jobs", value=jobs)
+        raise InputError("either --jobs or --dask", field="--jobs", found="both")
     if kill_after is None and time_limit is not None:
         kill_after = 2 * time_limit + SPARE_SECONDS
     limits = Limits(kill_after, None if memory is None else int(memory * 2**30))
@@ -94,9 +98,17 @@ def batch(
             executor=_executor(dask, jobs, limits),
             retry_failed=retry_failed,
             progress=progress,
+            prepare=compile_ahead if dask is None else None,
         )
     _report(done, as_json=as_json)
     raise typer.Exit(done.exit_code)
+
+
+def compile_ahead(problem: str, method: str) -> None:
+    """Compile what a method needs; workers on other machines compile what they miss."""
+    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
+
+    compile_for(problem, [method])
 
 
 def _executor(dask: str | None, jobs: int | None, limits: Limits) -> Executor:

@@ -13,7 +13,9 @@ from topoplace.errors import ExitCode
 
 
 def check(
-    result: Annotated[Path, typer.Argument(metavar="RESULT", help="A result file.")],
+    result: Annotated[
+        Path, typer.Argument(metavar="RESULT", help="A result file, or - for stdin.")
+    ],
     *,
     instance: Annotated[
         Path | None,

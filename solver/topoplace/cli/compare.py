@@ -23,12 +23,13 @@ from topoplace.cli.options import (
     solve_options,
 )
 from topoplace.cli.output import print_json, say
+from topoplace.cli.shipped_names import snapshots_like
 from topoplace.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
-    from topoplace.placement.problem import Options
     from topoplace.report.page.exhibits import Exhibits
     from topoplace.report.table import Rows
+    from topoplace.solving import Options
     from topoplace.study.external.trial import AnyTrial
 
     Compared = tuple[Rows, dict[str, object], list[AnyTrial]]
@@ -37,7 +38,11 @@ if TYPE_CHECKING:
 def compare(
     snapshots: Annotated[
         list[Path],
-        typer.Argument(metavar="SNAPSHOT...", help="Snapshot, mapping instance or result files."),
+        typer.Argument(
+            metavar="SNAPSHOT...",
+            help="Snapshot, mapping instance or result files, shipped snapshots, or - for stdin.",
+            autocompletion=snapshots_like,
+        ),
     ],
     *,
     methods: Annotated[
@@ -81,7 +86,8 @@ def compare(
     kinds = ["mappings" if is_mapping(p) else "trees" if has_tree(p) else "tori" for p in snapshots]
     for path, kind in zip(snapshots, kinds, strict=True):
         if kind != kinds[0]:
-            raise InputError(f"instances of one kind: here {kinds[0]}", file=str(path), value=kind)
+            expected = f"instances of one kind, here {kinds[0]}"
+            raise InputError(expected, file=str(path), found=kind)
     exhibits = Exhibits(folder=results, pictures=html is not None)
     require_writable(None if results is None else results / "r.json", "--results")
     run = {"mappings": _mappings, "trees": _trees, "tori": _toruses}[kinds[0]]
@@ -118,11 +124,13 @@ def _toruses(
     options: Options,
     exhibits: Exhibits,
 ) -> Compared:
-    from topoplace.placement.solve import methods  # noqa: PLC0415 - heavy
+    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.solving import method_names  # noqa: PLC0415 - heavy
     from topoplace.study.compare import compare, rows_document  # noqa: PLC0415 - heavy
     from topoplace.study.external.comparison import Rivals  # noqa: PLC0415 - heavy
 
-    rivals = Rivals(names, commands, methods())
+    rivals = Rivals(names, commands, method_names("placement"))
+    compile_for("placement", method_names("placement") if rivals.own is None else rivals.own)
     rows = compare(rivals.on_tori(paths, options), rivals.own, options, exhibits.placement)
     return rows, rows_document(rows), rivals.trials
 
@@ -134,17 +142,17 @@ def _trees(
     options: Options,
     exhibits: Exhibits,
 ) -> Compared:
-    from topoplace.placement.tree.problem import TreeOptions  # noqa: PLC0415 - heavy
-    from topoplace.placement.tree.solve import tree_methods  # noqa: PLC0415 - heavy
+    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.solving import method_names  # noqa: PLC0415 - heavy
     from topoplace.study.compare_tree import (  # noqa: PLC0415 - heavy
         compare_trees,
         tree_rows_document,
     )
     from topoplace.study.external.comparison import Rivals  # noqa: PLC0415 - heavy
 
-    limits = TreeOptions(options.time_limit, options.seed)
-    rivals = Rivals(names, commands, tree_methods())
-    rows = compare_trees(rivals.on_trees(paths, limits), rivals.own, limits, exhibits.allocation)
+    rivals = Rivals(names, commands, method_names("allocation"))
+    compile_for("allocation", method_names("allocation") if rivals.own is None else rivals.own)
+    rows = compare_trees(rivals.on_trees(paths, options), rivals.own, options, exhibits.allocation)
     return rows, tree_rows_document(rows), rivals.trials
 
 
@@ -155,7 +163,8 @@ def _mappings(
     options: Options,
     exhibits: Exhibits,
 ) -> Compared:
-    from topoplace.mapping.outcome import MapOptions  # noqa: PLC0415 - heavy
+    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.solving import method_names  # noqa: PLC0415 - heavy
     from topoplace.study.compare_mapping import (  # noqa: PLC0415 - heavy
         compare_mapping_files,
         mapping_rows_document,
@@ -163,6 +172,6 @@ def _mappings(
 
     if commands:
         raise InputError("snapshots: mappings are no placements", field="--command")
-    map_options = MapOptions(time_limit=options.time_limit, seed=options.seed)
-    rows = compare_mapping_files(paths, names, map_options, exhibits.mapping)
+    compile_for("mapping", method_names("mapping") if names is None else names)
+    rows = compare_mapping_files(paths, names, options, exhibits.mapping)
     return rows, mapping_rows_document(rows), []

@@ -9,13 +9,14 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
 from topoplace.cli.app import app
 from topoplace.cli.signals import Interrupted, interrupt_told_by, interruptible
-from topoplace.errors import ExitCode, TopoplaceError
+from topoplace.cli.usage import of_option, usage_error
+from topoplace.errors import ExitCode, InputError, TopoplaceError
 
 _FEW_LOOKS = 1_000_000  # new objects that may be garbage from one look for it to the next
 _FRAME_SLOTS = 33_000  # just above 256 KiB: the chunk is the next power of two, the rest is free
@@ -66,30 +67,36 @@ def _run_command(args: Sequence[str]) -> int:
         return int(code or ExitCode.DONE)
     except (BrokenPipeError, typer.Abort):
         raise
+    except InputError as error:
+        return _fail(args, error, of_option(error, args).lines, error.exit_code)
     except TopoplaceError as error:
-        return _fail(args, error, str(error), error.exit_code)
+        return _fail(args, error, [str(error)], error.exit_code)
     except Exception as error:
         # What typer says of wrong arguments; its class has moved between releases of typer.
         if hasattr(error, "format_message"):
-            return _usage(error.format_message())
+            return _usage(error, args)
         if interrupt := interrupt_told_by(error):
             raise interrupt from error
         named = f"internal error, {type(error).__name__}: {error}"
-        return _fail(args, error, named, ExitCode.INTERNAL)
+        return _fail(args, error, [named], ExitCode.INTERNAL)
 
 
-def _usage(message: str) -> int:
-    if message:
-        return _complain(f"error: {message}", ExitCode.BAD_INPUT)
+def _usage(error: Any, args: Sequence[str]) -> int:
+    if error.format_message():
+        return _complain(f"error: {usage_error(error, args)}", ExitCode.BAD_INPUT)
     return ExitCode.BAD_INPUT  # `topoplace` alone has printed its help already
 
 
-def _fail(args: Sequence[str], error: Exception, message: str, code: int) -> int:
+def _fail(args: Sequence[str], error: Exception, lines: Sequence[str], code: int) -> int:
+    """Print a line for each thing that is wrong."""
+    hint = ""
     if _debugging(args):
         traceback.print_exception(error)
     elif code == ExitCode.INTERNAL:
-        message += " (--debug before the command shows the traceback)"
-    return _complain(f"error: {message}", code)
+        hint = " (--debug before the command shows the traceback)"
+    for line in lines:
+        _complain(f"error: {line}{hint}", code)
+    return code
 
 
 def _complain(message: str, code: int) -> int:

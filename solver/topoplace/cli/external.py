@@ -13,11 +13,11 @@ from topoplace.cli.output import print_json, say
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
-    from topoplace.placement.problem import Options
     from topoplace.result import Result
     from topoplace.result.tree import TreeResult
     from topoplace.snapshot import SnapshotState
     from topoplace.snapshot.tree_state import TreeState
+    from topoplace.solving import Options
     from topoplace.study.external.allocator import Allocator
     from topoplace.study.external.trial import AnyTrial
     from topoplace.study.replay.refused import DecisionError
@@ -60,7 +60,7 @@ class Choice:
 def require_one(method: str | None, command: str | None) -> None:
     """Raise `InputError` if both a method and a command are given."""
     if method is not None and command is not None:
-        raise InputError("either --method or --command", field="--command", value=command)
+        raise InputError("either --method or --command", field="--command", found="both")
 
 
 def place_on_torus(state: SnapshotState, choice: Choice, options: Options) -> Result:
@@ -71,11 +71,15 @@ def place_on_torus(state: SnapshotState, choice: Choice, options: Options) -> Re
     VerdictError
         If it is an external allocator and its answer does not count.
     """
-    from topoplace.placement.solve import methods, place  # noqa: PLC0415 - heavy
+    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.front import place  # noqa: PLC0415 - heavy
+    from topoplace.solving import method_names  # noqa: PLC0415 - heavy
 
-    allocator = choice.allocator(methods())
+    allocator = choice.allocator(method_names("placement"))
     if allocator is None:
-        return place(state, choice.method or DEFAULT_METHOD, options)
+        method = choice.method or DEFAULT_METHOD
+        compile_for("placement", [method])
+        return place(state, method, options)
     from topoplace.study.external.trial import try_on_torus  # noqa: PLC0415 - heavy
 
     trial = try_on_torus(state, allocator, options)
@@ -85,16 +89,18 @@ def place_on_torus(state: SnapshotState, choice: Choice, options: Options) -> Re
 
 def place_on_tree(state: TreeState, choice: Choice, options: Options) -> TreeResult:
     """Allocate to the queue of a tree snapshot by whatever was chosen (see `place_on_torus`)."""
-    from topoplace.placement.tree.problem import TreeOptions  # noqa: PLC0415 - heavy
-    from topoplace.placement.tree.solve import allocate, tree_methods  # noqa: PLC0415 - heavy
+    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.front import place  # noqa: PLC0415 - heavy
+    from topoplace.solving import method_names  # noqa: PLC0415 - heavy
 
-    limits = TreeOptions(options.time_limit, options.seed)
-    allocator = choice.allocator(tree_methods())
+    allocator = choice.allocator(method_names("allocation"))
     if allocator is None:
-        return allocate(state, choice.method or DEFAULT_METHOD, limits)
+        method = choice.method or DEFAULT_METHOD
+        compile_for("allocation", [method])
+        return place(state, method, options)
     from topoplace.study.external.trial import try_on_tree  # noqa: PLC0415 - heavy
 
-    trial = try_on_tree(state, allocator, limits)
+    trial = try_on_tree(state, allocator, options)
     _require_answer(trial, choice)
     return trial.result
 

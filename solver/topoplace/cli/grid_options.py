@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from topoplace.snapshot.application import GridApplication
@@ -105,7 +105,7 @@ def grid_application(
     if math.prod(shape) > MAX_TASKS:
         raise InputError(f"at most {MAX_TASKS} tasks", field="--grid", value=extents)
     if stencil not in ("nearest", "full"):
-        raise InputError("one of nearest, full", field="--stencil", value=stencil)
+        raise unknown_name(stencil, ("nearest", "full"), field="--stencil")
     diagonals = len(shape) - 1 if stencil == "full" else 0
     sizes = [1] * diagonals
     if diagonal_bytes is not None:

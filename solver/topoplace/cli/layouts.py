@@ -16,6 +16,7 @@ from topoplace.cli.grid_options import (
 )
 from topoplace.cli.options import Json
 from topoplace.cli.output import print_json, say
+from topoplace.cli.shipped_names import machines_like
 from topoplace.errors import InputError
 
 
@@ -25,7 +26,12 @@ def layouts(
     tasks_per_node: Annotated[int, typer.Option(metavar="N", help="Most tasks on a node.")],
     within: Annotated[str, typer.Option(metavar="12x8x12", help="Region, in routers.")],
     on: Annotated[
-        str, typer.Option(metavar="MACHINE", help="A file, a shipped name or torus:4x4x4.")
+        str,
+        typer.Option(
+            metavar="MACHINE",
+            help="A machine: a file, a shipped name or torus:4x4x4.",
+            autocompletion=machines_like,
+        ),
     ] = "blue_waters",
     periodic: Periodic = "",
     message_bytes: MessageBytes = None,

@@ -50,8 +50,8 @@ def map_command(
     progress: option.ShowProgress = None,
     output: option.Output = None,
     png: option.Png = None,
-    rank_order: option.RankFile = None,
-    node_list: option.RankFile = None,
+    rank_order: option.RankOrder = None,
+    node_list: option.NodeList = None,
     hostfile: option.RankFile = None,
     csv: option.RankFile = None,
     maplib: option.RankFile = None,
@@ -60,14 +60,14 @@ def map_command(
 ) -> None:
     """Map the tasks of a grid or graph onto MACHINE and bound the hop-bytes of any mapping."""
     from topoplace.cli.grid_options import grid_application, parse_extents  # noqa: PLC0415 - heavy
+    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
     from topoplace.cli.map_run import MapRun  # noqa: PLC0415 - heavy
     from topoplace.mapping.onto import load_places, problem_on  # noqa: PLC0415 - heavy
-    from topoplace.mapping.outcome import MapOptions  # noqa: PLC0415 - heavy
     from topoplace.mapping.rankfiles import read_mapping  # noqa: PLC0415 - heavy
-    from topoplace.mapping.solve import GIVEN  # noqa: PLC0415 - heavy
     from topoplace.report.mapping_summary import mapping_summary  # noqa: PLC0415 - heavy
     from topoplace.report.summary import exit_code_of  # noqa: PLC0415 - heavy
     from topoplace.snapshot.readers.lines import name_of  # noqa: PLC0415 - heavy
+    from topoplace.solving import Options  # noqa: PLC0415 - heavy
 
     require_time_limit(time_limit)
     require_seed(seed)
@@ -90,9 +90,11 @@ def map_command(
         of_file = [("--graph-format", graph_format), ("--flow", flow)]
         _refuse("a graph file (--graph) with this option", of_file)
         if on == OF_GRAPH_FILE:
-            raise InputError("a graph file (--graph) with --on qaplib", field="--graph")
+            raise InputError("a graph file with --on qaplib", field="--graph", found="none")
         if grid is None:
-            raise InputError("a virtual grid, or a graph file (--graph)", field="--grid")
+            raise InputError(
+                "a virtual grid, or a graph file (--graph)", field="--grid", found="neither"
+            )
         application = grid_application(grid, periodic, message_bytes, stencil, diagonal_bytes)
         places = load_places(on, job=job, node_class=node_class, within=within)
     if subset is not None:
@@ -106,7 +108,7 @@ def map_command(
     )
     files.require_suited(problem)
     start = None if mapping is None else read_mapping(mapping, mapping_format, problem)
-    options = MapOptions(
+    options = Options(
         time_limit=time_limit,
         seed=seed,
         cell=None if cell is None else parse_extents(cell, "--cell"),
@@ -125,8 +127,9 @@ def map_command(
         return exit_code_of(result)
 
     if start is not None and method == "auto":
-        method = GIVEN
+        method = "given"
     shown = Progress() if progress_wanted(progress) else None
+    compile_for("mapping", [method])
     raise typer.Exit(MapRun(problem, method, options, shown).run(deliver))
 
 

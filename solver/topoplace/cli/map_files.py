@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from topoplace.result.mapping import MappingResult
 
 
+BESIDE = ".nodes"
+"""What the name of a rank order's node list ends in, if not said otherwise (`node_list_beside`)."""
+
+
 @dataclass(frozen=True)
 class MapFiles:
     """Where to write what, each only if asked for; the fields are named as the options."""
@@ -29,16 +33,23 @@ class MapFiles:
 
     @property
     def asked(self) -> dict[str, Path]:
-        """The files asked for, by option without dashes, in the order above."""
+        """The files asked for, by option without dashes, in the order above.
+
+        A rank order alone has its node list beside it, where ``--mapping`` looks for it.
+        """
         named = {name.replace("_", "-"): path for name, path in vars(self).items()}
+        if self.rank_order is not None and self.node_list is None:
+            named["node-list"] = self.rank_order.with_name(self.rank_order.name + BESIDE)
         return {name: path for name, path in named.items() if path is not None}
 
     def require_writable(self) -> None:
-        """Raise `InputError` unless all can be written, and the rank order has its node list."""
+        """Raise `InputError` unless all can be written, and a node list has its rank order."""
+        if self.rank_order is None and self.node_list is not None:
+            raise InputError(
+                "--rank-order beside it", field="--node-list", found="--node-list alone"
+            )
         for option, path in self.asked.items():
             require_writable(path, f"--{option}")
-        if (self.rank_order is None) != (self.node_list is None):
-            raise InputError("both or neither of --rank-order and --node-list", field="--node-list")
 
     def require_suited(self, problem: MappingProblem) -> None:
         """Raise `InputError` if a file needs coordinates that the machine does not have."""
@@ -72,8 +83,8 @@ class MapFiles:
         if result.solution is None:
             return
         nodes = np.asarray(result.solution.nodes, dtype=np.int64)
-        if self.rank_order is not None and self.node_list is not None:
-            write_rank_order(problem, nodes, self.rank_order, self.node_list)
+        if self.rank_order is not None:
+            write_rank_order(problem, nodes, self.rank_order, self.asked["node-list"])
         for path, form in (
             (self.hostfile, "hostfile"),
             (self.csv, "csv"),

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from topoplace.cli.shipped_names import machines_like, methods_like
+
 _GRAPH, _PLACES, _METHOD, _FILES = (
     "Application",
     "Where to map to",
@@ -19,6 +21,7 @@ On = Annotated[
     str,
     typer.Option(
         metavar="MACHINE",
+        autocompletion=machines_like,
         help="A machine (file, shipped name, torus:4x4x4), a snapshot, a placement result, "
         "matrix:FILE (distances), or qaplib (those of the graph file).",
         rich_help_panel=_PLACES,
@@ -105,7 +108,13 @@ Flow = Annotated[
 ]
 
 Method = Annotated[
-    str, typer.Option(metavar="NAME", help="The mapping method.", rich_help_panel=_METHOD)
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="The mapping method.",
+        autocompletion=methods_like,
+        rich_help_panel=_METHOD,
+    ),
 ]
 Start = Annotated[
     Path | None,
@@ -169,6 +178,18 @@ Output = Annotated[
 Png = Annotated[
     Path | None,
     typer.Option(metavar="F", help="A plane of the mapping.", rich_help_panel=_FILES),
+]
+RankOrder = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="F",
+        help="MPICH_RANK_ORDER; its node list goes to F.nodes, or where --node-list says.",
+        rich_help_panel=_FILES,
+    ),
+]
+NodeList = Annotated[
+    Path | None,
+    typer.Option(metavar="F", help="The node list of --rank-order.", rich_help_panel=_FILES),
 ]
 RankFile = Annotated[
     Path | None,

@@ -14,9 +14,9 @@ from topoplace.cli.signals import Interrupted, TimeUp, ended_after, rescued
 from topoplace.mapping.best import BestSoFar
 
 if TYPE_CHECKING:
-    from topoplace.mapping.outcome import MapOptions
     from topoplace.mapping.problem import MappingProblem
     from topoplace.result.mapping import MappingResult
+    from topoplace.solving import Options
 
     Deliver = Callable[[MappingResult], int]
 
@@ -30,8 +30,7 @@ class MapRun:
     Parameters
     ----------
     problem, method, options
-        As `map_tasks` takes them; `progress` and `best` of the options are set here. With the
-        method `GIVEN` the start is not improved, only evaluated and bounded.
+        As `map_tasks` takes them; `progress` and `best` of the options are set here.
     progress
         Prints what the method reports; None for a quiet run.
     """
@@ -40,7 +39,7 @@ class MapRun:
         self,
         problem: MappingProblem,
         method: str,
-        options: MapOptions,
+        options: Options,
         progress: Progress | None = None,
     ) -> None:
         self.problem, self.method, self.progress = problem, method, progress
@@ -75,20 +74,18 @@ class MapRun:
     def best_result(self) -> MappingResult:
         """Return the best answer so far as a result; a bound known at once is not left out."""
         from topoplace.bounds.mapping import total_bound  # noqa: PLC0415 - heavy
-        from topoplace.mapping.outcome import result_of, stronger  # noqa: PLC0415 - heavy
+        from topoplace.solving import result_of, stronger  # noqa: PLC0415 - heavy
 
-        outcome = self.best.outcome
-        bound = stronger(total_bound(self.problem), outcome.bound)
+        bound = stronger(total_bound(self.problem), self.best.bound)
+        outcome = replace(self.best.outcome, bounds=(bound,))
         seconds = time.perf_counter() - self.began
-        return result_of(self.problem, outcome, bound, self.method, self.options, seconds)
+        return result_of(self.problem, outcome, self.method, self.options, seconds)
 
     def _solve(self) -> MappingResult:
-        from topoplace.mapping.solve import GIVEN, evaluate_mapping, map_tasks  # noqa: PLC0415 - heavy
+        from topoplace.front import map_tasks  # noqa: PLC0415 - heavy
 
-        start, limit = self.options.start, self.options.time_limit
+        limit = self.options.time_limit
         self.began = time.perf_counter()
         over = math.inf if limit is None else limit + OVERTIME_SECONDS
         with ended_after(over, lambda: self.best.nodes is not None):
-            if self.method == GIVEN and start is not None:
-                return evaluate_mapping(self.problem, start, self.options)
             return map_tasks(self.problem, self.method, self.options)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
-    from topoplace.placement.problem import Options
+    from topoplace.solving import Options
 
 MAX_SEED = 2**31 - 1
 
@@ -46,14 +46,12 @@ def solve_options(time_limit: float | None, interference: str, seed: int) -> Opt
     InputError
         Naming the option that is out of range.
     """
-    from topoplace.placement.problem import Options  # noqa: PLC0415 - heavy
     from topoplace.result import Interference  # noqa: PLC0415 - heavy
+    from topoplace.solving import Options  # noqa: PLC0415 - heavy
 
     require_time_limit(time_limit)
     if interference not in list(Interference):
-        raise InputError(
-            f"one of {', '.join(Interference)}", field="--interference", value=interference
-        )
+        raise unknown_name(interference, Interference, field="--interference")
     require_seed(seed)
     return Options(time_limit, Interference(interference), seed)
 
@@ -77,7 +75,7 @@ def require_writable(path: Path | None, option: str) -> None:
     if path is None:
         return
     if path.is_dir():
-        raise InputError("a file, not a folder", field=option, value=str(path))
+        raise InputError("a file", field=option, found=f"a folder, {str(path)!r}")
     if path.exists() and not path.is_file():
         return  # a pipe or a device
     try:

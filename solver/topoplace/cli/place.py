@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,23 +19,33 @@ from topoplace.cli.options import (
     solve_options,
 )
 from topoplace.cli.output import say
+from topoplace.cli.shipped_names import methods_like, snapshots_like
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
-    from topoplace.placement.problem import Options
     from topoplace.result import Result
     from topoplace.result.tree import TreeResult
     from topoplace.snapshot import SnapshotState
     from topoplace.snapshot.tree_state import TreeState
+    from topoplace.solving import Options
 
 
 def place(
-    snapshot: Annotated[Path, typer.Argument(metavar="SNAPSHOT", help="A snapshot file.")],
+    snapshot: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SNAPSHOT",
+            help="A snapshot file, the name of a shipped one, or - for stdin.",
+            autocompletion=snapshots_like,
+        ),
+    ],
     *,
     method: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="The placement method, or an installed allocator; default exact."
+            metavar="NAME",
+            help="The placement method, or an installed allocator; default exact.",
+            autocompletion=methods_like,
         ),
     ] = None,
     command: Annotated[str | None, typer.Option(metavar="TEXT", help=COMMAND_HELP)] = None,
@@ -47,6 +58,19 @@ def place(
         typer.Option("-o", "--output", metavar="RESULT", help="Write the result file here."),
     ] = None,
     png: Picture = None,
+    hostlist: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="F", help="Write a line per request that starts: its name, its nodes."
+        ),
+    ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="F",
+            help="Write what starts as CSV: request, nodes, prism, hosts, cost, score.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Place the queue of SNAPSHOT on its machine and prove how good the answer is."""
@@ -59,6 +83,8 @@ def place(
     require_writable(output, "--output")
     require_writable(png, "--png")
     require_writable(stderr, "--stderr")
+    require_writable(hostlist, "--hostlist")
+    require_writable(csv, "--csv")
     choice = Choice(method, command, stderr, as_json)
     state = load_any(snapshot)
     if isinstance(state, SnapshotState):
@@ -71,13 +97,33 @@ def place(
         result, text = _on_tree(state, choice, options, png)
     if output is not None:
         write_document(output, result)
+    _write_answer(result, hostlist, csv)
     say(text, as_json=as_json)
-    for label, path in (("result", output), ("picture", png), ("stderr", stderr)):
+    files = {"result": output, "picture": png, "host lists": hostlist, "csv": csv, "stderr": stderr}
+    for label, path in files.items():
         if path is not None:
             say(f"{label}: {path}", as_json=as_json)
     if as_json:
         print(result.model_dump_json(by_alias=True))
     raise typer.Exit(exit_code_of(result))
+
+
+def _write_answer(result: Result | TreeResult, hostlist: Path | None, csv: Path | None) -> None:
+    """Write what starts into the files that are wanted."""
+    from topoplace.report.answer import csv_text, hostlist_text  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
+
+    if hostlist is not None:
+        write_text(hostlist, hostlist_text(result))
+    if csv is not None:
+        write_text(csv, csv_text(result))
+
+
+def _width() -> int:
+    """Return the width of the terminal; of what is read from a file or a pipe, a usual one."""
+    from topoplace.report.answer import WIDTH  # noqa: PLC0415 - heavy
+
+    return shutil.get_terminal_size((WIDTH, 24)).columns
 
 
 def _on_torus(
@@ -91,7 +137,7 @@ def _on_torus(
         from topoplace.report.torus import write_picture  # noqa: PLC0415 - heavy
 
         write_picture(result, state, png)
-    return result, summary(result)
+    return result, summary(result, _width())
 
 
 def _on_tree(
@@ -105,4 +151,4 @@ def _on_tree(
         from topoplace.report.tree_picture import write_tree_picture  # noqa: PLC0415 - heavy
 
         write_tree_picture(result, png)
-    return result, tree_summary(result)
+    return result, tree_summary(result, _width())

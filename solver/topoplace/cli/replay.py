@@ -25,9 +25,11 @@ from topoplace.cli.replay_options import (
     methods_to_run,
     patterns_of,
     require_options_of,
+    require_started,
     snapshot_writer,
 )
-from topoplace.errors import InputError
+from topoplace.cli.shipped_names import machines_like, methods_like
+from topoplace.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from topoplace.study.external.allocator import Allocator
@@ -40,12 +42,19 @@ def replay(
     machine: Annotated[
         str,
         typer.Option(
-            "--on", metavar="MACHINE", help="A file, a shipped name, tree:24x16, torus:8x8x8"
+            "--on",
+            metavar="MACHINE",
+            help="A machine: a file, a shipped name, tree:24x16 or torus:8x8x8.",
+            autocompletion=machines_like,
         ),
     ],
     method: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The allocation method, or an installed allocator."),
+        typer.Option(
+            metavar="NAME",
+            help="The method of allocation or placement, or an installed allocator.",
+            autocompletion=methods_like,
+        ),
     ] = None,
     command: Annotated[str | None, typer.Option(metavar="TEXT", help=COMMAND_HELP)] = None,
     prisms: Annotated[
@@ -124,6 +133,7 @@ def replay(
     as_json: Json = False,
 ) -> None:
     """Replay LOG on a machine through an allocation or placement method (docs/replay.md)."""
+    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
     from topoplace.report.replay import (  # noqa: PLC0415 - heavy
         decisions_text,
         efficiency_table,
@@ -145,7 +155,7 @@ def replay(
     begin = time.perf_counter()
     options = solve_options(time_limit, interference, seed)
     if protocol not in list(Protocol):
-        raise InputError(f"one of {', '.join(Protocol)}", field="--protocol", value=protocol)
+        raise unknown_name(protocol, Protocol, field="--protocol")
     for option, path in (("--snapshots", snapshots), ("--timeline", timeline)):
         if protocol == Protocol.INDIVIDUAL and path is not None:
             raise InputError("a continuous run beside it", field=option, value=str(path))
@@ -162,12 +172,15 @@ def replay(
         raise InputError("at least one job of known size and times", file=str(log))
     reference = allocators[0] if isinstance(allocators[0], str) else ""  # of no use on a torus
     setup = Setup(state, jobs, Protocol(protocol), reference, occupancy, options, fill_interior)
+    problem = "allocation" if isinstance(state, TreeState) else "placement"
+    begin += compile_for(problem, [one for one in allocators if isinstance(one, str)])
     writer = snapshot_writer(snapshots, every, at, log)
     try:
         runs = [_run(setup, one, writer if one is allocators[-1] else None) for one in allocators]
     except DecisionError as refused:
         tell_refused(refused, snapshots, as_json=as_json)
         raise
+    require_started(runs, jobs, log)
     if csv is not None:
         write_text(csv, replay_csv(runs))
     if timeline is not None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topoplace.cli.external import require_one
-from topoplace.errors import InputError
+from topoplace.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from topoplace.snapshot.schema import PatternUse
     from topoplace.snapshot.state import SnapshotState
     from topoplace.snapshot.tree_state import TreeState
     from topoplace.study.external.allocator import Allocator
-    from topoplace.study.replay import SnapshotWriter
+    from topoplace.study.replay import LogJob, MethodRun, SnapshotWriter
 
 DEFAULT_MIX = "B"
 
@@ -32,15 +33,15 @@ def patterns_of(mix: str | None, pattern: str | None, share: int | None) -> tupl
 
     if pattern is not None:
         if mix is not None:
-            raise InputError("either --mix or --pattern", field="--mix", value=mix)
+            raise InputError("either --mix or --pattern", field="--mix", found="both")
         if pattern not in list(Pattern):
-            raise InputError(f"one of {', '.join(Pattern)}", field="--pattern", value=pattern)
+            raise unknown_name(pattern, Pattern, field="--pattern")
         return (PatternUse(pattern=Pattern(pattern), share=100 if share is None else share),)
     if share is not None:
         raise InputError("--pattern beside it", field="--share", value=share)
     mix = DEFAULT_MIX if mix is None else mix
     if mix not in MIXES:
-        raise InputError(f"one of {', '.join(MIXES)}", field="--mix", value=mix)
+        raise unknown_name(mix, MIXES, field="--mix")
     return MIXES[mix]
 
 
@@ -75,25 +76,25 @@ def methods_to_run(
     InputError
         If the machine has no such method, or an option goes with none of the others.
     """
-    from topoplace.placement.solve import methods  # noqa: PLC0415 - heavy
-    from topoplace.placement.tree.solve import tree_method, tree_methods  # noqa: PLC0415 - heavy
     from topoplace.snapshot import TreeState  # noqa: PLC0415 - heavy
+    from topoplace.solving import method_names, method_of  # noqa: PLC0415 - heavy
     from topoplace.study.external.allocator import chosen  # noqa: PLC0415 - heavy
 
     require_one(method, command)
     if method is None and command is None:
-        raise InputError("--method or --command", field="--method")
+        raise InputError("--method NAME or --command TEXT", field="--method", found="neither")
     on_tree = isinstance(state, TreeState)
-    main = chosen(method or "", command, tree_methods() if on_tree else methods())
+    known = method_names("allocation" if on_tree else "placement")
+    main = chosen(method or "", command, known)
     if in_prisms:
         if isinstance(main, str) or on_tree:
             raise InputError("an allocator that is not ours, on a torus", field="--prisms")
         main = dataclasses.replace(main, in_prisms=True)
     if on_tree:  # its costs are what others' run times are reckoned with
-        tree_method(against or "default")
+        method_of("allocation", against or "default")
         found = [against or "default", main]
     else:
-        found = [main if against is None else chosen(against, None, methods()), main]
+        found = [main if against is None else chosen(against, None, known), main]
     return found[1:] if found[0] == main else found
 
 
@@ -111,6 +112,17 @@ def require_options_of(
         raise InputError("a torus, whose jobs have prisms", field="--fill-interior")
     if interference != "strict":
         raise InputError("a torus to share links on", field="--interference", value=interference)
+
+
+def require_started(runs: Sequence[MethodRun], jobs: Sequence[LogJob], log: Path) -> None:
+    """Raise `InputError` if the machine had room for no job: there is nothing to report."""
+    if not any(run.records for run in runs):
+        least = min(job.nodes for job in jobs)
+        raise InputError(
+            "at least one job that fits the machine",
+            file=str(log),
+            found=f"none of {len(jobs)}, the smallest of {least} nodes",
+        )
 
 
 def snapshot_writer(
@@ -132,7 +144,7 @@ def snapshot_writer(
                 raise InputError("--snapshots beside it", field=option, value=value)
         return None
     if every is None and at is None:
-        raise InputError("--every or --at beside it", field="--snapshots", value=str(folder))
+        raise InputError("--every or --at beside it", field="--snapshots", found="neither")
     times = [] if at is None else [integer(text.strip(), 0, field="--at") for text in at.split(",")]
     try:
         folder.mkdir(exist_ok=True)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def show(
-    result: Annotated[Path, typer.Argument(metavar="RESULT", help="A result file.")],
+    result: Annotated[
+        Path, typer.Argument(metavar="RESULT", help="A result file, or - for stdin.")
+    ],
     *,
     png: Annotated[Path | None, typer.Option(metavar="F", help="The PNG file to write.")] = None,
     html: Annotated[
@@ -26,7 +28,7 @@ def show(
 ) -> None:
     """Draw the machine of RESULT and the jobs on it, or a plane of a mapping."""
     if png is None and html is None:
-        raise InputError("a file to write, --png F or --html F", field="--png")
+        raise InputError("a file to write, --png F or --html F", field="--png", found="neither")
     require_writable(png, "--png")
     require_writable(html, "--html")
     document = _drawn(result, png)

@@ -1,4 +1,9 @@
-"""Ctrl-C and SIGTERM end a run at once and in order, also inside a solver's native code."""
+"""Ctrl-C and SIGTERM end a run soon and in order, also inside a solver's native code.
+
+A search that looks at `topoplace.clock` is told that its time is up, so that its answer is
+delivered with the bound that is proven so far. Anything else is interrupted. What heeds neither
+within `GRACE_SECONDS` is ended the hard way.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,17 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-GRACE_SECONDS = 2.0
+from topoplace import clock
+
+GRACE_SECONDS = 1.7
 """How long a run may take to unwind (delete temporary files) before it is ended the hard way."""
+
+STOP_SECONDS = 1.6
+"""How long a search may take to end once the clock is stopped, before it is interrupted."""
 
 _LOOK_AGAIN_SECONDS = 0.1
 
@@ -61,6 +72,7 @@ class Rescue:
 
 
 _rescue: Rescue | None = None
+_seen = 0  # signals since the run began
 
 
 @contextlib.contextmanager
@@ -116,11 +128,14 @@ def interruptible() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    global _seen  # noqa: PLW0603 - signals are global
+    _seen = 0
+    clock.start()
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     done = threading.Event()
     watcher = threading.Thread(target=_watch, args=(ours, done), daemon=True)
-    before = {number: signal.signal(number, _raise) for number in _SIGNALS}
+    before = {number: signal.signal(number, _take) for number in _SIGNALS}
     wakeup = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
     watcher.start()
     try:
@@ -135,15 +150,39 @@ def interruptible() -> Iterator[None]:
         ours.close()
 
 
-def _raise(number: int, frame: FrameType | None) -> None:
+def _take(number: int, frame: FrameType | None) -> None:
+    """Stop the clock of a search that heeds it; interrupt anything else, and whoever insists."""
+    global _seen  # noqa: PLW0603 - signals are global
+    _seen += 1
+    # the watcher may have stopped the clock already, and the search be over
+    if _seen == 1 and (clock.is_heeded() or clock.is_stopped()):
+        clock.stop()
+        return
     raise Interrupted(number)
 
 
+def _ends_by_itself(done: threading.Event) -> bool:
+    """Stop the clock of a search that heeds it, and tell whether it ends soon."""
+    if not clock.is_heeded():
+        return False
+    clock.stop()
+    end = time.monotonic() + STOP_SECONDS
+    while clock.is_heeded() and time.monotonic() < end:
+        if done.wait(_LOOK_AGAIN_SECONDS / 5):
+            return True
+    return not clock.is_heeded()
+
+
 def _watch(wakeup: socket.socket, done: threading.Event) -> None:
-    excused = False
+    excused = told = False
     while received := wakeup.recv(1):
         number = received[0]
-        if number not in _SIGNALS or done.wait(GRACE_SECONDS):
+        if number not in _SIGNALS:
+            continue
+        if not told and clock.is_heeded() and not _ends_by_itself(done):
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
+        told = True
+        if done.wait(GRACE_SECONDS):
             continue
         rescue = _rescue
         if number != signal.SIGINT or rescue is None or excused:

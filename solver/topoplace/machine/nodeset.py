@@ -37,7 +37,7 @@ def parse_node_set(text: str, num_nodes: int, field: str = "nodes") -> NDArray[n
     spans.sort()
     for (_, end), (start, _) in itertools.pairwise(spans):
         if start <= end:
-            raise InputError("each node once", field=field, value=f"node {start} twice")
+            raise InputError("each node once", field=field, found=f"node {start} twice")
     if not spans:
         return np.zeros(0, dtype=np.int64)
     return np.concatenate([np.arange(a, b + 1, dtype=np.int64) for a, b in spans])

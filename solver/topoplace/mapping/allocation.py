@@ -16,6 +16,7 @@ from topoplace.snapshot.files import parse_object, read_bytes, read_document
 from topoplace.snapshot.load import load_snapshot
 from topoplace.snapshot.machines import load_machine, resolve_machine
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TorusModel
+from topoplace.snapshot.shipped import file_meant
 from topoplace.snapshot.state import SnapshotState, prepare, torus_of
 
 
@@ -92,7 +93,7 @@ def parse_prism(text: str, machine: TorusModel, field: str) -> Prism:
 
 def _schema_of(spec: str) -> str | None:
     """Return the schema a file says it has; None for what is no such file."""
-    if not Path(spec).is_file():
+    if not file_meant(spec).is_file():
         return None
     try:
         schema = parse_object(read_bytes(spec), spec).get("schema")
@@ -111,10 +112,11 @@ def _of_state(
             if running.id == job:
                 return Allocation(machine, np.sort(running.nodes), f"{Path(spec).name}, job {job}")
         names = [running.id for running in state.running]
-        raise InputError(_one_of(names, "running job"), field="--job", value=job)
+        raise InputError(_one_of(names, "running job"), field="--job", value=job, known=names)
     wanted = node_class or state.classes[0]
     if wanted not in state.classes:
-        raise InputError(_one_of(list(state.classes), "class"), field="--class", value=wanted)
+        known = state.classes
+        raise InputError(_one_of(list(known), "class"), field="--class", value=wanted, known=known)
     usable = state.usable & (state.node_class == state.classes.index(wanted))
     return Allocation(machine, np.flatnonzero(usable), f"{Path(spec).name}, class {wanted}")
 
@@ -125,7 +127,13 @@ def _of_result(spec: str, result: Result, job: str | None) -> Allocation:
     if job is None and len(placements) == 1:
         job = names[0]
     if job not in names:
-        raise InputError(_one_of(names, "started job"), field="--job", value=job)
+        raise InputError(
+            _one_of(names, "started job"),
+            field="--job",
+            value=job,
+            found="nothing" if job is None else None,
+            known=names,
+        )
     machine = resolve_machine(result.instance).machine
     if not isinstance(machine, TorusModel):
         raise InputError("a torus or mesh machine", file=spec, field="machine.kind")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from topoplace.mapping.graph import IntArray
-from topoplace.mapping.outcome import Bound, MapOutcome, stronger
+from topoplace.mapping.mapped import outcome_of
+from topoplace.solving import Bound, Outcome, stronger
 
 
 class BestSoFar:
     """The best mapping and the highest bound that a method has reported so far.
 
-    Methods report every improvement (`MapOptions.report`); a report that improves nothing is
+    Methods report every improvement (`Options.report`); a report that improves nothing is
     ignored, so that they need not compare. Each change is one assignment: an interrupt sees the
     old answer or the new one.
 
@@ -42,9 +43,9 @@ class BestSoFar:
         return self._bound
 
     @property
-    def outcome(self) -> MapOutcome:
+    def outcome(self) -> Outcome:
         """What is known, as the outcome of a method that was ended early."""
-        return MapOutcome(self.nodes, hit=True, bound=self.bound)
+        return outcome_of(self.nodes, hit=True, bound=self.bound)
 
     def report(self, nodes: IntArray | None, value: int | None, bound: Bound | None = None) -> None:
         """Keep what is better than all reported before.

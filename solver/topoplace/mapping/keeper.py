@@ -10,8 +10,8 @@ from topoplace.machine import Torus
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.methods._boxes import spread_over_nodes
-from topoplace.mapping.outcome import MapOptions
 from topoplace.mapping.problem import MappingProblem
+from topoplace.solving import Options
 
 REPORT_SECONDS = 0.25
 """Most time between two reports of a search that improves all the time."""
@@ -40,7 +40,7 @@ class Keeper:
         Hop-bytes that no mapping goes below.
     """
 
-    def __init__(self, problem: MappingProblem, options: MapOptions, name: str) -> None:
+    def __init__(self, problem: MappingProblem, options: Options, name: str) -> None:
         self.problem, self.options, self.name = problem, options, name
         self.began = time.perf_counter()
         self.least: int | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,7 @@ class MappingProblem:
     tasks_per_node: int
     graph: TaskGraph
     grid: VirtualGrid | None
+    kind: ClassVar[str] = "mapping"
 
     @property
     def torus(self) -> Torus:

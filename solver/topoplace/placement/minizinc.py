@@ -7,7 +7,6 @@ checker could verify, so it reports no bounds.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.machine import Prism
 from topoplace.placement.minizinc_program import (
@@ -23,10 +23,9 @@ from topoplace.placement.minizinc_program import (
     minizinc_versions,
     run_minizinc,
 )
-from topoplace.placement.outcome import Outcome
-from topoplace.placement.problem import Candidate, Options, PlacementProblem
-from topoplace.placement.solve import register
+from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.snapshot.machines import data_folder
+from topoplace.solving import Options, Outcome, register
 
 MAX_ROUTERS = 64
 """Largest machine accepted: the model has a variable for every request and link."""
@@ -59,7 +58,7 @@ class LevelRun:
     checks: tuple[str, ...] = ()
 
 
-@register("minizinc", "reference MiniZinc model, for tiny machines")
+@register("placement", "minizinc", "reference MiniZinc model, for tiny machines")
 def minizinc(problem: PlacementProblem, options: Options) -> Outcome:
     """Place the queue by three runs of the MiniZinc model, one per level.
 
@@ -74,13 +73,13 @@ def minizinc(problem: PlacementProblem, options: Options) -> Outcome:
     versions = minizinc_versions()
     if not problem.requests:
         return Outcome((), versions=versions)
-    start = time.perf_counter()
+    start = clock.now()
     best: tuple[Candidate, ...] = ()
     reached: list[int] = []
     for level in range(1, NUM_LEVELS + 1):
         left = None
         if options.time_limit is not None:
-            left = options.time_limit - (time.perf_counter() - start)
+            left = options.time_limit - (clock.now() - start)
             if left <= 0:
                 return Outcome(best, time_limit_hit=True, versions=versions)
         run = solve_level(problem, level, reached, time_limit=left)

@@ -1,36 +1,23 @@
-"""What a placement method hands back, and its form as a result document."""
+"""What a placement is worth, and its form in a result document."""
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace import __version__
 from topoplace.machine import Prism, format_node_set, prism_links, scattered_links
-from topoplace.placement.problem import Candidate, Options, PlacementProblem, job_links
-from topoplace.result import (
-    RESULT_SCHEMA,
-    Explanation,
-    Level,
-    Limits,
-    Placement,
-    Proof,
-    Result,
-    SharedLink,
-    Solution,
-    Status,
-)
-from topoplace.result.schema import Certificate
+from topoplace.placement.problem import Candidate, PlacementProblem, job_links
+from topoplace.result import Level, Limits, Placement, Result, SharedLink, Solution
 from topoplace.snapshot import Communication
 from topoplace.snapshot.schema import PrismModel
+from topoplace.solving import Options, Outcome
+from topoplace.solving.frames import Frame, called
 
-LEVEL_NAMES = ("nodes", "shape", "fragmentation")
-LEVEL_SENSES = ("max", "max", "min")
+LEVELS = (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))
 
 
 @dataclass(frozen=True)
@@ -41,89 +28,38 @@ class Scattered:
     nodes: NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class LevelBound:
-    """The certified bound of a level, in maximising sense."""
-
-    bound: int
-    certificate: Certificate
+Started = Sequence[Candidate | Scattered]
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a method found: who starts where, and the bounds it can prove, level by level."""
-
-    started: Sequence[Candidate | Scattered]
-    bounds: Sequence[LevelBound | None] = (None, None, None)
-    time_limit_hit: bool = False
-    versions: dict[str, str] = field(default_factory=dict)
-    explanations: list[Explanation] = field(default_factory=list)
+def worth(problem: PlacementProblem, started: Started) -> list[int | None]:
+    """Return the figures of the levels, as they are reported; None where scattered has none."""
+    prisms = [item for item in started if isinstance(item, Candidate)]
+    if len(prisms) < len(started):
+        return [sum(problem.requests[item.request_idx].value for item in started), None, None]
+    nodes, shape, boundary = (sum(level) for level in problem.values_of(prisms).T.tolist())
+    return [nodes, shape, -boundary]
 
 
-def result_of(
-    problem: PlacementProblem, outcome: Outcome, method: str, options: Options, seconds: float
+def _document(
+    problem: PlacementProblem, outcome: Outcome, options: Options, common: dict[str, Any]
 ) -> Result:
-    """Return the result document of an outcome."""
-    started = sorted(outcome.started, key=lambda s: s.request_idx)
-    levels = _levels(problem, started, outcome.bounds)
+    solution = None
+    if outcome.solution is not None:
+        solution = _solution(problem, sorted(outcome.solution, key=lambda item: item.request_idx))
     return Result(
-        schema_version=RESULT_SCHEMA,
-        problem="placement",
-        method=method,
-        status=levels[0].status,
-        objective=levels[0].objective,
-        bound=levels[0].bound,
-        gap=levels[0].gap,
-        proof=levels[0].proof,
-        seconds=round(seconds, 3),
+        **common | {"levels": [Level(**level) for level in common["levels"]]},
         limits=Limits(
             time_limit=options.time_limit,
-            interference=options.interference,
+            interference=problem.interference,
             hit=outcome.time_limit_hit,
         ),
-        seed=options.seed,
-        versions=_versions() | outcome.versions,
-        levels=levels,
-        solution=_solution(problem, started),
-        explanations=outcome.explanations,
+        solution=solution,
+        explanations=list(outcome.explanations),
         instance=problem.state.snapshot,
     )
 
 
-def _levels(
-    problem: PlacementProblem,
-    started: Sequence[Candidate | Scattered],
-    bounds: Sequence[LevelBound | None],
-) -> list[Level]:
-    prisms = [c for c in started if isinstance(c, Candidate)]
-    if len(prisms) == len(started):
-        totals: list[int | None] = [sum(level) for level in problem.values_of(prisms).T.tolist()]
-    else:
-        totals = [sum(problem.requests[s.request_idx].value for s in started), None, None]
-    levels = []
-    for name, sense, total, proven in zip(LEVEL_NAMES, LEVEL_SENSES, totals, bounds, strict=True):
-        sign = 1 if sense == "max" else -1
-        bound = None if proven is None else sign * proven.bound
-        objective = None if total is None else sign * total
-        gap = None
-        if bound is not None and objective is not None:
-            gap = abs(objective - bound) / max(1, abs(objective))
-        status = Status.UNKNOWN if objective is None else Status.FEASIBLE
-        if bound is not None and bound == objective:
-            status = Status.OPTIMAL
-        levels.append(
-            Level(
-                name=name,
-                sense="max" if sense == "max" else "min",
-                status=status,
-                objective=objective,
-                bound=bound,
-                gap=gap,
-                proof=Proof.NONE if proven is None else Proof.CERTIFICATE,
-                certificate=None if proven is None else proven.certificate,
-            )
-        )
-    return levels
+FRAME = Frame(LEVELS, called, worth, _document)
 
 
 def _solution(problem: PlacementProblem, started: Sequence[Candidate | Scattered]) -> Solution:
@@ -185,10 +121,3 @@ def shared_links(
         for link in links[shared[links]].tolist():
             jobs[link].append(name)
     return [SharedLink(link=link, jobs=names) for link, names in jobs.items()]
-
-
-def _versions() -> dict[str, str]:
-    versions = {"topoplace": __version__, "python": platform.python_version()}
-    for package in ("numpy", "ortools"):
-        versions[package] = importlib.metadata.version(package)
-    return versions

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from topoplace.kernels import kernel
 
 IntArray = NDArray[np.int64]
 
@@ -35,7 +36,7 @@ def periodic_sums(per_router: IntArray, num_summed: int) -> IntArray:
     return table.reshape(*done, *shape[num_summed:])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _sums_along(table):
     """Return the prefix sums of two periods along the middle one of three dimensions."""
     outer, n, inner = table.shape

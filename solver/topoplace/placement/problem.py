@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +17,6 @@ from topoplace.result import Interference
 from topoplace.snapshot import Communication, Geometry, QueuedState, RunningState, SnapshotState
 
 IntArray = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a user may set for a solve."""
-
-    time_limit: float | None = None
-    interference: Interference = Interference.STRICT
-    seed: int = 0
 
 
 @dataclass(frozen=True, order=True)
@@ -41,6 +33,7 @@ class PlacementProblem:
 
     state: SnapshotState
     interference: Interference = Interference.STRICT
+    kind: ClassVar[str] = "placement"
     _memo: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
 
     @property

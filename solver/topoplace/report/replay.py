@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from topoplace import __version__
-from topoplace.placement.problem import Options
 from topoplace.report.text import plain_table
 from topoplace.snapshot import SnapshotState
+from topoplace.solving import Options
 from topoplace.study.replay.run import MethodRun, Protocol, Setup
 from topoplace.study.replay.timeline import Moment
 

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from topoplace.errors import ExitCode
+from topoplace.report.answer import WIDTH, answer_table
+from topoplace.report.proven import headline, level_name
 from topoplace.report.text import gap_text, plain_table
 from topoplace.result import Result, Status
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import TreeResult
 
 _MOST_EXPLAINED = 8
+_MOST_NAMED = 40
 
 
-def summary(result: Result) -> str:
-    """Return the result as text: its levels, who starts, and why the others do not."""
-    instance = result.instance
-    hit = ", time limit hit" if result.limits.hit else ""
+def summary(result: Result, width: int = WIDTH, *, table: bool = True) -> str:
+    """Return the result as text: what is proven, what starts and where, and why the rest waits.
+
+    Parameters
+    ----------
+    width
+        Characters of a line of the table of what starts.
+    table
+        Whether to have that table.
+    """
     lines = [
-        f"{instance.name}: {result.status} by {result.method}, {result.limits.interference} "
-        f"interference, {result.seconds:.2f} s{hit}"
-    ]
-    lines.append(
+        headline(result),
         plain_table(
             ["level", "objective", "bound", "gap", "status", "proof"],
             [
                 [
-                    f"{level.name} ({level.sense})",
+                    f"{level_name(result, level.name)} ({level.sense})",
                     _number(level.objective),
                     _number(level.bound),
                     gap_text(level.gap),
@@ -34,9 +40,12 @@ def summary(result: Result) -> str:
                 for level in result.levels
             ],
             right=(1, 2, 3),
-        )
-    )
-    return "\n".join(lines + _starts(result) + _explanations(result))
+        ),
+        *_starts(result),
+    ]
+    if table:
+        lines += answer_table(result, width)
+    return "\n".join(lines + _waiting(result) + _explanations(result))
 
 
 def exit_code_of(result: Result | MappingResult | TreeResult) -> ExitCode:
@@ -55,16 +64,26 @@ def _starts(result: Result) -> list[str]:
     started = {p.request for p in result.solution.placements}
     nodes = sum(r.nodes for r in queue if r.id in started)
     lines = [f"started {len(started)} of {len(queue)} requests, {nodes:,} nodes"]
-    explained = {e.request for e in result.explanations}
-    waiting = [f"{r.id} ({r.nodes})" for r in queue if r.id not in started | explained]
-    if waiting:
-        lines.append(f"waiting: {', '.join(waiting)}")
     if not result.solution.conforming:
         lines.append(
             f"does not conform: {result.solution.num_shared_links:,} links shared against the "
             "rule, or jobs without a prism"
         )
     return lines
+
+
+def _waiting(result: Result) -> list[str]:
+    """Return a line of the requests that wait and have no explanation."""
+    if result.solution is None:
+        return []
+    known = {p.request for p in result.solution.placements}
+    known |= {e.request for e in result.explanations}
+    waiting = [f"{r.id} ({r.nodes:,})" for r in result.instance.queue if r.id not in known]
+    if not waiting:
+        return []
+    more = len(waiting) - _MOST_NAMED
+    shown = waiting[:_MOST_NAMED] + ([f"and {more:,} more"] if more > 0 else [])
+    return [f"waiting: {', '.join(shown)}"]
 
 
 def _explanations(result: Result) -> list[str]:

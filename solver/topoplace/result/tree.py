@@ -184,7 +184,7 @@ class LineProof(Model):
 
 
 class BoxesCertificate(Model):
-    """The cost is at least the sum of what the requests cost alone; all of them start."""
+    """The cost is at least what the requests of the cheapest choice as good cost alone."""
 
     kind: Literal["boxes"] = "boxes"
     proofs: list[BoxProof | DoublingProof | LineProof]
@@ -196,7 +196,35 @@ class AllStartCertificate(Model):
     kind: Literal["all-start"] = "all-start"
 
 
-TreeCertificate = Annotated[BoxesCertificate | AllStartCertificate, Field(discriminator="kind")]
+class CountingCertificate(Model):
+    """No more nodes can start than the free nodes hold: the checker solves the knapsack itself."""
+
+    kind: Literal["counting"] = "counting"
+
+
+class DomainsCertificate(Model):
+    """Prices that bound what domains hold, leaves that switches connect.
+
+    See docs/proofs-tree.md, "Certificates". All integers are `scale` times the true value.
+
+    Attributes
+    ----------
+    prices
+        What a start costs, one per request of the queue.
+    node_price
+        What a free node costs.
+    """
+
+    kind: Literal["domains"] = "domains"
+    scale: Annotated[int, Field(ge=1, le=10**9)]
+    prices: list[Annotated[int, Field(ge=0)]]
+    node_price: Annotated[int, Field(ge=0)]
+
+
+TreeCertificate = Annotated[
+    BoxesCertificate | AllStartCertificate | CountingCertificate | DomainsCertificate,
+    Field(discriminator="kind"),
+]
 
 
 class TreeLevel(Model):

@@ -110,7 +110,9 @@ def converted(
     given = [path for path in (source, options.topology) if path is not None]
     if len(given) != 1:
         raise InputError(
-            "one file to read, FILE or --topology", field="FILE", value=", ".join(map(str, given))
+            "one file to read, FILE or --topology",
+            field="FILE",
+            found="both" if given else "neither",
         )
     return conversion(given[0], options)
 
@@ -130,10 +132,12 @@ def _conversion(from_format: str, to_format: str | None) -> Conversion:
     for (one, other), conversion in known.items():
         if one == from_format and to_format in {None, other}:
             return conversion
+    sources = [source for source, _ in known]
     raise InputError(
         f"a known conversion ({', '.join(f'{a} to {b}' for a, b in known)})",
-        field="formats",
-        value=f"{from_format} to {to_format}" if to_format else from_format,
+        field="--to" if from_format in sources else "--from",
+        value=to_format if from_format in sources else from_format,
+        known=[b for a, b in known if a == from_format] or sources,
     )
 
 
@@ -153,7 +157,7 @@ def _machine_of_cray_table(source: File, options: ConvertOptions) -> Converted:
 
 def _snapshot_of_log(source: File, options: ConvertOptions) -> Converted:
     if options.machine is None:
-        raise InputError("the machine the jobs are for", field="--on")
+        raise InputError("the machine the jobs are for", field="--on", found="nothing")
     log = read_swf(source, procs_per_node=options.procs_per_node, node_class=options.node_class)
     snapshot, too_large = snapshot_of_swf(
         log, load_torus(options.machine), name_of(source), options.limit

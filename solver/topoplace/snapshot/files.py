@@ -6,21 +6,30 @@ import contextlib
 import json
 import math
 import os
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, closest
+from topoplace.snapshot.faults import faults_of
+from topoplace.snapshot.kinds import kind_named, kind_of_document, kind_of_text
+from topoplace.snapshot.shipped import file_meant, snapshot_names
 
 MAX_DOCUMENT_BYTES = 64 << 20
 """Documents above this size are refused unread."""
+
+STDIN = "-"
+"""The file that stands for standard input."""
 
 Document = TypeVar("Document", bound=BaseModel)
 
 
 def read_document(path: str | Path, model: type[Document], schema: str) -> Document:
-    """Read a JSON document of the given schema.
+    """Read a JSON document of the given schema (see `read_bytes` for what the path may be).
 
     Raises
     ------
@@ -39,12 +48,40 @@ def parse_document(text: bytes, model: type[Document], schema: str, source: str)
         Naming the source, the field, the value and what was expected.
     """
     raw = parse_object(text, source)
-    if raw.get("schema") != schema:
-        raise InputError(f'"{schema}"', file=source, field="schema", value=raw.get("schema"))
+    found = raw.get("schema")
+    if found != schema:
+        raise InputError(
+            kind_named(schema),
+            file=source,
+            field="schema",
+            value=found,
+            found=kind_of_document(raw),
+        )
+    _require_problem(raw, model, source)
+    return validated(text, raw, model, source)
+
+
+def _require_problem(raw: dict[str, Any], model: type[BaseModel], source: str) -> None:
+    """Raise `InputError` for the result of another problem, none of whose fields would suit."""
+    field = model.model_fields.get("problem")
+    wanted = () if field is None else get_args(field.annotation)
+    if wanted and "problem" in raw and raw["problem"] not in wanted:
+        found = f"that of a {raw['problem']}"
+        raise InputError(f"the result of a {wanted[0]}", file=source, field="problem", found=found)
+
+
+def validated(text: bytes, raw: object, model: type[Document], source: str) -> Document:
+    """Return the document that a text is, which was parsed already; `source` names it in errors.
+
+    Raises
+    ------
+    InputError
+        With all the faults that the model finds in it.
+    """
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        raise _first_problem(error, source) from None
+        raise faults_of(error, model, raw).located(source) from None
 
 
 def parse_object(text: bytes, source: str) -> dict[str, Any]:
@@ -62,7 +99,8 @@ def parse_object(text: bytes, source: str) -> dict[str, Any]:
         )
     except json.JSONDecodeError as error:
         detail = f"{error.msg} at line {error.lineno}"
-        raise InputError(f"a JSON document ({detail})", file=source) from None
+        found = kind_of_text(text) or (None if text.strip() else "an empty file")
+        raise InputError(f"a JSON document ({detail})", file=source, found=found) from None
     except _FaultError as error:
         raise InputError(f"a JSON document ({error})", file=source) from None
     except (ValueError, RecursionError):
@@ -93,18 +131,51 @@ def _finite(text: str) -> float:
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Return a file's content, refusing what cannot be read or is too large to be a document."""
+    """Return a file's content, refusing what cannot be read or is too large to be a document.
+
+    A path that is no file may be the name of a shipped snapshot; ``-`` stands for standard input.
+    """
+    if str(path) == STDIN:
+        return _not_too_large(_content_of(sys.stdin.buffer), STDIN)
     try:
-        if Path(path).is_dir():
-            raise InputError("a file, not a folder", file=str(path))
-        with Path(path).open("rb") as stream:
+        path = file_meant(path)
+        if path.is_dir():
+            raise InputError("a file", file=str(path), found="a folder")
+        with path.open("rb") as stream:
             text = stream.read(MAX_DOCUMENT_BYTES + 1)
     except FileNotFoundError:
-        raise InputError("a file that exists", file=str(path)) from None
+        raise missing_file(path) from None
     except OSError as error:
         raise InputError(f"a readable file ({error.strerror})", file=str(path)) from None
+    return _not_too_large(text, str(path))
+
+
+def missing_file(path: str | Path, expected: str = "a file that exists") -> InputError:
+    """Return the error of a path at which there is nothing, with the name most like it."""
+    meant = likely_meant(path, snapshot_names())
+    return InputError(expected, file=str(path), found="nothing there", meant=meant)
+
+
+def likely_meant(path: str | Path, shipped: Sequence[str]) -> str | None:
+    """Return the shipped name, or else the file in the same folder, most like a wrong path."""
+    folder, name = Path(path).parent, Path(path).name
+    near = closest(str(path), shipped)
+    if near is None:
+        with contextlib.suppress(OSError):
+            near = closest(name, [p.name for p in folder.iterdir()])
+        near = near and str(folder / near)
+    return near
+
+
+@lru_cache(maxsize=1)
+def _content_of(stream: BinaryIO) -> bytes:
+    """Return what a stream has, also if it was read before: commands look at a document twice."""
+    return stream.read(MAX_DOCUMENT_BYTES + 1)
+
+
+def _not_too_large(text: bytes, file: str) -> bytes:
     if len(text) > MAX_DOCUMENT_BYTES:
-        raise InputError(f"at most {MAX_DOCUMENT_BYTES >> 20} MiB", file=str(path))
+        raise InputError(f"at most {MAX_DOCUMENT_BYTES >> 20} MiB", file=file, found="more")
     return text
 
 
@@ -150,12 +221,3 @@ def write_bytes(path: str | Path, content: bytes) -> None:
             expected = f"a folder that can be written ({error.strerror})"
             raise InputError(expected, file=str(path)) from None
         raise
-
-
-def _first_problem(error: ValidationError, file: str) -> InputError:
-    problem = error.errors(include_url=False)[0]
-    field = ""
-    for part in problem["loc"]:
-        field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else str(part)
-    expected = problem["msg"][:1].lower() + problem["msg"][1:]
-    return InputError(expected, file=file, field=field, value=problem.get("input"))

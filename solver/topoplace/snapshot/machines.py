@@ -9,27 +9,20 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from topoplace.errors import InputError
-from topoplace.snapshot.files import parse_object, read_bytes
+from topoplace.snapshot.faults import faults_of
+from topoplace.snapshot.files import likely_meant, parse_object, read_bytes, validated
+from topoplace.snapshot.kinds import kind_of_document
 from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.regular_tree import regular_tree
 from topoplace.snapshot.schema import Snapshot, TorusModel, TreeModel
+from topoplace.snapshot.shipped import data_folder, machine_names
+from topoplace.snapshot.suited import require_suited
+
+__all__ = ["data_folder", "load_machine", "load_torus", "machine_names", "resolve_machine"]
 
 _SHORTHAND = re.compile(r"(torus|mesh|tree):(\d{1,7}(?:x\d{1,7})*)(?::(\d{1,4}))?")
+_LIKELY = re.compile(r"(torus|mesh|tree)\W?\d[^.]*", re.IGNORECASE)
 _TOPOLOGY_CONF = re.compile(rb"\s*(#|SwitchName\b)", re.IGNORECASE)  # no JSON begins so
-
-
-def data_folder(name: str) -> Path:
-    """Return a shipped folder (`instances` or `models`): the wheel's, else the checkout's."""
-    package = Path(__file__).resolve().parent.parent
-    for folder in (package / name, package.parent.parent / name):
-        if folder.is_dir():
-            return folder
-    raise InputError(f"an installation with its {name} folder")
-
-
-def machine_names() -> list[str]:
-    """Return the names of the shipped machines."""
-    return sorted(p.stem for p in (data_folder("instances") / "machines").glob("*.json"))
 
 
 @lru_cache(maxsize=16)
@@ -49,18 +42,14 @@ def load_machine(spec: str) -> TorusModel | TreeModel:
         sizes = [int(n) for n in match[2].split("x")]
         if match[1] == "tree":
             if match[3]:
-                raise InputError("a tree such as tree:24x16", field="machine", value=spec)
+                raise _no_shorthand(spec, "tree")
             return regular_tree(sizes, spec)
         return _regular_torus(sizes, match[1] == "torus", int(match[3] or 1), spec)
     if spec in machine_names():
         spec = str(data_folder("instances") / "machines" / f"{spec}.json")
     elif not Path(spec).exists():
-        raise InputError(
-            "a file, a shorthand such as torus:4x4x4 or tree:24x16, "
-            f"or one of {', '.join(machine_names())}",
-            field="machine",
-            value=spec,
-        )
+        likely = _LIKELY.fullmatch(spec)
+        raise _no_machine(spec) if likely is None else _no_shorthand(spec, likely[1].lower())
     return _machine_of_file(spec)
 
 
@@ -78,20 +67,39 @@ def load_torus(spec: str) -> TorusModel:
     return machine
 
 
+def _no_machine(spec: str) -> InputError:
+    names = machine_names()
+    return InputError(
+        f"a file, a shorthand such as torus:4x4x4 or tree:24x16, or one of {', '.join(names)}",
+        field="machine",
+        value=spec,
+        meant=likely_meant(spec, names),
+    )
+
+
+def _no_shorthand(spec: str, kind: str) -> InputError:
+    """Return the error of what begins as a shorthand, with the one that has the same numbers."""
+    example = "tree:24x16" if kind == "tree" else f"{kind}:8x8x8"
+    near = f"{kind}:" + "x".join(re.findall(r"\d+", spec))
+    return InputError(
+        f"a shorthand such as {example}",
+        field="machine",
+        value=spec,
+        meant=near if near != spec and _SHORTHAND.fullmatch(near) else None,
+    )
+
+
 def _machine_of_file(path: str) -> TorusModel | TreeModel:
     text = read_bytes(path)
     if _TOPOLOGY_CONF.match(text):
         return read_topology_conf(path)
-    is_tree = parse_object(text, path).get("kind") == "tree"
+    raw = parse_object(text, path)
+    if "schema" in raw:
+        found = kind_of_document(raw)
+        raise InputError("a machine", file=path, field="schema", value=raw["schema"], found=found)
+    is_tree = raw.get("kind") == "tree"
     model: type[TorusModel] | type[TreeModel] = TreeModel if is_tree else TorusModel
-    try:
-        return model.model_validate_json(text)
-    except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        field = ".".join(map(str, problem["loc"]))
-        raise InputError(
-            problem["msg"], file=path, field=field, value=problem.get("input")
-        ) from None
+    return validated(text, raw, model, path)
 
 
 def _regular_torus(shape: list[int], wraps: bool, nodes: int, spec: str) -> TorusModel:
@@ -99,11 +107,21 @@ def _regular_torus(shape: list[int], wraps: bool, nodes: int, spec: str) -> Toru
     try:
         return TorusModel(name=name, shape=shape, wrap=[wraps] * len(shape), nodes_per_router=nodes)
     except ValidationError as error:
-        raise InputError(error.errors()[0]["msg"], field="machine", value=spec) from None
+        fault = faults_of(error, TorusModel, {"shape": shape, "nodes_per_router": nodes})
+        expected = f"a shorthand such as torus:8x8x8, its {fault.field} {fault.expected}"
+        raise InputError(expected, field="machine", value=spec) from None
 
 
 def resolve_machine(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with its machine written out, where it names a shipped one."""
+    """Return the snapshot with its machine written out, where it names a shipped one.
+
+    Raises
+    ------
+    InputError
+        If there is no such machine, or the snapshot is clearly about another.
+    """
     if isinstance(snapshot.machine, str):
-        return snapshot.model_copy(update={"machine": load_machine(snapshot.machine)})
+        machine = load_machine(snapshot.machine)
+        require_suited(snapshot, machine)
+        return snapshot.model_copy(update={"machine": machine})
     return snapshot

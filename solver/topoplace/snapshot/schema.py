@@ -16,6 +16,9 @@ MAX_PRIORITY = 1_000_000
 MAX_WEIGHT = 1_000
 
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s,;]+$")]
+MachineName = Annotated[str, Field(min_length=1, max_length=128)]
+"""Not a `Name`: what is no machine is told by what machines there are, not by its characters."""
+
 NodeSet = Annotated[str, Field(max_length=4_000_000, pattern=r"^[A-Za-z0-9_.,\[\]\- ]*$")]
 """Node numbers as ranges (torus), or node names as a Slurm host list (tree)."""
 
@@ -195,7 +198,7 @@ class Snapshot(Model):
     machine: Annotated[
         Annotated[TorusModel, Tag("torus")]
         | Annotated[TreeModel, Tag("tree")]
-        | Annotated[Name, Tag("name")],
+        | Annotated[MachineName, Tag("name")],
         Discriminator(_machine_kind),
     ] = Field(description="a machine, or the name of a shipped one")
     down: NodeSet = Field(default="", description="nodes that are down or draining")

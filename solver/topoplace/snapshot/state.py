@@ -8,13 +8,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.errors import InputError
+from topoplace.errors import Faults, InputError
 from topoplace.machine import Prism, Torus, parse_node_set
 from topoplace.snapshot.geometry import Geometry, parse_geometry
 from topoplace.snapshot.schema import (
     Communication,
     PrismModel,
     Request,
+    RunningJob,
     Snapshot,
     TorusModel,
     TreeModel,
@@ -102,9 +103,7 @@ def torus_of(model: TorusModel) -> Torus:
             model.nodes_per_router,
         )
     except InputError as error:
-        raise InputError(
-            error.expected, field=f"machine.{error.field}", value=error.value
-        ) from None
+        raise error.inside("machine") from None
 
 
 def prepare(snapshot: Snapshot) -> SnapshotState:
@@ -113,7 +112,7 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
     Raises
     ------
     InputError
-        With the field at fault, for anything the schema alone could not see.
+        With every field at fault, for anything the schema alone could not see.
     """
     model = snapshot.machine
     if isinstance(model, str):
@@ -122,14 +121,16 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
         raise InputError("a torus or mesh machine", field="machine.kind", value=model.kind)
     torus = torus_of(model)
     classes, node_class = _node_classes(model, torus)
+    faults = Faults()
     up = np.ones(torus.num_nodes, dtype=bool)
-    up[parse_node_set(snapshot.down, torus.num_nodes, "down")] = False
-    running, holder = _running_jobs(snapshot, torus, node_class)
+    with faults.collected():
+        up[parse_node_set(snapshot.down, torus.num_nodes, "down")] = False
+    running, holder = _running_jobs(snapshot, torus, node_class, faults)
     occupied = holder >= 0
     usable = up & (node_class >= 0) & ~np.repeat(occupied, torus.nodes_per_router)
-    regions = {
-        name: _region(torus, prisms, f"regions.{name}") for name, prisms in snapshot.regions.items()
-    }
+    regions = _regions(snapshot, torus, faults)
+    queue = _queue(snapshot, torus, classes, node_class, model.default_class, faults)
+    faults.require_none()
     return SnapshotState(
         snapshot,
         torus,
@@ -138,7 +139,7 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
         usable,
         occupied,
         running,
-        _queue(snapshot, torus, classes, node_class, model.default_class),
+        queue,
         regions,
     )
 
@@ -149,70 +150,92 @@ def _node_classes(model: TorusModel, torus: Torus) -> tuple[tuple[str, ...], NDA
     taken = np.zeros(torus.num_nodes, dtype=bool)
     sets = {f"machine.classes.{c}": (names.index(c), text) for c, text in model.classes.items()}
     sets["machine.service"] = (-1, model.service)
+    faults = Faults()
     for field, (idx, text) in sets.items():
-        nodes = parse_node_set(text, torus.num_nodes, field)
-        twice = nodes[taken[nodes]]
-        if len(twice):
-            raise InputError("nodes of one class only", field=field, value=f"node {twice[0]}")
-        taken[nodes] = True
-        node_class[nodes] = idx
+        with faults.collected():
+            nodes = parse_node_set(text, torus.num_nodes, field)
+            twice = nodes[taken[nodes]]
+            if len(twice):
+                raise InputError("nodes of one class only", field=field, found=f"node {twice[0]}")
+            taken[nodes] = True
+            node_class[nodes] = idx
+    faults.require_none()
     return tuple(names), node_class
 
 
 def _running_jobs(
-    snapshot: Snapshot, torus: Torus, node_class: NDArray[np.int64]
+    snapshot: Snapshot, torus: Torus, node_class: NDArray[np.int64], faults: Faults
 ) -> tuple[tuple[RunningState, ...], NDArray[np.int64]]:
-    holder = np.full(torus.num_routers, -1, dtype=np.int64)
-    node_holder = np.full(torus.num_nodes, -1, dtype=np.int64)
+    holders = _Holders(snapshot, torus, node_class)
     jobs: list[RunningState] = []
     seen: set[str] = set()
     for idx, job in enumerate(snapshot.running):
         field = f"running[{idx}]"
-        if job.id in seen:
-            raise InputError("each job once", field=f"{field}.id", value=job.id)
-        seen.add(job.id)
-        nodes = parse_node_set(job.nodes, torus.num_nodes, f"{field}.nodes")
-        if not len(nodes):
-            raise InputError("at least one node", field=f"{field}.nodes", value=job.nodes)
-        service = nodes[node_class[nodes] < 0]
-        if len(service):
-            raise InputError("no service node", field=f"{field}.nodes", value=f"node {service[0]}")
-        twice = nodes[node_holder[nodes] >= 0]
-        if len(twice):
-            raise InputError(
-                "nodes no other job holds",
-                field=f"{field}.nodes",
-                value=f"node {twice[0]}, held by {jobs[node_holder[twice[0]]].id}",
-            )
-        node_holder[nodes] = idx
-        routers = np.unique(nodes // torus.nodes_per_router)
+        with faults.collected():
+            if job.id in seen:
+                raise InputError("each job once", field=f"{field}.id", value=job.id)
+            seen.add(job.id)
+            jobs.append(holders.add(idx, job, field))
+    return tuple(jobs), holders.of_router
+
+
+class _Holders:
+    """Who holds every router and every node while running jobs are added; -1 for nobody."""
+
+    def __init__(self, snapshot: Snapshot, torus: Torus, node_class: NDArray[np.int64]) -> None:
+        self.of_router = np.full(torus.num_routers, -1, dtype=np.int64)
+        self._of_node = np.full(torus.num_nodes, -1, dtype=np.int64)
+        self._jobs, self._torus, self._node_class = snapshot.running, torus, node_class
+
+    def add(self, idx: int, job: RunningJob, field: str) -> RunningState:
+        """Return a running job checked; if it is sound, it holds its nodes and routers now."""
+        nodes = self._nodes(job, f"{field}.nodes")
+        routers = np.unique(nodes // self._torus.nodes_per_router)
         prism = None
         if job.prism is not None:
-            prism = prism_of(torus, job.prism, f"{field}.prism")
-            inside = prism.routers(torus)
-            if not np.isin(routers, inside).all():
-                raise InputError(
-                    "a prism that holds the job's nodes", field=f"{field}.prism", value=prism.text
-                )
-            routers = np.sort(inside)
-            foreign = routers[holder[routers] >= 0]
-            if len(foreign):
-                raise InputError(
-                    "routers no other job holds",
-                    field=f"{field}.prism",
-                    value=f"router {foreign[0]}, held by {jobs[holder[foreign[0]]].id}",
-                )
+            prism = prism_of(self._torus, job.prism, f"{field}.prism")
+            routers = self._routers_of(prism, routers, f"{field}.prism")
         else:
-            in_prism = [r for r in routers if holder[r] >= 0 and jobs[holder[r]].prism is not None]
-            if in_prism:
+            self._require_outside_prisms(routers, f"{field}.nodes")
+        self._of_node[nodes] = idx
+        self.of_router[routers] = idx
+        return RunningState(job.id, nodes, routers, prism, job.communication)
+
+    def _nodes(self, job: RunningJob, field: str) -> NDArray[np.int64]:
+        nodes = parse_node_set(job.nodes, self._torus.num_nodes, field)
+        if not len(nodes):
+            raise InputError("at least one node", field=field, value=job.nodes)
+        service = nodes[self._node_class[nodes] < 0]
+        if len(service):
+            raise InputError("no service node", field=field, found=f"node {service[0]}")
+        self._require_free("node", nodes[self._of_node[nodes] >= 0], self._of_node, field)
+        return nodes
+
+    def _routers_of(
+        self, prism: Prism, routers: NDArray[np.int64], field: str
+    ) -> NDArray[np.int64]:
+        inside = np.sort(prism.routers(self._torus))
+        if not np.isin(routers, inside).all():
+            raise InputError("a prism that holds the job's nodes", field=field, value=prism.text)
+        self._require_free("router", inside[self.of_router[inside] >= 0], self.of_router, field)
+        return inside
+
+    def _require_free(
+        self, what: str, taken: NDArray[np.int64], holder: NDArray[np.int64], field: str
+    ) -> None:
+        if len(taken):
+            found = f"{what} {taken[0]}, held by {self._jobs[holder[taken[0]]].id}"
+            raise InputError(f"{what}s no other job holds", field=field, found=found)
+
+    def _require_outside_prisms(self, routers: NDArray[np.int64], field: str) -> None:
+        for router in routers[self.of_router[routers] >= 0]:
+            holder = self._jobs[self.of_router[router]]
+            if holder.prism is not None:
                 raise InputError(
                     "routers outside other jobs' prisms",
-                    field=f"{field}.nodes",
-                    value=f"router {in_prism[0]}, held by {jobs[holder[in_prism[0]]].id}",
+                    field=field,
+                    found=f"router {router}, held by {holder.id}",
                 )
-        holder[routers] = idx
-        jobs.append(RunningState(job.id, nodes, routers, prism, job.communication))
-    return tuple(jobs), holder
 
 
 def _queue(
@@ -221,15 +244,19 @@ def _queue(
     classes: tuple[str, ...],
     node_class: NDArray[np.int64],
     default_class: str,
+    faults: Faults,
 ) -> tuple[QueuedState, ...]:
     seen = {job.id for job in snapshot.running}
     queue = []
     for idx, request in enumerate(snapshot.queue):
         field = f"queue[{idx}]"
-        if request.id in seen:
-            raise InputError("each job once", field=f"{field}.id", value=request.id)
-        seen.add(request.id)
-        queue.append(_request(request, snapshot, torus, classes, node_class, default_class, field))
+        with faults.collected():
+            if request.id in seen:
+                raise InputError("each job once", field=f"{field}.id", value=request.id)
+            seen.add(request.id)
+            queue.append(
+                _request(request, snapshot, torus, classes, node_class, default_class, field)
+            )
     return tuple(queue)
 
 
@@ -245,7 +272,10 @@ def _request(
     wanted = request.node_class or default_class
     if wanted not in classes:
         raise InputError(
-            f"a class of this machine ({', '.join(classes)})", field=f"{field}.class", value=wanted
+            f"a class of this machine ({', '.join(classes)})",
+            field=f"{field}.class",
+            value=wanted,
+            known=classes,
         )
     class_idx = classes.index(wanted)
     there = int((node_class == class_idx).sum())
@@ -256,7 +286,12 @@ def _request(
             value=request.nodes,
         )
     if request.region is not None and request.region not in snapshot.regions:
-        raise InputError("a region of the snapshot", field=f"{field}.region", value=request.region)
+        raise InputError(
+            "a region of the snapshot",
+            field=f"{field}.region",
+            value=request.region,
+            known=snapshot.regions,
+        )
     geometries: tuple[Geometry, ...] = ()
     if request.shapes is not None:
         geometries = parse_geometry(request.shapes, torus, request.nodes, f"{field}.shapes")
@@ -278,8 +313,12 @@ def prism_of(torus: Torus, model: PrismModel, field: str) -> Prism:
     return prism
 
 
-def _region(torus: Torus, prisms: list[PrismModel], field: str) -> BoolArray:
-    inside = np.zeros(torus.num_routers, dtype=bool)
-    for idx, model in enumerate(prisms):
-        inside[prism_of(torus, model, f"{field}[{idx}]").routers(torus)] = True
-    return inside
+def _regions(snapshot: Snapshot, torus: Torus, faults: Faults) -> dict[str, BoolArray]:
+    regions = {}
+    for name, prisms in snapshot.regions.items():
+        inside = regions[name] = np.zeros(torus.num_routers, dtype=bool)
+        for idx, model in enumerate(prisms):
+            with faults.collected():
+                prism = prism_of(torus, model, f"regions.{name}[{idx}]")
+                inside[prism.routers(torus)] = True
+    return regions

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.errors import InputError
+from topoplace.errors import Faults, InputError
 from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list
 from topoplace.machine.tree import SwitchTree, build_tree
 from topoplace.snapshot.schema import (
@@ -126,23 +126,23 @@ def prepare_tree(snapshot: Snapshot) -> TreeState:
     try:
         tree = tree_of(model)
     except InputError as error:
-        raise InputError(
-            error.expected, field=f"machine.{error.field}", value=error.value
-        ) from None
+        raise error.inside("machine") from None
+    faults = Faults()
     if snapshot.regions:
-        raise InputError(
-            "no regions on a tree", field="regions", value=next(iter(snapshot.regions))
-        )
+        name = next(iter(snapshot.regions))
+        faults.found.append(InputError("no regions on a tree", field="regions", value=name))
     node_of_name = {name: node for node, name in enumerate(tree.node_names)}
-    running, holder = _running(snapshot.running, node_of_name)
+    running, holder = _running(snapshot.running, node_of_name, faults)
     free = holder < 0
-    free[_nodes_of(snapshot.down, node_of_name, "down")] = False
+    with faults.collected():
+        free[_nodes_of(snapshot.down, node_of_name, "down")] = False
+    requests = _requests(snapshot, tree.num_nodes, faults)
+    faults.require_none()
     intensive = np.asarray([job.intensive for job in running] + [False])[holder]  # -1: nobody
     busy, comm = (
         np.bincount(tree.leaf_of_node[held], minlength=tree.num_leaves)
         for held in (holder >= 0, intensive)
     )
-    requests = _requests(snapshot, tree.num_nodes)
     return TreeState(snapshot, tree, free, busy, comm, running, requests)
 
 
@@ -154,34 +154,44 @@ def require_shares(patterns: Sequence[PatternUse], field: str) -> None:
 
 
 def _running(
-    jobs: Sequence[RunningJob], node_of_name: dict[str, int]
+    jobs: Sequence[RunningJob], node_of_name: dict[str, int], faults: Faults
 ) -> tuple[tuple[TreeRunning, ...], IntArray]:
     """Return the running jobs and the index of the one that holds each node, -1 for none."""
     holder = np.full(len(node_of_name), -1, dtype=np.int64)
-    names = list(node_of_name)
     seen: set[str] = set()
     running = []
     for idx, job in enumerate(jobs):
         field = f"running[{idx}]"
-        if job.id in seen:
-            raise InputError("each job once", field=f"{field}.id", value=job.id)
-        seen.add(job.id)
-        if job.prism is not None:
-            raise InputError("no prism on a tree", field=f"{field}.prism", value=job.prism.origin)
-        require_shares(job.patterns or (), f"{field}.patterns")
-        nodes = _nodes_of(job.nodes, node_of_name, f"{field}.nodes")
-        if not len(nodes):
-            raise InputError("at least one node", field=f"{field}.nodes", value=job.nodes)
-        twice = nodes[holder[nodes] >= 0]
-        if len(twice):
-            raise InputError(
-                "nodes no other job holds",
-                field=f"{field}.nodes",
-                value=f"{names[twice[0]]}, held by {jobs[holder[twice[0]]].id}",
-            )
-        holder[nodes] = idx
-        running.append(TreeRunning(job.id, nodes, job.communication is not Communication.NONE))
+        with faults.collected():
+            if job.id in seen:
+                raise InputError("each job once", field=f"{field}.id", value=job.id)
+            seen.add(job.id)
+            nodes = _running_nodes(job, jobs, node_of_name, holder, field)
+            holder[nodes] = idx
+            running.append(TreeRunning(job.id, nodes, job.communication is not Communication.NONE))
     return tuple(running), holder
+
+
+def _running_nodes(
+    job: RunningJob,
+    jobs: Sequence[RunningJob],
+    node_of_name: dict[str, int],
+    holder: IntArray,
+    field: str,
+) -> IntArray:
+    if job.prism is not None:
+        raise InputError("no prism on a tree", field=f"{field}.prism", value=job.prism.origin)
+    require_shares(job.patterns or (), f"{field}.patterns")
+    nodes = _nodes_of(job.nodes, node_of_name, f"{field}.nodes")
+    if not len(nodes):
+        raise InputError("at least one node", field=f"{field}.nodes", value=job.nodes)
+    twice = nodes[holder[nodes] >= 0]
+    if len(twice):
+        name, other = list(node_of_name)[twice[0]], jobs[holder[twice[0]]].id
+        raise InputError(
+            "nodes no other job holds", field=f"{field}.nodes", found=f"{name}, held by {other}"
+        )
+    return nodes
 
 
 def _nodes_of(text: str, node_of_name: dict[str, int], field: str) -> IntArray:
@@ -189,22 +199,23 @@ def _nodes_of(text: str, node_of_name: dict[str, int], field: str) -> IntArray:
     seen: set[str] = set()
     for name in names:
         if name not in node_of_name:
-            raise InputError("nodes of the machine", field=field, value=name)
+            raise InputError("nodes of the machine", field=field, value=name, known=node_of_name)
         if name in seen:
             raise InputError("each node once", field=field, value=name)
         seen.add(name)
     return np.asarray([node_of_name[name] for name in names], dtype=np.int64)
 
 
-def _requests(snapshot: Snapshot, num_nodes: int) -> tuple[TreeRequest, ...]:
+def _requests(snapshot: Snapshot, num_nodes: int, faults: Faults) -> tuple[TreeRequest, ...]:
     seen = {job.id for job in snapshot.running}
     requests = []
     for idx, request in enumerate(snapshot.queue):
         field = f"queue[{idx}]"
-        if request.id in seen:
-            raise InputError("each job once", field=f"{field}.id", value=request.id)
-        seen.add(request.id)
-        requests.append(_request(request, num_nodes, field))
+        with faults.collected():
+            if request.id in seen:
+                raise InputError("each job once", field=f"{field}.id", value=request.id)
+            seen.add(request.id)
+            requests.append(_request(request, num_nodes, field))
     return tuple(requests)
 
 

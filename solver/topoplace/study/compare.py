@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from topoplace.errors import InputError, TopoplaceError
-from topoplace.placement.problem import Options
-from topoplace.placement.solve import methods as known_methods
-from topoplace.placement.solve import place
+from topoplace.errors import InputError, TopoplaceError, unknown_name
+from topoplace.front import place
 from topoplace.result import Interference, Proof, Result
 from topoplace.snapshot import SnapshotState
+from topoplace.solving import Options
+from topoplace.solving import methods as known_methods
 from topoplace.study.ranking import ranked, ratios, summaries
 from topoplace.study.subject import Subject, load_subject
 
@@ -134,12 +134,12 @@ def rows_document(rows: Sequence[ComparisonRow]) -> dict[str, object]:
 
 
 def _checked_names(methods: Sequence[str] | None) -> list[str]:
-    known = known_methods()
+    known = known_methods("placement")
     if methods is None:
         return [name for name in known if name not in ONLY_BY_NAME]
     for idx, name in enumerate(methods):
         if name not in known:
-            raise InputError(f"one of {', '.join(known)}", field="methods", value=name)
+            raise unknown_name(name, known, field="methods")
         if name in methods[:idx]:
             raise InputError("each method once", field="methods", value=name)
     return list(methods)

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from topoplace.errors import InputError, TopoplaceError
-from topoplace.mapping.outcome import MapOptions
+from topoplace.front import map_tasks
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import map_method, map_methods, map_tasks
 from topoplace.result import Proof
 from topoplace.result.mapping import MappingResult
+from topoplace.solving import Options, method_of, methods
 from topoplace.study.mapping_subject import MappingSubject, load_mapping_subject
 from topoplace.study.ranking import ranked, ratios, summaries
 
 MAPPING_COMPARISON_SCHEMA = "topoplace.mapping-comparison/1"
 
-ONLY_BY_NAME = ("auto", "scotch")
+ONLY_BY_NAME = ("auto", "given", "scotch")
 """Methods a comparison runs only when asked: one that picks among others, an external program."""
 
 EXACT_SECONDS = 60.0
@@ -76,7 +76,7 @@ class MappingComparisonRow:
 def compare_mapping_files(
     paths: Sequence[str | Path],
     methods: Sequence[str] | None,
-    options: MapOptions | None = None,
+    options: Options | None = None,
     keep: MappingKeep | None = None,
 ) -> list[MappingComparisonRow]:
     """Compare mapping methods on instance or result files (see `compare_mappings`)."""
@@ -87,7 +87,7 @@ def compare_mapping_files(
 def compare_mappings(
     subjects: Iterable[MappingSubject],
     methods: Sequence[str] | None = None,
-    options: MapOptions | None = None,
+    options: Options | None = None,
     keep: MappingKeep | None = None,
 ) -> list[MappingComparisonRow]:
     """Run mapping methods on instances and return one row for each pair.
@@ -112,7 +112,7 @@ def compare_mappings(
     TopoplaceError
         If a mapping beats a proven bound: then one of the two is wrong.
     """
-    options = options or MapOptions()
+    options = options or Options()
     _check_names(methods or ())
     rows: list[MappingComparisonRow] = []
     for subject in subjects:
@@ -142,7 +142,7 @@ def mapping_rows_document(rows: Sequence[MappingComparisonRow]) -> dict[str, obj
 
 def _check_names(methods: Sequence[str]) -> None:
     for idx, name in enumerate(methods):
-        map_method(name)
+        method_of("mapping", name)
         if name in methods[:idx]:
             raise InputError("each method once", field="methods", value=name)
 
@@ -150,12 +150,12 @@ def _check_names(methods: Sequence[str]) -> None:
 def _default_names(problem: MappingProblem) -> list[str]:
     return [
         name
-        for name, method in map_methods().items()
+        for name, method in methods("mapping").items()
         if name not in ONLY_BY_NAME and (problem.grid is not None or not method.needs_grid)
     ]
 
 
-def _solved(problem: MappingProblem, method: str, options: MapOptions) -> MappingResult | None:
+def _solved(problem: MappingProblem, method: str, options: Options) -> MappingResult | None:
     """Return the result of a method; None if it refuses the instance."""
     if method == "exact" and options.time_limit is None:
         options = replace(options, time_limit=EXACT_SECONDS)

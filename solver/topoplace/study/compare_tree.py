@@ -9,11 +9,11 @@ from fractions import Fraction
 from pathlib import Path
 
 from topoplace.errors import InputError, TopoplaceError
-from topoplace.placement.tree.problem import TreeOptions
-from topoplace.placement.tree.solve import allocate, tree_method, tree_methods
+from topoplace.front import place
 from topoplace.result import Proof
 from topoplace.result.tree import TreeResult
 from topoplace.snapshot.tree_state import TreeState
+from topoplace.solving import Options, method_names, method_of
 from topoplace.study.ranking import ranked, ratios, summaries
 from topoplace.study.subject import TreeSubject, load_tree_subject
 
@@ -72,7 +72,7 @@ class TreeComparisonRow:
 def compare_tree_files(
     paths: Sequence[str | Path],
     methods: Sequence[str] | None,
-    options: TreeOptions,
+    options: Options,
     keep: TreeKeep | None = None,
 ) -> list[TreeComparisonRow]:
     """Compare allocation methods on snapshot or result files (see `compare_trees`)."""
@@ -82,7 +82,7 @@ def compare_tree_files(
 def compare_trees(
     subjects: Iterable[TreeSubject],
     methods: Sequence[str] | None = None,
-    options: TreeOptions | None = None,
+    options: Options | None = None,
     keep: TreeKeep | None = None,
 ) -> list[TreeComparisonRow]:
     """Run allocation methods on snapshots and return one row for each pair.
@@ -105,7 +105,7 @@ def compare_trees(
     TopoplaceError
         If an allocation beats a proven bound: then one of the two is wrong.
     """
-    options = options or TreeOptions()
+    options = options or Options()
     names = _checked_names(methods)
     rows: list[TreeComparisonRow] = []
     for subject in subjects:
@@ -114,7 +114,7 @@ def compare_trees(
             results[subject.result.method] = subject.result
         for name in names:
             if name not in results:
-                results[name] = allocate(subject.state, name, options)
+                results[name] = place(subject.state, name, options)
         results |= {other.method: other for other in subject.others}
         rows += _rows(subject.name, subject.state, list(results.values()))
         if keep is not None:
@@ -138,14 +138,14 @@ def tree_rows_document(rows: Sequence[TreeComparisonRow]) -> dict[str, object]:
     }
 
 
-def _checked_names(methods: Sequence[str] | None) -> list[str]:
-    if methods is None:
-        return [name for name in tree_methods() if name not in ONLY_BY_NAME]
-    for idx, name in enumerate(methods):
-        tree_method(name)
-        if name in methods[:idx]:
+def _checked_names(names: Sequence[str] | None) -> list[str]:
+    if names is None:
+        return [name for name in method_names("allocation") if name not in ONLY_BY_NAME]
+    for idx, name in enumerate(names):
+        method_of("allocation", name)
+        if name in names[:idx]:
             raise InputError("each method once", field="methods", value=name)
-    return list(methods)
+    return list(names)
 
 
 def _rows(name: str, state: TreeState, results: list[TreeResult]) -> list[TreeComparisonRow]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from topoplace.kernels import kernel
 
 FAR = np.int64(1 << 62)
 
 
-@njit(cache=True)
+@kernel()
 def add_layers(inner, weight, num_layers, limit):
     """Return the least loss of 0..limit tasks in layers, given the least loss in one layer.
 

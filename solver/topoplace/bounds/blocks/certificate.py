@@ -12,9 +12,9 @@ from topoplace.bounds.blocks.inside import inside_units
 from topoplace.bounds.blocks.multipliers import best_multipliers
 from topoplace.bounds.blocks.slope import best_slope, emitted
 from topoplace.mapping.grids import VirtualGrid
-from topoplace.mapping.outcome import Bound
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import mapping as schema
+from topoplace.solving import Bound
 
 MAX_WORK = 40_000_000
 LARGEST = 1 << 61

@@ -12,9 +12,9 @@ from topoplace.bounds.cuts.machine_cuts import MachineCuts, machine_cuts
 from topoplace.bounds.cuts.relaxation import Multipliers, Relaxation
 from topoplace.bounds.pairs import exchanged
 from topoplace.machine import Torus
-from topoplace.mapping.outcome import Bound, stronger
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import CUT_FACTORS, CUT_LAYERS, CUT_TASKS, CutLine
+from topoplace.solving import Bound, stronger
 
 RANK = 12
 """Dimensions of the vectors at least; more are slower and hardly better."""

@@ -9,8 +9,8 @@ from topoplace.bounds.distance_classes.certificate import certificate_of, proven
 from topoplace.bounds.distance_classes.host import host_of
 from topoplace.bounds.distance_classes.relaxation import Multipliers, Relaxation
 from topoplace.bounds.pairs import exchanged
-from topoplace.mapping.outcome import Bound
 from topoplace.mapping.problem import MappingProblem
+from topoplace.solving import Bound
 
 MAX_STEPS = 2000
 WORK = 3e10

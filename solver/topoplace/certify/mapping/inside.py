@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 from topoplace.certify.integers import ROOM, IntArray, require_room, times
 from topoplace.certify.mapping.instance import Grid, Vector
 from topoplace.certify.mapping.lines import Lines, lines_of
+from topoplace.certify.report import RefusedError
+
+MOST_WORK = 4_000_000_000
+"""Additions for one dimension of a grid, some 20 seconds: larger certificates are refused."""
 
 Exact = NDArray[Any]
 """Python integers of any size."""
@@ -56,6 +60,8 @@ def _stacked(layer: IntArray, size: int, num_layers: int, limit: int) -> IntArra
     least[0] = 0
     cheapest = least.copy()
     for widest in range(1, min(len(layer) - 1, limit) + 1):
+        if widest * limit > MOST_WORK:
+            raise RefusedError(f"more than {MOST_WORK} additions for the tasks inside blocks")
         columns = np.full(-(-(limit + 1) // widest) * widest, ROOM, dtype=np.int64)
         columns[: limit + 1] = cheapest
         stack = columns.reshape(-1, widest)

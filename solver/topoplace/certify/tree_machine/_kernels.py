@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from topoplace.kernels import kernel
 
 NONE = -(1 << 61)
 """Of a state that no plan reaches."""
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def best_plans(ranks, active, crosses, able, of_active, of_new, of_inside):
     """Return the most that a plan is worth, per state; `NONE` if it has none.
 

@@ -7,8 +7,10 @@ from fractions import Fraction
 from topoplace.certify.figures import check_figures, check_proven, check_top, fraction_of
 from topoplace.certify.report import Claims, RefusedError, Report
 from topoplace.certify.tree_machine.boxes import Boxes
+from topoplace.certify.tree_machine.choices import least_of_choices
 from topoplace.certify.tree_machine.cubes import Cubes
 from topoplace.certify.tree_machine.doubling import Doubling
+from topoplace.certify.tree_machine.filling import counted, priced
 from topoplace.certify.tree_machine.instance import Instance, Wish, read_instance
 from topoplace.certify.tree_machine.lines import Lines
 from topoplace.certify.tree_machine.relaxed import Relaxed
@@ -18,6 +20,8 @@ from topoplace.result.tree import (
     AllStartCertificate,
     BoxesCertificate,
     BoxProof,
+    CountingCertificate,
+    DomainsCertificate,
     DoublingProof,
     LineProof,
     TreeLevel,
@@ -110,14 +114,27 @@ def _bound(instance: Instance, level: TreeLevel, starts: Starts | None) -> str:
         raise RefusedError(f"proof is {level.proof.value} beside a certificate")
     if certificate is None:
         return "found by search, not repeated"
-    if isinstance(certificate, AllStartCertificate):
+    if not isinstance(certificate, BoxesCertificate):
         if level.name != "nodes":
             raise RefusedError("the certificate bounds nodes alone")
         value = None if starts is None else starts.value
-        return check_proven(level, value, _worth(instance), ", what all requests are worth")
+        proven, where = _most(instance, certificate)
+        return check_proven(level, value, proven, where)
     if level.name != "cost" or starts is None:
         raise RefusedError("the certificate bounds the cost alone")
     return check_proven(level, starts.cost, _alone(instance, certificate, starts))
+
+
+def _most(
+    instance: Instance,
+    certificate: AllStartCertificate | CountingCertificate | DomainsCertificate,
+) -> tuple[Fraction, str]:
+    """Return what a certificate proves of the priority-weighted nodes, and why, for a refusal."""
+    if isinstance(certificate, AllStartCertificate):
+        return _worth(instance), ", what all requests are worth"
+    if isinstance(certificate, CountingCertificate):
+        return counted(instance), f", the most that {len(instance.free)} free nodes hold"
+    return priced(instance, certificate), ", at the prices of the domains"
 
 
 def _worth(instance: Instance) -> Fraction:
@@ -126,37 +143,37 @@ def _worth(instance: Instance) -> Fraction:
 
 
 def _alone(instance: Instance, certificate: BoxesCertificate, starts: Starts) -> Fraction:
-    """Return the sum of what requests cost alone at least that start in any allocation as good.
+    """Return the least sum of what requests cost alone, over all choices as good as the solution.
 
-    The others can only add to L_comm. A request starts in any allocation that is worth as much as
-    the solution if all others together are worth less.
+    The others can only add to L_comm. Choices are worth as much and have no more nodes than are
+    free; a request without a proof costs nothing.
     """
-    names = [proof.request for proof in certificate.proofs]
-    if len(set(names)) < len(names):
-        raise RefusedError("the certificate counts a request twice")
-    total = Fraction(0)
+    bounds: dict[str, Fraction] = {}
     for proof in certificate.proofs:
         wish = instance.wishes.get(proof.request)
+        if proof.request in bounds:
+            raise RefusedError("the certificate counts a request twice")
         if wish is None or not wish.patterns:
             raise RefusedError(f"{proof.request} is no request that communicates")
-        others = _worth(instance) - wish.value
-        if others >= starts.value:
-            raise RefusedError(
-                f"{proof.request} need not start: the others are worth {others}, and the solution "
-                f"{starts.value}"
-            )
-        bound = fraction_of(proof.bound)
-        try:
-            _follow(Relaxed(instance, wish), wish, proof, bound)
-        except RefusedError as error:
-            raise RefusedError(f"{proof.request} at {bound}: {error}") from None
-        if bound > starts.each[proof.request]:
-            raise RefusedError(
-                f"{proof.request} is proven to cost {bound} at least, yet costs "
-                f"{starts.each[proof.request]}: the evidence contradicts itself"
-            )
-        total += bound
-    return total
+        bounds[proof.request] = _proven_alone(instance, wish, proof, starts)
+    return least_of_choices(instance, bounds, starts.value)
+
+
+def _proven_alone(
+    instance: Instance, wish: Wish, proof: BoxProof | DoublingProof | LineProof, starts: Starts
+) -> Fraction:
+    """Return what a proof shows that a request costs alone."""
+    bound = fraction_of(proof.bound)
+    try:
+        _follow(Relaxed(instance, wish), wish, proof, bound)
+    except RefusedError as error:
+        raise RefusedError(f"{wish.id} at {bound}: {error}") from None
+    if wish.id in starts.each and bound > starts.each[wish.id]:
+        raise RefusedError(
+            f"{wish.id} is proven to cost {bound} at least, yet costs {starts.each[wish.id]}: "
+            "the evidence contradicts itself"
+        )
+    return bound
 
 
 def _follow(

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from topoplace.kernels import kernel
 
 NEVER = np.int64(1) << 62
 """Cost of a pair that may not be."""
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def assign(cost, kind, num_rows, num_columns, work):
     """Assign every row to a column of its own at least cost (Jonker and Volgenant 1987).
 
@@ -50,7 +51,7 @@ def assign(cost, kind, num_rows, num_columns, work):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _augment(cost, kind, num_columns, start, work):
     """Give row `start` a column along the cheapest alternating path; tell whether there is one."""
     row_of, u, v = work.row_of, work.u, work.v

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import heapq
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 
-@numba.njit(cache=True, nogil=True)
+
+@kernel()
 def distances(first, other, start):
     """Return the distance of every vertex from one; -1 for those not connected to it."""
     n = first.shape[0] - 1
@@ -33,7 +34,7 @@ def distances(first, other, start):
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def two_coloured(first, other):
     """Tell whether all cycles of a graph are even."""
     n = first.shape[0] - 1
@@ -56,7 +57,7 @@ def two_coloured(first, other):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def placing_order(first, other, root):
     """Return the vertices with partners: always one with the most partners before it, then nearest.
 
@@ -88,7 +89,7 @@ def placing_order(first, other, root):
     return order[:count]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def place_all(guest, host, order, start, reach, noise, state, max_nodes):
     """Place the tasks in order, the first one on router `start`.
 
@@ -123,7 +124,7 @@ def place_all(guest, host, order, start, reach, noise, state, max_nodes):
     return nodes
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _next_choice(state, depth):
     """Return the next router to try at a depth, -1 if there is none."""
     k = state.next[depth]
@@ -139,7 +140,7 @@ def _next_choice(state, depth):
     return -1
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _put(guest, host, state, task, router):
     """Put a task on a router."""
     state.at[task], state.holder[router] = router, task
@@ -149,7 +150,7 @@ def _put(guest, host, state, task, router):
         state.free[host.other[e]] -= 1
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _take_back(guest, host, state, task):
     """Take a task off its router."""
     router = state.at[task]
@@ -160,7 +161,7 @@ def _take_back(guest, host, state, task):
         state.free[host.other[e]] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _has_room(guest, host, state, task):
     """Tell whether the partners still to be placed have room after a task was."""
     router = state.at[task]
@@ -183,7 +184,7 @@ def _has_room(guest, host, state, task):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _may_take(guest, host, state, task, router):
     """Tell whether a router is free and next to all placed partners of a task."""
     if state.holder[router] >= 0 or state.free[router] < state.need[task]:
@@ -201,7 +202,7 @@ def _may_take(guest, host, state, task, router):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _list_choices(guest, host, state, task, depth, reach, noise):
     """List the routers that a task may take, those with the fewest free neighbours first."""
     state.next[depth] = 0
@@ -232,7 +233,7 @@ def _list_choices(guest, host, state, task, depth, reach, noise):
     state.num_choices[depth] = count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def seed_noise(seed):
     """Seed the generator that breaks ties."""
     np.random.seed(seed)

@@ -10,14 +10,14 @@ shown to be no better than the best mapping or than something searched before.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.mapping.exact._assignment import NEVER, assign
 from topoplace.mapping.exact._orbits import images, keep_fixing, representatives
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def search(case, tree, work, max_nodes):
     """Go on with the search for some nodes; tell whether it is complete."""
     nodes = 0
@@ -45,7 +45,7 @@ def search(case, tree, work, max_nodes):
     return depth < 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _descend(case, tree, depth, i, r):
     """Put a task on a router one level down."""
     n, below = case.weight.shape[1], depth + 1
@@ -65,7 +65,7 @@ def _descend(case, tree, depth, i, r):
     keep_fixing(case.host, tree.host, tree.num_host, depth, r)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _forbidimages(case, tree, work, depth):
     """Forbid what symmetries make of the child just searched: it is no better."""
     tasks, routers = work.guest_first, work.host_first
@@ -78,7 +78,7 @@ def _forbidimages(case, tree, work, depth):
                     tree.forbidden[depth, i, r] = 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _open(case, tree, work, depth):
     """Bound a node, try the mapping that the bound suggests, and list the children."""
     tree.num_children[depth] = 0
@@ -105,7 +105,7 @@ def _open(case, tree, work, depth):
     _list_children(case, tree, work, depth, num_rows, num_columns)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _gilmore_lawler(case, tree, work, depth, num_rows):
     """Fill ``work.cost``: what a task on a router costs at least, costs doubled.
 
@@ -151,7 +151,7 @@ def _gilmore_lawler(case, tree, work, depth, num_rows):
                     work.cost[row, r] += total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _try(case, tree, work, depth, num_columns):
     """Keep the mapping of the assignment if it is the best so far."""
     n = case.weight.shape[1]
@@ -170,7 +170,7 @@ def _try(case, tree, work, depth, num_columns):
         tree.best_where[:] = trial
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _bound_children(case, tree, work, depth, num_rows, num_columns, total):
     """Turn ``work.cost`` into lower bounds of the children; forbid those that cannot be better."""
     m = case.distance.shape[1]
@@ -190,7 +190,7 @@ def _bound_children(case, tree, work, depth, num_rows, num_columns, total):
                 tree.forbidden[depth, i, r] = 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _list_children(case, tree, work, depth, num_rows, num_columns):
     """Branch on the task, or on the router that must be filled, with the fewest children."""
     m = case.distance.shape[1]
@@ -224,7 +224,7 @@ def _list_children(case, tree, work, depth, num_rows, num_columns):
     tree.num_children[depth] = found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _insert(children, count, i, r, bound):
     """Add a child to a list kept in ascending order of bounds: open bounds rise soonest."""
     k = count

@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-import numba
+from topoplace.kernels import kernel
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def keep_fixing(listed, kept, count, depth, point):
     """Keep one level down the symmetries that leave a task or router where it is."""
     found = 0
@@ -22,7 +22,7 @@ def keep_fixing(listed, kept, count, depth, point):
     count[depth + 1] = found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def images(listed, kept, count, depth, point, marks):
     """Mark what the symmetries of a level make of a task or router."""
     marks[:] = 0
@@ -30,7 +30,7 @@ def images(listed, kept, count, depth, point, marks):
         marks[listed[kept[depth, s], point]] = 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def representatives(listed, kept, count, depth, first):
     """Set for every task or router the least one that a symmetry of this level makes of it."""
     for p in range(listed.shape[1]):

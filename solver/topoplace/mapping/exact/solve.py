@@ -14,16 +14,17 @@ from topoplace.mapping.exact.embed import find_embedding
 from topoplace.mapping.exact.small import SmallProblem, small_problem
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.local_search import improve
+from topoplace.mapping.mapped import mapped_by, outcome_of
 from topoplace.mapping.methods._boxes import spread_over_nodes
 from topoplace.mapping.methods.default import map_default
-from topoplace.mapping.outcome import Bound, MapOptions, MapOutcome
 from topoplace.mapping.problem import MappingProblem
+from topoplace.solving import Bound, Options, Outcome
 
 FIRST_MOVES = 200_000
 """Moves of the local search before branch and bound: a tenth of a second or so."""
 
 
-def embedded(problem: MappingProblem, options: MapOptions) -> MapOutcome | None:
+def embedded(problem: MappingProblem, options: Options) -> Outcome | None:
     """Return a mapping with every message over one link, which nothing can better.
 
     None if there is none, none was found, or it would prove nothing because routers take more
@@ -35,10 +36,10 @@ def embedded(problem: MappingProblem, options: MapOptions) -> MapOutcome | None:
     routers = find_embedding(problem, seed=options.seed, time_limit=options.time_limit)
     if routers is None:
         return None
-    return MapOutcome(spread_over_nodes(problem, routers), bound=bound)
+    return outcome_of(spread_over_nodes(problem, routers), bound=bound)
 
 
-def solved_by_search(problem: MappingProblem, options: MapOptions) -> MapOutcome | None:
+def solved_by_search(problem: MappingProblem, options: Options) -> Outcome | None:
     """Return the result of branch and bound; None if the problem is too large for it.
 
     With a time limit the bound is the least of the nodes left open. Every improvement is
@@ -62,19 +63,18 @@ def solved_by_search(problem: MappingProblem, options: MapOptions) -> MapOutcome
     if options.time_limit is not None:
         left = max(0.0, options.time_limit - (time.perf_counter() - began))
     found = branch_and_bound(small, hop_bytes(problem, nodes) // small.unit, left, watch)
-    return MapOutcome(
+    return outcome_of(
         _nodes_of(problem, small, found, nodes),
         hit=not found.complete,
         bound=Bound(found.bound * small.unit, None),
     )
 
 
-def _first_mapping(problem: MappingProblem, options: MapOptions) -> IntArray:
+def _first_mapping(problem: MappingProblem, options: Options) -> IntArray:
     """Return a good mapping: better ones only are then looked for."""
     nodes = options.start
     if nodes is None:
-        nodes = map_default(problem, options).nodes
-    assert nodes is not None
+        nodes = mapped_by(map_default, problem, options)
     try:
         found = improve(
             problem, problem.routers_of(nodes), seed=options.seed, num_moves=FIRST_MOVES

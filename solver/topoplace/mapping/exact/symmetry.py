@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.kernels import kernel
 from topoplace.mapping.graph import IntArray
 
 MAX_SYMMETRIES = 1 << 13
@@ -56,7 +56,7 @@ def _refined(cells: IntArray, colour: IntArray) -> IntArray:
         now = after
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _exchanges(cells: IntArray, colour: IntArray, most: int) -> NDArray[np.int16]:
     """Return the exchanges of two rows that are symmetries."""
     n = len(cells)
@@ -78,7 +78,7 @@ def _exchanges(cells: IntArray, colour: IntArray, most: int) -> NDArray[np.int16
     return listed[:count].copy()
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _fits(cells: IntArray, image: IntArray, i: int, goal: int) -> bool:
     """Tell whether row i may become row `goal`, given the images of the rows before it."""
     for j in range(i):
@@ -88,7 +88,7 @@ def _fits(cells: IntArray, image: IntArray, i: int, goal: int) -> bool:
     return bool(cells[goal, goal] == cells[i, i])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _listed(cells: IntArray, colour: IntArray, share: int, budget: int) -> NDArray[np.int16]:
     """List symmetries by backtracking.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, unknown_name
 from topoplace.mapping.graphfiles.edge_list import read_edge_list
 from topoplace.mapping.graphfiles.grf import read_grf_graph
 from topoplace.mapping.graphfiles.matrix import read_csv_graph, read_matrix_machine
@@ -60,7 +60,7 @@ def read_graph(
     if known == "qaplib":
         return read_qaplib(path, flow).graph
     if known not in _READERS:
-        raise InputError(f"one of {', '.join(GRAPH_FORMATS)}", field="graph format", value=format)
+        raise unknown_name(format, GRAPH_FORMATS, field="graph format")
     if flow is not None:
         raise InputError("a QAPLIB file with --flow", file=str(path), field="--flow", value=flow)
     return _READERS[known](path)

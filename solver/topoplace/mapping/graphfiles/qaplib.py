@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, unknown_name
 from topoplace.machine.matrix import MAX_DISTANCE, MAX_PLACES
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.graphfiles._fields import MAX_BYTES, Tokens
@@ -74,7 +74,7 @@ def read_qaplib(path: str | Path, flow: str | None = None) -> Qaplib:
         Naming file, line and value.
     """
     if flow is not None and flow not in FLOWS:
-        raise InputError(f"one of {', '.join(FLOWS)}", field="--flow", value=flow)
+        raise unknown_name(flow, FLOWS, field="--flow")
     tokens = Tokens.of(path)
     size = tokens.take("the size n", MAX_PLACES, least=1)
     first, second = (_matrix(tokens, size, name) for name in FLOWS)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.mapping.local_search._kernels import distance
 
 FEWEST_CANDIDATES = 24
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def grow(machine, guest, seeds, outward, room, everywhere):
     """Return the router of every task.
 
@@ -62,7 +62,7 @@ def grow(machine, guest, seeds, outward, room, everywhere):
     return router
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def cheapest(machine, guest, router, free, task, candidates):
     """Return the first of the free candidates where a task costs least."""
     best, goal = np.int64(0), -1
@@ -81,7 +81,7 @@ def cheapest(machine, guest, router, free, task, candidates):
     return goal
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def cheapest_near(machine, guest, router, free, task, seen, queue, stamp):
     """Return the cheapest of the free routers reached first from the heaviest partner; or -1."""
     heaviest, start = np.int64(-1), -1

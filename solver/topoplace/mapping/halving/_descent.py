@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.mapping.halving._multilevel import bisect
 from topoplace.mapping.local_search._kernels import distance
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def descend(machine, guest, coordinates, rings, room, routers, random):
     """Return the router of every task; all go to `routers`, which are reordered.
 
@@ -65,7 +65,7 @@ def descend(machine, guest, coordinates, rings, room, routers, random):
     return place
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def unwrapped(values, ring):
     """Return coordinates counted from the end of the widest gap of a ring."""
     if ring == 0:
@@ -84,7 +84,7 @@ def unwrapped(values, ring):
     return (values - begin) % ring
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def middle(coordinates, rings, routers):
     """Return the router of a region that is nearest to the mean of their coordinates."""
     away = np.zeros(routers.shape[0])
@@ -94,7 +94,7 @@ def middle(coordinates, rings, routers):
     return routers[away.argmin()]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def split(coordinates, rings, room, routers):
     """Order a region along its longest side; return how many routers its first half has.
 
@@ -122,7 +122,7 @@ def split(coordinates, rings, room, routers):
     return cut
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def halves(machine, guest, place, local, tasks, homes, low, high, random):
     """Return the half (0 or 1) of every task of a region, `low` to `high` of them in the first."""
     num_local = tasks.shape[0]

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.mapping.halving._refinement import cost_of, excess, refine
 from topoplace.mapping.local_search._kernels import below
 
@@ -15,7 +15,7 @@ COARSE = 48
 TRIALS = 6
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def bisect(first, other, weight, bias, low, high, random):
     """Return a side, 0 or 1, for every vertex, `low` to `high` of them on side 0.
 
@@ -40,7 +40,7 @@ def bisect(first, other, weight, bias, low, high, random):
     return side
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def initial(graph, low, high, random):
     """Return the best of some sides grown from one vertex each."""
     num_vertices = graph[4].shape[0]
@@ -56,7 +56,7 @@ def initial(graph, low, high, random):
     return best
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def matching(graph, heaviest, random):
     """Match vertices with heavy partners; return the coarse vertex of each and their number.
 
@@ -93,7 +93,7 @@ def matching(graph, heaviest, random):
     return coarse, count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def contract(graph, coarse, count):
     """Return the graph of the coarse vertices."""
     first, other, weight, bias, size = graph

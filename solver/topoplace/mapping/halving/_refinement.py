@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-import numba
 import numpy as np
+
+from topoplace.kernels import kernel
 
 PASSES = 6
 PATIENCE, PATIENCE_SHARE = 60, 40
 """Moves without improvement that end a pass: the first, and vertices / the second."""
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def excess(filled, low, high):
     """Return by how much the size of side 0 is outside its range."""
     return max(0, low - filled, filled - high)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def cost_of(graph, side):
     """Return the weight between the sides plus the bias over side 1."""
     first, other, weight, bias, _ = graph
@@ -35,7 +36,7 @@ def cost_of(graph, side):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def refine(graph, side, low, high):
     """Improve `side` in place by passes of moves, the best prefix of each pass being kept."""
     first, other, weight, _, size = graph
@@ -77,7 +78,7 @@ def refine(graph, side, low, high):
             break
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def sorted_gains(graph, side, gain):
     """Fill in what moving each vertex saves; return the heaps of both sides, most saved first."""
     first, other, weight, bias, _ = graph
@@ -92,7 +93,7 @@ def sorted_gains(graph, side, gain):
     return heaps
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def next_vertex(heaps, size, filled, low, high):
     """Return the vertex to move: from the side that is too large, else that of most gain; or -1."""
     from_first = len(heaps[0]) > 0 and filled > low

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
+
+from topoplace.kernels import kernel
 
 WALK_TRIES = 4
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def draw(random):
     """Return the next 53 random bits of an xorshift64* generator, whose state is `random[0]`."""
     x = random[0]
@@ -28,19 +29,19 @@ def draw(random):
     return (x * np.uint64(2685821657736338717)) >> np.uint64(11)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def below(random, n):
     """Return a random integer from 0 to n - 1 (n at most 2^21: the bias is below 2^-31)."""
     return np.int64(draw(random) % np.uint64(n))
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def chance(random):
     """Return a random number from 0 up to 1."""
     return np.float64(draw(random)) / 9007199254740992.0
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def distance(machine, a, b):
     """Return the distance of two routers."""
     total = 0
@@ -49,7 +50,7 @@ def distance(machine, a, b):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def total_cost(machine, guest, router):
     """Return the hop-bytes of a mapping, given the router of every task."""
     total = 0
@@ -60,7 +61,7 @@ def total_cost(machine, guest, router):
     return total
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def change(machine, guest, router, task, goal, without):
     """Return what moving a task to a router adds, its messages with task `without` left out."""
     here = router[task]
@@ -74,7 +75,7 @@ def change(machine, guest, router, task, goal, without):
     return total
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def move(state, task, goal):
     """Move a task to a router that has a free place."""
     here = state.router[task]
@@ -90,7 +91,7 @@ def move(state, task, goal):
     state.load[goal] += 1
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def swap(state, task, other):
     """Exchange the routers of two tasks."""
     a, b = state.place[task], state.place[other]
@@ -101,7 +102,7 @@ def swap(state, task, other):
     state.router[other] = here
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def near_partner(machine, guest, state, task, random, wander):
     """Return a router for a task: a partner's, or one close to it, or (rarely) any; -1 if none."""
     here = state.router[task]
@@ -120,7 +121,7 @@ def near_partner(machine, guest, state, task, random, wander):
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def anneal(machine, guest, state, random, temperature, num_moves, wander):
     """Try random moves and swaps, accepted as Metropolis has it; return the total change.
 

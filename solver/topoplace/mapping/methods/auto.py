@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from topoplace.errors import InputError
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import map_method, register
+from topoplace.solving import Options, Outcome, method_of, register
 
 STRUCTURED = ("pencils", "blocks", "fold-2d")
 """Constructions that use the shape of a grid; each refuses what it cannot map."""
@@ -15,25 +14,25 @@ BRANCH_SECONDS = 20.0
 """Most time for branch and bound if the options set none."""
 
 
-@register("auto", "the best of the constructions; for graphs as exact, within a time")
-def auto(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+@register("mapping", "auto", "the best of the constructions; for graphs as exact, within a time")
+def auto(problem: MappingProblem, options: Options) -> Outcome:
     """Return the best mapping of the structured methods, else as `exact` does.
 
     Ties go to the earlier method, so that a pencil placement keeps its statement of optimality.
     """
-    best: MapOutcome | None = None
+    best: Outcome | None = None
     least = 0
     for name in STRUCTURED:
-        method = map_method(name)
+        method = method_of("mapping", name)
         if method.needs_grid and problem.grid is None:
             continue
         try:
-            found = method.mapper(problem, options)
+            found = method.solver(problem, options)
         except InputError:
             continue  # no such structure here: that is what it is asked for
-        if found.nodes is None:
+        if found.solution is None:
             continue
-        cost = hop_bytes(problem, found.nodes)
+        cost = hop_bytes(problem, found.solution.nodes)
         if best is None or cost < least:
             best, least = found, cost
     if best is not None:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.halving import halve_mapping
+from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.methods._boxes import spread_over_nodes
-from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.positions import symmetric
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import register
+from topoplace.solving import Options, Outcome, register
 
 TRIALS = 4
 """Bisections tried, each from other random matchings."""
 
 
-@register("bisection", "machine and graph halved together, again and again")
-def map_bisection(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+@register("mapping", "bisection", "machine and graph halved together, again and again")
+def map_bisection(problem: MappingProblem, options: Options) -> Outcome:
     """Return the best of some recursive bisections (`halve_mapping`)."""
     halved = symmetric(problem)
     found = (
         spread_over_nodes(problem, halve_mapping(halved, seed=options.seed * TRIALS + trial))
         for trial in range(TRIALS)
     )
-    return MapOutcome(min(found, key=lambda nodes: hop_bytes(problem, nodes)))
+    return outcome_of(min(found, key=lambda nodes: hop_bytes(problem, nodes)))

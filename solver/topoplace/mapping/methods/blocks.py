@@ -8,6 +8,7 @@ import numpy as np
 
 from topoplace.errors import InputError
 from topoplace.mapping.graph import IntArray
+from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.methods._boxes import (
     INVALID,
     cheapest_prism,
@@ -16,13 +17,14 @@ from topoplace.mapping.methods._boxes import (
     part_of_tasks,
     spread_over_nodes,
 )
-from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import register
+from topoplace.solving import Options, Outcome, register
 
 
-@register("blocks", "equal boxes of the grid on a full prism of routers", needs_grid=True)
-def map_blocks(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+@register(
+    "mapping", "blocks", "equal boxes of the grid on a full prism of routers", needs_grid=True
+)
+def map_blocks(problem: MappingProblem, options: Options) -> Outcome:
     """Cut the grid into equal boxes and lay them over a prism (Bhatele 2008, section 3).
 
     Every virtual dimension goes along one dimension of the machine, one part per router. Of all
@@ -57,7 +59,7 @@ def map_blocks(problem: MappingProblem, options: MapOptions) -> MapOutcome:
     cells = np.zeros((grid.num_tasks, torus.num_dims), dtype=np.int64)
     cells[:, dims] = parts
     place = (cells + np.asarray(prism.origin)) % np.asarray(torus.shape)
-    return MapOutcome(spread_over_nodes(problem, place @ np.asarray(torus.strides)))
+    return outcome_of(spread_over_nodes(problem, place @ np.asarray(torus.strides)))
 
 
 def _costs(problem: MappingProblem, dims: tuple[int, ...]) -> IntArray:

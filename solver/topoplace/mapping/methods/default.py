@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from topoplace.mapping.outcome import MapOptions, MapOutcome
+from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import register
+from topoplace.solving import Options, Outcome, register
 
 
-@register("default", "consecutive tasks fill node after node (SMP order)")
-def map_default(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+@register("mapping", "default", "consecutive tasks fill node after node (SMP order)")
+def map_default(problem: MappingProblem, options: Options) -> Outcome:
     """Put task i on the usable node number ``i // tasks_per_node`` (Enos 2014 IV.B, "default")."""
     del options
     tasks = np.arange(problem.num_tasks, dtype=np.int64)
-    return MapOutcome(problem.nodes[tasks // problem.tasks_per_node])
+    return outcome_of(problem.nodes[tasks // problem.tasks_per_node])

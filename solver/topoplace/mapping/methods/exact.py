@@ -6,9 +6,8 @@ import time
 from dataclasses import replace
 
 from topoplace.mapping.exact import embedded, solved_by_search
-from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import map_method, register
+from topoplace.solving import Options, Outcome, method_of, register
 
 HEURISTIC = "search"
 """The method for what is too large."""
@@ -17,8 +16,8 @@ EMBEDDING_SHARE = 0.25
 """Share of a time limit that is spent to look for an embedding."""
 
 
-@register("exact", "embedding with one hop per message, else branch and bound if small")
-def map_exact(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+@register("mapping", "exact", "embedding with one hop per message, else branch and bound if small")
+def map_exact(problem: MappingProblem, options: Options) -> Outcome:
     """Return an embedding, else the outcome of branch and bound, else that of a search.
 
     Without a time limit, branch and bound runs until the optimum is proven.
@@ -27,12 +26,12 @@ def map_exact(problem: MappingProblem, options: MapOptions) -> MapOutcome:
 
 
 def exact_or_search(
-    problem: MappingProblem, options: MapOptions, branch_seconds: float | None
-) -> MapOutcome:
+    problem: MappingProblem, options: Options, branch_seconds: float | None
+) -> Outcome:
     """Do as `map_exact`, with a limit for branch and bound where the options have none."""
     stop = None if options.time_limit is None else time.perf_counter() + options.time_limit
 
-    def limited(share: float) -> MapOptions:
+    def limited(share: float) -> Options:
         if stop is None:
             return options
         return replace(options, time_limit=max(1e-3, share * (stop - time.perf_counter())))
@@ -46,4 +45,4 @@ def exact_or_search(
     found = solved_by_search(problem, within)
     if found is not None:
         return found
-    return map_method(HEURISTIC).mapper(problem, limited(1.0))
+    return method_of("mapping", HEURISTIC).solver(problem, limited(1.0))

@@ -10,6 +10,7 @@ import numpy as np
 from topoplace.errors import InputError
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.grids import VirtualGrid
+from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.methods._boxes import (
     INVALID,
     cheapest_prism,
@@ -18,9 +19,8 @@ from topoplace.mapping.methods._boxes import (
     part_of_tasks,
     spread_over_nodes,
 )
-from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import register
+from topoplace.solving import Options, Outcome, register
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Fold:
     layers: int
 
 
-@register("fold-2d", "a 2D grid folded over the layers of a full prism", needs_grid=True)
-def map_fold_2d(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+@register("mapping", "fold-2d", "a 2D grid folded over the layers of a full prism", needs_grid=True)
+def map_fold_2d(problem: MappingProblem, options: Options) -> Outcome:
     """Fold a 2D grid onto a prism of usable routers (Bhatele 2008, section 3).
 
     One dimension of the grid goes along one of the machine; the other is split between the two
@@ -82,7 +82,7 @@ def map_fold_2d(problem: MappingProblem, options: MapOptions) -> MapOutcome:
     way, prism = ways[found[0]], found[1]
     cells = folded_cells(grid, way, prism.extents)
     place = (cells + np.asarray(prism.origin)) % np.asarray(torus.shape)
-    return MapOutcome(spread_over_nodes(problem, place @ np.asarray(torus.strides)))
+    return outcome_of(spread_over_nodes(problem, place @ np.asarray(torus.strides)))
 
 
 def folded_cells(

@@ -11,13 +11,18 @@ import numpy as np
 
 from topoplace.errors import InputError
 from topoplace.mapping.graph import IntArray
-from topoplace.mapping.outcome import MapOptions, MapOutcome
+from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import register
+from topoplace.solving import Options, Outcome, register
 
 
-@register("grid-order", "cells of the grid, in grid order, fill node after node", needs_grid=True)
-def map_grid_order(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+@register(
+    "mapping",
+    "grid-order",
+    "cells of the grid, in grid order, fill node after node",
+    needs_grid=True,
+)
+def map_grid_order(problem: MappingProblem, options: Options) -> Outcome:
     """Fill the nodes with the tasks in grid order (Fiedler 2014, "Examples: 2D Virtual topology").
 
     A node gets whole cells only, as many as it has room for, if the nodes suffice for that and a
@@ -38,7 +43,7 @@ def map_grid_order(problem: MappingProblem, options: MapOptions) -> MapOutcome:
         together = limit
     nodes = np.empty(problem.num_tasks, dtype=np.int64)
     nodes[order] = problem.nodes[np.arange(problem.num_tasks) // together]
-    return MapOutcome(nodes)
+    return outcome_of(nodes)
 
 
 def most_cubic_cell(shape: Sequence[int], tasks_per_node: int) -> tuple[int, ...]:

@@ -13,15 +13,15 @@ from topoplace.mapping.curves import hilbert_order
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.local_search.arrays import Guest, guest_arrays
+from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.methods._boxes import spread_over_nodes
-from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.positions import positions
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import register
+from topoplace.solving import Options, Outcome, register
 
 
-@register("hilbert", "tasks in the best of three orders along Hilbert's curve")
-def map_hilbert(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+@register("mapping", "hilbert", "tasks in the best of three orders along Hilbert's curve")
+def map_hilbert(problem: MappingProblem, options: Options) -> Outcome:
     """Fill the usable routers in the order of Hilbert's curve (`hilbert_order`).
 
     Tasks come in rank order, in reverse Cuthill-McKee order, or by a depth-first search along
@@ -33,7 +33,7 @@ def map_hilbert(problem: MappingProblem, options: MapOptions) -> MapOutcome:
     found = (
         spread_over_nodes(problem, fill(problem, tasks, curve)) for tasks in _task_orders(problem)
     )
-    return MapOutcome(min(found, key=lambda nodes: hop_bytes(problem, nodes)))
+    return outcome_of(min(found, key=lambda nodes: hop_bytes(problem, nodes)))
 
 
 def _task_orders(problem: MappingProblem) -> Iterator[IntArray]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.pencils.search import search_pencils
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import register
+from topoplace.solving import Options, Outcome, register
 
 DEFAULT_SECONDS = 30.0
 """Time limit where none is given: where no window is nearly free of holes, the search is long."""
 
 
-@register("pencils", "best layout, window and routers of every pencil", needs_grid=True)
-def map_pencils(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+@register("mapping", "pencils", "best layout, window and routers of every pencil", needs_grid=True)
+def map_pencils(problem: MappingProblem, options: Options) -> Outcome:
     """Return a best pencil placement of all admissible layouts in all windows.
 
     Raises

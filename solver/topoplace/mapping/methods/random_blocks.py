@@ -8,14 +8,14 @@ import math
 import numpy as np
 
 from topoplace.errors import InputError
+from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.methods._boxes import cut_bytes, part_of_tasks
-from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import register
+from topoplace.solving import Options, Outcome, register
 
 
-@register("random-blocks", "equal boxes of the grid on random nodes", needs_grid=True)
-def map_random_blocks(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+@register("mapping", "random-blocks", "equal boxes of the grid on random nodes", needs_grid=True)
+def map_random_blocks(problem: MappingProblem, options: Options) -> Outcome:
     """Put equal boxes of the grid on random nodes (Bhatele 2008, section 3: "RD").
 
     The boxes are those with the fewest bytes between them.
@@ -31,7 +31,7 @@ def map_random_blocks(problem: MappingProblem, options: MapOptions) -> MapOutcom
     parts = part_of_tasks(grid, counts)
     box = np.ravel_multi_index(tuple(parts.T), counts)
     rng = np.random.default_rng(options.seed)
-    return MapOutcome(rng.choice(problem.nodes, size=math.prod(counts), replace=False)[box])
+    return outcome_of(rng.choice(problem.nodes, size=math.prod(counts), replace=False)[box])
 
 
 def _fewest_bytes_between(problem: MappingProblem) -> tuple[int, ...]:

@@ -6,16 +6,16 @@ import numpy as np
 
 from topoplace.mapping.compact import distances_from
 from topoplace.mapping.graph import IntArray
+from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.methods._boxes import spread_over_nodes
-from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.positions import symmetric
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.scotch_program import run_scotch
-from topoplace.mapping.solve import register
+from topoplace.solving import Options, Outcome, register
 
 
-@register("scotch", "the external program gmap of Scotch, where installed")
-def map_scotch(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+@register("mapping", "scotch", "the external program gmap of Scotch, where installed")
+def map_scotch(problem: MappingProblem, options: Options) -> Outcome:
     """Map with Scotch (`run_scotch`), and move what does not fit to the nearest free routers.
 
     Raises
@@ -27,8 +27,8 @@ def map_scotch(problem: MappingProblem, options: MapOptions) -> MapOutcome:
     try:
         routers = run_scotch(symmetric(problem), options.time_limit)
     except TimeoutError:
-        return MapOutcome(None, hit=True)
-    return MapOutcome(spread_over_nodes(problem, within_capacity(problem, routers)))
+        return outcome_of(None, hit=True)
+    return outcome_of(spread_over_nodes(problem, within_capacity(problem, routers)))
 
 
 def within_capacity(problem: MappingProblem, routers: IntArray) -> IntArray:

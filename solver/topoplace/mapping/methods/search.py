@@ -15,15 +15,15 @@ from topoplace.mapping.halving import halve_mapping
 from topoplace.mapping.keeper import Keeper
 from topoplace.mapping.local_search.annealing import COLD, HOT, Annealing
 from topoplace.mapping.local_search.arrays import state_arrays
+from topoplace.mapping.mapped import mapped_by, outcome_of
 from topoplace.mapping.methods.bisection import TRIALS, map_bisection
 from topoplace.mapping.methods.default import map_default
 from topoplace.mapping.methods.hilbert import map_hilbert
-from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.positions import symmetric
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.rankfiles.check import require_mapping
-from topoplace.mapping.solve import Mapper, register
 from topoplace.mapping.tabu_search import Tabu, num_places
+from topoplace.solving import Options, Outcome, Solver, register
 
 MOVES_PER_TASK, FEWEST_MOVES, MOST_MOVES = 20_000, 500_000, 60_000_000
 """Annealing moves in all without a time limit."""
@@ -47,8 +47,10 @@ SPARE = 4
 """A second construction is made if there is so many times the time it takes."""
 
 
-@register("search", "constructions, annealing and tabu search, as long as the time limit says")
-def map_search(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+@register(
+    "mapping", "search", "constructions, annealing and tabu search, as long as the time limit says"
+)
+def map_search(problem: MappingProblem, options: Options) -> Outcome:
     """Return the best mapping of constructions and of annealings and tabu searches from them.
 
     `options.start`, if given, is one of the starts, so the outcome is never worse. Without a time
@@ -68,19 +70,19 @@ def map_search(problem: MappingProblem, options: MapOptions) -> MapOutcome:
     _construct(keeper, proxy)
     if problem.num_tasks > 1 and not keeper.done:
         _improve(keeper, proxy)
-    return MapOutcome(keeper.nodes, hit=keeper.left <= 0 and not keeper.perfect)
+    return outcome_of(keeper.nodes, hit=keeper.left <= 0 and not keeper.perfect)
 
 
 def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
     """Offer the constructions there is time for, the one that tends to be best first."""
     problem, options = keeper.problem, keeper.options
-    keeper.offer_nodes(_nodes(map_default(problem, options)), "default")
+    keeper.offer_nodes(mapped_by(map_default, problem, options), "default")
     size = problem.num_tasks + problem.graph.num_messages
     levels = math.log2(problem.num_tasks + 1)
     halving = BISECTION_SECONDS * levels
 
-    def routers(method: Mapper) -> Callable[[], IntArray]:
-        return lambda: problem.routers_of(_nodes(method(proxy, options)))
+    def routers(method: Solver) -> Callable[[], IntArray]:
+        return lambda: problem.routers_of(mapped_by(method, proxy, options))
 
     makers: tuple[tuple[str, float, Callable[[], IntArray]], ...] = (
         ("bisection", halving, lambda: halve_mapping(proxy, seed=options.seed)),
@@ -93,11 +95,6 @@ def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
         if not keeper.done and seconds * size * (SPARE if made else 1) < keeper.left:
             keeper.offer(make(), name)
             made = True
-
-
-def _nodes(outcome: MapOutcome) -> IntArray:
-    assert outcome.nodes is not None
-    return outcome.nodes
 
 
 def _improve(keeper: Keeper, proxy: MappingProblem) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
+from topoplace.mapping.mapped import mapped_by, outcome_of
 from topoplace.mapping.methods._boxes import spread_over_nodes
 from topoplace.mapping.methods.greedy import map_greedy
-from topoplace.mapping.outcome import MapOptions, MapOutcome
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.rankfiles.check import require_mapping
-from topoplace.mapping.solve import register
 from topoplace.mapping.tabu_search import Tabu
+from topoplace.solving import Options, Outcome, register
 
 WORK, FEWEST_MOVES = 400_000_000, 2_000
 """Swaps to look at without a time limit, and moves to make at least."""
@@ -19,8 +19,8 @@ CHUNK_WORK = 4_000_000
 """Swaps looked at between two looks at the clock."""
 
 
-@register("tabu", "robust tabu search, for machines of few places")
-def map_tabu(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+@register("mapping", "tabu", "robust tabu search, for machines of few places")
+def map_tabu(problem: MappingProblem, options: Options) -> Outcome:
     """Improve `options.start`, or the greedy mapping, by robust tabu search (`Tabu`).
 
     Never worse than its start. Without a time limit the work is fixed and the seed decides the
@@ -34,10 +34,9 @@ def map_tabu(problem: MappingProblem, options: MapOptions) -> MapOutcome:
     began = time.perf_counter()
     start = options.start
     if start is None:
-        start = map_greedy(problem, options).nodes
+        start = mapped_by(map_greedy, problem, options)
     else:
         require_mapping(problem, start)
-    assert start is not None
     search = Tabu(problem, problem.routers_of(start), options.seed)
     best, nodes = search.least, start
     options.report(nodes, best)
@@ -54,4 +53,4 @@ def map_tabu(problem: MappingProblem, options: MapOptions) -> MapOutcome:
             left -= chunk
         else:
             hit = time.perf_counter() - began >= options.time_limit
-    return MapOutcome(nodes, hit=hit)
+    return outcome_of(nodes, hit=hit)

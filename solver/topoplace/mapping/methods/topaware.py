@@ -5,18 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from topoplace.mapping.layouts import rank_layouts
-from topoplace.mapping.outcome import MapOptions, MapOutcome
+from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.pencils.leftmost import leftmost_selection
 from topoplace.mapping.pencils.origins import WindowTables
 from topoplace.mapping.pencils.place import layout_model, nodes_of
 from topoplace.mapping.pencils.space import admissible_layouts, deepening, no_room
 from topoplace.mapping.pencils.window import window_at
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.solve import register
+from topoplace.solving import Options, Outcome, register
 
 
-@register("topaware", "best-ranked layout, leftmost routers of every pencil", needs_grid=True)
-def map_topaware(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+@register(
+    "mapping", "topaware", "best-ranked layout, leftmost routers of every pencil", needs_grid=True
+)
+def map_topaware(problem: MappingProblem, options: Options) -> Outcome:
     """Lay the best-ranked layout that fits into the first window it fits (Enos 2014 IV.B).
 
     Layouts and window depths are those of `search_pencils`; windows are scanned in order of the
@@ -41,5 +43,5 @@ def map_topaware(problem: MappingProblem, options: MapOptions) -> MapOutcome:
             origin = torus.coords(int(begins[0]))
             window = window_at(torus, problem.whole_routers, layout.extents, pencil, origin, depth)
             nodes = nodes_of(problem, layout, pencil, window, leftmost_selection(window))
-            return MapOutcome(nodes, layout_model(layout, pencil, origin, depth))
+            return outcome_of(nodes, layout_model(layout, pencil, origin, depth))
     raise no_room(problem)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace.mapping.layouts import Layout, cells
-from topoplace.mapping.outcome import MapOptions, MapOutcome
+from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.pencils.bound import bytes_between_cells, stretch_bound
 from topoplace.mapping.pencils.cut import PencilCut, cut_selection
 from topoplace.mapping.pencils.origins import WindowTables, box_of
@@ -23,6 +23,7 @@ from topoplace.mapping.pencils.window import PencilWindow, window_at
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof
 from topoplace.result.mapping import ClassOptimum
+from topoplace.solving import Options, Outcome
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ Steps = Iterator[tuple[int, int]]
 """Work put off: before every part of it, what its outcome costs at least, and its rank in a tie."""
 
 
-def search_pencils(problem: MappingProblem, options: MapOptions) -> MapOutcome:
+def search_pencils(problem: MappingProblem, options: Options) -> Outcome:
     """Return a best pencil placement of all admissible layouts in all windows.
 
     The pencils lie along the last dimension of the machine; windows may begin at any router and
@@ -62,7 +63,7 @@ FIRST_WINDOW_GRACE = 0.7
 
 
 class _Search:
-    def __init__(self, problem: MappingProblem, options: MapOptions) -> None:
+    def __init__(self, problem: MappingProblem, options: Options) -> None:
         self.problem = problem
         self.pencil = problem.torus.num_dims - 1
         self.tables = WindowTables(problem.torus, problem.whole_routers, self.pencil)
@@ -76,7 +77,7 @@ class _Search:
         self.unsettled: list[int] = []
         """Lower bounds of what the search left open."""
 
-    def run(self) -> MapOutcome:
+    def run(self) -> Outcome:
         extent = self.problem.torus.shape[self.pencil]
         hit = False
         for depths in deepening(self.layouts, self.pencil, extent, self.max_depth):
@@ -143,10 +144,10 @@ class _Search:
         if self.best is None or cost < self.best.hop_bytes:
             self.best = _Found(cost, layout, origin, window, cut, cost if exact else None)
 
-    def _outcome(self, depths: list[int], hit: bool) -> MapOutcome:
+    def _outcome(self, depths: list[int], hit: bool) -> Outcome:
         best = self.best
         if best is None:
-            return MapOutcome(None, hit=hit)
+            return outcome_of(None, hit=hit)
         bound = min([best.hop_bytes, *self.unsettled])
         boxes = [
             box_of(layout.extents, self.pencil, depth)
@@ -164,4 +165,4 @@ class _Search:
         )
         nodes = nodes_of(self.problem, best.layout, self.pencil, best.window, best.cut.selection)
         model = layout_model(best.layout, self.pencil, best.origin, best.window.depth)
-        return MapOutcome(nodes, model, optimum, hit)
+        return outcome_of(nodes, model, optimum, hit=hit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from topoplace.errors import InputError
+from topoplace.errors import unknown_name
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.rankfiles.check import require_mapping
@@ -79,7 +79,7 @@ def read_mapping(
         return read_hostfile(problem, path, node_of_nid)
     if format in _PLAIN:
         return _PLAIN[format][0](problem, path)
-    raise InputError(f"one of {', '.join(FORMATS)}", field="format", value=format)
+    raise unknown_name(format, FORMATS, field="format")
 
 
 def write_mapping(
@@ -105,4 +105,4 @@ def write_mapping(
     elif format in _PLAIN:
         _PLAIN[format][1](problem, nodes, path)
     else:
-        raise InputError(f"one of {', '.join(FORMATS)}", field="format", value=format)
+        raise unknown_name(format, FORMATS, field="format")

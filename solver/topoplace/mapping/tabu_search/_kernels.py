@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.mapping.local_search._kernels import chance
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def swap_change(flow, dist, place, i, j):
     """Return what exchanging the places of two tasks adds (zero diagonals)."""
     p, q = place[i], place[j]
@@ -24,7 +24,7 @@ def swap_change(flow, dist, place, i, j):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def all_changes(flow, dist, place, num_tasks, delta):
     """Fill `delta[i, j]`, i < j and i < num_tasks, with the changes of all swaps."""
     for i in range(num_tasks):
@@ -32,7 +32,7 @@ def all_changes(flow, dist, place, num_tasks, delta):
             delta[i, j] = swap_change(flow, dist, place, i, j)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def update_changes(flow, dist, place, num_tasks, delta, u, v):
     """Bring `delta` up to date after tasks u and v have exchanged their places (Taillard 1991)."""
     size = place.shape[0]
@@ -59,7 +59,7 @@ def update_changes(flow, dist, place, num_tasks, delta, u, v):
                 delta[i, j] = swap_change(flow, dist, place, i, j)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def tabu_moves(problem, state, cost, least, num_moves, random):
     """Make moves of robust tabu search (Taillard 1991, section 3.1); return cost and least cost.
 

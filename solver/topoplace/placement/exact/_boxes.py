@@ -10,11 +10,12 @@ A prism is an origin (router number) and a row of extents. `free[r]` is 1 for a 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 
-@numba.njit(cache=True, nogil=True)
+
+@kernel()
 def uniform(rng):
     """Return a number in [0, 1) from a xorshift generator, whose state is `rng[0]`."""
     x = rng[0]
@@ -25,19 +26,19 @@ def uniform(rng):
     return ((x * np.uint64(2685821657736338717)) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def below(rng, n):
     """Return a random integer from 0 to n-1."""
     return min(n - 1, int(uniform(rng) * n))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def arcs_meet(a, length_a, b, length_b, n):
     """Tell whether two arcs of a ring of n share a place."""
     return length_a > 0 and length_b > 0 and ((b - a) % n < length_a or (a - b) % n < length_b)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def prisms_meet(shape, strides, first, extents_a, second, extents_b):
     """Tell whether two prisms share a router."""
     for d in range(shape.shape[0]):
@@ -48,7 +49,7 @@ def prisms_meet(shape, strides, first, extents_a, second, extents_b):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def links_meet(shape, strides, wraps, first, extents_a, second, extents_b):
     """Tell whether two prisms use a common link."""
     dims = shape.shape[0]
@@ -69,7 +70,7 @@ def links_meet(shape, strides, wraps, first, extents_a, second, extents_b):
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def fill(shape, strides, wraps, origin, extents, value, free, run):
     """Mark all routers of a prism as free (1) or not (0), and bring `run` up to date."""
     dims = shape.shape[0]
@@ -96,7 +97,7 @@ def fill(shape, strides, wraps, origin, extents, value, free, run):
             run[base + z] = length
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def any_set(mask):
     """Tell whether a mask, whose size is a multiple of 8, has a mark."""
     words = mask.view(np.uint64)
@@ -106,14 +107,14 @@ def any_set(mask):
     return some != 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def both(one, other, out):
     """Write the element-wise and."""
     for i in range(out.shape[0]):
         out[i] = one[i] & other[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def shrink(mask, ring, shift, wraps, out):
     """Write what is marked both here and `shift` places on, within each ring of routers."""
     size = mask.shape[0]
@@ -130,14 +131,14 @@ def shrink(mask, ring, shift, wraps, out):
             out[start + cut : start + ring] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def deep_enough(run, depth, out):
     """Mark the routers that `depth` free ones follow."""
     for i in range(run.shape[0]):
         out[i] = run[i] >= depth
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def free_origins(shape, strides, wraps, extents, run, mask, other):
     """Mark in `mask` the origins at which a prism holds free routers only; False without any.
 
@@ -164,7 +165,7 @@ def free_origins(shape, strides, wraps, extents, run, mask, other):
     return any_set(mask)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def open_faces(shape, strides, wraps, origin, extents, free, scratch):
     """Count the free routers next to a prism's faces; `scratch` holds three rows of integers."""
     dims = shape.shape[0]
@@ -204,7 +205,7 @@ def open_faces(shape, strides, wraps, origin, extents, free, scratch):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def roughness(shape, strides, wraps, free):
     """Count the pairs of neighbours of which one router is free and one is not."""
     total = 0

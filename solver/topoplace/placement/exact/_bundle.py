@@ -17,10 +17,11 @@ as far towards the maximum as the true function rises.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.placement.exact._gram import gram, rows_in_words
+from topoplace.placement.exact._lists import write
 
 _PASSES = 100  # over the requests, in a round
 _EXCHANGES = 4  # at most, of amounts of one request in a pass
@@ -30,7 +31,7 @@ _TINY = 1e-9  # amounts that do not count
 _HALVINGS = 6  # of the way to the maximum of the quadratic function
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def prices_at(
     load, level_load, centre, softness, free, reached, level_centre, level_softness,
     prices, multipliers,
@@ -51,7 +52,7 @@ def prices_at(
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def add_load(j, by, starts, rows, earlier, load, level_load):
     """Add what so much of a column puts on rows and earlier levels."""
     for k in range(starts[j], starts[j + 1]):
@@ -60,7 +61,7 @@ def add_load(j, by, starts, rows, earlier, load, level_load):
         level_load[k] += by * earlier[k, j]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def gains_at(costs, earlier, starts, rows, prices, multipliers, gains):
     """Set every column's gain: its worth less what its rows cost."""
     for j in range(costs.shape[0]):
@@ -72,7 +73,40 @@ def gains_at(costs, earlier, starts, rows, prices, multipliers, gains):
             gains[j] += multipliers[k] * earlier[k, j]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
+def lowest_of_best(gains, mine, best):
+    """Return the lowest of the best gains of some columns: as many as `best` has room for."""
+    best[:] = -np.inf
+    for j in mine:
+        at = 0  # `best` rises: move what is less than this gain down by one, and the lowest out
+        while at < best.shape[0] and best[at] < gains[j]:
+            if at > 0:
+                best[at - 1] = best[at]
+            at += 1
+        if at > 0:
+            best[at - 1] = gains[j]
+    return best[0]
+
+
+@kernel()
+def product(one, other):
+    """Return the sum of the products of two lists' entries."""
+    total = 0.0
+    for k in range(one.shape[0]):
+        total += one[k] * other[k]
+    return total
+
+
+@kernel()
+def picked(values, columns):
+    """Return the values of some columns."""
+    found = np.empty(columns.shape[0])
+    for k in range(columns.shape[0]):
+        found[k] = values[columns[k]]
+    return found
+
+
+@kernel()
 def those_to_move(first, members, forced, amounts, gains, columns, first_of):
     """Choose the columns whose amount a round may change: those that have one, and the best.
 
@@ -80,6 +114,7 @@ def those_to_move(first, members, forced, amounts, gains, columns, first_of):
     sum of what every request gains at most, and by how much the amounts miss that.
     """
     num, most, missed = 0, 0.0, 0.0
+    best = np.empty(_ENTERING)
     for q in range(first.shape[0] - 1):
         mine = members[first[q] : first[q + 1]]
         high = -np.inf if forced[q] else 0.0
@@ -97,7 +132,7 @@ def those_to_move(first, members, forced, amounts, gains, columns, first_of):
             most += high
             missed += high - worth
         if len(mine) > _ENTERING:
-            low = max(low, np.sort(gains[mine])[-_ENTERING])
+            low = max(low, lowest_of_best(gains, mine, best))
         for j in mine:
             if amounts[j] > _TINY or gains[j] >= low:
                 columns[num] = j
@@ -106,7 +141,7 @@ def those_to_move(first, members, forced, amounts, gains, columns, first_of):
     return num, most, missed
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def exchange(first, forced, bend, gains, amounts, enough):
     """Move amounts from the worst to the best column of a request, request by request.
 
@@ -157,7 +192,7 @@ def exchange(first, forced, bend, gains, amounts, enough):
             break
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def minimise_near(
     first, members, forced, costs, earlier, reached, starts, rows,
     centre, softness, free, level_centre, level_softness,
@@ -181,31 +216,38 @@ def minimise_near(
         if amounts[j] > 0:
             add_load(j, amounts[j], starts, rows, earlier, load, level_load)
     prices, multipliers = centre.copy(), level_centre.copy()
-    value = (costs * amounts).sum() + prices_at(
+    value = product(costs, amounts) + prices_at(
         load, level_load, centre, softness, free, reached, level_centre, level_softness,
         prices, multipliers,
     )  # fmt: skip
     new_amounts, new_prices, new_multipliers = amounts.copy(), prices.copy(), multipliers.copy()
+    priced = np.empty(prices.shape[0], np.bool_)
     model = 0.0
     for turn in range(max_rounds + 1):
         gains_at(costs, earlier, starts, rows, prices, multipliers, gains)
         num, model, gap = those_to_move(first, members, forced, amounts, gains, chosen, first_of)
-        model += prices.sum() - (multipliers * reached).sum()
+        total = 0.0
+        for r in range(prices.shape[0]):
+            total += prices[r]
+            priced[r] = prices[r] > 0
+        model += total - product(multipliers, reached)
         if gap <= accuracy * max(centre_value - model, 1e-6 * abs(centre_value)):
             return prices, multipliers, model, True
         if turn == max_rounds:
             break
         columns = chosen[:num]
-        bend = gram(rows_in_words(columns, starts, rows, prices > 0))
-        bend *= np.float32(softness)
+        bend = gram(rows_in_words(columns, starts, rows, priced))
+        for i in range(bend.shape[0]):
+            for j in range(bend.shape[0]):
+                bend[i, j] *= np.float32(softness)
         for k in range(multipliers.shape[0]):
             if multipliers[k] > 0:
                 for i in range(num):
                     for j in range(num):
                         worth = earlier[k, columns[i]] * earlier[k, columns[j]]
                         bend[i, j] += level_softness[k] * worth
-        aims = amounts[columns]
-        exchange(first_of, forced, bend, gains[columns], aims, _INNER * gap)
+        aims = picked(amounts, columns)
+        exchange(first_of, forced, bend, picked(gains, columns), aims, _INNER * gap)
         step, new_value = 1.0, value
         for _ in range(_HALVINGS):
             new_load, new_level_load = load.copy(), level_load.copy()
@@ -215,7 +257,7 @@ def minimise_near(
                 new_amounts[j] = aims[i] if step == 1.0 else amounts[j] + by
                 if by != 0:
                     add_load(j, by, starts, rows, earlier, new_load, new_level_load)
-            new_value = (costs * new_amounts).sum() + prices_at(
+            new_value = product(costs, new_amounts) + prices_at(
                 new_load, new_level_load, centre, softness, free, reached,
                 level_centre, level_softness, new_prices, new_multipliers,
             )  # fmt: skip
@@ -225,5 +267,7 @@ def minimise_near(
         if new_value <= value:
             break
         value, load, level_load = new_value, new_load, new_level_load
-        amounts[:], prices[:], multipliers[:] = new_amounts, new_prices, new_multipliers
+        write(new_amounts, amounts)
+        write(new_prices, prices)
+        write(new_multipliers, multipliers)
     return prices, multipliers, model, False

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numba.extending import intrinsic
+
+from topoplace.kernels import kernel
 
 _WORD = 64  # bits
 _SHIFT, _IN_WORD = np.uint64(6), np.uint64(63)
@@ -24,16 +25,21 @@ def num_set(typing_context, word):
     return word(word), generate
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def rows_in_words(columns, starts, rows, marked):
     """Return the marked rows of some columns as bits, a row of words per column.
 
     Rows of zeros are added until there are a multiple of four. Rows begin where lines of the cache
     do, and fill them: a fifth faster to go through.
     """
-    num = marked.sum()  # the bit after all others is that of rows not marked, until it is cleared
-    place = np.full(marked.shape[0], num, np.uint32)
-    place[marked] = np.arange(num)
+    num = 0
+    for r in range(marked.shape[0]):
+        num += marked[r]
+    place = np.empty(marked.shape[0], np.uint32)
+    before = 0
+    for r in range(marked.shape[0]):  # the bit after all others is that of rows not marked,
+        place[r] = before if marked[r] else num  # until it is cleared
+        before += marked[r]
     height = (columns.shape[0] + 3) // 4 * 4
     width = (num // _WORD + _LINE) // _LINE * _LINE
     room = np.zeros(height * width + _LINE, np.uint64)
@@ -49,7 +55,7 @@ def rows_in_words(columns, starts, rows, marked):
     return words
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def gram(words):
     """Return how many bits every two rows of words have in common; rows come in fours."""
     num = words.shape[0]

@@ -9,11 +9,12 @@ contiguous row.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 
-@numba.njit(cache=True, nogil=True, inline="always")  # called, it takes a fifth longer
+
+@kernel(inline="always")  # called, it takes a fifth longer
 def add_slices(sat, base, offsets, signs, num, out):
     """Add to `out[z]` the share of the first `num` corners in a footprint's sums (`slice_sums`)."""
     n = out.shape[0]
@@ -27,7 +28,7 @@ def add_slices(sat, base, offsets, signs, num, out):
                 out[z] -= row[z]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def slice_sums(sat, base, offsets, signs, out):
     """Write to `out[z]` the footprint sum of every slice of the line whose corner is `base`."""
     n = out.shape[0]
@@ -38,7 +39,7 @@ def slice_sums(sat, base, offsets, signs, out):
     add_slices(sat, base, offsets, signs, last, out)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def scan(
     lines,
     reach,
@@ -167,7 +168,7 @@ def scan(
                         break
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def maximal_sets(words, rarest, starts, holders):
     """Mark the bit sets that are in no earlier set; sets come in order of falling size.
 
@@ -194,7 +195,7 @@ def maximal_sets(words, rarest, starts, holders):
     return kept
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def best_slots(values, codes, firsts, num):
     """Return the largest values by slot of those that hold each request, and their codes.
 
@@ -205,23 +206,23 @@ def best_slots(values, codes, firsts, num):
     num = min(num, num_slots)
     worths = np.empty((firsts.shape[0], num), np.int64)
     found = np.empty((firsts.shape[0], num), np.int64)
-    tops = np.empty(num_slots, np.int64)
-    sizes = np.empty(num_slots, np.int64)
     for i in range(firsts.shape[0]):
         for slot in range(num_slots):
-            sizes[slot] = firsts[i]
+            best = firsts[i]
             for size in range(firsts[i] + 1, values.shape[1]):
-                if values[slot, size] > values[slot, sizes[slot]]:
-                    sizes[slot] = size
-            tops[slot] = values[slot, sizes[slot]]
-        order = np.argsort(-tops, kind="mergesort")
-        for k in range(num):
-            worths[i, k] = tops[order[k]]
-            found[i, k] = codes[order[k], sizes[order[k]]]
+                if values[slot, size] > values[slot, best]:
+                    best = size
+            worth, at = values[slot, best], min(slot, num)
+            while at > 0 and worths[i, at - 1] < worth:
+                if at < num:
+                    worths[i, at], found[i, at] = worths[i, at - 1], found[i, at - 1]
+                at -= 1
+            if at < num:
+                worths[i, at], found[i, at] = worth, codes[slot, best]
     return worths, found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def narrow(reach, least, live, extents, line_coords, shape, coords, inside):
     """Narrow the tables of a group to prisms that cover some routers, and others not.
 

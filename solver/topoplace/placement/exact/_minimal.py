@@ -10,9 +10,9 @@ prism finds what it pays (`prices_along`), 11 for the number of the size.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.placement.exact._kernels import add_slices, slice_sums
 
 LONGEST = 1 << 9
@@ -25,14 +25,14 @@ _UPTO, _BEFORE = np.uint32(21), np.uint32(11)  # where the parts of an entry beg
 _TEN, _ELEVEN = np.uint32((1 << 10) - 1), np.uint32((1 << 11) - 1)  # so many bits
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def entry_of(z0, past, size, n, wraps_last):
     """Return the entry of a prism that begins at z0 and reaches so far past it."""
     table = n if wraps_last and 2 * past >= n else 0  # does it use the whole ring of last links?
     return ((z0 + past + 2 * table) << 21) | ((z0 + table) << 11) | size
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def where_paid(entry):
     """Return where in `upto` and in `before` the prism of an entry finds what it pays.
 
@@ -41,7 +41,7 @@ def where_paid(entry):
     return np.uint64(entry >> _UPTO), np.uint64((entry >> _BEFORE) & _TEN)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def extent_of(entry, n):
     """Return where the prism of an entry begins and how far it reaches past that."""
     upto, before = where_paid(entry)
@@ -50,7 +50,7 @@ def extent_of(entry, n):
     return z0, np.int64(upto) - 2 * table - z0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def running_sums(values, out):
     """Write to `out[z]` the sum of the first z values, which are repeated once."""
     n = values.shape[0]
@@ -61,7 +61,7 @@ def running_sums(values, out):
         out[z + 1] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def admitted(reach, least, f, line, z0, depth):
     """Tell whether a prism is among those of the tables."""
     if depth > reach[f, line, z0]:
@@ -69,7 +69,7 @@ def admitted(reach, least, f, line, z0, depth):
     return least.shape[0] == 0 or depth >= least[f, line, z0]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def list_minimal(
     lines, reach, least, live, bases, box, signs, smaller, ahead, count_sat, sizes, wraps_last, most
 ):
@@ -184,7 +184,7 @@ def list_minimal(
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def add_up(slices, on_links, before, upto):
     """Write the tables of `prices_along` from the prices of slices and of the links after them."""
     n = slices.shape[0]
@@ -202,7 +202,7 @@ def add_up(slices, on_links, before, upto):
         upto[2 * n + z] += ring
 
 
-@numba.njit(cache=True, nogil=True, inline="always")  # called, it takes a fifth longer
+@kernel(inline="always")  # called, it takes a fifth longer
 def prices_along(
     f, line, bases, box, link, signs, price_sat, link_sats, link_last_sat, use_links,
     slices, on_links, before, upto,
@@ -220,7 +220,7 @@ def prices_along(
     add_up(slices, on_links, before, upto)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def price_minimal(
     footprints, at, starts, entries, bases, slots, box, link, signs,
     price_sat, link_sats, link_last_sat, use_links, best, arg,
@@ -253,7 +253,7 @@ def price_minimal(
                 arg[slot, size] = (((f * num_lines + line) * n) + z0) * n + past
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def those_that_pay_nothing(
     footprints, at, starts, entries, bases, box, link, signs,
     price_sat, link_sats, link_last_sat, use_links,

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 
-@numba.njit(cache=True, nogil=True)
+
+@kernel()
 def box(shape, strides, origin, extents, base, out, at):
     """Write the routers of a box, plus a base, row-major from the origin; return where it ends."""
     last = shape.shape[0] - 1
@@ -29,7 +30,7 @@ def box(shape, strides, origin, extents, base, out, at):
     return at
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def prism_rows(shape, strides, wraps, origin, extents, with_links):
     """Return the routers of a prism, and after them its links, numbered on from the routers.
 
@@ -39,26 +40,27 @@ def prism_rows(shape, strides, wraps, origin, extents, with_links):
     num_routers = 1
     for d in range(dims):
         num_routers *= shape[d]
-    lengths = np.empty((dims, dims), np.int64)
+    lengths = np.empty((dims + 1, dims), np.int64)  # of the links of each dimension, and routers
     size = 1
     for d in range(dims):
         size *= extents[d]
+        for k in range(dims + 1):
+            lengths[k, d] = extents[d]
     volume = size
     for d in range(dims if with_links else 0):
-        lengths[d] = extents
         if wraps[d] and extents[d] > 1 and 2 * (extents[d] - 1) >= shape[d]:
             lengths[d, d] = shape[d]
         else:
             lengths[d, d] = extents[d] - 1
         size += volume // extents[d] * lengths[d, d]
     out = np.empty(size, np.int64)
-    at = box(shape, strides, origin, extents, 0, out, 0)
+    at = box(shape, strides, origin, lengths[dims], 0, out, 0)
     for d in range(dims if with_links else 0):
         at = box(shape, strides, origin, lengths[d], (1 + d) * num_routers, out, at)
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def leaves_prism(shape, strides, origin, extents, links):
     """Tell which of a prism's links do not lie inside it."""
     num_routers = 1
@@ -72,7 +74,7 @@ def leaves_prism(shape, strides, origin, extents, links):
     return outside
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def marked_rows(starts, rows, which, marked):
     """Return some lists of rows without those that are not marked (see `row_lists`)."""
     size = 0

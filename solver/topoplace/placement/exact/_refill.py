@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.placement.exact._boxes import (
     below,
     fill,
@@ -27,12 +27,14 @@ from topoplace.placement.exact._boxes import (
     roughness,
     uniform,
 )
+from topoplace.placement.exact._lists import ranks, write
 from topoplace.placement.exact._ruin import drop_some, push_in
 
+_TAKEN, _FREE = np.uint8(0), np.uint8(1)  # of one type: `fill` is compiled once
 _CHECKS = 16  # origins of a form that are looked at closely
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def links_clash(shape, strides, wraps, extents, passing, kinds, form_of, origin_of, q, form, r):
     """Tell whether a prism for request q uses a link that a started job will not share."""
     if kinds[q] == 2:
@@ -49,7 +51,7 @@ def links_clash(shape, strides, wraps, extents, passing, kinds, form_of, origin_
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def is_jammed(shape, strides, wraps, extents, r, mask):
     """Tell whether a prism can in no dimension be moved both ways."""
     for d in range(shape.shape[0]):
@@ -64,7 +66,7 @@ def is_jammed(shape, strides, wraps, extents, r, mask):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def best_place(
     shape, strides, wraps, first, extents, waste, passing, kinds, form_of, origin_of,
     q, weights, free, run, mask, other, found, scratch, rng,
@@ -110,7 +112,7 @@ def best_place(
     return best_form, best_origin
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def anneal(
     shape, strides, wraps, first, extents, waste, passing, kinds, values, volumes, free_before,
     form_of, origin_of, best_form, best_origin, steps, hot, smooth, rng,
@@ -139,16 +141,16 @@ def anneal(
     value = 0
     for q in range(num_requests):
         if form_of[q] >= 0:
-            fill(shape, strides, wraps, origin_of[q], extents[form_of[q]], 0, free, run)
+            fill(shape, strides, wraps, origin_of[q], extents[form_of[q]], _TAKEN, free, run)
             value += values[q]
     best = value
-    best_form[:] = form_of
-    best_origin[:] = origin_of
+    write(form_of, best_form)
+    write(origin_of, best_origin)
     old_form, old_origin = form_of.copy(), origin_of.copy()
     old_rough = roughness(shape, strides, wraps, free)
     for _ in range(steps):
-        old_form[:] = form_of
-        old_origin[:] = origin_of
+        write(form_of, old_form)
+        write(origin_of, old_origin)
         old_value = value
         dropped[:] = 0
         form, r = -1, -1
@@ -172,7 +174,7 @@ def anneal(
         freed = 0
         for q in range(num_requests):
             if dropped[q]:
-                fill(shape, strides, wraps, origin_of[q], extents[form_of[q]], 1, free, run)
+                fill(shape, strides, wraps, origin_of[q], extents[form_of[q]], _FREE, free, run)
                 volume = 1
                 for d in range(dims):
                     volume *= extents[form_of[q], d]
@@ -183,7 +185,7 @@ def anneal(
             shape, strides, wraps, extents, passing, kinds, form_of, origin_of, target, form, r
         ):
             form_of[target], origin_of[target] = form, r
-            fill(shape, strides, wraps, r, extents[form], 0, free, run)
+            fill(shape, strides, wraps, r, extents[form], _TAKEN, free, run)
             value += values[target]
         spread = 0.1 if uniform(rng) < 0.3 else (0.5 if uniform(rng) < 0.6 else 1.5)
         count = 0
@@ -196,19 +198,19 @@ def anneal(
             noise = uniform(rng) + uniform(rng) + uniform(rng) - 1.5
             keys[count] = 2 * spread * noise - math.log(max(1.0, float(values[q])))
             count += 1
-        ranks = np.argsort(keys[:count])
+        turns = ranks(keys[:count])
         weights[0] = uniform(rng)
         weights[1] = 0.0 if uniform(rng) < 0.1 else uniform(rng)
         weights[2] = 20.0 * uniform(rng) ** 3
         for k in range(count):
-            q = order[ranks[k]]
+            q = order[turns[k]]
             form, r = best_place(
                 shape, strides, wraps, first, extents, waste, passing, kinds, form_of, origin_of,
                 q, weights, free, run, mask, other, found, scratch, rng,
             )  # fmt: skip
             if form >= 0:
                 form_of[q], origin_of[q] = form, r
-                fill(shape, strides, wraps, r, extents[form], 0, free, run)
+                fill(shape, strides, wraps, r, extents[form], _TAKEN, free, run)
                 value += values[q]
         rough = roughness(shape, strides, wraps, free)
         gain = value - old_value - smooth * (rough - old_rough)
@@ -216,16 +218,17 @@ def anneal(
             old_rough = rough
             if value > best:
                 best = value
-                best_form[:] = form_of
-                best_origin[:] = origin_of
+                write(form_of, best_form)
+                write(origin_of, best_origin)
             continue
         for back in range(2):
             for q in range(num_requests):
                 form = old_form[q] if back else form_of[q]
                 if form >= 0 and (form_of[q] != old_form[q] or origin_of[q] != old_origin[q]):
                     r = old_origin[q] if back else origin_of[q]
-                    fill(shape, strides, wraps, r, extents[form], back == 0, free, run)
-        form_of[:] = old_form
-        origin_of[:] = old_origin
+                    mark = _TAKEN if back else _FREE
+                    fill(shape, strides, wraps, r, extents[form], mark, free, run)
+        write(old_form, form_of)
+        write(old_origin, origin_of)
         value = old_value
     return best

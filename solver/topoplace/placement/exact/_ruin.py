@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.placement.exact._boxes import below, prisms_meet, uniform
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def push_in(shape, strides, first, extents, waste, values, form_of, origin_of, q, dropped, rng):
     """Choose a prism for a request and mark the jobs in its way; return (form, origin).
 
@@ -50,7 +50,7 @@ def push_in(shape, strides, first, extents, waste, values, form_of, origin_of, q
     return form, chosen
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def drop_some(
     shape, strides, wraps, size, extents, form_of, origin_of, near, num, keys, dropped, rng
 ):

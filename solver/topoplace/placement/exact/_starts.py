@@ -9,13 +9,15 @@ A state says of every request whether it starts: 1, does not: -1, or is not deci
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from topoplace.kernels import kernel
+from topoplace.placement.exact._lists import ranks, write
 
 _EMPTY = -1.0  # the bound of a side that contradicts what is decided
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def bound_by(state, values, total, costs, order, fineness, largest, overfull, safe):
     """Bound a state by the best multiple of a point's prices; see `price_pool.Knapsacks.bounds`."""
     room, worth, certain = total, 0.0, 0.0
@@ -45,7 +47,7 @@ def bound_by(state, values, total, costs, order, fineness, largest, overfull, sa
     return bound, times
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def decide(state, q, starts, follows):
     """Decide a request and those that follow; tell whether that contradicts nothing."""
     state[q] = 1 if starts else -1
@@ -58,7 +60,7 @@ def decide(state, q, starts, follows):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def search_starts(
     state, values, totals, costs, order, among, follows, lower, most, deepest, num_tight, numbers
 ):
@@ -109,14 +111,14 @@ def search_starts(
         if top < 0:
             break
         highest = bounds[top].min()
-        tight = np.argsort(bounds[top])[:num_tight]
+        tight = ranks(bounds[top])[:num_tight]
         most_use, chosen = -1.0, -1
         for q in among:
             if states[top, q] != 0 or depth[top] >= deepest:
                 continue
             use = 1.0
             for starts in range(2):
-                side[:] = states[top]
+                write(states[top], side)
                 low = _EMPTY
                 if decide(side, q, starts == 1, follows):
                     low = highest

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from threading import Event
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.machine import Prism
 from topoplace.placement.exact._refill import anneal
 from topoplace.placement.exact.forms import Forms, forms_of, passes
@@ -76,9 +76,9 @@ class Annealer:
         step_form, step_origin = form_of.copy(), origin_of.copy()
         best = int(self._values[form_of >= 0].sum())
         rng = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % (1 << 64)], dtype=np.uint64)
-        began = time.perf_counter()
+        began = clock.now()
         span = max(1e-9, deadline - began)
-        while len(forms.extents) and (now := time.perf_counter()) < deadline:
+        while len(forms.extents) and (now := clock.now()) < deadline:
             if stop is not None and stop.is_set():
                 break
             heat = temperature * (deadline - now) / span

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
+from topoplace import clock
 from topoplace.placement.exact.parts import PartTrees
 from topoplace.placement.exact.start_leaves import Leaf
 from topoplace.placement.exact.trees import Trees
@@ -60,7 +60,7 @@ class Bounding:
         What counts are the trees of those that are ahead, the whole queue's or the parts'. Those
         of parts that are begun in that time are given more.
         """
-        now, begun = time.perf_counter(), self._parts is not None
+        now, begun = clock.now(), self._parts is not None
         self._run(now + 0.5 * (until - now))
         better = self._better()
         before = better.bounds()
@@ -70,16 +70,16 @@ class Bounding:
 
     def _run(self, until: float) -> None:
         if self._several and self._parts is None:
-            now = time.perf_counter()
+            now = clock.now()
             alone = min(until, now + max(0.0, _ALONE - self._spent))
             self._whole.run(alone, ask_places=False)
-            self._spent += time.perf_counter() - now
-            ended = time.perf_counter() < alone
+            self._spent += clock.now() - now
+            ended = clock.now() < alone
             if self._closed() or (self._spent < _ALONE and not ended):
                 return
             self._parts = PartTrees(self._search, self._root)
         if self._parts is not None:
-            now, before = time.perf_counter(), self._parts.bound
+            now, before = clock.now(), self._parts.bound
             ahead = before < self._whole.bound
             share = _PARTS_SHARE if self._falls or ahead else _BEHIND_SHARE
             self._parts.run(now + share * (until - now))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.placement.exact.generation import Bounded, generate_columns
 from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.program import LpSolution
@@ -86,7 +86,7 @@ class Tree:
         """Search until no open node's bound exceeds the incumbent; return nodes expanded."""
         self._push(self.root, lower)
         expanded = 0
-        while self._open and expanded < max_nodes and time.perf_counter() < deadline:
+        while self._open and expanded < max_nodes and clock.now() < deadline:
             _, _, node = heapq.heappop(self._open)
             bound = node.bounded.value.certified
             if bound is None or bound <= lower:

@@ -11,11 +11,11 @@ These stay near what is known to be good, and spread over all rows.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.placement.exact.flat_columns import FlatColumns
 from topoplace.placement.exact.generation import Bounded, entering
 from topoplace.placement.exact.master import Master
@@ -98,7 +98,7 @@ class Bundle:
         self._flat.begin(start.point)
         for _ in range(max_steps):
             certified = best.value.certified
-            if certified is None or certified <= lower or time.perf_counter() >= deadline:
+            if certified is None or certified <= lower or clock.now() >= deadline:
                 break
             learned = self._flat.update()
             point, model, solved = self._flat.minimise_near(best, self.softness, _ACCURACY, _ROUNDS)

@@ -12,13 +12,13 @@ only small jobs are left, they are a placement problem of their own, around jobs
 from __future__ import annotations
 
 import random
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from topoplace import clock
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
@@ -127,7 +127,7 @@ class Diver:
             softness = search.bundle(self._root.sub).softness
             bounded = self._root.bounded
             self._top = _Open(self._root.sub, bounded, bounded.value.bound, amounts, softness)
-        while time.perf_counter() < deadline and not search.closed(self._root):
+        while clock.now() < deadline and not search.closed(self._root):
             if self._now is None:
                 self._now = self._step(self._next())
             self._now = self._deeper(self._now, deadline)
@@ -177,7 +177,7 @@ class Diver:
             self._finish(step.node, deadline)
             return None
         while step.left:
-            began = time.perf_counter()
+            began = clock.now()
             if began >= deadline:
                 return step
             if step.num_tried >= _FEWEST and step.spent > self._longest(step.node):
@@ -188,7 +188,7 @@ class Diver:
                 if child.bound > search.objective(0):
                     children.append(child)
             step.num_tried += len(tried)
-            step.spent += time.perf_counter() - began
+            step.spent += clock.now() - began
         children.sort(key=lambda child: -child.bound)
         self._open.extend(children[1:])
         return self._step(children[0]) if children else None
@@ -266,7 +266,7 @@ class Diver:
     def _finish(self, node: _Open, deadline: float) -> None:
         """Settle what is left by a search of its own, which is small by now."""
         search = self._search
-        left = deadline - time.perf_counter()
+        left = deadline - clock.now()
         seconds = min(_LONGEST_FINISH, left, _FINISH_SHARE * (search.deadline - search.start))
         if seconds > 0:
             sub = node.sub

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.program import LpSolution
 from topoplace.placement.exact.relaxation import DualPoint, DualValue, Relaxation, Subproblem
@@ -72,7 +72,7 @@ def generate_columns(
     weight = _SMOOTHING
     work = 0
     while work < max_work:
-        if _met(best, lower) or time.perf_counter() >= deadline:
+        if _met(best, lower) or clock.now() >= deadline:
             break
         lp = master.solve_lp_once(sub)
         if lp is None:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from ortools.linear_solver.python import model_builder_helper as mbh
 
+from topoplace import clock
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.program import Column, owners_of, values_of
@@ -19,9 +20,12 @@ from topoplace.placement.problem import Candidate
 # One worker: the same answer whatever the load. The relaxation is tight: let it guide the search.
 # No row's columns are among another's already: merging rows into larger cliques took half the time,
 # and what else presolve looks for in a set packing took a third of what was left.
-_PARAMETERS = "max_deterministic_time: {work} random_seed: {seed} num_workers: 1 " + (
-    "linearization_level: 2 merge_at_most_one_work_limit: 0 max_presolve_iterations: 1 "
-    "cp_model_probing_level: 0 symmetry_level: 0"
+_PARAMETERS = (
+    "max_deterministic_time: {work} random_seed: {seed} num_workers: 1 catch_sigint_signal: false "
+    + (
+        "linearization_level: 2 merge_at_most_one_work_limit: 0 max_presolve_iterations: 1 "
+        "cp_model_probing_level: 0 symmetry_level: 0"
+    )
 )
 
 
@@ -84,7 +88,8 @@ def best_among_columns(
     solver = mbh.ModelSolverHelper("sat")
     solver.set_time_limit_in_seconds(max(0.01, seconds))
     solver.set_solver_specific_parameters(_PARAMETERS.format(work=work, seed=seed % (1 << 31)))
-    solver.solve(helper)
+    with clock.ended_by(solver.interrupt_solve):
+        solver.solve(helper)
     if solver.status() not in (mbh.SolveStatus.OPTIMAL, mbh.SolveStatus.FEASIBLE):
         return None
     amounts = np.array(solver.variable_values())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.ground import Ground
@@ -105,7 +105,7 @@ class Lowering:
             if own is not None and not (certified is None or certified <= goal):
                 leaf.starts = self._starts.below(sub, own, goal, DEEPEST - leaf.depth)
                 done |= leaf.starts.bound <= goal
-            if done or time.perf_counter() >= until:
+            if done or clock.now() >= until:
                 break
         leaf.softness = bundle.softness
         leaf.settled = bundle.settled or not plan.patient

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from ortools.linear_solver.python import model_builder_helper as mbh
 
+from topoplace import clock
 from topoplace.placement.exact.program import (
     Column,
     LpSolution,
@@ -167,7 +167,7 @@ class Master:
 
         Returns None if the solver fails or the deadline passes.
         """
-        while time.perf_counter() < self.deadline:
+        while clock.now() < self.deadline:
             solution = self.solve_lp_once(sub)
             if solution is None or solution.complete:
                 return solution
@@ -225,9 +225,7 @@ class Master:
         )
         program = mbh.ModelSolverHelper("glop")
         program.set_solver_specific_parameters(_GLOP)
-        program.set_time_limit_in_seconds(
-            min(3600.0, max(0.1, self.deadline - time.perf_counter()))
-        )
+        program.set_time_limit_in_seconds(min(3600.0, max(0.1, self.deadline - clock.now())))
         program.solve(helper)
         if program.status() != mbh.SolveStatus.OPTIMAL:
             return None

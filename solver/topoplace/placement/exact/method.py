@@ -6,14 +6,13 @@ from dataclasses import replace
 
 from topoplace.placement.exact.search import ExactSearch
 from topoplace.placement.explain import explain
-from topoplace.placement.outcome import Outcome
-from topoplace.placement.problem import Candidate, Options, PlacementProblem
-from topoplace.placement.solve import register
+from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.solving import Options, Outcome, register
 
 
-@register("exact", "column generation, integer phase and branching; certified bounds")
+@register("placement", "exact", "column generation, integer phase and branching; certified bounds")
 def exact(problem: PlacementProblem, options: Options) -> Outcome:
     """Place to proven optimality, or as near as the time limit allows (DESIGN 4)."""
     outcome = ExactSearch(problem, options).run()
-    started = [c for c in outcome.started if isinstance(c, Candidate)]
+    started = [c for c in outcome.solution or () if isinstance(c, Candidate)]
     return replace(outcome, explanations=explain(problem, started))

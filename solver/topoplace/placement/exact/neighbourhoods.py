@@ -7,9 +7,9 @@ shown within tenths of a second to hold nothing better.
 from __future__ import annotations
 
 import random
-import time
 from typing import TYPE_CHECKING
 
+from topoplace import clock
 from topoplace.machine import Prism, Torus
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.residual import Residual
@@ -45,7 +45,7 @@ class Neighbourhoods:
             if freed in self._known or len(freed) in {0, len(self._center)}:
                 repeats += 1
                 continue
-            seconds = min(_LONGEST, deadline - time.perf_counter())
+            seconds = min(_LONGEST, deadline - clock.now())
             if seconds <= 0:
                 return
             repeats = 0

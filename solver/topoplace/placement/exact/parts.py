@@ -8,11 +8,11 @@ branch in the other (docs/proofs.md, "Parts").
 from __future__ import annotations
 
 import itertools
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from topoplace import clock
 from topoplace.placement.exact.alike import resized
 from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.generation import Bounded
@@ -54,9 +54,9 @@ class _Part:
 
     def run(self, until: float) -> bool:
         """Work on its trees; return whether time was up, and not the work that lowers its bound."""
-        now, before = time.perf_counter(), self.trees.bound
+        now, before = clock.now(), self.trees.bound
         self.trees.run(until)
-        end = time.perf_counter()
+        end = clock.now()
         self.spent += end - now
         self.still = 0 if self.trees.bound < before else self.still + 1
         return end >= until
@@ -108,7 +108,7 @@ class PartTrees:
         """Work on the parts in turn, least on those whose bound stands still."""
         left = list(self._parts)
         while left := [part for part in left if not part.closed]:
-            now = time.perf_counter()
+            now = clock.now()
             if now >= until or self.bound <= self._search.objective(0):
                 return
             left.sort(key=lambda part: part.spent * (1 + part.still))
@@ -140,7 +140,7 @@ class PartTrees:
         bounded = Bundle(relaxation, master, sub).run(
             Bounded(relaxation.evaluate(sub, point, 4), point),
             lower(),
-            deadline=time.perf_counter() + _ROOT_SHARE * (search.deadline - search.start),
+            deadline=clock.now() + _ROOT_SHARE * (search.deadline - search.start),
         )
         return _Part(requests, Trees(relaxation, master, bounded, lower))
 

@@ -22,8 +22,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _ROOM = 1 << 57
-"""Half of what a leaf's prices and multipliers may add up to (docs/proofs.md, "Integers"): the other
-half is for rounding."""
+"""Half of what a leaf's prices and multipliers may add up to (docs/proofs.md, "Integers").
+
+The other half is for rounding."""
 
 _FINE = 10**6
 """Scale of prices, if there is room."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.placement.exact.branching import Node, Tree
 from topoplace.placement.exact.bundle import Bundle, usable_prices
 from topoplace.placement.exact.generation import Bounded, generate_columns
@@ -28,8 +28,9 @@ from topoplace.placement.exact.residual import Residual
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.start import heuristic_start
 from topoplace.placement.exact.wide import search_widely
-from topoplace.placement.outcome import LevelBound, Outcome
-from topoplace.placement.problem import Candidate, Options, PlacementProblem
+from topoplace.placement.outcome import LEVELS
+from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.solving import Bound, Options, Outcome
 
 DEFAULT_TIME_LIMIT = 300.0
 """Seconds when the user sets none."""
@@ -63,7 +64,7 @@ class ExactSearch:
     ) -> None:
         self.problem = problem
         limit = DEFAULT_TIME_LIMIT if options.time_limit is None else options.time_limit
-        self.start = time.perf_counter()
+        self.start = clock.now()
         self.deadline = self.start + limit
         self.seed, self._to_beat = options.seed, to_beat
         self.rng = random.Random(options.seed)
@@ -88,9 +89,13 @@ class ExactSearch:
 
     def run(self) -> Outcome:
         """Solve the levels one after the other."""
-        bounds: list[LevelBound | None] = []
+        bounds: list[Bound | None] = []
         reached: list[int] = []
         for level in range(3):
+            if level and clock.is_stopped():  # as far as it is proven, and no further
+                bounds.append(None)
+                reached.append(self.objective(level))
+                continue
             sub = Subproblem(level, tuple(reached))
             root = self._solve_level(sub)
             bound = root.bound
@@ -98,13 +103,14 @@ class ExactSearch:
             assert bound is None or bound >= objective, "a bound never falls below a placement"
             proven = None
             if bound is not None:
-                proven = LevelBound(bound, root.proof(self.relaxation))
+                sign = 1 if LEVELS[level][1] == "max" else -1
+                proven = Bound(sign * bound, root.proof(self.relaxation))
             bounds.append(proven)
             reached.append(objective)
         proven_all = all(
-            b is not None and b.bound == v for b, v in zip(bounds, reached, strict=True)
+            b is not None and abs(b.value) == abs(v) for b, v in zip(bounds, reached, strict=True)
         )
-        spent = (time.perf_counter() - self.start) / max(1e-9, self.deadline - self.start)
+        spent = (clock.now() - self.start) / max(1e-9, self.deadline - self.start)
         hit = not proven_all and spent >= 0.9
         return Outcome(self.incumbent, bounds, time_limit_hit=hit)
 
@@ -210,7 +216,7 @@ class ExactSearch:
         best = Bounded(self.relaxation.at_no_prices(sub), nothing)
         last = self._last_point
         for factor in (0.3, 1.0, 3.0):
-            if time.perf_counter() >= self.deadline:
+            if clock.now() >= self.deadline:
                 break
             multipliers = tuple(factor * m for m in (*last.multipliers, 1.0))
             point = DualPoint(last.row_prices * factor, multipliers)
@@ -235,7 +241,7 @@ class ExactSearch:
         deadline = self._level_deadline(sub, 0.95)
         work = _FIRST_WORK if self.thorough else _FIRST_WORK / (1, 2, 8)[sub.level]
         if sub.level or not self._is_heavy():
-            left = deadline - time.perf_counter()
+            left = deadline - clock.now()
             if not self.closed(root) and (left > 0 or not sub.level):
                 seconds = 20.0 if root.bounded.converged else 0.05 * (self.deadline - self.start)
                 self._among_columns(root, min(seconds, max(0.05, left)), work)
@@ -277,7 +283,7 @@ class ExactSearch:
 
     def _level_deadline(self, sub: Subproblem, share: float) -> float:
         """Return when a phase of a level ends, given the share of the level's time it may use."""
-        now = time.perf_counter()
+        now = clock.now()
         if sub.level == 0:
             return self.start + share * (self.deadline - self.start)
         return now + share * max(0.0, self.deadline - now) / (3 - sub.level)

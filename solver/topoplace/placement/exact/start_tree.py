@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import time
 from collections.abc import Sequence
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.placement.exact.covering import NONE
 from topoplace.placement.exact.ground import Ground
 from topoplace.placement.exact.lowering import PLACES_FIRST, STARTS_FIRST, Lowering, Plan
@@ -93,7 +93,7 @@ class StartTree:
         """Work on the leaf of the largest bound, again and again."""
         master = self._ground.master
         amounts = master.amounts()
-        while time.perf_counter() < until and (leaf := self._pop()) is not None:
+        while clock.now() < until and (leaf := self._pop()) is not None:
             plan = self._plan_of(leaf)
             if self._large[plan] - leaf.sub.forced - leaf.sub.excluded:
                 self._split_start(leaf, self._large[plan])

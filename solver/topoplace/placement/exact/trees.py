@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
+from topoplace import clock
 from topoplace.placement.exact.alike import groups_of_alike, with_fewest_nodes
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.ground import Ground, new_pool
@@ -87,17 +87,17 @@ class Trees:
             Whether the second tree may be begun.
         """
         if self._places is None:
-            now = time.perf_counter()
+            now = clock.now()
             may_ask = ask_places and self._starts.bound <= (1 + _NEAR) * self.lower()
             end = min(until, now + max(0.0, _ALONE - self._spent)) if may_ask else until
             self._starts.run(end)
-            self._spent += time.perf_counter() - now
-            ended = time.perf_counter() < end  # for no more work lowers its bound
+            self._spent += clock.now() - now
+            ended = clock.now() < end  # for no more work lowers its bound
             if not may_ask or self.bound <= self.lower() or (self._spent < _ALONE and not ended):
                 return
             self.ask_places()
         assert self._places is not None
-        now = time.perf_counter()
+        now = clock.now()
         self._starts.run(now + _STARTS_SHARE * (until - now))
         self._places.run(until)
 

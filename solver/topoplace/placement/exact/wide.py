@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
 from typing import TYPE_CHECKING
 
+from topoplace import clock
 from topoplace.placement.exact.anneal import Annealer
 from topoplace.placement.exact.bounding import Bounding
 from topoplace.placement.exact.branching import Node
@@ -44,29 +44,29 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
     nothing finds a better placement any more, or the first dive found none, and the gap is large,
     the second thread anneals again, in turn from the first placement and from the incumbent.
     """
-    if search.closed(root) or time.perf_counter() >= deadline:
+    if search.closed(root) or clock.now() >= deadline:
         return
     limit = search.deadline - search.start
     burst = min(_LONGEST_BURST, 0.1 * limit)
     with _Chains(search) as chains:
-        chains.turn(min(deadline, time.perf_counter() + _CHAIN_SHARE * limit))
+        chains.turn(min(deadline, clock.now() + _CHAIN_SHARE * limit))
         new_pool(search.relaxation)
         root.bounded = search.bundle(root.sub).run(
             root.bounded,
             search.objective(0),
-            deadline=min(deadline, time.perf_counter() + _ROOT_SHARE * limit),
+            deadline=min(deadline, clock.now() + _ROOT_SHARE * limit),
         )
         trees = Bounding(search, root)
         from_root, from_leaf = (Diver(search, root) for _ in range(2))
         neighbourhoods = Neighbourhoods(search, root)
         chains.end()
-        now, known = time.perf_counter(), search.objective(0)
+        now, known = clock.now(), search.objective(0)
         from_root.first(
             min(deadline, now + _DIVE_SHARE * limit), min(deadline, now + _FIRST_SHARE * limit)
         )
         in_vain = 0 if search.objective(0) > known else _IN_VAIN
         turn, helps, fell, patience = 0, True, True, _NEAR_SHARE
-        while not search.closed(root) and (now := time.perf_counter()) < deadline:
+        while not search.closed(root) and (now := clock.now()) < deadline:
             close = _gap(search, root) <= _NEAR
             near = helps and (close or trees.asks_places)
             if not near and in_vain >= _IN_VAIN:
@@ -82,8 +82,8 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
             if search.closed(root):
                 break
             fell = trees.bound < before
-            spent, close = time.perf_counter() - now, _gap(search, root) <= _NEAR
-            now, known = time.perf_counter(), search.objective(0)
+            spent, close = clock.now() - now, _gap(search, root) <= _NEAR
+            now, known = clock.now(), search.objective(0)
             aside = _CLOSE_BURST * burst if close else burst
             if close and helps and (trees.asks_places or turn % 2):
                 aside = min(aside, (_ASIDE if fell else _LONG_ASIDE) * spent)

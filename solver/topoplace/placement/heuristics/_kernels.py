@@ -10,11 +10,12 @@ a shallower prism holds fewer routers and uses fewer links.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 
-@numba.njit(cache=True, nogil=True)
+
+@kernel()
 def runs(blocked, cut, wraps, out):
     """Write per router how far a line of free routers goes in the positive direction.
 
@@ -46,7 +47,7 @@ def runs(blocked, cut, wraps, out):
             out[line, z] = longest
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def fold(shape, wraps, extents, dims, smaller, extra, link_runs, ring_runs, reach, deepest):
     """Fill `reach` from `reach[0]` (one line) and `deepest[f]`, its largest entry.
 
@@ -103,7 +104,7 @@ def fold(shape, wraps, extents, dims, smaller, extra, link_runs, ring_runs, reac
         deepest[f] = most
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _row(sums, base, offsets, signs, out):
     """Write the footprint sums of a line, accumulated over two periods of the last dimension."""
     width = out.shape[0]
@@ -124,7 +125,7 @@ def _row(sums, base, offsets, signs, out):
                 out[i] -= row[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def best(
     entries, low, high, least_idx, least, bound, need,
     reach, sums, bases, box, signs, part, suffix_best, idle_weight,
@@ -176,7 +177,7 @@ def best(
     return top, chosen
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def first(entries, low, high, least_idx, least, need, reach, sums, bases, box, signs, area, part):
     """Return the code of the prism that first fit takes (see `first_fit`), or -1."""
     num_lines = bases.shape[0]

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.placement.heuristics._kernels import _row
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def nearest(
     footprints, first, request, low, high, least_idx, least, need,
     reach, deepest, sums, held_sums, bases, box, signs, area, fewest, volume, code,

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from topoplace.machine import Torus
 from topoplace.placement.heuristics.node_order import nodes_of_routers, place_in_order
-from topoplace.placement.outcome import Outcome
-from topoplace.placement.problem import Options, PlacementProblem
-from topoplace.placement.solve import register
+from topoplace.placement.problem import PlacementProblem
+from topoplace.solving import Options, Outcome, register
 
 IntArray = NDArray[np.int64]
 Digit = tuple[int, int, int]
@@ -70,16 +69,26 @@ def _place(problem: PlacementProblem, digits: tuple[Digit, ...]) -> Outcome:
     return Outcome(place_in_order(problem, nodes_of_routers(problem.torus, routers)))
 
 
-@register("alps-o2", "nodes in queue order, along yz slabs of 2x4x2 blocks", uses_prisms=False)
+@register(
+    "placement",
+    "alps-o2",
+    "nodes in queue order, along yz slabs of 2x4x2 blocks",
+    uses_prisms=False,
+)
 def _alps_o2(problem: PlacementProblem, options: Options) -> Outcome:
     return _place(problem, O2)
 
 
-@register("alps-2y", "nodes in queue order, along xz slabs of 4x2x8 blocks", uses_prisms=False)
+@register(
+    "placement",
+    "alps-2y",
+    "nodes in queue order, along xz slabs of 4x2x8 blocks",
+    uses_prisms=False,
+)
 def _alps_2y(problem: PlacementProblem, options: Options) -> Outcome:
     return _place(problem, TWO_Y)
 
 
-@register("alps-4y", "as alps-2y, with slabs twice as thick in y", uses_prisms=False)
+@register("placement", "alps-4y", "as alps-2y, with slabs twice as thick in y", uses_prisms=False)
 def _alps_4y(problem: PlacementProblem, options: Options) -> Outcome:
     return _place(problem, FOUR_Y)

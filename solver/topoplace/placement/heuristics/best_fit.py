@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from topoplace.placement.explain import explain
 from topoplace.placement.heuristics.prism_search import search_of
 from topoplace.placement.heuristics.room import Room
-from topoplace.placement.outcome import Outcome
-from topoplace.placement.problem import Candidate, Options, PlacementProblem
-from topoplace.placement.solve import register
+from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.solving import Options, Outcome, register
 
 
 def best_fit(problem: PlacementProblem, order: Sequence[int] | None = None) -> list[Candidate]:
@@ -64,7 +63,9 @@ def fill(
     return placed
 
 
-@register("best-fit", "prisms in queue order, each the free one of the largest shape score")
+@register(
+    "placement", "best-fit", "prisms in queue order, each the free one of the largest shape score"
+)
 def _best_fit(problem: PlacementProblem, options: Options) -> Outcome:
     started = best_fit(problem)
     return Outcome(started, explanations=explain(problem, started))

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from topoplace.placement.explain import explain
 from topoplace.placement.heuristics.prism_search import search_of
 from topoplace.placement.heuristics.room import Room
-from topoplace.placement.outcome import Outcome
-from topoplace.placement.problem import Candidate, Options, PlacementProblem
-from topoplace.placement.solve import register
+from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.solving import Options, Outcome, register
 
 
 def first_fit(problem: PlacementProblem, order: Sequence[int] | None = None) -> list[Candidate]:
@@ -41,7 +40,9 @@ def first_fit(problem: PlacementProblem, order: Sequence[int] | None = None) -> 
     return placed
 
 
-@register("first-fit", "prisms in queue order, each the first free one in row-major order")
+@register(
+    "placement", "first-fit", "prisms in queue order, each the first free one in row-major order"
+)
 def _first_fit(problem: PlacementProblem, options: Options) -> Outcome:
     started = first_fit(problem)
     return Outcome(started, explanations=explain(problem, started))

@@ -70,7 +70,7 @@ def nearest_prisms(
     every = np.arange(len(footprints.area))
     num_parts = min(8, os.cpu_count() or 1) if len(every) >= _WORTH_THREADS else 1
     with ThreadPoolExecutor(num_parts) as pool:
-        parts_found = list(pool.map(search, [every[k::num_parts] for k in range(num_parts)]))
+        parts_found = list(pool.map(search, [every[k::num_parts].copy() for k in range(num_parts)]))
     best = [min(rows) for rows in zip(*(found.T.tolist() for found in parts_found), strict=True)]
     return [None if b[0] == _NOTHING else (footprints.prism(b[2]), b[0]) for b in best]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from topoplace.placement.heuristics.node_order import place_in_order
-from topoplace.placement.outcome import Outcome
-from topoplace.placement.problem import Options, PlacementProblem
-from topoplace.placement.solve import register
+from topoplace.placement.problem import PlacementProblem
+from topoplace.solving import Options, Outcome, register
 
 
-@register("random-nodes", "nodes in queue order, anywhere (by seed)", uses_prisms=False)
+@register(
+    "placement", "random-nodes", "nodes in queue order, anywhere (by seed)", uses_prisms=False
+)
 def _random_nodes(problem: PlacementProblem, options: Options) -> Outcome:
     order = np.random.default_rng(options.seed).permutation(problem.torus.num_nodes)
     return Outcome(place_in_order(problem, order))

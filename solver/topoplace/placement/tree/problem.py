@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +18,11 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class TreeOptions:
-    """What a user may set: `time_limit` in seconds, and the seed of whatever is drawn."""
-
-    time_limit: float | None = None
-    seed: int = 0
-
-
-@dataclass(frozen=True)
 class TreeProblem:
     """Which requests of a snapshot start, and on which nodes (docs/proofs-tree.md)."""
 
     state: TreeState
+    kind: ClassVar[str] = "allocation"
 
     @property
     def requests(self) -> tuple[TreeRequest, ...]:

@@ -56,6 +56,7 @@ def result_page(result: AnyResult) -> str:
         element("div", element("table", *lines), class_="wide"),
         element("h2", "Figures"),
         element("pre", text),
+        *_answer(result),
         *_pictures(figure, result),
     )
 
@@ -73,12 +74,31 @@ def _picture_and_text(result: AnyResult) -> tuple[Figure | None, str]:
         from topoplace.report.tree_picture import tree_figure  # noqa: PLC0415 - heavy
         from topoplace.report.tree_summary import tree_summary  # noqa: PLC0415 - heavy
 
-        return tree_figure(result), tree_summary(result)
+        return tree_figure(result), tree_summary(result, table=False)
     from topoplace.report.summary import summary  # noqa: PLC0415 - heavy
     from topoplace.report.torus import placement_figure  # noqa: PLC0415 - heavy
 
     state = prepare(resolve_machine(result.instance))
-    return placement_figure(result, state), summary(result)
+    return placement_figure(result, state), summary(result, table=False)
+
+
+def _answer(result: AnyResult) -> list[Markup]:
+    """Return the table of all requests that start, every place in full."""
+    if isinstance(result, MappingResult):
+        return []
+    from topoplace.report.answer import rows_of  # noqa: PLC0415 - heavy
+
+    rows = rows_of(result)
+    if not rows.cells:
+        return []
+    kinds = ["num" if k in rows.numbers else None for k in range(len(rows.header))]
+    head = [element("th", name, class_=k) for name, k in zip(rows.header, kinds, strict=True)]
+    body = [
+        element("tr", *(element("td", text, class_=k) for text, k in zip(row, kinds, strict=True)))
+        for row in rows.cells
+    ]
+    table = element("table", element("tr", *head), *body)
+    return [element("h2", "What starts"), element("div", table, class_="wide")]
 
 
 def _pictures(figure: Figure | None, result: AnyResult) -> list[Markup]:

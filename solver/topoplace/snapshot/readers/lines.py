@@ -8,6 +8,7 @@ from pathlib import Path
 
 from topoplace.errors import InputError
 from topoplace.snapshot.files import read_bytes
+from topoplace.snapshot.kinds import kind_of_json
 
 
 def name_of(path: str | Path) -> str:
@@ -15,8 +16,8 @@ def name_of(path: str | Path) -> str:
     return re.sub(r"[\s,;]+", "-", Path(path).stem)[:128] or "unnamed"
 
 
-def text_of(path: str | Path) -> str:
-    """Return the content of a text file.
+def text_of(path: str | Path, *, or_json: bool = False) -> str:
+    """Return the content of a text file, which is no JSON document unless that will do too.
 
     Raises
     ------
@@ -24,9 +25,13 @@ def text_of(path: str | Path) -> str:
         If the file cannot be read or is not text.
     """
     try:
-        return read_bytes(path).decode()
+        text = read_bytes(path).decode()
     except UnicodeDecodeError:
         raise InputError("a text file in UTF-8", file=str(path)) from None
+    found = None if or_json else kind_of_json(text)
+    if found is not None:
+        raise InputError("a text file, not JSON", file=str(path), found=found)
+    return text
 
 
 def field_lines(path: str | Path, comment: str) -> Iterator[tuple[str, list[str]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, unknown_name
 from topoplace.snapshot.readers.lines import field_lines, integer
 from topoplace.snapshot.schema import Request, Snapshot, TorusModel
 from topoplace.snapshot.state import prepare
@@ -148,7 +148,7 @@ def snapshot_of_swf(
     for request in log.requests:
         wanted = request.node_class or machine.default_class
         if wanted not in there:
-            raise InputError(f"one of {', '.join(there)}", field="class", value=wanted)
+            raise unknown_name(wanted, there, field="class")
         if request.nodes > there[wanted]:
             num_too_large += 1
             continue

@@ -12,9 +12,10 @@ from pathlib import Path
 from topoplace import __version__
 from topoplace.errors import InputError
 from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance
-from topoplace.snapshot.files import read_document, text_of_document
+from topoplace.snapshot.files import missing_file, read_document, text_of_document
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TreeModel
+from topoplace.snapshot.shipped import file_meant
 from topoplace.study.batch.task import Problem, Settings
 
 KEY_DIGITS = 16
@@ -87,10 +88,10 @@ def find_files(sources: Sequence[Path], outdir: Path) -> list[Path]:
         if source.is_dir():
             below = source.rglob("*.json")
             files = [path for path in below if not _hidden(path, source) and path.is_file()]
-        elif source.exists():
-            files = [source]
+        elif file_meant(source).exists():
+            files = [file_meant(source)]
         else:
-            raise InputError("a file or folder that exists", file=str(source))
+            raise missing_file(source, "a file or folder that exists")
         for path in sorted(files):
             real = path.resolve()
             if not real.is_relative_to(ours):

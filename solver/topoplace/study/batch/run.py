@@ -6,7 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -94,6 +94,7 @@ def run_batch(
     executor: Executor | None = None,
     retry_failed: bool = False,
     progress: Progress | None = None,
+    prepare: Callable[[str, str], None] | None = None,
 ) -> Batch:
     """Solve instance files that have no result yet and write the table of all.
 
@@ -107,6 +108,8 @@ def run_batch(
         What runs the tasks, closed in the end; default a process per core without limits.
     retry_failed
         Try again what failed in earlier runs.
+    prepare
+        Called for every kind of problem that there is to solve, with its method, before any is.
 
     Raises
     ------
@@ -117,13 +120,17 @@ def run_batch(
     began = time.perf_counter()
     with (
         closing(executor or Pool(SOLVER, num_cores(), Limits())) as running,
+        nullcontext(find_files(sources, outdir)) as files,  # before there is a folder
         opened(outdir) as store,
     ):
         settings = settings or Settings()
         source = fingerprint(settings.method, settings.command)
         run = _Run(store, replace(settings, source=source), retry_failed)
-        for path in find_files(sources, outdir):
+        for path in files:
             run.plan(path)
+        if prepare is not None:
+            for problem, method in run.solvers():
+                prepare(problem.value, method)
         run.solve(running, progress)
         rows = run.rows()
         table = store.write_table(table_csv(rows))
@@ -154,7 +161,7 @@ class _Run:
         try:
             instance = read_instance(path)
         except InputError as error:
-            failure = Failure(FailureStatus.BAD_INPUT, str(error))
+            failure = Failure(FailureStatus.BAD_INPUT, error.brief)
             self._unreadable[path] = replace(failure_row(failure), seconds=None)
             return
         key = key_of(instance, self._settings)
@@ -177,6 +184,10 @@ class _Run:
             self._save(task, stems[task.key], outcome)
             if progress is not None:
                 progress(done, len(self.todo))
+
+    def solvers(self) -> list[tuple[Problem, str]]:
+        """Return the kinds of problems that are left to solve, each with its method."""
+        return [(problem, self._settings.method_for(problem)) for problem in sorted(self._checked)]
 
     def rows(self) -> list[Row]:
         """Return the rows of all files, sorted by path."""

@@ -4,34 +4,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# The solvers are loaded with this module, before the clock of a worker's first task starts.
-import topoplace.placement.registered
-import topoplace.placement.tree.registered  # noqa: F401
 from topoplace.errors import InputError
-from topoplace.mapping.outcome import MapOptions
+from topoplace.front import map_tasks, place
 from topoplace.mapping.problem import prepare_mapping
-from topoplace.mapping.solve import map_tasks, method_names
-from topoplace.placement.problem import Options
-from topoplace.placement.solve import methods, place
-from topoplace.placement.tree.problem import TreeOptions
-from topoplace.placement.tree.solve import allocate, tree_methods
 from topoplace.result import Interference
 from topoplace.snapshot.application import MappingInstance
 from topoplace.snapshot.files import text_of_document
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.state import prepare
 from topoplace.snapshot.tree_state import prepare_tree
+from topoplace.solving import Options, method_names, methods
 from topoplace.study.batch.task import Problem, Settings, Task
 from topoplace.study.external.allocator import chosen, entry_point_names
 from topoplace.study.external.trial import AnyTrial, try_on_torus, try_on_tree
 from topoplace.study.external.verdict import VerdictError
 
+# The solvers are loaded with this module, before the clock of a worker's first task starts.
+methods("placement")
+methods("allocation")
+
 
 def known_methods(problem: Problem) -> list[str]:
     """Return the names of the methods that solve such instances."""
-    if problem is Problem.PLACEMENT:
-        return list(methods())
-    return list(tree_methods()) if problem is Problem.ALLOCATION else method_names()
+    return method_names(problem.value)
 
 
 def require_settings(problem: Problem, settings: Settings, path: Path) -> None:
@@ -52,7 +47,7 @@ def require_settings(problem: Problem, settings: Settings, path: Path) -> None:
     if method not in known and not foreign:
         known = known if problem is Problem.MAPPING else [*known, *entry_point_names()]
         text = f"one of {', '.join(known)}, for files such as {path}"
-        raise InputError(text, field="--method", value=method)
+        raise InputError(text, field="--method", value=method, known=known)
     if problem is not Problem.PLACEMENT and settings.interference != "strict":
         text = f"no interference rule, for files such as {path}"
         raise InputError(text, field="--interference", value=settings.interference)
@@ -73,15 +68,14 @@ def solve(task: Task) -> str:
     limit, seed = settings.time_limit, settings.seed
     if task.problem is Problem.MAPPING:
         problem = prepare_mapping(MappingInstance.model_validate_json(task.document))
-        return text_of_document(map_tasks(problem, method, MapOptions(limit, seed)))
+        return text_of_document(map_tasks(problem, method, Options(limit, seed=seed)))
     snapshot = Snapshot.model_validate_json(task.document)
     who = chosen(method, settings.command, known_methods(task.problem))
-    if task.problem is Problem.ALLOCATION:
-        tree_options = TreeOptions(limit, seed)
-        if isinstance(who, str):
-            return text_of_document(allocate(prepare_tree(snapshot), who, tree_options))
-        return _answer(try_on_tree(prepare_tree(snapshot), who, tree_options))
     options = Options(limit, Interference(settings.interference), seed)
+    if task.problem is Problem.ALLOCATION:
+        if isinstance(who, str):
+            return text_of_document(place(prepare_tree(snapshot), who, options))
+        return _answer(try_on_tree(prepare_tree(snapshot), who, options))
     if isinstance(who, str):
         return text_of_document(place(prepare(snapshot), who, options))
     return _answer(try_on_torus(prepare(snapshot), who, options))

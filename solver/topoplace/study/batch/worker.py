@@ -78,7 +78,7 @@ def _outcome(solve: Callable[[Task], str], task: Task) -> Outcome:
     except VerdictError as error:
         return _refused(error, round(time.perf_counter() - began, 3))
     except InputError as error:
-        status, message, detail = FailureStatus.BAD_INPUT, str(error), ""
+        status, message, detail = FailureStatus.BAD_INPUT, error.brief, ""
     except MemoryError:
         status, message = FailureStatus.OUT_OF_MEMORY, "the instance needs more memory"
         detail = traceback.format_exc()

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, unknown_name
 from topoplace.study.external.call import GROUP
 
 DEFAULT_SECONDS = 120.0
@@ -159,7 +159,7 @@ def _entry_point_allocator(name: str, ours: Collection[str]) -> Allocator:
     entries = importlib.metadata.entry_points(group=GROUP)
     if name not in entries.names:
         known = [*ours, *entry_point_names()]
-        raise InputError(f"one of {', '.join(known)}", field="method", value=name)
+        raise unknown_name(name, known, field="method")
     entry = entries[name]
     # -P: a file json.py in the current folder is not the standard library's
     arguments = (sys.executable, "-P", "-m", "topoplace.study.external.call", name, "{seconds}")

@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from topoplace.placement.problem import Options
-from topoplace.placement.tree.problem import TreeOptions
+from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator, command_allocators, split_methods
 from topoplace.study.external.trial import AnyTrial, try_on_torus, try_on_tree
 from topoplace.study.subject import Subject, TreeSubject, load_subject, load_tree_subject
@@ -56,7 +55,7 @@ class Rivals:
             self.trials += found
             yield dataclasses.replace(subject, others=tuple(trial.result for trial in found))
 
-    def on_trees(self, paths: Sequence[str | Path], options: TreeOptions) -> Iterator[TreeSubject]:
+    def on_trees(self, paths: Sequence[str | Path], options: Options) -> Iterator[TreeSubject]:
         """Yield snapshots of trees one by one, each with what the allocators made of it."""
         for subject in [load_tree_subject(path) for path in paths]:
             found = [try_on_tree(subject.state, one, options) for one in self._allocators]

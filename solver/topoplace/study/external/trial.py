@@ -12,16 +12,15 @@ from pydantic import BaseModel
 
 from topoplace.errors import InputError
 from topoplace.machine import Prism, format_node_set, parse_node_set
-from topoplace.placement.outcome import Outcome, Scattered, result_of
-from topoplace.placement.problem import Candidate, Options, PlacementProblem
-from topoplace.placement.tree.outcome import TreeOutcome
-from topoplace.placement.tree.outcome import result_of as tree_result_of
-from topoplace.placement.tree.problem import TreeOptions, TreeProblem
+from topoplace.placement.outcome import Scattered
+from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.tree.problem import TreeProblem
 from topoplace.result import Result, Status
 from topoplace.result.tree import TreeResult
 from topoplace.snapshot import Snapshot, SnapshotState
 from topoplace.snapshot.files import parse_document, text_of_document
 from topoplace.snapshot.tree_state import TreeState
+from topoplace.solving import Options, Outcome, result_of
 from topoplace.study.external.allocator import DEFAULT_SECONDS, Allocator
 from topoplace.study.external.program import MAX_ANSWER_BYTES, End, Run, run_program
 from topoplace.study.external.schema import PLACEMENTS_SCHEMA, Placements, TreePlacements
@@ -92,7 +91,7 @@ def try_on_torus(state: SnapshotState, allocator: Allocator, options: Options) -
     return Trial(state.snapshot.name, allocator.name, result, verdict, run.stderr)
 
 
-def try_on_tree(state: TreeState, allocator: Allocator, options: TreeOptions) -> Trial[TreeResult]:
+def try_on_tree(state: TreeState, allocator: Allocator, options: Options) -> Trial[TreeResult]:
     """Run an allocator on a snapshot of a tree machine.
 
     Raises
@@ -110,9 +109,9 @@ def try_on_tree(state: TreeState, allocator: Allocator, options: TreeOptions) ->
             request_idx[p.request]: np.array([node_of_name[n] for n in p.nodes], dtype=np.int64)
             for p in answer.placements
         }
-    result = tree_result_of(
+    result = result_of(
         TreeProblem(state),
-        TreeOutcome(
+        Outcome(
             started,
             time_limit_hit=run.end is End.TIME_OUT,
             versions={"allocator": allocator.source},
@@ -154,7 +153,7 @@ def _judged(
     except InputError as error:
         if run.end is End.TIME_OUT:
             return Verdict(Fault.TIME_OUT, "no answer within the time limit"), None
-        return Verdict(Fault.BAD_OUTPUT, _with_words(str(error), run)), None
+        return Verdict(Fault.BAD_OUTPUT, _with_words(error.brief, run)), None
     breaches = list(breaches_of(answer))
     return (breach_verdict(breaches), None) if breaches else (None, answer)
 

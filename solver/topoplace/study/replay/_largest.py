@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 
-@numba.njit(cache=True, nogil=True)
+
+@kernel()
 def most_usable(order, most, per_router, area, reach, sums, bases, box, signs):
     """Return the most usable nodes in a prism as deep as it can go at its origin.
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from topoplace.placement.tree.heuristics.in_turn import registered_allocator
 from topoplace.placement.tree.occupancy import Occupancy
-from topoplace.placement.tree.problem import TreeOptions, TreeProblem
-from topoplace.placement.tree.solve import tree_method
+from topoplace.placement.tree.problem import TreeProblem
 from topoplace.snapshot.tree_state import TreeRequest, TreeState
+from topoplace.solving import Options, method_of
 from topoplace.study.replay.log import LogJob
 from topoplace.study.replay.site import Decision, run_seconds
 
@@ -31,7 +31,7 @@ class Placer:
     state
         The machine.
     method
-        A name of `topoplace.placement.tree.solve.tree_methods`, or what chooses nodes itself.
+        A name of `topoplace.solving.methods`, or what chooses nodes itself.
     options
         Time limit per job, and seed.
     against
@@ -47,10 +47,10 @@ class Placer:
         self,
         state: TreeState,
         method: str | ChooseNodes,
-        options: TreeOptions | None = None,
+        options: Options | None = None,
         against: str = "default",
     ) -> None:
-        options = options or TreeOptions()
+        options = options or Options()
         self._choose: ChooseNodes
         self._choose = _Chooser(state, method, options) if isinstance(method, str) else method
         self._reference = None if against == method else _Chooser(state, against, options)
@@ -78,10 +78,10 @@ class Placer:
 class _Chooser:
     """A method as a function from what is free, and a job, to nodes."""
 
-    def __init__(self, state: TreeState, method: str, options: TreeOptions) -> None:
+    def __init__(self, state: TreeState, method: str, options: Options) -> None:
         self._state = state
         self._options = options
-        self._solver = tree_method(method).solver
+        self._solver = method_of("allocation", method).solver
         self._allocator = registered_allocator(method)
         self._rng = np.random.default_rng(options.seed)
 
@@ -90,7 +90,7 @@ class _Chooser:
         if self._allocator is not None:
             return self._allocator(occupancy, request, self._rng)
         state = state_with(self._state, occupancy, request)
-        started = self._solver(TreeProblem(state), self._options).started
+        started = self._solver(TreeProblem(state), self._options).solution
         return None if started is None else started.get(0)
 
 

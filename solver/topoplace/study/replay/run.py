@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from topoplace.errors import InputError
-from topoplace.placement.problem import Options
-from topoplace.placement.tree.problem import TreeOptions
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.tree_state import TreeState
+from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay.decisions import Decisions
 from topoplace.study.replay.individual import individual_runs, occupied
@@ -51,7 +50,7 @@ class Setup:
     protocol: Protocol = Protocol.CONTINUOUS
     against: str = "default"
     occupancy: int = 50
-    options: TreeOptions | Options = field(default_factory=TreeOptions)
+    options: Options = field(default_factory=Options)
     fill_interior: bool = False
 
 
@@ -123,8 +122,7 @@ def run_method(
                 field="method",
                 value=name,
             )
-        options = TreeOptions(setup.options.time_limit, setup.options.seed)
-        placer = Placer(setup.state, method, options, setup.against)
+        placer = Placer(setup.state, method, setup.options, setup.against)
         occupancy = occupied(setup.state, setup.jobs, setup.occupancy)
         return MethodRun(name, individual_runs(occupancy, setup.jobs, placer, progress))
     replay = Replay(

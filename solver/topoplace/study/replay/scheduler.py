@@ -7,11 +7,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from topoplace.errors import TopoplaceError
-from topoplace.placement.problem import Options
-from topoplace.placement.tree.problem import TreeOptions
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.tree_state import TreeState
+from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay.decisions import Decisions
 from topoplace.study.replay.log import LogJob
@@ -36,8 +35,7 @@ class Replay:
     jobs
         The log; jobs too large for the machine are left out.
     method
-        A name of `topoplace.placement.tree.solve.tree_methods`, or on a torus of
-        `topoplace.placement.solve.methods`, or an allocator that is not ours.
+        A name of `topoplace.solving.methods`, or an allocator that is not ours.
     options
         Time limit per job, and seed; on a torus the interference rule too.
     against
@@ -73,7 +71,7 @@ class Replay:
         state: TreeState | SnapshotState,
         jobs: Sequence[LogJob],
         method: str | Allocator,
-        options: TreeOptions | Options | None = None,
+        options: Options | None = None,
         against: str = "default",
         *,
         fill_interior: bool = False,

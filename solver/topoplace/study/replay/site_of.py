@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from topoplace.placement.problem import Options
-from topoplace.placement.tree.problem import TreeOptions
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.tree_state import TreeState
+from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay.site import Site
 from topoplace.study.replay.torus_site import TorusSite
@@ -15,7 +14,7 @@ from topoplace.study.replay.tree_site import TreeSite
 def site_of(
     state: TreeState | SnapshotState,
     method: str | Allocator,
-    options: TreeOptions | Options | None,
+    options: Options | None,
     against: str,
 ) -> Site:
     """Return a machine with its method; `against` is for trees only.
@@ -25,9 +24,7 @@ def site_of(
     InputError
         If there is no such method.
     """
-    options = options or TreeOptions()
+    options = options or Options()
     if isinstance(state, TreeState):
-        return TreeSite(state, method, TreeOptions(options.time_limit, options.seed), against)
-    if isinstance(options, TreeOptions):
-        options = Options(options.time_limit, seed=options.seed)
+        return TreeSite(state, method, options, against)
     return TorusSite(state, method, options)

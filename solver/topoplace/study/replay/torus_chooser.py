@@ -9,11 +9,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.errors import InputError
+from topoplace.errors import unknown_name
 from topoplace.machine import Prism, parse_node_set
-from topoplace.placement.problem import Candidate, Options, PlacementProblem
-from topoplace.placement.solve import Method, methods
+from topoplace.placement.outcome import worth
+from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.snapshot.schema import Communication
+from topoplace.solving import Method, Options, methods
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.external.trial import try_on_torus
 from topoplace.study.replay.decisions import Decisions
@@ -57,9 +58,9 @@ def placement_method(name: str) -> Method:
     InputError
         If there is no such method.
     """
-    known = methods()
+    known = methods("placement")
     if name not in known:
-        raise InputError(f"one of {', '.join(known)}", field="method", value=name)
+        raise unknown_name(name, known, field="method")
     return known[name]
 
 
@@ -115,10 +116,11 @@ class _MethodChooser:
         if self.in_prisms:
             problem = _ProblemNow(state, rule, used_links=room.used_links)
         outcome = self._solver(problem, self._options)
-        item = next(iter(outcome.started), None)
-        proven = isinstance(item, Candidate) and problem.values(item) == tuple(
-            None if level is None else level.bound for level in outcome.bounds
-        )
+        started = outcome.solution or ()
+        item = next(iter(started), None)
+        proven = isinstance(item, Candidate) and worth(problem, started) == [
+            None if bound is None else bound.value for bound in outcome.bounds
+        ]
         self.decisions.count(
             found=item is not None, timed_out=outcome.time_limit_hit, proven=proven
         )

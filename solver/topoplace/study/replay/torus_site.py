@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.machine import Prism
-from topoplace.placement.problem import Options, PlacementProblem
+from topoplace.placement.problem import PlacementProblem
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.schema import Snapshot
+from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay.log import LogJob
 from topoplace.study.replay.shape_model import ShapeModel, box_around
@@ -33,7 +34,7 @@ class TorusSite:
     state
         The machine. What runs on it and what is down stays so; its queue is not looked at.
     method
-        A name of `topoplace.placement.solve.methods`, or an allocator that is not ours.
+        A name of `topoplace.solving.methods`, or an allocator that is not ours.
     options
         Time limit per decision, interference rule and seed.
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from topoplace.machine.hostlist import format_host_list
 from topoplace.placement.tree.occupancy import Occupancy
-from topoplace.placement.tree.problem import TreeOptions, TreeProblem
+from topoplace.placement.tree.problem import TreeProblem
 from topoplace.snapshot.schema import RunningJob, Snapshot
 from topoplace.snapshot.tree_state import TreeState
+from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.external.trial import try_on_tree
 from topoplace.study.replay.decisions import Decisions
@@ -70,7 +71,7 @@ class TreeSite:
         self,
         state: TreeState,
         method: str | Allocator,
-        options: TreeOptions,
+        options: Options,
         against: str = "default",
     ) -> None:
         self.room = TreeRoom(TreeProblem(state).occupancy())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
+from topoplace import clock
 
 
 def at_share(share: float, deadline: float) -> float:
     """Return the time when a share of what is left until a deadline is over."""
-    now = time.perf_counter()
+    now = clock.now()
     return now + share * (deadline - now)

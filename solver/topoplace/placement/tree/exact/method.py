@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import importlib.metadata
 import itertools
-import time
 from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.bounding.certificate import boxes_of
 from topoplace.placement.tree.exact.building.exhaustive import SmallJob, best_of_all
 from topoplace.placement.tree.exact.doubling.search import doubles
+from topoplace.placement.tree.exact.filling import certificate_of, cheapest_choice
 from topoplace.placement.tree.exact.placing import Placing
 from topoplace.placement.tree.exact.single import Answer, domains, least_cost
 from topoplace.placement.tree.exact.starts import Choice, StartModel
-from topoplace.placement.tree.outcome import TreeBound, TreeOutcome, fraction_model
-from topoplace.placement.tree.problem import TreeOptions, TreeProblem
-from topoplace.placement.tree.solve import register_tree
-from topoplace.result import Proof
+from topoplace.placement.tree.outcome import fraction_model
+from topoplace.placement.tree.problem import TreeProblem
 from topoplace.result.tree import (
     AllStartCertificate,
     BoxesCertificate,
@@ -28,6 +27,8 @@ from topoplace.result.tree import (
     DoublingProof,
     LineProof,
 )
+from topoplace.snapshot.tree_state import TreeRequest
+from topoplace.solving import Bound, Options, Outcome, register
 
 IntArray = NDArray[np.int64]
 
@@ -40,8 +41,8 @@ _SMALL_TRIES = 3_000_000
 _SMALL_QUEUE = 6
 
 
-@register_tree("exact", "least cost (eq. 6) of the most nodes, with a bound")
-def exact(problem: TreeProblem, options: TreeOptions) -> TreeOutcome:
+@register("allocation", "exact", "least cost (eq. 6) of the most nodes, with a bound")
+def exact(problem: TreeProblem, options: Options) -> Outcome:
     """Start the most priority-weighted nodes, then at the least total cost of eq. (6).
 
     Without a time limit the search stops ten seconds per request after its start.
@@ -52,10 +53,10 @@ def exact(problem: TreeProblem, options: TreeOptions) -> TreeOutcome:
 class _Exact:
     """One solve; shares of the time limit say until when each part of it may run."""
 
-    def __init__(self, problem: TreeProblem, options: TreeOptions) -> None:
+    def __init__(self, problem: TreeProblem, options: Options) -> None:
         self.problem = problem
         self.options = options
-        self.begin = time.perf_counter()
+        self.begin = clock.now()
         self.limit = options.time_limit
         if self.limit is None:
             self.limit = _SECONDS * max(1, len(problem.requests))
@@ -63,20 +64,20 @@ class _Exact:
         self.placing = Placing(problem, options.seed)
         self.room = self.placing.room
 
-    def outcome(self) -> TreeOutcome:
+    def outcome(self) -> Outcome:
         requests, placing = self.problem.requests, self.placing
         versions = {"ortools": importlib.metadata.version("ortools")}
         if not requests:
-            nodes = TreeBound(Fraction(0), Proof.CERTIFICATE, AllStartCertificate())
-            cost = TreeBound(Fraction(0), Proof.CERTIFICATE, BoxesCertificate(proofs=[]))
-            return TreeOutcome({}, nodes, cost, versions=versions)
+            nodes = Bound(Fraction(0), AllStartCertificate())
+            cost = Bound(Fraction(0), BoxesCertificate(proofs=[]))
+            return Outcome({}, (nodes, cost), versions=versions)
         model = StartModel(requests, self.domains, self.room.free)
         most = model.most_nodes(self._left(0.2))
-        nodes = _nodes_bound(self.problem, most)
+        nodes = self._nodes_bound(most)
         if most.value < most.bound:
             # The cost's bound would have to hold for choices that are not known to exist.
             leaves = self._together(most, most.value, 0.9)
-            return TreeOutcome(placing.nodes(leaves), nodes, None, True, versions)
+            return Outcome(placing.nodes(leaves), (nodes,), True, versions)
         alone = [self._alone(q) for q in range(len(requests))]
         bounds = [answer.bound if answer else Fraction(0) for answer in alone]
         choice, value = model.least_total(bounds, most.value, self._left(0.1))
@@ -86,17 +87,25 @@ class _Exact:
         else:
             leaves = self._together(choice, most.value, 0.95)
         found = placing.cost(leaves)
-        bound = TreeBound(value, Proof.SEARCH)
+        bound = Bound(value)
         if value < found:
             better, complete = self._all(most.value, found)
             leaves = better or leaves
             found = placing.cost(leaves)
             if complete:
-                bound = TreeBound(found, Proof.SEARCH)
-        if bound.value == value and len(choice.started) == len(requests):
-            bound = self._certified(value, alone)
+                bound = Bound(found)
+        if bound.value == value:
+            bound = self._certified(value, most.value, alone)
+        if not bound.value:
+            bound = Bound(bound.value, BoxesCertificate(proofs=[]))
         hit = bound.value < found and self._left(1.0) < 0
-        return TreeOutcome(placing.nodes(leaves), nodes, bound, hit, versions)
+        return Outcome(placing.nodes(leaves), (nodes, bound), hit, versions)
+
+    def _nodes_bound(self, most: Choice) -> Bound:
+        """Return the bound of the nodes that start, with what proves it if that is found."""
+        requests, seconds = self.problem.requests, max(self._left(0.05), _LEAST_SECONDS)
+        found = certificate_of(most.bound, requests, self.domains, self.room.free, seconds)
+        return Bound(Fraction(most.bound), found)
 
     def _together(self, choice: Choice, value: int, share: float) -> dict[int, IntArray]:
         """Return the best allocation found of several requests, no worse than any algorithm's."""
@@ -111,7 +120,7 @@ class _Exact:
 
     def _left(self, share: float) -> float:
         """Return the seconds left of a share of the limit."""
-        return self._at(share) - time.perf_counter()
+        return self._at(share) - clock.now()
 
     def _alone(self, q: int) -> Answer | None:
         """Return a request's best allocation and bound with the free nodes to itself."""
@@ -133,35 +142,54 @@ class _Exact:
             return Answer(leaves, Fraction(0), Fraction(0))
         return least_cost(jobs, leaves, end, self.options.seed)
 
-    def _certified(self, value: Fraction, answers: Sequence[Answer | None]) -> TreeBound:
-        """Return the sum of all requests' bounds, with what proves each if that is found."""
+    def _certified(self, value: Fraction, worth: int, answers: Sequence[Answer | None]) -> Bound:
+        """Return the least sum of bounds of a choice worth that much, with what proves it.
+
+        A bound without which the least sum is as large needs no proof.
+        """
+        requests, room = self.problem.requests, int(self.room.free.sum())
+        bounds = [answer.bound if answer else Fraction(0) for answer in answers]
+        if cheapest_choice(requests, bounds, room, worth) is None:
+            return Bound(value)
         proofs: list[BoxProof | DoublingProof | LineProof] = []
-        for request, answer in zip(self.problem.requests, answers, strict=True):
+        for q, answer in enumerate(answers):
             if answer is None or not answer.bound:
                 continue
-            bound = answer.bound
-            model = fraction_model(bound)
-            if answer.nogoods is not None and len(self.domains) == 1:
-                nogoods = answer.nogoods
-                proofs.append(DoublingProof(request=request.id, bound=model, nogoods=nogoods))
+            less = [*bounds[:q], Fraction(0), *bounds[q + 1 :]]
+            # With all of them started, no bound can be left out.
+            some = worth < sum(request.value for request in requests) and self._left(1.0) > 0
+            least = cheapest_choice(requests, less, room, worth) if some else None
+            if least is not None and least >= value:
+                bounds = less
                 continue
-            if answer.line_nogoods is not None and len(self.domains) == 1:
-                lines = answer.line_nogoods
-                proofs.append(LineProof(request=request.id, bound=model, line_nogoods=lines))
-                continue
-            jobs = self.room.jobs(request.patterns, request.nodes)
-            if len(self.domains) > 1 or not jobs[0].exact:
-                return TreeBound(value, Proof.SEARCH)
-            units = int(bound * 100 * jobs[0].scale)
-            seconds = max(self._left(1.0), _LEAST_SECONDS)
-            end = time.perf_counter() + seconds
-            found = boxes_of(jobs[0], units, end, answer.refuter)
-            if found is None:
-                return TreeBound(value, Proof.SEARCH)
-            moves, cubes = found
-            proof = BoxProof(request=request.id, bound=model, moves=moves, cube_nogoods=cubes)
+            proof = self._proof(requests[q], answer)
+            if proof is None:
+                return Bound(value)
             proofs.append(proof)
-        return TreeBound(value, Proof.CERTIFICATE, BoxesCertificate(proofs=proofs))
+        return Bound(value, BoxesCertificate(proofs=proofs))
+
+    def _proof(
+        self, request: TreeRequest, answer: Answer
+    ) -> BoxProof | DoublingProof | LineProof | None:
+        """Return what proves the bound of a request alone, None if it is not found."""
+        model = fraction_model(answer.bound)
+        jobs = self.room.jobs(request.patterns, request.nodes)
+        if len(self.domains) > 1:
+            return None
+        if answer.nogoods is not None:
+            return DoublingProof(request=request.id, bound=model, nogoods=answer.nogoods)
+        if answer.line_nogoods is not None:
+            lines = answer.line_nogoods
+            return LineProof(request=request.id, bound=model, line_nogoods=lines)
+        if not jobs[0].exact:
+            return None
+        units = int(answer.bound * 100 * jobs[0].scale)
+        end = clock.now() + max(self._left(1.0), _LEAST_SECONDS)
+        found = boxes_of(jobs[0], units, end, answer.refuter)
+        if found is None:
+            return None
+        moves, cubes = found
+        return BoxProof(request=request.id, bound=model, moves=moves, cube_nogoods=cubes)
 
     def _all(self, value: int, cost: Fraction) -> tuple[dict[int, IntArray] | None, bool]:
         """Try every allocation of every choice of that value, if there are not too many.
@@ -198,9 +226,3 @@ class _Exact:
         request = self.problem.requests[q]
         jobs = self.room.jobs(request.patterns, request.nodes)
         return SmallJob(request.nodes, jobs[0].steps if jobs else (), request.intensive)
-
-
-def _nodes_bound(problem: TreeProblem, most: Choice) -> TreeBound:
-    if most.bound == sum(request.value for request in problem.requests):
-        return TreeBound(Fraction(most.bound), Proof.CERTIFICATE, AllStartCertificate())
-    return TreeBound(Fraction(most.bound), Proof.SEARCH)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
@@ -16,6 +15,7 @@ import topoplace.placement.tree.heuristics.fewest_domains
 import topoplace.placement.tree.heuristics.greedy
 import topoplace.placement.tree.heuristics.random_nodes
 import topoplace.placement.tree.heuristics.slurm_default  # noqa: F401
+from topoplace import clock
 from topoplace.placement.tree.exact.single import Room, good_leaves
 from topoplace.placement.tree.exact.starts import Choice
 from topoplace.placement.tree.heuristics.in_turn import registered_allocator, serve
@@ -86,8 +86,8 @@ class Placing:
             room = self._left(placed, sum(later, np.zeros_like(self.room.free)))
             leaves = None
             if requests[q].intensive:
-                share = (deadline - time.perf_counter()) / (len(order) - number)
-                leaves = self.good(q, room, time.perf_counter() + share)
+                share = (deadline - clock.now()) / (len(order) - number)
+                leaves = self.good(q, room, clock.now() + share)
             if leaves is None:
                 free = choice.reserved.get(q, room.free)
                 leaves = np.repeat(np.arange(len(free)), free)[: requests[q].nodes]
@@ -110,13 +110,13 @@ class Placing:
         movable = [q for q in placed if self._problem.requests[q].intensive]
         tried = 0
         for q in itertools.cycle(movable):
-            if tried == len(movable) or time.perf_counter() > deadline:
+            if tried == len(movable) or clock.now() > deadline:
                 break
             tried += 1
             others = {other: leaves for other, leaves in placed.items() if other != q}
             room = self._left(others, np.zeros_like(self.room.free))
-            share = (deadline - time.perf_counter()) / (2 * len(movable))
-            anew = self.good(q, room, time.perf_counter() + share)
+            share = (deadline - clock.now()) / (2 * len(movable))
+            anew = self.good(q, room, clock.now() + share)
             if anew is not None and (cost := self.cost({**others, q: anew})) < best:
                 best, placed, tried = cost, {**others, q: anew}, 0
         return placed

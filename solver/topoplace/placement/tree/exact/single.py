@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.machine.tree import SwitchTree
 from topoplace.placement.tree.cost import CostModel
 from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
@@ -87,8 +87,8 @@ def good_leaves(
     """Return the leaf of every rank at the least cost found, or None if there is no room."""
     found = list(starts)
     for number, job in enumerate(jobs):
-        share = (deadline - time.perf_counter()) / (len(jobs) - number)
-        begin = time.perf_counter()
+        share = (deadline - clock.now()) / (len(jobs) - number)
+        begin = clock.now()
         grid = is_grid(job)
         start = best_start(job, begin + (share / 4 if grid else share), seed)
         if start is not None and grid:
@@ -123,7 +123,7 @@ def least_cost(jobs: Sequence[Job], leaves: IntArray, deadline: float, seed: int
     cost = Fraction(jobs[0].cost(leaves), 100 * int(jobs[0].model.scale))
     best = Answer(leaves, cost, cost)
     for number, job in enumerate(jobs):
-        now = time.perf_counter()
+        now = clock.now()
         end = now + (deadline - now) / (len(jobs) - number)
         search = _doubled if doubles(job) else _on_lines if has_lines(job) else _relaxed
         found = search(job, best.leaves, end, seed)
@@ -210,7 +210,7 @@ def realised(
     best = leaves
     starts = [leaves]
     if not np.isin(leaves, job.domain).all():
-        start = best_start(job, time.perf_counter(), seed)
+        start = best_start(job, clock.now(), seed)
         starts = [] if start is None else [start]
     if leaves_in_state is not None:
         starts += arrangements(job, counts_per_leaf(job, leaves_in_state))
@@ -220,7 +220,7 @@ def realised(
             found = start if turn == 0 else annealed(job, start, 1 << turn % 5, seed + turn)
             if job.cost(found) < job.cost(best):
                 best = starts[0] = found
-            if job.cost(best) <= wanted or time.perf_counter() > deadline:
+            if job.cost(best) <= wanted or clock.now() > deadline:
                 return best
         if not starts:
             return best

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from topoplace import clock
 from topoplace.snapshot.tree_state import TreeRequest
 
 IntArray = NDArray[np.int64]
@@ -105,7 +106,9 @@ class StartModel:
         solver = cp_model.CpSolver()
         solver.parameters.max_time_in_seconds = max(seconds, _LEAST_SECONDS)
         solver.parameters.num_workers = 1
-        status = solver.solve(self._model)
+        solver.parameters.catch_sigint_signal = False
+        with clock.ended_by(solver.stop_search):
+            status = solver.solve(self._model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Choice((), {}, 0, 0 if most is None else most)
         value = round(solver.objective_value)

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.placement.tree.occupancy import Occupancy
-from topoplace.placement.tree.outcome import TreeOutcome
-from topoplace.placement.tree.problem import TreeOptions, TreeProblem
-from topoplace.placement.tree.solve import register_tree
+from topoplace.placement.tree.problem import TreeProblem
 from topoplace.snapshot.tree_state import TreeRequest
+from topoplace.solving import Options, Outcome, register
 
 IntArray = NDArray[np.int64]
 Allocator = Callable[[Occupancy, TreeRequest, np.random.Generator], IntArray | None]
@@ -27,10 +26,10 @@ def register_allocator(name: str, summary: str) -> Callable[[Allocator], Allocat
     """
 
     def add(allocator: Allocator) -> Allocator:
-        def method(problem: TreeProblem, options: TreeOptions) -> TreeOutcome:
-            return TreeOutcome(serve(allocator, problem, options.seed))
+        def method(problem: TreeProblem, options: Options) -> Outcome:
+            return Outcome(serve(allocator, problem, options.seed))
 
-        register_tree(name, summary)(method)
+        register("allocation", name, summary)(method)
         _ALLOCATORS[name] = allocator
         return allocator
 

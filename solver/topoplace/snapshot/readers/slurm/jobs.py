@@ -49,7 +49,7 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
     InputError
         Naming file, line or entry, and value.
     """
-    text = text_of(path)
+    text = text_of(path, or_json=True)
     read = read_squeue_json if text.lstrip().startswith("{") else read_squeue_text
     holding: list[tuple[str, SlurmJob]] = []
     waiting: list[SlurmJob] = []

@@ -26,7 +26,9 @@ def read_squeue_json(text: str) -> Iterator[tuple[str, SlurmJob | None]]:
         raise InputError("a JSON document") from None
     jobs = raw.get("jobs") if isinstance(raw, dict) else None
     if not isinstance(jobs, list):
-        raise InputError("a list of jobs, as squeue --json writes", field="jobs", value=jobs)
+        found = "nothing" if jobs is None else None
+        expected = "a list of jobs, as squeue --json writes"
+        raise InputError(expected, field="jobs", value=jobs, found=found)
     for idx, job in enumerate(jobs):
         place = f"jobs[{idx}]"
         if not isinstance(job, dict):

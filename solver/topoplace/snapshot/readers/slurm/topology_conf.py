@@ -128,4 +128,4 @@ def _switch(text: str) -> SwitchModel:
 def _at(error: InputError, file: str, line: int | None) -> InputError:
     places = [f"line {line}" if line else None, error.field]
     field = ", ".join(place for place in places if place)
-    return InputError(error.expected, file=file, field=field, value=error.value)
+    return error.at(field).located(file)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from topoplace.kernels import kernel
 
 UNIT = 1 << 16
 """Multipliers are integers in units of 1 / `UNIT`."""
@@ -16,7 +17,7 @@ NEVER = 1 << 60
 """Hops where there is no partner."""
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def spare_ranks(first, multiplicity, count, alive, ranks):
     """Return how many ranks fewer every state leaves room for than the job may spare.
 
@@ -37,7 +38,7 @@ def spare_ranks(first, multiplicity, count, alive, ranks):
     return room, spare
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def nearest(first, multiplicity, kind, type_, crossing, among, room, spare):
     """Return the least hops from every state to a state of another leaf among some.
 
@@ -56,7 +57,7 @@ def nearest(first, multiplicity, kind, type_, crossing, among, room, spare):
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _most(count, alive, first, multiplicity, rows, least, mults, chosen):
     """Return the most ranks that multipliers allow, times `UNIT`; all in integers.
 
@@ -80,7 +81,7 @@ def _most(count, alive, first, multiplicity, rows, least, mults, chosen):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def refute(count, alive, first, multiplicity, rows, least, ranks, rounds):
     """Look for multipliers that show that no choice of states holds all ranks.
 

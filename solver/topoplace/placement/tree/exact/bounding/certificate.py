@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from topoplace import clock
 from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch, is_empty
 from topoplace.placement.tree.exact.cubes.certificate import cube_nogoods_of
 from topoplace.placement.tree.exact.cubes.refuter import CubeRefuter
@@ -40,7 +39,7 @@ def boxes_of(
         if not _shrink(search, low, high, bound, moves):
             moves.append(("close", 0, 0))
             continue
-        if time.perf_counter() > deadline or len(moves) > _MOST_MOVES:
+        if clock.now() > deadline or len(moves) > _MOST_MOVES:
             return None
         if low == high or search.possible(low):
             return None
@@ -70,7 +69,7 @@ def _shrink(
         if is_empty(low, high) or not search.possible(high):
             return False
         for step in reversed(range(len(low))):
-            if time.perf_counter() > search.deadline:
+            if clock.now() > search.deadline:
                 return True
             value = search.least(low, high, step)
             if value > low[step]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import bisect
 import heapq
 import itertools
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.bounding.relaxation import Relaxation
 from topoplace.placement.tree.exact.job import Job
 
@@ -71,7 +71,7 @@ class ThresholdSearch:
             cost, _, low, high = heapq.heappop(boxes)
             if cost >= to_beat:
                 return to_beat
-            if time.perf_counter() > self.deadline:
+            if clock.now() > self.deadline:
                 self.complete = False
                 return cost
             if not self._tighten(low, high, to_beat):
@@ -99,7 +99,7 @@ class ThresholdSearch:
         """
         boxes = [(low, high)]
         for step in range(len(low)):
-            if self.deadline < time.perf_counter():
+            if self.deadline < clock.now():
                 break
             parts = []
             for a, b in boxes:
@@ -135,7 +135,7 @@ class ThresholdSearch:
     def _whole(self, at: list[int]) -> bool:
         """Tell whether whole counts of leaves may be; what is not settled in time may."""
         thresholds = [self.values[i] for i in at]
-        left = min(_WHOLE_SECONDS, self.deadline - time.perf_counter())
+        left = min(_WHOLE_SECONDS, self.deadline - clock.now())
         counts, certain = self.relaxation.counts(thresholds, max(left, 0.01))
         if counts is not None:
             self.counts = counts

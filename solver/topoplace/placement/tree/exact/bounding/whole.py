@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from topoplace import clock
 from topoplace.placement.tree.exact.job import States
 
 IntArray = NDArray[np.int64]
@@ -60,7 +61,9 @@ def whole_counts(
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = seconds
     solver.parameters.num_workers = 1
-    status = solver.solve(model)
+    solver.parameters.catch_sigint_signal = False
+    with clock.ended_by(solver.stop_search):
+        status = solver.solve(model)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         found = np.zeros(len(states.count), dtype=np.int64)
         for s, variable in leaves.items():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 
-@numba.njit(cache=True, nogil=True)
+
+@kernel()
 def price(leaf, pairs, first, prices, busy, own, shared, kind, levels):
     """Return the cost of an assignment of parts to leaves and a smooth stand-in for it.
 
@@ -31,7 +32,7 @@ def price(leaf, pairs, first, prices, busy, own, shared, kind, levels):
     return cost, smooth
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def anneal(
     leaf,
     size,
@@ -130,7 +131,7 @@ def anneal(
     return best
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def exhaust(
     pairs,
     first,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.bounding.structure import GRIDS, Dims, Family, components
 from topoplace.placement.tree.exact.building._kernels import anneal
 from topoplace.placement.tree.exact.job import Job
@@ -156,7 +156,7 @@ def best_start(job: Job, deadline: float, seed: int) -> IntArray | None:
     unit = float(int(job.model.scale) * max(step.price for step in job.steps))
     for turn in range(6):
         for at, (cost, number, parts, leaf) in enumerate(contenders):
-            if time.perf_counter() > deadline:
+            if clock.now() > deadline:
                 return best[1]
             hot = _HOT * cost / unit / (1 << turn)
             better = parts.improve(leaf, _MOVES_AT_ONCE, hot, seed + turn)

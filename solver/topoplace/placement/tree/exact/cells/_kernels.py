@@ -7,8 +7,9 @@ that comes next in the frontier are linked by a cell that is not in it any more.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from topoplace.kernels import kernel
 
 TOO_MANY = -1
 """The frontiers are more than there is room for."""
@@ -17,7 +18,7 @@ _RING = 8
 """Cells of the smallest piece with a hole, whose ends may be joined unnoticed."""
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _put(keys, costs, used, num, key, cost):
     """Keep the least cost of a frontier in a hash table; return how many there are now."""
     mask = len(keys) - 1
@@ -33,7 +34,7 @@ def _put(keys, costs, used, num, key, cost):
     return num
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _joined(classes, c, k, leftmost, topmost, frontier, linked):
     """Return how many cells a piece has with one more cell of a class, 0 if it may not be there.
 
@@ -72,7 +73,7 @@ def _joined(classes, c, k, leftmost, topmost, frontier, linked):
     return size, before, above
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _next(classes, c, k, size, before, above, frontier):
     """Put a cell into a frontier, and the size of its piece into all cells of it that are there.
 
@@ -97,7 +98,7 @@ def _next(classes, c, k, size, before, above, frontier):
     return linked
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def fewest(rows, width, classes, budget, most):
     """Return the least cost of a grid of cells, each in a class.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.cells._kernels import TOO_MANY, fewest
 from topoplace.placement.tree.exact.cells.classes import Board, boards_of
 from topoplace.placement.tree.exact.lines.tables import Tables, no_guess, standing
@@ -43,7 +43,7 @@ class CellSearch:
         if name not in self._known:
             found = False
             for board in boards_of(self.tables, view):
-                if time.perf_counter() > self.deadline:
+                if clock.now() > self.deadline:
                     return False
                 found = too_few_leaves(board)
                 if found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from ortools.linear_solver.python import model_builder_helper as mbh
 
+from topoplace import clock
 from topoplace.placement.tree.exact.cubes.proof import Branch, Empty, Needs, Proof, refutes
 from topoplace.placement.tree.exact.cubes.sides import Side, sides_of
 from topoplace.placement.tree.exact.lines.tables import (
@@ -53,7 +53,7 @@ class CubeProgram:
         view = standing(self.tables, thresholds, guess)
         if view is None:
             return Empty()
-        if self._left == 0 or time.perf_counter() > self._deadline:
+        if self._left == 0 or clock.now() > self._deadline:
             return None
         self._left -= 1
         sides = list(sides_of(self.tables, self.key, view, thresholds))

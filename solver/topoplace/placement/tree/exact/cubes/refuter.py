@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.bounding.relaxation import Relaxation
 from topoplace.placement.tree.exact.cubes.program import CubeProgram
 from topoplace.placement.tree.exact.cubes.proof import Proof, refutes
@@ -63,7 +63,7 @@ class CubeRefuter:
         at = np.searchsorted(self._values, thresholds)
         if (self._impossible.all >= at).all(axis=1).any():
             return True
-        if self._possible.below(at) or time.perf_counter() > self.deadline:
+        if self._possible.below(at) or clock.now() > self.deadline:
             return False
         proof = self._program.test(thresholds, _MOST_PROGRAMS, self.deadline)
         if proof is None:

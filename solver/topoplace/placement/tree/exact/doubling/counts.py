@@ -7,12 +7,12 @@ of their own.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.bounding._kernels import NEVER
 from topoplace.placement.tree.exact.doubling.kernels.refuting import Refutation
 from topoplace.placement.tree.exact.doubling.plans import Plans
@@ -65,7 +65,7 @@ class Counts:
         parts: list[Refutation | int] = []
         while waiting:
             assumed = waiting.pop()
-            late = len(parts) == _MOST_NODES or time.perf_counter() > deadline
+            late = len(parts) == _MOST_NODES or clock.now() > deadline
             if late or len(assumed.held) + len(assumed.without) > _MOST_DEPTH:
                 return Decision()
             tables, source = self._under(assumed)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import enum
 import threading
-import time
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.doubling.counts import Counts
 from topoplace.placement.tree.exact.doubling.pairing import assigned
 from topoplace.placement.tree.exact.doubling.proof import Proof
@@ -65,20 +65,20 @@ class Incumbent:
 
         What is known to be impossible, or was left open after as many seconds, is not tried again.
         """
-        seconds = min(seconds, self.deadline - time.perf_counter())
+        seconds = min(seconds, self.deadline - clock.now())
         if self.refuted(thresholds) is not None:
             return Verdict.IMPOSSIBLE
         if self._spent.get(thresholds.tobytes(), 0.0) >= seconds:
             return Verdict.OPEN
         self._spent[thresholds.tobytes()] = seconds
-        deadline = time.perf_counter() + seconds
+        deadline = clock.now() + seconds
         decision = self.counts.decide(thresholds, deadline)
         if decision.proof is not None:
             self._refuted.append(Refuted(thresholds.copy(), decision.proof))
             return Verdict.IMPOSSIBLE
         plans = self._plans_of(decision.leaves, thresholds, deadline)
         if plans is None:
-            seconds = deadline - time.perf_counter()
+            seconds = deadline - clock.now()
             plans, certain = WholePlans(self.tables, thresholds).solve(seconds)
             if plans is None:
                 if certain:
@@ -106,6 +106,6 @@ class Incumbent:
         if leaves is None:
             return None
         tables, source = self.counts.with_leaves(leaves)
-        seconds = _SHARE * (deadline - time.perf_counter())
+        seconds = _SHARE * (deadline - clock.now())
         plans, _ = WholePlans(tables, thresholds).solve(seconds)
         return None if plans is None else [(int(source[s]), path) for s, path in plans]

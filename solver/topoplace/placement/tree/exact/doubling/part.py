@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.cutting.boxes import Boxes, Corners
 from topoplace.placement.tree.exact.doubling.incumbent import Incumbent, Verdict
 from topoplace.placement.tree.exact.doubling.nogoods import Nogood, Refuter
@@ -82,7 +82,7 @@ class Part:
             high = self._affordable(low, top)
             if self._is_possible(low, high):
                 boxes.add(low, high)
-        begin, spent = time.perf_counter(), 0.0
+        begin, spent = clock.now(), 0.0
         while True:
             found = boxes.cheapest(self._impossible, self.best.cost)
             if found is None:
@@ -95,7 +95,7 @@ class Part:
                 self._sharing.give(Gift(boxes.halved(), self._impossible.all.copy()))
                 continue
             cost, low, high = found
-            now = time.perf_counter()
+            now = clock.now()
             if now > self.best.deadline:
                 return cost
             far = _FAR * cost < self.best.cost
@@ -103,7 +103,7 @@ class Part:
                 before = self.best.cost
                 self.improve(self.best.deadline, 1)
                 if self.best.cost == before:  # what comes of it pays for itself
-                    spent += time.perf_counter() - now
+                    spent += clock.now() - now
             nogood = self._nogood(low, high)
             if nogood is None:
                 return cost
@@ -127,15 +127,15 @@ class Part:
 
         Steps go up as far as that shows in about twice the time that it takes at the corner.
         """
-        begin = time.perf_counter()
+        begin = clock.now()
         nogood = self._whole_nogood(low, _WHOLE_SECONDS)
         if nogood is None:
             return None
-        now = time.perf_counter()
+        now = clock.now()
         end = now + _LIFT_SECONDS + 2 * (now - begin)
         for step in self._rng.permutation(len(low)).tolist():
             for top in (int(high[step]), int(low[step] + high[step] + 1) // 2):
-                seconds = end - time.perf_counter()
+                seconds = end - clock.now()
                 if top <= nogood.at[step] or seconds <= 0:
                     continue
                 trial = nogood.at.copy()
@@ -158,7 +158,7 @@ class Part:
         """Tell whether a box may hold thresholds that cost less."""
         if (high < low).any() or self.cost(low) >= self.best.cost:
             return False
-        if time.perf_counter() > self.best.deadline:
+        if clock.now() > self.best.deadline:
             return True
         nogood = self._test(high)
         if nogood is not None:
@@ -188,7 +188,7 @@ class Part:
     def improve(self, deadline: float, times: int) -> None:
         """Look for better allocations at thresholds that can be lowered no more, so many times."""
         for _ in range(times if len(self._refuter.possible) else 0):
-            if time.perf_counter() > deadline:
+            if clock.now() > deadline:
                 break
             possible = self._refuter.possible.all
             cost = self.values[possible] @ self.prices

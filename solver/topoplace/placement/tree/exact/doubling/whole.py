@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from topoplace import clock
 from topoplace.placement.tree.exact.doubling.kernels.cuts import cuts
 from topoplace.placement.tree.exact.doubling.kernels.standing import standing
 from topoplace.placement.tree.exact.doubling.tables import Cuts, Standing, Tables
@@ -112,9 +113,11 @@ class WholePlans:
         solver = cp_model.CpSolver()
         solver.parameters.max_time_in_seconds = max(seconds, 0.01)
         solver.parameters.num_workers = 1
+        solver.parameters.catch_sigint_signal = False
         # presolving takes longer than most searches, and the search after it is slower
         solver.parameters.cp_model_presolve = False
-        status = solver.solve(self.model)
+        with clock.ended_by(solver.stop_search):
+            status = solver.solve(self.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None, status == cp_model.INFEASIBLE
         left = {arc: int(solver.value(v)) for arc, v in self.arcs.items() if solver.value(v)}

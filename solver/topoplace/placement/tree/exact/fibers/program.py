@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from topoplace import clock
 from topoplace.placement.tree.exact.fibers.families import Family, families_of
 from topoplace.placement.tree.exact.fibers.patterns import patterns
 from topoplace.placement.tree.exact.job import Job
@@ -60,7 +61,9 @@ class FiberProgram:
         solver = cp_model.CpSolver()
         solver.parameters.max_deterministic_time = _WORK
         solver.parameters.num_workers = 1
-        return bool(solver.solve(model) == cp_model.INFEASIBLE)
+        solver.parameters.catch_sigint_signal = False
+        with clock.ended_by(solver.stop_search):
+            return bool(solver.solve(model) == cp_model.INFEASIBLE)
 
 
 def _add_fibers(

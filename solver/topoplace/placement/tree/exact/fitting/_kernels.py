@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from topoplace.kernels import kernel
 
 LARGEST_RUN = 16
 """Longest runs of ranks that are exchanged at once."""
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _above(begin, length, marked, leaf, first, partner, step, too_dear):
     """Return twice the pairs of a run of ranks that are above their thresholds.
 
@@ -23,13 +24,13 @@ def _above(begin, length, marked, leaf, first, partner, step, too_dear):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _exchange(a, b, length, leaf):
     for i in range(length):
         leaf[a + i], leaf[b + i] = leaf[b + i], leaf[a + i]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def exchange(leaf, first, partner, step, too_dear, moves, hot, cold, seed):
     """Exchange ranks, and runs of 2^n ranks, of different leaves by simulated annealing.
 

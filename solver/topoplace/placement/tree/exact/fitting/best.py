@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
 from topoplace.placement.tree.exact.building.arrange import arrangements, counts_per_leaf
 from topoplace.placement.tree.exact.fitting.fit import fitted
@@ -30,7 +29,7 @@ def best_fit(
     wanted
         A bound of the cost, at which there is no better one.
     """
-    job, now = search.job, time.perf_counter()
+    job, now = search.job, clock.now()
     if search.found is not None and search.found_at is not None:
         counts = counts_per_leaf(job, search.found)
         leaves = min([leaves, *arrangements(job, counts)], key=job.cost)
@@ -39,12 +38,12 @@ def best_fit(
             found = fitted(job, counts, search.found_at, end, seed)
             leaves = min(leaves, found, key=job.cost)
     for thresholds in _some_of(search, leaves):
-        left = min(_SECONDS, deadline - time.perf_counter())
+        left = min(_SECONDS, deadline - clock.now())
         if left < 0 or job.cost(leaves) <= wanted:
             break
         states, _ = search.relaxation.counts(thresholds.tolist(), left)
         if states is not None:
-            end = min(deadline, time.perf_counter() + _SECONDS)
+            end = min(deadline, clock.now() + _SECONDS)
             found = fitted(job, counts_per_leaf(job, states), thresholds, end, seed)
             leaves = min(leaves, found, key=job.cost)
     return leaves

@@ -9,12 +9,12 @@ cheap, are exchanged together: any other exchange would only break what has to b
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.bounding.structure import components
 from topoplace.placement.tree.exact.fitting._kernels import exchange
 from topoplace.placement.tree.exact.job import Job
@@ -52,13 +52,13 @@ def fitted(
     fewest, best = np.inf, start
     moves = _MOVES_PER_RANK * num_units
     for turn in itertools.count(1):
-        begin = time.perf_counter()
+        begin = clock.now()
         above, found = exchange(
             start.copy(), first, partner, step, too_dear, moves, _HOT, _COLD, seed + turn
         )
         if above < fewest:
             fewest, best = above, found
-        now = time.perf_counter()
+        now = clock.now()
         if fewest == 0 or now > deadline:
             break
         # twice as long each time: short runs find most fits, what they miss wants slow cooling

@@ -6,12 +6,12 @@ share a label, which leaves far fewer exchanges to try than a label per leaf.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.gridding.board import Board
 from topoplace.placement.tree.exact.gridding.kernels.exchange import exchanged
 from topoplace.placement.tree.exact.job import Job
@@ -153,7 +153,7 @@ class CountedSearch:
 
     def run(self, deadline: float) -> bool:
         """Run until something fits, all has been tried or time is up; tell whether it fits."""
-        while self.trials and time.perf_counter() < deadline:
+        while self.trials and clock.now() < deadline:
             trial = min(self.trials, key=lambda trial: trial.moves * trial.number)
             self.seed += 1
             trial.number, leaves = trial.labels.settled(trial.moves, self.seed)

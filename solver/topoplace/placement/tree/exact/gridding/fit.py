@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.gridding.board import SETTLED, Board
 from topoplace.placement.tree.exact.job import Job
 
@@ -49,7 +49,7 @@ def fit_grid(
         weight, leaf = board.settled(start, limit, moves, seed + turn, shifts=counts is None)
         if weight < SETTLED:
             return board.leaves(leaf)
-        if time.perf_counter() > deadline:
+        if clock.now() > deadline:
             break
     return None
 

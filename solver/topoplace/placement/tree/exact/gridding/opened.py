@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.clock import at_share
 from topoplace.placement.tree.exact.gridding.counted import CountedSearch
 from topoplace.placement.tree.exact.gridding.fit import fit_grid
@@ -42,7 +41,7 @@ def settled_where_open(
     bound = search.to_beat
     for found in search.open_thresholds():
         bound = bound if left else found.cost
-        if len(left) == _MOST or time.perf_counter() > search.deadline:
+        if len(left) == _MOST or clock.now() > search.deadline:
             break
         left.append(found)
         for counts in likely_counts(search.program, found.thresholds, at_share(_EACH, deadline)):

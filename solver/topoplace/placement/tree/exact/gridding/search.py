@@ -9,12 +9,12 @@ between full leaves, a construction is better still (`chains`).
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.bounding.relaxation import Relaxation
 from topoplace.placement.tree.exact.gridding.board import SETTLED, boards
 from topoplace.placement.tree.exact.gridding.chains import chained
@@ -52,7 +52,7 @@ def better_grid(
     """
     search = GridSearch(job, leaves, seed, longest)
     search.construct(wanted, deadline)
-    while search.trials and search.cost > wanted and time.perf_counter() < deadline:
+    while search.trials and search.cost > wanted and clock.now() < deadline:
         search.step(deadline)
     return search.best
 
@@ -100,7 +100,7 @@ class GridSearch:
         for board in boards(self._job):
             for found in chained(board):
                 self._keep(found)
-                if self.cost <= wanted or time.perf_counter() > deadline:
+                if self.cost <= wanted or clock.now() > deadline:
                     return
 
     def step(self, deadline: float) -> None:
@@ -111,14 +111,14 @@ class GridSearch:
             self.trials.remove(trial)
             return
         self._seed += 1
-        begin = time.perf_counter()
+        begin = clock.now()
         moves = int(min(trial.moves, 1 + self._moves_per_second * max(0.0, deadline - begin)))
         board = trial.division.board
         weight, leaf = board.settled(trial.start, limit, moves, self._seed)
         if weight < SETTLED and self._keep(board.leaves(leaf)):
             trial.weight = 0.0  # lower and lower while that goes well
             return
-        self._moves_per_second = moves / (time.perf_counter() - begin)
+        self._moves_per_second = moves / (clock.now() - begin)
         trial.weight = max(weight, SETTLED)
         trial.moves *= _LONGER
         if trial.moves > self._longest:

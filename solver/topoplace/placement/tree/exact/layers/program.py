@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from topoplace import clock
 from topoplace.placement.tree.exact.cells.classes import Board, classes_of, has_codes
 from topoplace.placement.tree.exact.cells.search import too_few_leaves
 from topoplace.placement.tree.exact.layers.kernels.pieces import pieces
@@ -136,7 +137,9 @@ def _do_not_add_up(tables: Tables, view: Standing, counts: IntArray, dims: list[
     solver = cp_model.CpSolver()
     solver.parameters.max_deterministic_time = _WORK
     solver.parameters.num_workers = 1
-    return bool(solver.solve(model) == cp_model.INFEASIBLE)
+    solver.parameters.catch_sigint_signal = False
+    with clock.ended_by(solver.stop_search):
+        return bool(solver.solve(model) == cp_model.INFEASIBLE)
 
 
 def _states(leaves: IntArray) -> list[int]:

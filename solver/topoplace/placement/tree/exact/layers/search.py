@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.layers.counts import whole_counts
 from topoplace.placement.tree.exact.layers.program import refuted
 from topoplace.placement.tree.exact.lines.program import LineProgram, Mix
@@ -51,7 +51,7 @@ class LayerSearch:
         if name not in self._known:
             able = ~self._counts[:, ~view.alive].any(axis=1)
             found = all(self._refuted(self.values[at], counts) for counts in self._counts[able])
-            if time.perf_counter() > self.deadline:
+            if clock.now() > self.deadline:
                 return found
             self._known[name] = found
         return self._known[name]
@@ -73,7 +73,7 @@ class LayerSearch:
 
     def _refuted(self, thresholds: IntArray, counts: IntArray) -> bool:
         """Tell whether leaves with given ranks are impossible; not if time is up."""
-        if time.perf_counter() > self.deadline:
+        if clock.now() > self.deadline:
             return False
         guess = Guess(counts, np.ones(len(counts), dtype=np.bool_))
         view = standing(self.tables, thresholds, guess)

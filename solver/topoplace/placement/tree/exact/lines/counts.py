@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.lines.program import LineProgram, Mix
 
 IntArray = NDArray[np.int64]
@@ -22,7 +21,7 @@ def likely_counts(program: LineProgram, thresholds: IntArray, deadline: float) -
     """Return leaves per state that may fit at thresholds, those with most room to spare first."""
     found: dict[bytes, IntArray] = {}
     for stretch in _STRETCHES:
-        if time.perf_counter() > deadline:
+        if clock.now() > deadline:
             break
         mix = program.test(thresholds, _GUESSES, stretch=stretch)
         if isinstance(mix, Mix):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.tree.exact.bounding.relaxation import Relaxation
 from topoplace.placement.tree.exact.bounding.structure import GRIDS
 from topoplace.placement.tree.exact.cells.search import CellSearch
@@ -114,7 +114,7 @@ class LineSearch:
                 return
             cost, low, high = found
             mix = None
-            if time.perf_counter() < self.deadline:
+            if clock.now() < self.deadline:
                 result = self.program.test(self.values[low], _GUESSES)
                 if isinstance(result, Empty | Prices | Branch):
                     self._add(self._lifted(low, result, high))
@@ -193,7 +193,7 @@ class LineSearch:
         return at, proof
 
     def _proof(self, at: IntArray, wholes: bool) -> Proof | None:
-        if time.perf_counter() > self.deadline:
+        if clock.now() > self.deadline:
             return None
         found = self.program.test(self.values[at], _GUESSES_TO_LIFT, wholes=wholes)
         if isinstance(found, Mix):

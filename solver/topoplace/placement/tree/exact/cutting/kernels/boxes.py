@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.placement.tree.exact.cutting.kernels.corners import members, no_less
 
 DONE, OPEN, FULL = 0, 1, 2
@@ -13,7 +13,7 @@ DONE, OPEN, FULL = 0, 1, 2
 _ALL = 1 << 62
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def push(heap, cost, num, box):
     """Add a box to a heap of so many."""
     at = num
@@ -26,7 +26,7 @@ def push(heap, cost, num, box):
         at = parent
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def pop(heap, cost, num):
     """Remove the cheapest box of a heap of so many and return it."""
     first = heap[0]
@@ -44,7 +44,7 @@ def pop(heap, cost, num):
         at = child
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def best_cut(nogoods, sets, values, prices, low, high):
     """Return the nogood above a low corner outside of which the box costs most, -1 if none is."""
     found = -1
@@ -60,7 +60,7 @@ def best_cut(nogoods, sets, values, prices, low, high):
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def cut_boxes(lows, highs, cost, heap, size, nogoods, sets, values, prices, to_beat):
     """Cut the cheapest boxes until one is under no nogood, which stays on the heap.
 

@@ -6,14 +6,15 @@ empty. What is no less than a vector everywhere is the intersection of one set p
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from topoplace.kernels import kernel
 
 _BIT = np.uint64(1)
 _NONE = np.uint64(0)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def mark(sets, number, at):
     """Put a vector into its sets, of shape ``(num_steps, num_values, num_words)``."""
     bit = _BIT << np.uint64(number % 64)
@@ -22,7 +23,7 @@ def mark(sets, number, at):
             sets[n, v, number // 64] |= bit
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def no_less(sets, num, at):
     """Return the set of the first `num` vectors that are nowhere below a vector."""
     last = sets.shape[1] - 1
@@ -34,7 +35,7 @@ def no_less(sets, num, at):
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _no_more(sets, num, at, free):
     """Return the set of the first `num` vectors nowhere above a vector but in a step."""
     above = np.zeros((num + 63) // 64, dtype=np.uint64)
@@ -49,13 +50,13 @@ def _no_more(sets, num, at, free):
     return ~above
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def below(sets, num, at):
     """Tell whether one of the first `num` vectors is nowhere above a vector."""
     return (_no_more(sets, num, at, -1) != _NONE).any()
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def members(words):
     """Return the numbers in a set."""
     found = np.empty(64 * len(words), dtype=np.int64)
@@ -72,7 +73,7 @@ def members(words):
     return found[:num]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def ceiling(corners, sets, at, step, top):
     """Return the largest value of a step, up to `top`, with none of some vectors below `at`."""
     for c in members(_no_more(sets, len(corners), at, step)):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.placement.tree.exact.doubling.tables import Cuts
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def cut(tables, alive, short, spare, threshold, least, bad, near):
     """Write the states left from a key on that cannot pair with each other, and their partners."""
     num = len(alive)
@@ -27,7 +27,7 @@ def cut(tables, alive, short, spare, threshold, least, bad, near):
         bad[s] = alive[s] and tables.key[s] >= least and not near[s]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def cuts(tables, view, thresholds):
     """Return the inequalities of all steps, for every set of partners that of most bad states."""
     num = len(view.alive)
@@ -67,7 +67,7 @@ def cuts(tables, view, thresholds):
     return Cuts(step[:found], lowest[:found], bad[:found], near[:found])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def named_cuts(tables, view, thresholds, step, least):
     """Return the inequalities of given steps and keys."""
     bad = np.empty((len(step), len(view.alive)), dtype=np.bool_)
@@ -77,7 +77,7 @@ def named_cuts(tables, view, thresholds, step, least):
     return rows
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def renew(tables, view, thresholds, rows, only):
     """Write the states of inequalities anew, those of one step only or, if that is -1, of all."""
     for r in range(len(rows.step)):

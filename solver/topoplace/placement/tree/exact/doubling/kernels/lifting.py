@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.placement.tree.exact.cutting.kernels.corners import ceiling
 from topoplace.placement.tree.exact.doubling.kernels.cuts import named_cuts, renew
 from topoplace.placement.tree.exact.doubling.kernels.pricing import refutes
 from topoplace.placement.tree.exact.doubling.kernels.standing import standing
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def rules_out(tables, proof, thresholds, hint):
     """Tell whether multipliers show that thresholds are impossible, in integers."""
     view = standing(tables, thresholds)
@@ -21,7 +21,7 @@ def rules_out(tables, proof, thresholds, hint):
     return refutes(tables, view, rows, proof.shares, proof.senders, proof.receivers, hint)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def raised(tables, proof, values, at, top, order, possible, sets):
     """Return thresholds by number, raised step by step as far as multipliers rule them out.
 

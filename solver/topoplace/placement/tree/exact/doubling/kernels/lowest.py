@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.placement.tree.exact.doubling.kernels.cuts import cut
 from topoplace.placement.tree.exact.doubling.kernels.standing import nearest, shortfalls
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _serves(tables, weight, state, path, n, threshold):
     """Tell whether weighted plans can have their step at most at a threshold."""
     num = len(tables.ranks)
@@ -47,7 +47,7 @@ def _serves(tables, weight, state, path, n, threshold):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def lowest(tables, values, at, weight, state, path):
     """Return the least values, by number and up to some, that weighted plans can have."""
     found = at.copy()

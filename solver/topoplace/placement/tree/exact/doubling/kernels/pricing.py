@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from topoplace.kernels import kernel
 
 NOTHING = -(1 << 60)
 """Value of a state that no plan reaches."""
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _best_plan(tables, view, rows, shares, senders, receivers, s, best, came):
     """Return the largest value of a plan of a state, its active ranks' origins in `came`."""
     num_steps = len(tables.idle)
@@ -51,14 +52,14 @@ def _best_plan(tables, view, rows, shares, senders, receivers, s, best, came):
     return best[num_steps, ranks]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _room(tables):
     """Return tables to find a plan with."""
     shape = len(tables.active), tables.ranks.max() + 1
     return np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def price(tables, view, rows, shares, senders, receivers):
     """Return, per state, the largest value of a plan, and its trajectory.
 
@@ -85,7 +86,7 @@ def price(tables, view, rows, shares, senders, receivers):
     return value, paths
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _wanted(tables, rows, shares, senders):
     """Return what all plans together have to be worth at least."""
     wanted = (shares * tables.active).sum()
@@ -94,7 +95,7 @@ def _wanted(tables, rows, shares, senders):
     return wanted
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _refutes(tables, view, rows, shares, senders, value):
     """Tell whether the best plans together are worth too little, given multipliers."""
     best = np.where(view.full, NOTHING, 0)
@@ -103,7 +104,7 @@ def _refutes(tables, view, rows, shares, senders, value):
     return _wanted(tables, rows, shares, senders) > (best * tables.multiplicity).sum()
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def refutes(tables, view, rows, shares, senders, receivers, hint):
     """Tell whether multipliers rule out what thresholds leave.
 
@@ -131,7 +132,7 @@ def refutes(tables, view, rows, shares, senders, receivers, hint):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def weigh(tables, view, rows, duals, unit):
     """Return multipliers rounded to integers, whether they refute, plans worth more than known.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.kernels import kernel
 from topoplace.placement.tree.exact.doubling.kernels.simplex import minimised
 
 BoolArray = NDArray[np.bool_]
@@ -45,7 +45,7 @@ class Program(NamedTuple):
     size: IntArray
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def fitting(view, state, path):
     """Mark the plans that the thresholds leave."""
     fits = np.ones(len(state), dtype=np.bool_)
@@ -63,7 +63,7 @@ def fitting(view, state, path):
     return fits
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def taken(tables, view, rows, s, path, column):
     """Write what a plan takes of every row."""
     num_active, num_cuts = len(tables.active), len(rows.step)
@@ -84,7 +84,7 @@ def taken(tables, view, rows, s, path, column):
     column[num_active + 2 * num_cuts + tables.leaf_type[s]] = 1.0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def begun(tables, view, rows, states, paths, room):
     """Return a program over some plans, with room for more."""
     num_active, num_cuts = len(tables.active), len(rows.step)
@@ -119,13 +119,13 @@ def begun(tables, view, rows, states, paths, room):
     return Program(matrix, costs, sides, basis, short, first, np.array([len(states)]))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def duals(program):
     """Return the multipliers of the rows."""
     return np.where(program.short, 1.0, 0.0) - program.costs[: len(program.basis)]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def add_plan(tables, view, rows, program, s, path):
     """Add a plan, in terms of the basis; return whether there was room."""
     at = program.first + program.size[0]
@@ -144,14 +144,14 @@ def add_plan(tables, view, rows, program, s, path):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def solve(program):
     """Solve a program from its basis on; return `simplex.OPTIMAL` or `STOPPED`."""
     num = program.first + program.size[0]
     return minimised(program.matrix, program.costs, program.sides, program.basis, num)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def weights(program):
     """Return the weight of every plan, and what is short or over."""
     weight = np.zeros(program.size[0])

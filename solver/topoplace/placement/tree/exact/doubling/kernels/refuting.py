@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.kernels import kernel
 from topoplace.placement.tree.exact.doubling.kernels.cuts import cuts
 from topoplace.placement.tree.exact.doubling.kernels.pricing import weigh
 from topoplace.placement.tree.exact.doubling.kernels.program import (
@@ -95,7 +95,7 @@ class Outcome(NamedTuple):
     mix: Mix
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _nothing(num_active):
     """Return an outcome to be told apart by its verdict only."""
     none = np.zeros(0, dtype=np.int64)
@@ -104,7 +104,7 @@ def _nothing(num_active):
     return Outcome(NEITHER, proof, mix)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _known(view, pool, most):
     """Return the plans that thresholds leave; if they are more than so many, those used last."""
     num = pool.size[0]
@@ -114,7 +114,7 @@ def _known(view, pool, most):
     return known
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _number(pool, s, path):
     """Return the number of a plan in the pool, a new one if there is room, else -1."""
     num = pool.size[0]
@@ -129,7 +129,7 @@ def _number(pool, s, path):
     return num
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _served(tables, pool, rows):
     """Mark the inequalities that had multipliers not long ago."""
     recent = pool.size[1] - _RECENT
@@ -140,7 +140,7 @@ def _served(tables, pool, rows):
     return marked
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _serve(tables, pool, proof):
     """Note which inequalities a proof has."""
     for r in range(len(proof.step)):
@@ -148,14 +148,14 @@ def _serve(tables, pool, proof):
         pool.served[proof.step[r], s] = pool.size[1]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _some(rows, marked):
     """Return some inequalities."""
     kept = np.flatnonzero(marked)
     return Cuts(rows.step[kept], rows.least[kept], rows.bad[kept], rows.near[kept])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _mark_broken(tables, view, rows, marked, mix):
     """Mark the inequalities that weighted plans break; return whether there are any."""
     num_active, num_cuts = len(tables.active), len(rows.step)
@@ -175,7 +175,7 @@ def _mark_broken(tables, view, rows, marked, mix):
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _decided(tables, pool, view, rows, most):
     """Return what a program over some inequalities decides."""
     nothing = _nothing(len(tables.active))
@@ -218,7 +218,7 @@ def _decided(tables, pool, view, rows, most):
             return nothing
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def refute(tables, pool, thresholds, most):
     """Return why thresholds are impossible, or plans that have them.
 

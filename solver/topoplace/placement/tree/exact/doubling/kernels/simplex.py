@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from topoplace.kernels import kernel
 
 OPTIMAL, STOPPED = 0, 1
 
@@ -12,7 +13,7 @@ _PIVOT = 1e-9
 _MOST_PIVOTS = 2000
 
 
-@numba.njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def _enter(rows, costs, sides, row, column, num):
     """Let a column, of so many, enter the basis in the place of a row's."""
     own = rows[row]
@@ -34,7 +35,7 @@ def _enter(rows, costs, sides, row, column, num):
     costs[column] = 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def minimised(rows, costs, sides, basis, num):
     """Solve a program in place: rows and sides in terms of the basis, costs reduced.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.placement.tree.exact.doubling.tables import Standing
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def shortfalls(tables, alive):
     """Return ranks fewer than the most on a leaf, per state, and how many all leaves may lack.
 
@@ -31,7 +31,7 @@ def shortfalls(tables, alive):
     return most[tables.leaf_type] - tables.ranks, most, spare
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def nearest(tables, alive, short, spare, s):
     """Return the least hops of a state to one on another leaf; they grow with its ranks."""
     found = np.int64(1 << 60)
@@ -43,7 +43,7 @@ def nearest(tables, alive, short, spare, s):
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _reaches(ranks, active, closed, able, s):
     """Tell whether a state has a trajectory."""
     reach = np.zeros(ranks + 1, dtype=np.bool_)
@@ -68,7 +68,7 @@ def _reaches(ranks, active, closed, able, s):
     return reach[ranks]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def standing(tables, thresholds):
     """Return which states have a plan under thresholds, and what they do in every step."""
     num_steps, num = len(thresholds), len(tables.ranks)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 
-@numba.njit(cache=True, nogil=True)
+
+@kernel()
 def components_of_sets(near, most):
     """Return, per set of cells, how many components of every size it has and the cells apart.
 

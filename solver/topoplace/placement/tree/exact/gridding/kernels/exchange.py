@@ -6,8 +6,9 @@ the neighbours of two parts alone.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from topoplace.kernels import kernel
 
 _TROUBLED = 0.8
 """How often a part to move is drawn from those with a forbidden neighbour."""
@@ -19,7 +20,7 @@ _COOLING = 1024
 """Moves between two changes of the heat."""
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _forbidden(part, own, label, bad, first, partner, step):
     """Count the neighbours that a part with a label may not have."""
     found = 0
@@ -29,7 +30,7 @@ def _forbidden(part, own, label, bad, first, partner, step):
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _swap(label, members, place, p, q):
     """Exchange the labels of two parts, and their places in the lists of labels."""
     label[p], label[q] = label[q], label[p]
@@ -38,7 +39,7 @@ def _swap(label, members, place, p, q):
     place[p], place[q] = j, i
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _count(part, found, number, troubled, where, num):
     """Note how many forbidden neighbours a part has; return how many parts have any."""
     if found > 0 and number[part] == 0:
@@ -52,7 +53,7 @@ def _count(part, found, number, troubled, where, num):
     return num
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def exchanged(label, bad, graph, moves, hot, cold, seed):
     """Exchange labels of parts by simulated annealing until nobody has a forbidden neighbour.
 

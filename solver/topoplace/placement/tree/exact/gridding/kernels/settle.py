@@ -6,8 +6,9 @@ for the steps that stay inside, in which every part is a pair with itself.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from topoplace.kernels import kernel
 
 EXCESS = 8.0
 """Weight of a hop above a threshold; that there is one weighs 1."""
@@ -16,13 +17,13 @@ _SHIFTED = 0.3
 _TRIES = 4
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _excess(hops, limit):
     """Return the weight of a pair."""
     return 1.0 + EXCESS * (hops - limit) if hops > limit + 1e-9 else 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _weigh(a, weight, limit, busy, levels, own, shared):
     """Weigh all pairs with a leaf anew."""
     last = len(limit) - 1
@@ -39,7 +40,7 @@ def _weigh(a, weight, limit, busy, levels, own, shared):
             weight[row, c, a] = found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _put(part, leaf, target, number, first, partner, step):
     """Put a part on another leaf; `number` counts pairs between leaves, within them twice."""
     old = leaf[part]
@@ -56,7 +57,7 @@ def _put(part, leaf, target, number, first, partner, step):
     number[-1, target, target] += 2.0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _total(a, b, number, weight):
     """Return the weight of all pairs with one of two leaves."""
     total = 0.0
@@ -69,7 +70,7 @@ def _total(a, b, number, weight):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _change(part, other, old, new, leaf, weight, first, partner, step):
     """Return what a part on another leaf adds; pairs with `other`, exchanged for it, stay."""
     total = 0.0
@@ -80,7 +81,7 @@ def _change(part, other, old, new, leaf, weight, first, partner, step):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _mate(b, leaf, tries):
     """Return a part of a leaf drawn at random, -1 if it is hard to find."""
     for _ in range(tries):
@@ -90,7 +91,7 @@ def _mate(b, leaf, tries):
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _drawn(part, leaf, num_leaves, first, partner):
     """Return a leaf to put a part on, and a part of that leaf to exchange it for, or -1."""
     kind = np.random.random()
@@ -102,12 +103,12 @@ def _drawn(part, leaf, num_leaves, first, partner):
     return np.random.randint(num_leaves), -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _taken(more, heat):
     return more <= 0.0 or np.random.random() < np.exp(-more / heat)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def settle(leaf, graph, unit, room, busy, leaves, limit, moves, hot, cold, shifts, seed):
     """Settle parts on leaves until no pair is above its limit, by simulated annealing.
 
@@ -201,7 +202,7 @@ def settle(leaf, graph, unit, room, busy, leaves, limit, moves, hot, cold, shift
     return least, best
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def pack(caps, lines, length):
     """Cover lines of cells by chains of leaves, a separator between any two of a chain.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 
-@numba.njit(cache=True, nogil=True)
+
+@kernel()
 def pieces(rows, width):
     """Return the cells taken out and the pieces of every size for every set of cells.
 

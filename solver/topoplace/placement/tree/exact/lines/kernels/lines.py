@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from topoplace.kernels import kernel
 
 NEVER = 1 << 60
 """Cost of a line that cannot be."""
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def cheapest_lines(extent, view, dim, ranks, of_cell, of_segment, of_whole, codes):
     """Return, per state, the least cost of a line whose last segment is of a leaf in that state.
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 from topoplace.placement.tree.exact.lines.kernels.lines import NEVER
 
 NOTHING = -(1 << 60)
 """Worth of a state that no leaf can be in."""
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def fitting(tables, view, dim, codes):
     """Mark the lines of a dimension that the thresholds leave."""
     extent = tables.extents[dim]
@@ -34,7 +34,7 @@ def fitting(tables, view, dim, codes):
     return fits
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def dearest(tables, dim, codes):
     """Return the dearest hops between neighbours of some lines."""
     extent = tables.extents[dim]
@@ -53,7 +53,7 @@ def dearest(tables, dim, codes):
     return most
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def entries(extent, codes, ranks, row_of, wholes, column, rows, columns, data):
     """Write the entries of lines, cells and segments of every state; return how many.
 
@@ -75,7 +75,7 @@ def entries(extent, codes, ranks, row_of, wholes, column, rows, columns, data):
     return used
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def fitting_layouts(tables, view):
     """Mark the layouts that the thresholds leave."""
     fits = np.empty(len(tables.layout_state), dtype=np.bool_)
@@ -89,7 +89,7 @@ def fitting_layouts(tables, view):
     return fits
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def worths(tables, view, of_cell, of_segment, of_whole):
     """Return, per state, the most that a leaf's cells and segments are worth together.
 
@@ -110,7 +110,7 @@ def worths(tables, view, of_cell, of_segment, of_whole):
     return worth
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def too_dear(tables, guess, line, worth):
     """Tell whether all lines cost more than all leaves together are worth.
 
@@ -125,7 +125,7 @@ def too_dear(tables, guess, line, worth):
     return offered(tables, guess, worth) < wanted
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def offered(tables, guess, worth):
     """Return the most that leaves are worth which hold all ranks, in whole numbers."""
     left = tables.cells

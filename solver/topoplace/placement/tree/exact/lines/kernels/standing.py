@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from topoplace.kernels import kernel
 
-@numba.njit(cache=True, nogil=True)
+
+@kernel()
 def stand(tables, thresholds, forced, done):
     """Return which states are left, what they do per dimension, and which pairs may be neighbours.
 

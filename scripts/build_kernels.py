@@ -1,0 +1,117 @@
+"""Record which kernels are called from Python, with which types, and write the table of kernels.
+
+Run it after a change of a kernel's arguments: `python scripts/build_kernels.py TEST...` runs tests
+and keeps the types of every call, beside what the table has of kernels that were not called.
+Without tests, only the times are measured anew, each kernel compiled in turn in an empty cache.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+from topoplace.kernels.groups import PACKAGES
+from topoplace.kernels.types import encode
+
+TABLE = Path(__file__).parent.parent / "solver" / "topoplace" / "kernels" / "table.json"
+DIMENSIONS = 3  # of tori, for which kernels that take tuples of extents are compiled ahead
+
+Entry = dict[str, Any]
+
+
+class Recorder:
+    """Keeps the types of every call from Python that numba has nothing compiled for."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self._compile = Dispatcher._compile_for_args
+        Dispatcher._compile_for_args = self._recording()
+
+    def _recording(self) -> Callable[..., Any]:
+        def compile_for_args(dispatcher: Any, *args: Any, **named: Any) -> Any:
+            self._add(dispatcher, [encode(dispatcher.typeof_pyval(value)) for value in args])
+            return self._compile(dispatcher, *args, **named)
+
+        return compile_for_args
+
+    def _add(self, dispatcher: Any, types: list[Any]) -> None:
+        module, function = dispatcher.py_func.__module__, dispatcher.py_func.__name__
+        if module.startswith("topoplace.") and is_usual(types):
+            entry = {"module": module, "function": function, "types": types}
+            self.entries[json.dumps(entry)] = entry
+
+
+def is_usual(types: list[Any]) -> bool:
+    """Tell whether types are those of ordinary calls: whole arrays, three dimensions."""
+    return all(map(_is_usual, types))
+
+
+def _is_usual(part: Any) -> bool:
+    if isinstance(part, str):
+        return ":" not in part or part.endswith("C")
+    name, *parts = part
+    of_extents = name == "" and set(parts) == {"int64"}
+    return is_usual(parts) and (not of_extents or len(parts) == DIMENSIONS)
+
+
+def group_of(module: str) -> str:
+    """Return the group of a module."""
+    for group, packages in PACKAGES.items():
+        if any(module == package or module.startswith(f"{package}.") for package in packages):
+            return group
+    raise ValueError(f"no group has the kernels of {module}")
+
+
+def timed(entries: list[Entry]) -> list[Entry]:
+    """Return entries with how long each takes to compile after those before it."""
+    lines = [json.dumps([e["module"], e["function"], e["types"]]) for e in entries]
+    with tempfile.TemporaryDirectory() as cache:
+        answers = subprocess.run(
+            [sys.executable, "-m", "topoplace.kernels.worker"],
+            input="\n".join(lines),
+            env={**os.environ, "NUMBA_CACHE_DIR": cache},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
+    return [
+        {**entry, "seconds": float(answer)} for entry, answer in zip(entries, answers, strict=True)
+    ]
+
+
+def written(entries: list[Entry]) -> str:
+    """Return the text of the table: an entry a line."""
+    groups = []
+    for group in PACKAGES:
+        mine = [json.dumps(entry) for entry in entries if group_of(entry["module"]) == group]
+        groups.append(f'"{group}": [\n' + ",\n".join(mine) + "\n]")
+    return "{\n" + ",\n".join(groups) + "\n}\n"
+
+
+def main(tests: list[str]) -> int:
+    """Run tests, if any are named, and write the table."""
+    known: list[Entry] = []
+    if TABLE.exists():
+        known = [e for group in json.loads(TABLE.read_text("utf-8")).values() for e in group]
+    recorder = Recorder()
+    if tests and pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", *tests]):
+        return 1
+    called = list(recorder.entries.values())
+    names = {(entry["module"], entry["function"]) for entry in called}
+    entries = called + [e for e in known if (e["module"], e["function"]) not in names]
+    entries.sort(key=lambda entry: (entry["module"], entry["function"], str(entry["types"])))
+    TABLE.write_text(written(timed(entries)), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

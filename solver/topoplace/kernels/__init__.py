@@ -1,0 +1,15 @@
+"""Compiled kernels: how they are declared, and how they are compiled before anything is solved.
+
+Numba compiles a kernel when it is first called and keeps the machine code on disk. That takes
+seconds per kernel, once for an installation, and is no part of a solve. `table.json` lists the
+kernels that are called from Python and the types that they are called with, group by group;
+`missing` tells, without importing numba, which groups are not compiled yet, and `compile_all`
+compiles them. A kernel that is called with other types is compiled at that call.
+"""
+
+from topoplace.kernels.compiling import Announce, compile_all
+from topoplace.kernels.declaring import kernel
+from topoplace.kernels.groups import PROBLEMS, groups_of
+from topoplace.kernels.stamps import missing
+
+__all__ = ["PROBLEMS", "Announce", "compile_all", "groups_of", "kernel", "missing"]

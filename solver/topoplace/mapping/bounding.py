@@ -1,0 +1,66 @@
+"""Methods and bounds of a mapping in turn, within one time limit."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from topoplace.bounds.mapping import best_bound
+from topoplace.errors import InputError
+from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.problem import MappingProblem
+from topoplace.solving import Bound, Method, Options, Outcome, methods, stronger
+
+STAGES = ((0.1, 0.4), (1.0, 1.0))
+"""Shares of a time limit at which a method, and then the bound, end. A graph's mapping may be
+optimal long before its method would stop: then the bound of the first stage says so. Grids have
+their bound at once and need no first stage."""
+
+
+def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcome:
+    """Map an application by a method, and bound the hop-bytes of any mapping.
+
+    Raises
+    ------
+    InputError
+        If the method needs a grid and the application is none.
+    """
+    if method.needs_grid and problem.grid is None:
+        names = [name for name, entry in methods("mapping").items() if not entry.needs_grid]
+        raise InputError(f"a grid, or one of {', '.join(names)}", field="method", value=method.name)
+    start = time.perf_counter()
+    bound = best_bound(problem, 0.0)
+    options.report(None, None, bound)
+    for method_until, bound_until in STAGES if problem.grid is None else STAGES[-1:]:
+        outcome: Outcome = method.solver(problem, _until(options, method_until, start))
+        own = next(iter(outcome.bounds), None)
+        bound = stronger(bound, own)
+        if outcome.solution is None:
+            continue
+        nodes = outcome.solution.nodes
+        value, hit = hop_bytes(problem, nodes), outcome.time_limit_hit
+        options.report(nodes, value, own)  # lest an interrupt lose it
+        left = _until(options, bound_until if hit else 1.0, start).time_limit
+        bound = _raised(problem, bound, value, left)
+        options.report(None, None, bound)  # the next stage may be cut short
+        if not hit or (bound is not None and bound.value >= value):
+            break
+        options = replace(options, start=nodes)
+    return replace(outcome, bounds=(bound,))
+
+
+def _until(options: Options, share: float, start: float) -> Options:
+    """Return the options with the time left until a share of the limit is over."""
+    if options.time_limit is None:
+        return options
+    spent = time.perf_counter() - start
+    return replace(options, time_limit=max(0.0, share * options.time_limit - spent))
+
+
+def _raised(
+    problem: MappingProblem, bound: Bound | None, value: int, time_limit: float | None
+) -> Bound | None:
+    """Return a bound, or a higher one that took longer if this one does not prove the value."""
+    if bound is not None and bound.value >= value:
+        return bound
+    return stronger(best_bound(problem, time_limit, value), bound)

@@ -1,0 +1,160 @@
+"""The faults that pydantic finds in a document, told as all others: expected X, found Y."""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from topoplace.errors import InputError
+
+Details = dict[str, Any]
+
+_QUOTED = re.compile(r"'([^']*)'")
+
+_PATTERNS = {
+    r"^[^\s,;]+$": "a name without blanks, commas and semicolons",
+    r"^[A-Za-z0-9_.,\[\]\- ]*$": 'nodes such as "0-47,60", on a tree "n[01-16,20]"',
+}
+
+_EXPECTED: dict[str, Callable[[Details], str]] = {
+    "missing": lambda _: "a value",
+    "extra_forbidden": lambda _: "one of the known fields",
+    "literal_error": lambda d: _one_of(d["expected"]),
+    "enum": lambda d: _one_of(d["expected"]),
+    "union_tag_invalid": lambda d: _one_of(d["expected_tags"]),
+    "union_tag_not_found": lambda _: "a value",
+    "greater_than": lambda d: _limit("above", d["gt"]),
+    "greater_than_equal": lambda d: _limit("of at least", d["ge"]),
+    "less_than": lambda d: _limit("below", d["lt"]),
+    "less_than_equal": lambda d: _limit("of at most", d["le"]),
+    "int_type": lambda _: "an integer",
+    "int_from_float": lambda _: "an integer",
+    "int_parsing_size": lambda _: "an integer of fewer digits",
+    "float_type": lambda _: "a number",
+    "finite_number": lambda _: "a finite number",
+    "bool_type": lambda _: "true or false",
+    "string_type": lambda _: "text",
+    "string_too_short": lambda d: f"text of at least {_count(d['min_length'], 'character')}",
+    "string_too_long": lambda d: f"text of at most {_count(d['max_length'], 'character')}",
+    "string_pattern_mismatch": lambda d: _PATTERNS.get(d["pattern"], f"text like {d['pattern']}"),
+    "list_type": lambda _: "a list",
+    "tuple_type": lambda _: "a list",
+    "dict_type": lambda _: "an object",
+    "model_type": lambda _: "an object",
+    "model_attributes_type": lambda _: "an object",
+    "too_short": lambda d: f"a list of at least {_count(d['min_length'], 'entry')}",
+    "too_long": lambda d: f"a list of at most {_count(d['max_length'], 'entry')}",
+    "none_required": lambda _: "null",
+}
+
+_NAMES = {"literal_error": "expected", "enum": "expected", "union_tag_invalid": "expected_tags"}
+"""The detail that holds the names to choose from."""
+
+_ABSENT = ("missing", "union_tag_not_found")
+
+
+def faults_of(error: ValidationError, model: type[BaseModel], raw: object) -> InputError:
+    """Return the faults of a document as one error, each field named once.
+
+    Parameters
+    ----------
+    model
+        What the document should have been.
+    raw
+        The document as JSON values.
+    """
+    faults: dict[str, InputError] = {}
+    for problem in error.errors(include_url=False):
+        fault = _fault(typing.cast(Details, problem), model, raw)
+        faults.setdefault(fault.field or "", fault)
+    return InputError.together(list(faults.values()))
+
+
+def _fault(problem: Details, model: type[BaseModel], raw: object) -> InputError:
+    kind, details = problem["type"], problem.get("ctx", {})
+    parts = list(_parts(problem["loc"], raw, added=kind in _ABSENT))
+    if kind.startswith("union_tag"):
+        parts.append(details["discriminator"].strip("'"))
+    known: list[str] = []
+    value = problem.get("input")
+    if kind == "extra_forbidden":
+        known = _fields_at(model, problem["loc"][:-1])
+        value = str(problem["loc"][-1])
+    elif kind in _NAMES:
+        known = _QUOTED.findall(details[_NAMES[kind]])
+    if kind == "union_tag_invalid":
+        value = details["tag"]
+    expected = _EXPECTED[kind](details) if kind in _EXPECTED else _plain(problem["msg"])
+    found = "nothing" if kind in _ABSENT else "null" if value is None else None
+    return InputError(expected, field=_path(parts), value=value, found=found, known=known)
+
+
+def _parts(loc: tuple[Any, ...], raw: Any, *, added: bool) -> Iterator[int | str]:
+    """Yield the parts of a location that are in the document; others only tell a union's form.
+
+    With `added`, the last part is yielded although it is not there.
+    """
+    for idx, part in enumerate(loc):
+        is_last = idx == len(loc) - 1
+        there = range(len(raw)) if isinstance(raw, list) else raw if isinstance(raw, dict) else ()
+        if part in there:
+            raw = raw[part]
+        elif not (added and is_last):
+            continue
+        yield part
+
+
+def _path(parts: list[int | str]) -> str:
+    field = ""
+    for part in parts:
+        field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else str(part)
+    return field
+
+
+def _fields_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
+    """Return the names of the fields that the object at a location may have."""
+    models = [model]
+    for part in loc:
+        fields = [field for m in models for name, field in _fields(m) if name == part]
+        tagged = [m for m in models if _tag(m) == part]
+        models = [m for field in fields for m in _models_in(field.annotation)] or tagged or models
+    return list(dict.fromkeys(name for m in models for name, _ in _fields(m)))
+
+
+def _fields(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
+    return [(field.alias or name, field) for name, field in model.model_fields.items()]
+
+
+def _tag(model: type[BaseModel]) -> object:
+    kind = model.model_fields.get("kind")
+    return None if kind is None else next(iter(typing.get_args(kind.annotation)), None)
+
+
+def _models_in(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in typing.get_args(annotation) for model in _models_in(part)]
+
+
+def _one_of(names: str) -> str:
+    found = _QUOTED.findall(names)
+    return f"one of {', '.join(found)}" if len(found) > 1 else f'"{found[0]}"' if found else names
+
+
+def _limit(relation: str, limit: float) -> str:
+    number = "an integer" if isinstance(limit, int) else "a number"
+    return f"{number} {relation} {int(limit) if limit == int(limit) else limit}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing if number == 1 else thing.replace('entry', 'entrie') + 's'}"
+
+
+def _plain(message: str) -> str:
+    text = message.removeprefix("Value error, ").removeprefix("Input should be ")
+    return text[:1].lower() + text[1:]

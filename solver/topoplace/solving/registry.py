@@ -1,0 +1,133 @@
+"""The registry of methods of all problems."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from topoplace.errors import unknown_name
+from topoplace.solving.options import Options
+from topoplace.solving.outcome import Outcome
+
+Solver = Callable[[Any, Options], Outcome]
+"""Takes a problem and options; may leave out whatever it does not need."""
+
+_PLACEMENT, _TREE, _MAPPING = (
+    "topoplace.placement",
+    "topoplace.placement.tree",
+    "topoplace.mapping.methods",
+)
+
+SHIPPED: dict[str, dict[str, str]] = {
+    "placement": {
+        "exact": f"{_PLACEMENT}.exact.method",
+        "alps-o2": f"{_PLACEMENT}.heuristics.alps_orders",
+        "alps-2y": f"{_PLACEMENT}.heuristics.alps_orders",
+        "alps-4y": f"{_PLACEMENT}.heuristics.alps_orders",
+        "best-fit": f"{_PLACEMENT}.heuristics.best_fit",
+        "first-fit": f"{_PLACEMENT}.heuristics.first_fit",
+        "random-nodes": f"{_PLACEMENT}.heuristics.random_nodes",
+        "minizinc": f"{_PLACEMENT}.minizinc",
+    },
+    "allocation": {
+        "exact": f"{_TREE}.exact.method",
+        "default": f"{_TREE}.heuristics.slurm_default",
+        "adaptive": f"{_TREE}.heuristics.adaptive",
+        "balanced": f"{_TREE}.heuristics.balanced",
+        "fewest-domains": f"{_TREE}.heuristics.fewest_domains",
+        "greedy": f"{_TREE}.heuristics.greedy",
+        "random": f"{_TREE}.heuristics.random_nodes",
+    },
+    "mapping": {
+        "auto": f"{_MAPPING}.auto",
+        "bisection": f"{_MAPPING}.bisection",
+        "blocks": f"{_MAPPING}.blocks",
+        "default": f"{_MAPPING}.default",
+        "exact": f"{_MAPPING}.exact",
+        "fold-2d": f"{_MAPPING}.fold2d",
+        "given": f"{_MAPPING}.given",
+        "greedy": f"{_MAPPING}.greedy",
+        "grid-order": f"{_MAPPING}.grid_order",
+        "hilbert": f"{_MAPPING}.hilbert",
+        "local-search": f"{_MAPPING}.local_search",
+        "pencils": f"{_MAPPING}.pencils",
+        "random-blocks": f"{_MAPPING}.random_blocks",
+        "round-robin": f"{_MAPPING}.round_robin",
+        "scotch": f"{_MAPPING}.scotch",
+        "search": f"{_MAPPING}.search",
+        "tabu": f"{_MAPPING}.tabu",
+        "topaware": f"{_MAPPING}.topaware",
+    },
+}
+"""By problem, each method shipped and the module that registers it when imported.
+
+A table instead of imports: compiled kernels take time to load, and a command runs one method.
+"""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A registered method.
+
+    Attributes
+    ----------
+    problem
+        ``placement``, ``allocation`` or ``mapping``, as result documents have it.
+    uses_prisms
+        Of placements: whether every job gets a prism, so that the rule and its bounds hold.
+    needs_grid
+        Of mappings: whether the application has to be a grid.
+    """
+
+    problem: str
+    name: str
+    summary: str
+    solver: Solver
+    uses_prisms: bool = True
+    needs_grid: bool = False
+
+
+_METHODS: dict[tuple[str, str], Method] = {}
+
+
+def register(
+    problem: str, name: str, summary: str, *, uses_prisms: bool = True, needs_grid: bool = False
+) -> Callable[[Solver], Solver]:
+    """Return a decorator that registers a method (docs/adding-a-heuristic.md)."""
+
+    def add(solver: Solver) -> Solver:
+        if (problem, name) in _METHODS:
+            raise ValueError(f"a method named {name} is registered already")
+        _METHODS[problem, name] = Method(problem, name, summary, solver, uses_prisms, needs_grid)
+        return solver
+
+    return add
+
+
+def method_of(problem: str, name: str) -> Method:
+    """Return a method; of those shipped only its own module is imported.
+
+    Raises
+    ------
+    InputError
+        If there is no such method.
+    """
+    if (problem, name) not in _METHODS and name in SHIPPED[problem]:
+        importlib.import_module(SHIPPED[problem][name])
+    if (problem, name) not in _METHODS:
+        known = method_names(problem)
+        raise unknown_name(name, known, field="method")
+    return _METHODS[problem, name]
+
+
+def method_names(problem: str) -> list[str]:
+    """Return the names of a problem's methods: those shipped, then the others in their order."""
+    own = [name for kind, name in _METHODS if kind == problem]
+    return list(dict.fromkeys([*SHIPPED[problem], *own]))
+
+
+def methods(problem: str) -> dict[str, Method]:
+    """Return all methods of a problem by name."""
+    return {name: method_of(problem, name) for name in method_names(problem)}

@@ -1,0 +1,138 @@
+"""The one call that solves, and how an outcome becomes a result document."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import platform
+import time
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, overload
+
+from topoplace import __version__, clock
+from topoplace.result import RESULT_SCHEMA, Proof, Result, Status
+from topoplace.result.mapping import MappingResult
+from topoplace.result.tree import TreeResult
+from topoplace.solving.frames import AnyResult, Frame, Problem, frame_of
+from topoplace.solving.options import Options
+from topoplace.solving.outcome import Bound, Number, Outcome
+from topoplace.solving.registry import method_of
+
+if TYPE_CHECKING:
+    from topoplace.mapping.problem import MappingProblem
+    from topoplace.placement.problem import PlacementProblem
+    from topoplace.placement.tree.problem import TreeProblem
+
+
+@overload
+def solve(
+    problem: PlacementProblem, method: str = ..., options: Options | None = ...
+) -> Result: ...
+@overload
+def solve(problem: TreeProblem, method: str = ..., options: Options | None = ...) -> TreeResult: ...
+@overload
+def solve(
+    problem: MappingProblem, method: str = ..., options: Options | None = ...
+) -> MappingResult: ...
+def solve(problem: Problem, method: str = "exact", options: Options | None = None) -> AnyResult:
+    """Solve a problem by a method.
+
+    Parameters
+    ----------
+    problem
+        A `PlacementProblem`, `TreeProblem` or `MappingProblem`.
+    method
+        A name from `methods` of the kind of problem.
+    options
+        Time limit, seed and what else a method takes.
+
+    Raises
+    ------
+    InputError
+        If there is no such method, or it does not fit the problem.
+    """
+    options = options or Options()
+    chosen = method_of(problem.kind, method)
+    frame = frame_of(problem.kind)
+    start = time.perf_counter()
+    with clock.heeded() if frame.heeds_clock else contextlib.nullcontext():
+        outcome = frame.run(problem, chosen, options)
+    return _result(problem, frame, outcome, method, options, time.perf_counter() - start)
+
+
+@overload
+def result_of(
+    problem: PlacementProblem, outcome: Outcome, method: str, options: Options, seconds: float
+) -> Result: ...
+@overload
+def result_of(
+    problem: TreeProblem, outcome: Outcome, method: str, options: Options, seconds: float
+) -> TreeResult: ...
+@overload
+def result_of(
+    problem: MappingProblem, outcome: Outcome, method: str, options: Options, seconds: float
+) -> MappingResult: ...
+def result_of(
+    problem: Problem, outcome: Outcome, method: str, options: Options, seconds: float
+) -> AnyResult:
+    """Return the result document of an outcome.
+
+    Every figure is computed from the solution itself, so that no method can misreport one.
+    """
+    return _result(problem, frame_of(problem.kind), outcome, method, options, seconds)
+
+
+def _result(
+    problem: Problem, frame: Frame, outcome: Outcome, method: str, options: Options, seconds: float
+) -> AnyResult:
+    worth: list[Any] = [None] * len(frame.levels)
+    values = worth if outcome.solution is None else frame.worth(problem, outcome.solution)
+    bounds = [*outcome.bounds, *worth][: len(worth)]
+    levels = [
+        _level(frame, name, sense, value, bound)
+        for (name, sense), value, bound in zip(frame.levels, values, bounds, strict=True)
+    ]
+    first = {field: levels[0][field] for field in ("status", "gap", "proof")}
+    common: dict[str, Any] = {
+        "schema_version": RESULT_SCHEMA,
+        "problem": problem.kind,
+        "method": method,
+        **first,
+        "objective": None if values[0] is None else int(values[0]),
+        "bound": None if bounds[0] is None else int(bounds[0].value),
+        "seconds": round(seconds, 3),
+        "seed": options.seed,
+        "versions": _versions() | dict(outcome.versions),
+        "levels": levels,
+    }
+    return frame.document(problem, outcome, options, common)
+
+
+def _level(
+    frame: Frame, name: str, sense: str, value: Number | None, bound: Bound | None
+) -> dict[str, Any]:
+    """Return the fields of a level of the result."""
+    gap = None
+    if value is not None and bound is not None:
+        exact = Fraction(value), Fraction(bound.value)
+        gap = float(abs(exact[0] - exact[1]) / max(Fraction(1), abs(exact[0])))
+    status = Status.UNKNOWN if value is None else Status.FEASIBLE
+    if bound is not None and bound.value == value:
+        status = Status.OPTIMAL
+    return {
+        "name": name,
+        "sense": sense,
+        "status": status,
+        "objective": None if value is None else frame.number(value),
+        "bound": None if bound is None else frame.number(bound.value),
+        "gap": gap,
+        "proof": Proof.NONE if bound is None else bound.proof,
+        "certificate": None if bound is None else bound.certificate,
+    }
+
+
+def _versions() -> dict[str, str]:
+    versions = {"topoplace": __version__, "python": platform.python_version()}
+    for package in ("numpy", "ortools"):
+        versions[package] = importlib.metadata.version(package)
+    return versions

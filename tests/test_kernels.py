@@ -1,0 +1,151 @@
+"""Kernels: declared in one way, listed in the table, compiled before the clock starts."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from small_snapshot import write_small
+from topoplace.cli import run
+from topoplace.cli.kernels import WORDS
+from topoplace.errors import ExitCode
+from topoplace.kernels import PROBLEMS, groups_of, missing
+from topoplace.kernels.groups import PACKAGES
+from topoplace.kernels.table import entries_of
+from topoplace.kernels.types import decode, encode
+from topoplace.solving import method_names
+
+PACKAGE = Path(__file__).resolve().parent.parent / "solver" / "topoplace"
+
+
+def declared() -> dict[str, set[str]]:
+    """Return the names of all kernels by module."""
+    found: dict[str, set[str]] = {}
+    for file in PACKAGE.rglob("*.py"):
+        text = file.read_text()
+        if "@kernel(" in text:
+            module = ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts)
+            found[module] = {
+                node.name
+                for node in ast.parse(text).body
+                if isinstance(node, ast.FunctionDef)
+                and any(ast.unparse(d).startswith("kernel(") for d in node.decorator_list)
+            }
+    return found
+
+
+def topoplace(cache: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run a command whose compiled kernels are kept in a folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "topoplace", *args],
+        env={
+            **os.environ,
+            "NUMBA_CACHE_DIR": str(cache),
+            "PYTHONPATH": str(PACKAGE.parent),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def counted(text: str) -> list[tuple[int, int]]:
+    """Return how many of how many kernels a command said were compiled."""
+    return [
+        (int(a), int(b)) for a, b in re.findall(rf"^{WORDS} (\d+) of (\d+)", text, re.MULTILINE)
+    ]
+
+
+def test_kernels_are_declared_in_one_way() -> None:
+    for file in PACKAGE.rglob("*.py"):
+        if file.name != "declaring.py":
+            assert not re.search(r"@(numba\.)?(n?jit|vectorize)\b", file.read_text()), file
+
+
+def test_the_table_lists_kernels_that_there_are() -> None:
+    modules = declared()
+    for group in PACKAGES:
+        for entry in entries_of(group):
+            assert entry.function in modules[entry.module]
+
+
+def test_every_kernel_that_python_imports_is_in_the_table() -> None:
+    """Those that are not are called by kernels alone."""
+    listed = {(entry.module, entry.function) for group in PACKAGES for entry in entries_of(group)}
+    texts = [file.read_text() for file in PACKAGE.rglob("*.py")]
+    trees = [ast.parse(text) for text in texts if "@kernel(" not in text]
+    kernels = {(module, name) for module, names in declared().items() for name in names}
+    imported = {
+        (node.module, alias.name)
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert kernels & imported <= listed
+
+
+@pytest.mark.parametrize("problem", ["placement", "allocation", "mapping"])
+def test_every_method_has_its_groups(problem: str) -> None:
+    groups = groups_of(problem, method_names(problem))
+    assert set(groups) <= set(PROBLEMS[problem]) <= set(PACKAGES)
+    assert set(groups) == set(PROBLEMS[problem])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["int64", "bool", "float64:2C", "int64:1A", "uint32:1Cr", ["", "int64", "bool:3C"]],
+    ids=str,
+)
+def test_types_survive_the_table(text: Any) -> None:
+    assert encode(decode(text)) == text
+
+
+def test_types_of_named_tuples_survive_the_table() -> None:
+    for group in PACKAGES:
+        for entry in entries_of(group):
+            assert [encode(decode(kind)) for kind in entry.types] == entry.types
+
+
+def test_nothing_is_missing_without_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert missing(PACKAGES) == []
+
+
+def test_a_first_solve_compiles_before_its_clock_starts(tmp_path: Path) -> None:
+    cache, snapshot = tmp_path / "cache", str(write_small(tmp_path))
+    args = ["place", snapshot, "--method", "best-fit", "--time-limit", "2", "--json"]
+    first, second = topoplace(cache, *args), topoplace(cache, *args)
+    assert first.returncode == second.returncode == ExitCode.DONE
+    (start, total), (end, same) = counted(first.stderr)
+    assert (start, end) == (0, total == same and total)
+    assert json.loads(first.stdout)["seconds"] < 0.5
+    assert WORDS not in second.stderr
+
+
+def test_warmup_compiles_all_that_a_solve_calls(tmp_path: Path) -> None:
+    cache, snapshot = tmp_path / "cache", str(write_small(tmp_path))
+    said = topoplace(cache, "warmup", "placement", "--json")
+    assert said.returncode == ExitCode.DONE
+    document = json.loads(said.stdout)
+    assert document["kernels"] == counted(said.stderr)[-1][1]
+    assert document["seconds"] > 0
+    before = sorted(cache.rglob("*.nb?"))
+    again = topoplace(cache, "warmup", "placement")
+    assert (again.stdout, again.stderr) == ("all kernels are compiled\n", "")
+    solved = topoplace(cache, "place", snapshot, "--time-limit", "2")
+    assert (solved.returncode, solved.stderr) == (ExitCode.DONE, "")
+    assert sorted(cache.rglob("*.nb?")) == before != []
+
+
+def test_warmup_knows_three_problems(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["warmup", "placing"]) == ExitCode.BAD_INPUT
+    assert "placement, allocation, mapping" in capsys.readouterr().err
