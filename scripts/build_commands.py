@@ -29,7 +29,7 @@ Every command takes `--json`: one JSON document on stdout, all talk on stderr.
 | 3 | proven infeasible |
 | 4 | time limit with no solution |
 | 5 | a check failed, or a bound rests on a search that `check` does not repeat |
-| 130, 143 | interrupted by Ctrl-C, by SIGTERM, before there was an answer; no file is left half-written |
+| 130, 143 | interrupted by Ctrl-C, by SIGTERM, before an answer; no file is left half-written |
 """
 
 UNTOLD = ("--help", "--json")
