@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 
@@ -78,14 +77,14 @@ class InputError(TopoplaceError):
     @classmethod
     def together(cls, faults: Sequence[InputError]) -> InputError:
         """Return one error of several: the first, which tells of the others too."""
-        first = copy.copy(faults[0])
+        first = faults[0]._twin()
         first.others = tuple(faults[1:])
         return first
 
     @property
     def faults(self) -> tuple[InputError, ...]:
         """All faults, each an error of its own."""
-        first = copy.copy(self)
+        first = self._twin()
         first.others = ()
         return (first, *self.others)
 
@@ -118,8 +117,14 @@ class InputError(TopoplaceError):
         """Return the same error, blamed on this field."""
         return self._with(lambda fault: setattr(fault, "field", field))
 
+    def _twin(self) -> InputError:
+        # not `copy.copy`: libraries that pickle exceptions may have it share the attributes
+        twin = InputError(self.expected)
+        twin.__dict__.update(self.__dict__)
+        return twin
+
     def _with(self, change: Callable[[InputError], None]) -> InputError:
-        faults = [copy.copy(fault) for fault in self.faults]
+        faults = [fault._twin() for fault in self.faults]
         for fault in faults:
             change(fault)
         return InputError.together(faults)
