@@ -182,7 +182,12 @@ def _watch(wakeup: socket.socket, done: threading.Event) -> None:
         if not told and clock.is_heeded() and not _ends_by_itself(done):
             signal.pthread_kill(threading.main_thread().ident or 0, number)
         told = True
-        if done.wait(GRACE_SECONDS):
+        if done.wait(GRACE_SECONDS / 2):
+            continue
+        if not clock.is_stopped() and _rescue is None:
+            # nothing is being delivered: a library, in its import, say, swallowed the interrupt
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
+        if done.wait(GRACE_SECONDS / 2):
             continue
         rescue = _rescue
         if number != signal.SIGINT or rescue is None or excused:

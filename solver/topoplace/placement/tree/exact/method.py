@@ -81,6 +81,8 @@ class _Exact:
         alone = [self._alone(q) for q in range(len(requests))]
         bounds = [answer.bound if answer else Fraction(0) for answer in alone]
         choice, value = model.least_total(bounds, most.value, self._left(0.1))
+        if not choice.started:  # the time was over before there was one
+            choice = most
         only = alone[0]
         if len(requests) == 1 and only is not None:
             leaves = dict.fromkeys(choice.started, only.leaves)
