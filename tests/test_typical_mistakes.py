@@ -70,7 +70,7 @@ def write_files(folder: Path) -> None:
         "graph.csv": "0,1\n1,0\n",
         "crooked.csv": "0,1\n1\n",
         "empty.json": "",
-        "comma.json": '{"schema": "topoplace.snapshot/1",}',
+        "comma.json": '{"schema": "topoplace.snapshot/1" "name": "x"}',
         "twice.json": '{"name": "x", "name": "y"}',
         "list.json": "[]",
     }
@@ -161,8 +161,7 @@ COMMAND_LINES: dict[str, str] = {
         "empty.json: expected a JSON document (Expecting value at line 1), found an empty file"
     ),
     "place comma.json": (
-        "comma.json: expected a JSON document (Expecting property name enclosed in"
-        " double quotes at line 1)"
+        "comma.json: expected a JSON document (Expecting ',' delimiter at line 1)"
     ),
     "place twice.json": (
         "twice.json: expected a JSON document (with every key once, not name twice)"
