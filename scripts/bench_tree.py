@@ -21,7 +21,7 @@ from topoplace.front import place
 from topoplace.placement.tree.heuristics.in_turn import registered_allocator
 from topoplace.placement.tree.occupancy import Occupancy
 from topoplace.placement.tree.problem import TreeProblem
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.machines import load_machine
 from topoplace.snapshot.schema import (
     Communication,
@@ -157,7 +157,7 @@ def _measure(snapshot: Snapshot, limit: float) -> tuple[list[str], bool]:
         return [], False
     costs = [_value(place(state, name).levels[1].objective) for name in ALGORITHMS]
     start = time.perf_counter()
-    result: TreeResult = place(state, "exact", Options(time_limit=limit))
+    result: AllocationResult = place(state, "exact", Options(time_limit=limit))
     seconds = time.perf_counter() - start
     level = result.levels[1]
     found, bound = _value(level.objective), _value(level.bound)

@@ -11,7 +11,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
-from topoplace.result import mapping, schema, tree
+from topoplace import result as schema
+from topoplace.result import mapping, tree
 from topoplace.snapshot import application
 from topoplace.snapshot import schema as snapshot
 from topoplace.snapshot.files import write_text
@@ -104,7 +105,7 @@ LESS = "A lower bound, or one without a proof, says less of the same mapping, an
 NO_OPTIMUM = "Without it, less is said of the same mapping."
 
 FIELDS: dict[Model, Covers] = {
-    schema.Result: {
+    schema.PlacementResult: {
         "schema_version": FIXED,
         "problem": FIXED,
         "method": METHOD,
@@ -121,14 +122,14 @@ FIELDS: dict[Model, Covers] = {
         ),
         "instance": QUESTION,
     },
-    schema.Limits: {
+    schema.PlacementLimits: {
         "time_limit": TIME_LIMIT,
         "interference": Cover(
             "question", (), "The rule stands beside the instance, and every claim is checked by it."
         ),
         "hit": HIT,
     },
-    schema.Level: {
+    schema.PlacementLevel: {
         **same(claim("levels"), "name sense"),
         **same(claim(*LEVELS), "status objective bound gap proof"),
         "certificate": evidence(*LEVELS, *BOUNDS),
@@ -168,7 +169,7 @@ FIELDS: dict[Model, Covers] = {
     schema.SharedLeaves: {"kind": FIXED, **same(NODES_PROOF, "alike leaves tree")},
     schema.Parts: {"kind": FIXED, "parts": NODES_PROOF},
     schema.Part: same(NODES_PROOF, "requests certificate"),
-    mapping.Fraction: {
+    schema.Fraction: {
         "numerator": HOLDER,
         "denominator": Cover("holder", (), "Zero over any number is zero."),
     },
@@ -184,7 +185,7 @@ FIELDS: dict[Model, Covers] = {
         "solution": claim("solution", "figures", "hop-bytes"),
         "instance": QUESTION,
     },
-    mapping.MappingLimits: {"time_limit": TIME_LIMIT, "hit": HIT},
+    schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT},
     mapping.MappingLevel: {
         "name": FIXED,
         "sense": FIXED,
@@ -229,7 +230,7 @@ FIELDS: dict[Model, Covers] = {
     },
     mapping.CutsCertificate: {"kind": FIXED, **same(HOP_BOUND, "wrap scale lines factors gains")},
     mapping.CutLine: same(HOP_BOUND, "prices balance"),
-    tree.TreeResult: {
+    tree.AllocationResult: {
         "schema_version": FIXED,
         "problem": FIXED,
         "method": METHOD,
@@ -309,18 +310,23 @@ FIELDS: dict[Model, Covers] = {
 }
 
 DOCUMENTS: dict[str, Model] = {
-    "A placement on a torus or mesh": schema.Result,
+    "A placement on a torus or mesh": schema.PlacementResult,
     "A mapping of tasks": mapping.MappingResult,
-    "An allocation on a tree": tree.TreeResult,
+    "An allocation on a tree": tree.AllocationResult,
     "The instance of a placement or an allocation": snapshot.Snapshot,
     "The instance of a mapping": application.MappingInstance,
 }
-RESULTS: tuple[Model, ...] = (schema.Result, mapping.MappingResult, tree.TreeResult)
+RESULTS: tuple[Model, ...] = (schema.PlacementResult, mapping.MappingResult, tree.AllocationResult)
 
 
 def types_of(model: Model) -> dict[str, Any]:
-    """Return the type of every field, names of types resolved."""
+    """Return the type of every field: names resolved, constraints left out."""
     hints = get_type_hints(model)
+    own = vars(model).get("__annotations__", {})
+    inherited = {  # of a generic base, whose hints name its parameters
+        name: field.annotation for name, field in model.model_fields.items() if name not in own
+    }
+    hints |= get_type_hints(type(model.__name__, (), {"__annotations__": inherited}))
     return {name: hints[name] for name in model.model_fields}
 
 

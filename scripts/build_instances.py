@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def _write(path: Path, document: BaseModel) -> None:
-    raw = document.model_dump(mode="json", by_alias=True, exclude_none=True)
+    raw = document.model_dump(mode="json", exclude_none=True)
     write_text(path, json.dumps(raw, indent=1) + "\n")
 
 

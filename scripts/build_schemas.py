@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from topoplace.result import Result
+from topoplace.result import PlacementResult
 from topoplace.snapshot import Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.files import write_text
 from topoplace.study.external.schema import Placements, TreePlacements
@@ -17,7 +17,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "snapshot": Snapshot,
     "machine": TorusModel,
     "tree-machine": TreeModel,
-    "result": Result,
+    "result": PlacementResult,
     "placements": Placements,
     "tree-placements": TreePlacements,
 }
@@ -25,7 +25,7 @@ MODELS: dict[str, type[BaseModel]] = {
 
 def schema_text(name: str) -> str:
     """Return the JSON Schema of a document, as it stands in `docs/schema`."""
-    raw = MODELS[name].model_json_schema(by_alias=True)
+    raw = MODELS[name].model_json_schema()
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     plain = _without_variants(dialect | raw)
     return json.dumps(plain, indent=1, sort_keys=True) + "\n"

@@ -29,7 +29,7 @@ from topoplace.errors import TopoplaceError
 from topoplace.front import place
 from topoplace.machine import parse_node_set
 from topoplace.placement.problem import job_links
-from topoplace.result import Result
+from topoplace.result import PlacementResult
 from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, load_torus, prepare
 from topoplace.snapshot.schema import Communication
 from topoplace.snapshot.workload import load_workload
@@ -71,7 +71,9 @@ def snapshot_rows(names: Sequence[str], time_limit: float, seed: int) -> Iterato
             print(f"{name} {method} {result.seconds} s", file=sys.stderr)
 
 
-def _snapshot_row(name: str, state: SnapshotState, result: Result, bound: int) -> SnapshotRow:
+def _snapshot_row(
+    name: str, state: SnapshotState, result: PlacementResult, bound: int
+) -> SnapshotRow:
     assert result.solution is not None
     assert result.objective is not None
     torus, model = state.torus, ShapeModel(state.torus)

@@ -10,7 +10,7 @@ from typing import Any
 from random_instances import KIND_WEIGHTS, KINDS, random_prism, routers_inside
 from topoplace.front import place
 from topoplace.machine import format_node_set
-from topoplace.result import Interference, Result
+from topoplace.result import Interference, PlacementResult
 from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
@@ -76,13 +76,13 @@ def solve(
     *,
     time_limit: float | None = None,
     seed: int = 0,
-) -> Result:
+) -> PlacementResult:
     """Run a method on a snapshot."""
     options = Options(time_limit=time_limit, interference=mode, seed=seed)
     return place(prepare(snapshot), method, options)
 
 
-def reached(result: Result) -> tuple[int, ...]:
+def reached(result: PlacementResult) -> tuple[int, ...]:
     """Return the objectives of the levels, all in maximising sense."""
     totals = []
     for level in result.levels:
@@ -91,8 +91,8 @@ def reached(result: Result) -> tuple[int, ...]:
     return tuple(totals)
 
 
-def text_without_seconds(result: Result) -> str:
+def text_without_seconds(result: PlacementResult) -> str:
     """Return a result as it is written to a file, but for the time it took."""
-    document: dict[str, Any] = result.model_dump(mode="json", by_alias=True)
+    document: dict[str, Any] = result.model_dump(mode="json")
     document.pop("seconds")
     return json.dumps(document)

@@ -8,9 +8,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import EnumType
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ValidationError
+
+from scripts_of_the_project import script
+
+PAGE = script("build_checked_fields")
 
 Document = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -103,7 +107,7 @@ class Changer:
     def __init__(self, instance: BaseModel, models: Mapping[Model, list[Document]]) -> None:
         self.root = type(instance)
         self._read = instance
-        self.document: Document = json.loads(instance.model_dump_json(by_alias=True))
+        self.document: Document = json.loads(instance.model_dump_json())
         self._models = models
         self._names = sorted(_names(self.document))
 
@@ -115,7 +119,7 @@ class Changer:
         model, name = field.key
         old = _at(self.document, field.path)
         is_required = model.model_fields[name].is_required()
-        values = self._values(get_type_hints(model)[name], old)
+        values = self._values(PAGE.types_of(model)[name], old)
         seen = [json.dumps(old)]
         for value in [*values, *([] if is_required else [MISSING])]:
             text = "" if value is MISSING else json.dumps(value)
@@ -227,7 +231,7 @@ def models_of(instances: list[BaseModel]) -> dict[Model, list[Document]]:
     while todo:
         value = todo.pop()
         if isinstance(value, BaseModel):
-            text = value.model_dump_json(by_alias=True)
+            text = value.model_dump_json()
             found.setdefault(type(value), {})[text] = json.loads(text)
             todo += [getattr(value, name) for name in type(value).model_fields]
         elif isinstance(value, list | tuple):

@@ -30,15 +30,15 @@ from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
 from topoplace.placement.tree.exact.cubes.refuter import CubeRefuter
 from topoplace.placement.tree.exact.doubling.certificate import tree_document
 from topoplace.placement.tree.exact.doubling.proof import Branch
-from topoplace.result import Interference, Result
-from topoplace.result.mapping import Fraction as FractionModel
+from topoplace.result import Fraction as FractionModel
+from topoplace.result import Interference, PlacementResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import (
+    AllocationResult,
     BoxProof,
     DoublingProof,
     DoublingTreeNogood,
     LineProof,
-    TreeResult,
 )
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.application import GraphApplication, GridApplication
@@ -66,7 +66,7 @@ def samples() -> dict[str, BaseModel]:
 # ---- Placements ---------------------------------------------------------------------------------
 
 
-def _placements() -> Iterator[tuple[str, Result]]:
+def _placements() -> Iterator[tuple[str, PlacementResult]]:
     cases = [solved_case(seed) for seed in range(40)]
     for kind in ("leaf", "start", "cover", "ref", "shared"):
         at = [c for c in cases if f'"kind": "{kind}"' in json.dumps(c.document["levels"])]
@@ -88,8 +88,8 @@ def _size(case: Case) -> int:
     return len(json.dumps(case.document))
 
 
-def _result(document: Document) -> Result:
-    return Result.model_validate_json(json.dumps(document))
+def _result(document: Document) -> PlacementResult:
+    return PlacementResult.model_validate_json(json.dumps(document))
 
 
 def _in_parts(case: Case) -> Document:
@@ -98,7 +98,7 @@ def _in_parts(case: Case) -> Document:
     parts = random_parts(random.Random(1), case.tiny, 1)
     worth = sum(request.priority * request.nodes for request in case.snapshot.queue)
     level = document["levels"][0]
-    level.update(bound=worth, certificate=parts.model_dump(mode="json", by_alias=True))
+    level.update(bound=worth, certificate=parts.model_dump(mode="json"))
     level["gap"] = abs(level["objective"] - worth) / max(1, level["objective"])
     level["status"] = "optimal" if level["objective"] == worth else "feasible"
     document.update({name: level[name] for name in ("status", "bound", "gap")})
@@ -185,7 +185,7 @@ def _searched(result: MappingResult) -> MappingResult:
 # ---- Allocations --------------------------------------------------------------------------------
 
 
-def _allocations() -> Iterator[tuple[str, TreeResult]]:
+def _allocations() -> Iterator[tuple[str, AllocationResult]]:
     rd, ring = uses(Pattern.RECURSIVE_DOUBLING), uses(Pattern.RING)
     halo = uses(Pattern.STENCIL_2D, Pattern.VECTOR_DOUBLING)
     running = [("n0,n5", Communication.STRICT), ("n9", Communication.NONE)]
@@ -210,7 +210,7 @@ def _allocations() -> Iterator[tuple[str, TreeResult]]:
     yield "cubes", _with_proofs(cube_snapshot(3)[0], [_cube_proof(3)])
 
 
-def _exact(snapshot: Snapshot) -> TreeResult:
+def _exact(snapshot: Snapshot) -> AllocationResult:
     return place(prepare_tree(snapshot), "exact", Options(time_limit=5.0))
 
 
@@ -243,24 +243,24 @@ def _tree_proof(snapshot: Snapshot) -> DoublingProof:
                 return DoublingProof(request="q0", bound=_number(Fraction(0)), nogoods=[nogood])
 
 
-def _with_proofs(snapshot: Snapshot, proofs: Sequence[BaseModel]) -> TreeResult:
+def _with_proofs(snapshot: Snapshot, proofs: Sequence[BaseModel]) -> AllocationResult:
     """Return an allocation with these proofs of its cost."""
     result = place(prepare_tree(snapshot), "balanced")
-    document = result.model_dump(mode="json", by_alias=True)
-    own = [proof.model_dump(mode="json", by_alias=True) for proof in proofs]
+    document = result.model_dump(mode="json")
+    own = [proof.model_dump(mode="json") for proof in proofs]
     total = sum((Fraction(*proof["bound"].values()) for proof in own), Fraction(0))
     bound = _number(total).model_dump()
     certificate = {"kind": "boxes", "proofs": own}
     document["levels"][1].update(bound=bound, proof="certificate", certificate=certificate)
-    return TreeResult.model_validate_json(json.dumps(refigure(document)))
+    return AllocationResult.model_validate_json(json.dumps(refigure(document)))
 
 
-def _no_allocation(result: TreeResult) -> TreeResult:
+def _no_allocation(result: AllocationResult) -> AllocationResult:
     """Return the bound of the nodes alone."""
-    document = result.model_dump(mode="json", by_alias=True)
+    document = result.model_dump(mode="json")
     nothing = {"objective": None, "gap": None, "status": "unknown"}
     for level in document["levels"]:
         level.update(nothing)
     document["levels"][1].update(bound=None, proof="none", certificate=None)
     document.update(nothing, solution=None)
-    return TreeResult.model_validate_json(json.dumps(document))
+    return AllocationResult.model_validate_json(json.dumps(document))

@@ -28,7 +28,7 @@ def result_for(problem: MappingProblem, outcome: Outcome) -> MappingResult:
 
 
 def document_of(result: MappingResult) -> Document:
-    return result.model_dump(mode="json", by_alias=True)
+    return result.model_dump(mode="json")
 
 
 def some_nodes(seed: int, total: int, holes: int) -> str:

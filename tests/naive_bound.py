@@ -9,7 +9,7 @@ from dataclasses import replace
 from brute_force import Choice, Tiny
 from random_certificates import link_number, with_only
 from topoplace.result import CoverBranch, Leaf, LeafRef, Parts, SharedLeaves, StartBranch
-from topoplace.result.schema import WholeTree
+from topoplace.result.placement import WholeTree
 
 Cuts = frozenset[tuple[int, bool]]
 """Routers by number, and whether a request covers them."""

@@ -17,7 +17,7 @@ from topoplace.result import (
     SharedLeaves,
     StartBranch,
 )
-from topoplace.result.schema import CertificateNode, WholeTree
+from topoplace.result.placement import CertificateNode, WholeTree
 
 
 def link_number(tiny: Tiny, link: tuple[int, tuple[int, ...]]) -> int:

@@ -15,7 +15,7 @@ from topoplace.certify.pricing import pricer_of
 from topoplace.certify.tree import tree_bound
 from topoplace.machine import Prism
 from topoplace.placement.problem import Candidate, PlacementProblem
-from topoplace.result import Explanation, Interference, Result
+from topoplace.result import Explanation, Interference, PlacementResult
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, PrismModel, Request
 from topoplace.solving import Bound, Options, Outcome, result_of
@@ -72,7 +72,7 @@ def _document(
     ]
     outcome = Outcome(started, bounds, explanations=explanations)
     result = result_of(problem, outcome, "test", Options(interference=mode), 0.0)
-    return result.model_dump(mode="json", by_alias=True)
+    return result.model_dump(mode="json")
 
 
 def _in_the_way(
@@ -238,6 +238,6 @@ def rare_cases() -> list[Case]:
     ]
 
 
-def result_from(document: dict[str, Any]) -> Result:
+def result_from(document: dict[str, Any]) -> PlacementResult:
     """Return the result a document describes."""
-    return Result.model_validate(document)
+    return PlacementResult.model_validate(document)

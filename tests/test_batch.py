@@ -57,9 +57,7 @@ def test_a_row_and_a_result_for_every_file(folder: Path, whole: Batch) -> None:
         assert result.name == f"{path.stem}-{row.key}.json"
         assert check_file(result).holds
         document = json.loads(result.read_text())
-        assert document["instance"] == load_any(path).snapshot.model_dump(
-            mode="json", by_alias=True
-        )
+        assert document["instance"] == load_any(path).snapshot.model_dump(mode="json")
         assert row.objective == str(document["objective"])
         assert row.queued == len(document["instance"]["queue"])
     assert len(results(whole.table.parent)) == len(files) == whole.num_solved

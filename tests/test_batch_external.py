@@ -20,7 +20,7 @@ from test_external_runs import is_alive
 from topoplace.certify import check_result
 from topoplace.cli import run
 from topoplace.errors import ExitCode
-from topoplace.result import Result
+from topoplace.result import PlacementResult
 
 # Answers by the name of the snapshot: as in the file beside it, or not at all.
 ALLOCATOR = """
@@ -71,7 +71,7 @@ def test_every_verdict_is_stored_and_the_rest_goes_on(
         "failed",
         'mine: exit code 1; it said "no database"',
     )
-    result = Result.model_validate_json((out / good["result"]).read_text())
+    result = PlacementResult.model_validate_json((out / good["result"]).read_text())
     assert result.objective == 8
     assert check_result(result).holds
     assert wrong["status"] == "breach"

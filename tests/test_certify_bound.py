@@ -22,15 +22,15 @@ from topoplace.certify.tree import certified_bound
 from topoplace.result import (
     Interference,
     Leaf,
-    Level,
     Part,
     Parts,
+    PlacementLevel,
     Proof,
     SharedLeaves,
     StartBranch,
     Status,
 )
-from topoplace.result.schema import DEEPEST, Certificate, CertificateNode
+from topoplace.result.placement import DEEPEST, Certificate, CertificateNode
 from topoplace.snapshot import Snapshot
 
 MODES = list(Interference)
@@ -118,7 +118,7 @@ def test_the_deepest_tree_can_be_written_and_read() -> None:
     for k in range(DEEPEST):
         tree = StartBranch(request=f"r{k}", out=leaf, into=tree)
     whole_tree = SharedLeaves(leaves=[leaf], tree=tree)
-    level = Level(
+    level = PlacementLevel(
         name="nodes",
         sense="max",
         status=Status.FEASIBLE,
@@ -129,7 +129,7 @@ def test_the_deepest_tree_can_be_written_and_read() -> None:
         certificate=Parts(parts=[Part(requests=[], certificate=whole_tree)]),
     )
     text = f'{{"result": {{"levels": [{level.model_dump_json()}]}}}}'
-    whole = TypeAdapter(dict[str, dict[str, list[Level]]]).validate_json(text)
+    whole = TypeAdapter(dict[str, dict[str, list[PlacementLevel]]]).validate_json(text)
     assert whole["result"]["levels"] == [level]
 
 

@@ -79,7 +79,7 @@ def document_of(
         "levels": list(levels),
         "solution": solution,
         "explanations": [],
-        "instance": snapshot.model_dump(mode="json", by_alias=True),
+        "instance": snapshot.model_dump(mode="json"),
     }
 
 

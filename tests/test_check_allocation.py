@@ -16,7 +16,7 @@ from topoplace.certify.file import check_file
 from topoplace.certify.tree_machine import check_allocation
 from topoplace.certify.tree_machine.steps import steps_of
 from topoplace.front import place
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import Communication, Pattern
 from topoplace.snapshot.tree_state import prepare_tree
 from tree_brute_force import steps_of as slow_steps
@@ -38,11 +38,11 @@ def results() -> tuple[Document, ...]:
     ]
     states.append(prepare_tree(snapshot_on(apart([5, 5, 6]), running, [(3, ring)] * 4, "n15")))
     found = [solved(state) for state in states] + [place(states[1], "balanced")]
-    return tuple(result.model_dump(mode="json", by_alias=True) for result in found)
+    return tuple(result.model_dump(mode="json") for result in found)
 
 
 def holds(document: Document) -> bool:
-    return check_allocation(TreeResult.model_validate_json(json.dumps(document))).holds
+    return check_allocation(AllocationResult.model_validate_json(json.dumps(document))).holds
 
 
 def test_right_results_hold() -> None:
@@ -99,5 +99,5 @@ def test_steps_of_the_checker(pattern: Pattern) -> None:
 def test_file_of_an_allocation_is_checked(tmp_path: Path) -> None:
     file = tmp_path / "result.json"
     result = solved(tiny_state(1, most_ranks=4))
-    file.write_text(result.model_dump_json(by_alias=True), encoding="utf-8")
+    file.write_text(result.model_dump_json(), encoding="utf-8")
     assert check_file(file).holds

@@ -22,7 +22,7 @@ from topoplace.certify import Report, check_document, sha256_of
 from topoplace.errors import InputError
 from topoplace.machine import parse_node_set
 from topoplace.machine.hostlist import expand_host_list
-from topoplace.result.mapping import Fraction
+from topoplace.result import Fraction
 
 PAGE = script("build_checked_fields")
 Group = tuple[type[BaseModel], type[BaseModel], str, str]

@@ -134,7 +134,7 @@ def two_leaves(*, starts_both: bool) -> Document:
     queue: list[tuple[int, list[PatternUse]]] = [(2, []), (2, uses)]
     state = prepare_tree(snapshot_on(model_of([2, 2]), queue=queue))
     result = place(state, "exact", Options(time_limit=5))
-    document = result.model_dump(mode="json", by_alias=True)
+    document = result.model_dump(mode="json")
     if not starts_both:
         document["solution"]["allocations"].pop(0)
         level = document["levels"][0]

@@ -18,7 +18,7 @@ from topoplace.certify import Claim, Report
 from topoplace.cli import run
 from topoplace.errors import ExitCode
 from topoplace.report.summary import exit_code_of
-from topoplace.result import Result, Status
+from topoplace.result import PlacementResult, Status
 from topoplace.solving import Outcome
 
 METHOD = ["--method", "first-fit"]
@@ -44,7 +44,7 @@ def test_place_writes_a_result_and_says_what_it_found(
 ) -> None:
     result_file = tmp_path / "r.json"
     assert run(["place", str(write_small(tmp_path)), *METHOD, "-o", str(result_file)]) == 0
-    result = Result.model_validate_json(result_file.read_text())
+    result = PlacementResult.model_validate_json(result_file.read_text())
     assert result.method == "first-fit"
     assert {p.request for p in result.solution.placements} == {"first", "second", "third"}
     said = capsys.readouterr().out
@@ -93,7 +93,7 @@ def test_json_is_one_document_on_stdout(
 
 def test_json_of_place_is_the_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["place", str(write_small(tmp_path)), *METHOD, "--json"]) == 0
-    result = Result.model_validate_json(capsys.readouterr().out)
+    result = PlacementResult.model_validate_json(capsys.readouterr().out)
     assert result.objective == 16
 
 
@@ -196,7 +196,7 @@ def test_show_draws_a_png(result_file: Path) -> None:
     ],
 )
 def test_exit_codes_of_a_solve(status: Status, code: ExitCode, result_file: Path) -> None:
-    result = Result.model_validate_json(result_file.read_text())
+    result = PlacementResult.model_validate_json(result_file.read_text())
     assert exit_code_of(result.model_copy(update={"status": status})) is code
 
 

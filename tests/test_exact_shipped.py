@@ -8,7 +8,7 @@ import pytest
 
 from topoplace.certify import check_result
 from topoplace.front import place
-from topoplace.result import Proof, Result, Status
+from topoplace.result import PlacementResult, Proof, Status
 from topoplace.snapshot import load_snapshot
 from topoplace.solving import Options
 
@@ -16,7 +16,7 @@ OPEN = pytest.mark.xfail(reason='a target not reached yet: docs/benchmarks.md, "
 SNAPSHOTS = Path(__file__).resolve().parent.parent / "instances" / "snapshots"
 
 
-def placed(label: str, time_limit: float | None = None) -> Result:
+def placed(label: str, time_limit: float | None = None) -> PlacementResult:
     state = load_snapshot(SNAPSHOTS / f"blue_waters_{label}.json")
     return place(state, "exact", Options(time_limit=time_limit))
 

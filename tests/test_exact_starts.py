@@ -16,7 +16,7 @@ from topoplace.placement.exact.relaxation import Subproblem
 from topoplace.placement.exact.starts import StartsBelow, StartSearch
 from topoplace.placement.problem import PlacementProblem
 from topoplace.result import LeafRef, StartBranch
-from topoplace.result.schema import CertificateNode
+from topoplace.result.placement import CertificateNode
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.solving import Options
 

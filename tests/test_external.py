@@ -23,8 +23,8 @@ from scripts_of_the_project import script
 from topoplace.certify import check_result
 from topoplace.cli import run
 from topoplace.errors import ExitCode
-from topoplace.result import Result
-from topoplace.result.tree import TreeResult
+from topoplace.result import PlacementResult
+from topoplace.result.tree import AllocationResult
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -166,7 +166,7 @@ def test_breaches_of_the_rules_on_a_tree(
         return
     path, output = write_document(tmp_path, tree_document()), tmp_path / "r.json"
     assert run(["place", str(path), "--command", command, "-o", str(output)]) == ExitCode.DONE
-    result = TreeResult.model_validate_json(output.read_text())
+    result = AllocationResult.model_validate_json(output.read_text())
     assert {a.request: a.nodes for a in result.solution.allocations} == {
         p["request"]: p["nodes"] for p in placements
     }
@@ -198,11 +198,11 @@ def test_every_breach_is_told_and_in_the_document(
 def test_a_good_answer_is_scored_like_our_own(tmp_path: Path) -> None:
     path, output = write_document(tmp_path), tmp_path / "r.json"
     assert run(["place", str(path), "--method", "first-fit", "-o", str(output)]) == 0
-    ours = Result.model_validate_json(output.read_text())
+    ours = PlacementResult.model_validate_json(output.read_text())
     placements = [p.model_dump(mode="json") for p in ours.solution.placements]
     command = command_printing(tmp_path, answer_of(placements))
     assert run(["place", str(path), "--command", f"mine={command}", "-o", str(output)]) == 0
-    theirs = Result.model_validate_json(output.read_text())
+    theirs = PlacementResult.model_validate_json(output.read_text())
     assert (theirs.method, theirs.proof) == ("mine", "none")
     assert theirs.levels == ours.levels
     assert theirs.solution == ours.solution
@@ -215,7 +215,7 @@ def test_the_nodes_are_those_of_the_answer(tmp_path: Path) -> None:
     second = placed("second", "85,87,86,84", [3, 2, 0], [1, 1, 3])
     command = command_printing(tmp_path, answer_of([second]))
     assert run(["place", str(path), "--command", command, "-o", str(output)]) == 0
-    result = Result.model_validate_json(output.read_text())
+    result = PlacementResult.model_validate_json(output.read_text())
     assert [p.nodes for p in result.solution.placements] == ["84-87"]
     assert result.solution.conforming
     assert check_result(result).holds

@@ -14,8 +14,8 @@ from test_replay_cli import QUEUED, write_log
 from topoplace.certify import check_result
 from topoplace.cli import run
 from topoplace.errors import ExitCode
-from topoplace.result import Result
-from topoplace.result.tree import TreeResult
+from topoplace.result import PlacementResult
+from topoplace.result.tree import AllocationResult
 from topoplace.study.external.allocator import entry_point_names
 from topoplace.study.external.program import run_program
 
@@ -38,7 +38,7 @@ def test_the_example_in_perl(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     snapshot = str(ROOT / "instances" / "snapshots" / "tiny_features.json")
     command = f"perl {program}"
     assert run(["place", snapshot, "--command", command, "-o", str(output)]) == ExitCode.DONE
-    result = Result.model_validate_json(output.read_text())
+    result = PlacementResult.model_validate_json(output.read_text())
     assert check_result(result).holds
     assert len(result.solution.placements) == 5
     args = ["compare", snapshot, "--methods", "first-fit", "--command", f"perl-first-fit={command}"]
@@ -106,7 +106,7 @@ def test_python_functions_may_print(installed: Path, capsys: pytest.CaptureFixtu
 def test_the_example_in_python(installed: Path) -> None:
     path, output = write_document(installed, tree_document()), installed / "r.json"
     assert run(["place", str(path), "--method", "leaf-order", "-o", str(output)]) == ExitCode.DONE
-    result = TreeResult.model_validate_json(output.read_text())
+    result = AllocationResult.model_validate_json(output.read_text())
     assert [a.nodes for a in result.solution.allocations] == [["n1", "n2", "n4"], ["n5", "n6"]]
     assert result.versions["allocator"] == "leaf_order:leaf_order (rivals 1.2)"
     assert run(["compare", str(path), "--methods", "default,leaf-order"]) == ExitCode.DONE
@@ -119,7 +119,7 @@ def test_installed_allocators_in_batches_and_replays(
     args = ["batch", str(path), "-o", str(out), "--method", "leaf-order", "--jobs", "1"]
     assert run(args) == ExitCode.DONE
     (result,) = (out / "results").iterdir()
-    versions = TreeResult.model_validate_json(result.read_text()).versions
+    versions = AllocationResult.model_validate_json(result.read_text()).versions
     assert versions["allocator"] == "leaf_order:leaf_order (rivals 1.2)"
     log = write_log(installed, QUEUED)
     capsys.readouterr()

@@ -21,7 +21,7 @@ from external_answers import (
 from topoplace.certify import check_result
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
-from topoplace.result import Result
+from topoplace.result import PlacementResult
 from topoplace.study.external.allocator import (
     command_allocator,
     command_allocators,
@@ -80,7 +80,7 @@ def test_what_is_printed_before_the_time_limit_counts(tmp_path: Path) -> None:
     command = shell(f"{printing}; sleep 60")
     args = ["place", str(path), "--command", command, "--time-limit", "0.3", "-o", str(output)]
     assert run(args) == ExitCode.DONE
-    result = Result.model_validate_json(output.read_text())
+    result = PlacementResult.model_validate_json(output.read_text())
     assert result.limits.hit
     assert result.objective == 8
     assert check_result(result).holds

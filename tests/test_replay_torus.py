@@ -224,7 +224,7 @@ def test_the_largest_job_is_the_largest_that_can_be_placed() -> None:
         assert 0 < largest < 128
         for nodes, fits in ((largest, True), (largest + 1, False)):
             queue = [{"id": "probe", "nodes": nodes}]
-            document = json.loads(then.model_dump_json(by_alias=True)) | {"queue": queue}
+            document = json.loads(then.model_dump_json()) | {"queue": queue}
             probe = prepare(Snapshot.model_validate_json(json.dumps(document)))
             assert bool(place(probe, "best-fit").solution.placements) is fits
 

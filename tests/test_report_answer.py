@@ -20,8 +20,8 @@ from topoplace.report.proven import headline
 from topoplace.report.summary import summary
 from topoplace.report.tree_summary import tree_summary
 from topoplace.report.waiting import waiting_texts
-from topoplace.result import Proof, Result, Status
-from topoplace.result.tree import TreeResult
+from topoplace.result import PlacementResult, Proof, Status
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.load import load_any
 from topoplace.snapshot.schema import Communication, Pattern, Request, Snapshot
@@ -32,16 +32,16 @@ from tree_cases import apart, model_of, snapshot_on, uses
 RING = uses(Pattern.RING)
 
 
-def on_tree(snapshot: Snapshot, method: str = "exact") -> TreeResult:
+def on_tree(snapshot: Snapshot, method: str = "exact") -> AllocationResult:
     result = place(prepare_tree(snapshot), method, Options(time_limit=2.0))
-    assert isinstance(result, TreeResult)
+    assert isinstance(result, AllocationResult)
     return result
 
 
-def on_torus(folder: Path, **changes: object) -> Result:
+def on_torus(folder: Path, **changes: object) -> PlacementResult:
     state = load_any(write_small(folder, **changes))
     result = place(state, "first-fit")
-    assert isinstance(result, Result)
+    assert isinstance(result, PlacementResult)
     return result
 
 
@@ -87,7 +87,7 @@ def test_scores_add_up_to_the_level_of_shapes(tmp_path: Path) -> None:
 
 def test_nodes_that_form_no_prism_are_listed(tmp_path: Path) -> None:
     result = place(load_any(write_small(tmp_path)), "random-nodes")
-    assert isinstance(result, Result)
+    assert isinstance(result, PlacementResult)
     assert "nodes " in answer_table(result)[0]
     assert [start.score for start in starts_of(result)] == [None] * 3
     assert [row["prism"] for row in csv.DictReader(csv_text(result).splitlines())] == [""] * 3
@@ -148,7 +148,7 @@ def test_place_writes_host_lists_and_csv(
     result = tmp_path / "r.json"
     more = ["--hostlist", str(hosts), "--csv", str(table), "-o", str(result)]
     assert run(["place", str(write_small(tmp_path)), "--method", "first-fit", *more]) == 0
-    written = Result.model_validate_json(result.read_text())
+    written = PlacementResult.model_validate_json(result.read_text())
     assert hosts.read_text() == hostlist_text(written)
     assert table.read_text() == csv_text(written)
     said = capsys.readouterr().out

@@ -18,18 +18,18 @@ from topoplace.report.cells import DOWN, FREE, RUNNING, SERVICE, CellMap, cell_m
 from topoplace.report.colours import cell_colours, job_colour, rgb
 from topoplace.report.torus import legend_handles, placement_figure, title, write_picture
 from topoplace.report.voxels import ELEVATION
-from topoplace.result import Result
+from topoplace.result import PlacementResult
 from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, prepare
 from topoplace.snapshot.machines import data_folder, load_machine
 from topoplace.solving import Options
 
 
-def solved(**changes: Any) -> tuple[Result, SnapshotState]:
+def solved(**changes: Any) -> tuple[PlacementResult, SnapshotState]:
     state = prepare(Snapshot.model_validate(small_document() | changes))
     return place(state, "first-fit", Options()), state
 
 
-def on_machine(spec: str) -> tuple[Result, SnapshotState]:
+def on_machine(spec: str) -> tuple[PlacementResult, SnapshotState]:
     queue = [{"id": "a", "nodes": 4}, {"id": "b", "nodes": 3}]
     running = [{"id": "r", "nodes": "1"}]
     machine = load_machine(spec).model_dump()

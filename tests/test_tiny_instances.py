@@ -35,9 +35,9 @@ from topoplace.mapping.scotch_program import is_installed
 from topoplace.placement.tree.exact.building.construct import best_start
 from topoplace.placement.tree.exact.single import realised
 from topoplace.placement.tree.problem import TreeProblem
-from topoplace.result import Result, Status
+from topoplace.result import PlacementResult, Status
 from topoplace.result.mapping import MappingResult
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import Pattern, PatternUse, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options, methods
@@ -105,7 +105,7 @@ def place_tiny(seed: str, counts: Counter[str]) -> None:
                 assert reached(result) == best, case
 
 
-def hold_placement(result: Result, best: tuple[int, int, int], case: object) -> None:
+def hold_placement(result: PlacementResult, best: tuple[int, int, int], case: object) -> None:
     """Hold a placement that obeys the rules, and its bounds, against the optimum."""
     solution = result.solution
     if solution is None or not solution.conforming:
@@ -159,7 +159,7 @@ def allocate_tiny(seed: str, counts: Counter[str]) -> None:
             assert proven or limit != 2.0, case
 
 
-def hold_allocation(result: TreeResult, best: tuple[int, Fraction], case: object) -> bool:
+def hold_allocation(result: AllocationResult, best: tuple[int, Fraction], case: object) -> bool:
     """Hold an allocation and its bounds against the optimum; tell whether all is proven."""
     nodes, cost = result.levels
     value = number(nodes.objective)

@@ -13,7 +13,7 @@ from topoplace.placement.tree.cost import CostModel
 from topoplace.placement.tree.problem import TreeProblem
 from topoplace.report.tree_summary import tree_summary
 from topoplace.result import Proof, Status
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse, RunningJob
 from topoplace.snapshot.tree_state import TreeRequest, TreeState, prepare_tree
 from topoplace.solving import Options, Outcome, methods, register, result_of
@@ -41,7 +41,7 @@ def test_results_are_sound(name: str) -> None:
     for seed in range(25):
         state = random_state(random.Random(seed))
         result = place(state, name, Options(seed=seed))
-        assert TreeResult.model_validate_json(result.model_dump_json(by_alias=True)) == result
+        assert AllocationResult.model_validate_json(result.model_dump_json()) == result
         assert [level.name for level in result.levels] == ["nodes", "cost"]
         assert {level.status for level in result.levels} == {Status.FEASIBLE}
         assert {level.proof for level in result.levels} == {Proof.NONE}
@@ -67,7 +67,7 @@ def test_results_are_sound(name: str) -> None:
         assert all(r.nodes > len(free) for r in state.requests if r.id not in started)
 
 
-def snapshot_on_running(state: TreeState, result: TreeResult) -> TreeState:
+def snapshot_on_running(state: TreeState, result: AllocationResult) -> TreeState:
     """Return the snapshot in which the started requests run."""
     assert result.solution is not None
     kind = {request.id: STRICT if request.intensive else NONE for request in state.requests}

@@ -16,7 +16,7 @@ import pytest
 from allocation_mutations.registry import plus, refigure
 from topoplace.certify.tree_machine import check_allocation
 from topoplace.certify.tree_machine.transversal import has_cheap_one
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import Communication, Pattern
 from topoplace.snapshot.tree_state import prepare_tree
 from tree_cases import model_of, snapshot_on, uses
@@ -39,12 +39,12 @@ def documents() -> tuple[Document, ...]:
     ):
         request = (ranks, uses(Pattern.BINOMIAL))
         state = prepare_tree(snapshot_on(model_of(sizes), held, [request]))
-        found.append(solved(state, time_limit=20).model_dump(mode="json", by_alias=True))
+        found.append(solved(state, time_limit=20).model_dump(mode="json"))
     return tuple(found)
 
 
 def holds(document: Document) -> bool:
-    report = check_allocation(TreeResult.model_validate_json(json.dumps(document)))
+    report = check_allocation(AllocationResult.model_validate_json(json.dumps(document)))
     return report.holds
 
 
@@ -63,7 +63,7 @@ def test_certificates_with_trees_hold() -> None:
     trees = 0
     for seed in (16, 28, 31):
         result = solved(prepare_tree(nearly_full(seed)), time_limit=4)
-        document = result.model_dump(mode="json", by_alias=True)
+        document = result.model_dump(mode="json")
         assert holds(document)
         trees += sum("proof" in nogood for nogood in proof(document)["nogoods"])
     assert trees

@@ -31,7 +31,7 @@ from topoplace.placement.tree.exact.filling import certificate_of
 from topoplace.placement.tree.exact.single import domains
 from topoplace.placement.tree.exact.starts import StartModel
 from topoplace.result import Proof
-from topoplace.result.tree import CountingCertificate, DomainsCertificate, TreeResult
+from topoplace.result.tree import AllocationResult, CountingCertificate, DomainsCertificate
 from topoplace.snapshot.schema import (
     Pattern,
     PatternUse,
@@ -238,7 +238,7 @@ def test_the_cost_of_a_queue_that_does_not_fit_is_verified() -> None:
     result = solved(prepare_tree(snapshot_on(model_of([8, 8]), [], queue)))
     assert result.levels[1].proof is Proof.CERTIFICATE
     assert check_allocation(result).verified
-    document = result.model_dump(mode="json", by_alias=True)
+    document = result.model_dump(mode="json")
     document["levels"][1]["certificate"]["proofs"].pop()
     assert not claim(check_allocation(read(document)), "cost.bound").holds
 
@@ -256,7 +256,7 @@ def test_counting_is_refused_where_it_proves_less() -> None:
     result = solved(prepare_tree(snapshot_on(apart([4, 4]), [], [(3, RING)] * 2 + [(2, RING)])))
     assert isinstance(result.levels[0].certificate, DomainsCertificate)
     assert claim(check_allocation(result), "nodes.bound").holds
-    document = result.model_dump(mode="json", by_alias=True)
+    document = result.model_dump(mode="json")
     document["levels"][0]["certificate"] = {"kind": "counting"}
     refused = claim(check_allocation(read(document)), "nodes.bound")
     assert refused.detail == (
@@ -267,7 +267,7 @@ def test_counting_is_refused_where_it_proves_less() -> None:
 @pytest.mark.parametrize("kind", ["all-start", "counting"])
 def test_nothing_of_the_cost_is_proven_by_counts(kind: str) -> None:
     result = solved(prepare_tree(snapshot_on(model_of([4, 4]), [], [(5, ())])))
-    document = result.model_dump(mode="json", by_alias=True)
+    document = result.model_dump(mode="json")
     document["levels"][1]["certificate"] = {"kind": kind}
     refused = claim(check_allocation(read(document)), "cost.bound")
     assert refused.detail == "the certificate bounds nodes alone"
@@ -277,8 +277,8 @@ def claim(report: Report, name: str) -> Any:
     return next(claim for claim in report.claims if claim.name == name)
 
 
-def read(document: dict[str, Any]) -> TreeResult:
-    return TreeResult.model_validate_json(json.dumps(document))
+def read(document: dict[str, Any]) -> AllocationResult:
+    return AllocationResult.model_validate_json(json.dumps(document))
 
 
 @pytest.mark.parametrize("listing", ["squeue.txt", "squeue.json"])

@@ -23,7 +23,7 @@ from topoplace.placement.tree.exact.lines.tables import (
     tables_of,
 )
 from topoplace.placement.tree.patterns import cubic_grid
-from topoplace.result.tree import LineNogood, LineProof, TreeResult
+from topoplace.result.tree import AllocationResult, LineNogood, LineProof
 from topoplace.snapshot.schema import Pattern, PatternUse
 from topoplace.snapshot.tree_state import prepare_tree
 from tree_brute_force import least_cost
@@ -188,9 +188,9 @@ def test_place_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     use = PatternUse(pattern=Pattern.STENCIL_2D)
     snapshot = snapshot_on(model_of([6, 6, 7, 5]), [("n0", "strict")], [(12, [use])])
     source, result = tmp_path / "snapshot.json", tmp_path / "result.json"
-    source.write_text(snapshot.model_dump_json(by_alias=True, exclude_none=True), encoding="utf-8")
+    source.write_text(snapshot.model_dump_json(exclude_none=True), encoding="utf-8")
     assert run(["place", str(source), "--method", "exact", "-o", str(result)]) == 0
-    found = TreeResult.model_validate_json(result.read_text(encoding="utf-8"))
+    found = AllocationResult.model_validate_json(result.read_text(encoding="utf-8"))
     (proof,) = found.levels[1].certificate.proofs
     assert isinstance(proof, LineProof)
     assert proof.line_nogoods

@@ -14,7 +14,7 @@ from topoplace.placement.tree.cost import CostModel
 from topoplace.placement.tree.exact.job import Job, job_of
 from topoplace.placement.tree.exact.single import Room
 from topoplace.placement.tree.problem import TreeProblem
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import (
     Communication,
     Pattern,
@@ -98,7 +98,7 @@ def tiny_state(seed: int, *, most_ranks: int, num_requests: int = 1) -> TreeStat
     return prepare_tree(tiny_snapshot(seed, most_ranks=most_ranks, num_requests=num_requests))
 
 
-def solved(state: TreeState, time_limit: float = 2.0) -> TreeResult:
+def solved(state: TreeState, time_limit: float = 2.0) -> AllocationResult:
     return place(state, "exact", Options(time_limit=time_limit))
 
 

@@ -7,9 +7,9 @@ from typing import overload
 from topoplace.mapping.problem import MappingProblem
 from topoplace.placement.problem import PlacementProblem
 from topoplace.placement.tree.problem import TreeProblem
-from topoplace.result import Result
+from topoplace.result import PlacementResult
 from topoplace.result.mapping import MappingResult
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, solve
@@ -18,14 +18,14 @@ from topoplace.solving import Options, solve
 @overload
 def place(
     state: SnapshotState, method: str = "exact", options: Options | None = None
-) -> Result: ...
+) -> PlacementResult: ...
 @overload
 def place(
     state: TreeState, method: str = "exact", options: Options | None = None
-) -> TreeResult: ...
+) -> AllocationResult: ...
 def place(
     state: SnapshotState | TreeState, method: str = "exact", options: Options | None = None
-) -> Result | TreeResult:
+) -> PlacementResult | AllocationResult:
     """Place the queue of a snapshot on its machine.
 
     Parameters

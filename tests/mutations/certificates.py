@@ -12,7 +12,7 @@ from mutations.registry import (
 from naive_bound import Naive, sum_of_parts
 from random_certificates import real_links
 from solved_results import Case
-from topoplace.result import Interference, Leaf, Parts, Result
+from topoplace.result import Interference, Leaf, Parts, PlacementResult
 
 
 def nodes(document: Document, kind: str) -> list[tuple[int, Document]]:
@@ -302,7 +302,7 @@ def part_with_the_whole_tree(rng: random.Random, case: Case) -> Document | None:
 
 def if_it_proves_less(case: Case, document: Document, level_idx: int) -> Document | None:
     """Return a document if a level's certificate does not prove the bound that stayed."""
-    level = Result.model_validate(document).levels[level_idx]
+    level = PlacementResult.model_validate(document).levels[level_idx]
     assert level.certificate is not None
     naive = Naive(case.tiny, level_idx, case.best[:level_idx])
     assert not isinstance(level.certificate, Parts)

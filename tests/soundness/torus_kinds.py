@@ -31,7 +31,7 @@ from topoplace.certify.table import TablePricer
 from topoplace.certify.tree import certified_bound
 from topoplace.errors import InputError
 from topoplace.result import Interference
-from topoplace.result.schema import Certificate
+from topoplace.result.placement import Certificate
 from topoplace.snapshot import Snapshot
 from topoplace.snapshot.schema import (
     MAX_PRIORITY,

@@ -38,11 +38,11 @@ from topoplace.certify.tree_machine.steps import grid_of
 from topoplace.placement.tree.exact.filling import certificate_of
 from topoplace.placement.tree.exact.single import domains as domains_of
 from topoplace.result.tree import (
+    AllocationResult,
     CubeNogood,
     DomainsCertificate,
     DoublingProof,
     LineProof,
-    TreeResult,
 )
 from topoplace.snapshot.schema import Pattern, Snapshot
 from topoplace.snapshot.tree_state import TreeRequest
@@ -327,7 +327,7 @@ class Problem:
         self.truth = Truth(self.snapshot)
         self.instance = read_instance(self.snapshot)
 
-    def result(self, claims: Json) -> TreeResult:
+    def result(self, claims: Json) -> AllocationResult:
         """Return a result with levels and a solution; its top figures are those of `nodes`."""
         first = claims["levels"][0]
         top = {key: first[key] for key in ("status", "gap", "proof")}
@@ -346,7 +346,7 @@ class Problem:
             **claims,
             "instance": self.document,
         }
-        return TreeResult.model_validate_json(json.dumps(document))
+        return AllocationResult.model_validate_json(json.dumps(document))
 
     def accepts(self, claims: Json) -> bool:
         """Tell whether schema and checker take what is claimed."""

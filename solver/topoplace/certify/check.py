@@ -17,13 +17,13 @@ from topoplace.certify.solution import (
     worth,
 )
 from topoplace.certify.tree import certified_bound
-from topoplace.result import Level, Result, Solution
+from topoplace.result import PlacementLevel, PlacementResult, Solution
 
 NAMES = ("nodes", "shape", "fragmentation")
 SENSES = ("max", "max", "min")
 
 
-def check_result(result: Result) -> Report:
+def check_result(result: PlacementResult) -> Report:
     """Check every claim of a result (docs/proofs.md).
 
     Returns
@@ -38,7 +38,7 @@ def check_result(result: Result) -> Report:
 class _Checker:
     """The claims of one result."""
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: PlacementResult) -> None:
         self._result = result
         self._claims = Claims()
 
@@ -86,7 +86,7 @@ class _Checker:
                 self._claims.add(f"{NAMES[idx]}.bound", check)
 
 
-def _order(result: Result) -> tuple[bool, str]:
+def _order(result: PlacementResult) -> tuple[bool, str]:
     found = [(level.name, level.sense) for level in result.levels]
     if found != list(zip(NAMES, SENSES, strict=True)):
         raise RefusedError(f"the levels are {found}")
@@ -116,24 +116,26 @@ def _links(instance: Instance, starts: list[Start], solution: Solution) -> tuple
     return True, f"{shared} links are shared against the rule"
 
 
-def _explanations(instance: Instance, starts: list[Start], result: Result) -> tuple[bool, str]:
+def _explanations(
+    instance: Instance, starts: list[Start], result: PlacementResult
+) -> tuple[bool, str]:
     return True, check_explanations(instance, starts, result.explanations)
 
 
-def _figures(level: Level, value: int | None, scattered: bool) -> tuple[bool, str]:
+def _figures(level: PlacementLevel, value: int | None, scattered: bool) -> tuple[bool, str]:
     if scattered and level.bound is not None:
         raise RefusedError("a bound on prisms says nothing of scattered nodes")
     objective = None if value is None else _sign(level) * value
     return True, check_figures(level, objective, searches=False)
 
 
-def _sign(level: Level) -> int:
+def _sign(level: PlacementLevel) -> int:
     """Return what turns a reported figure of a level into its maximising sense, and back."""
     return 1 if level.sense == "max" else -1
 
 
 def _bound(
-    instance: Instance, pricer: Pricer, idx: int, level: Level, worths: list[int | None]
+    instance: Instance, pricer: Pricer, idx: int, level: PlacementLevel, worths: list[int | None]
 ) -> tuple[bool, str]:
     if level.certificate is None:
         raise RefusedError("a bound without a certificate")

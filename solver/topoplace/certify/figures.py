@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 from topoplace.certify.report import RefusedError
-from topoplace.result import Level, Proof, Status
-from topoplace.result.mapping import Fraction as FractionModel
-from topoplace.result.mapping import MappingLevel, MappingResult
-from topoplace.result.schema import Result
-from topoplace.result.tree import TreeLevel, TreeResult
+from topoplace.result import Fraction as FractionModel
+from topoplace.result import Level, Proof, Result, Status
 
-AnyLevel = Level | MappingLevel | TreeLevel
+AnyLevel = Level[Any, Any]
 Number = int | Fraction
 
 _TOLERANCE = Fraction(1, 10**9)
@@ -29,7 +27,7 @@ def fraction_of(number: FractionModel) -> Fraction:
     return Fraction(number.numerator, number.denominator)
 
 
-def check_top(result: Result | MappingResult | TreeResult) -> None:
+def check_top(result: Result[Any, Any, Any]) -> None:
     """Raise unless the figures of the result are those of its first level."""
     first = result.levels[0]
     for field in ("status", "objective", "bound", "gap", "proof"):

@@ -10,19 +10,19 @@ from topoplace.certify.mapping import check_mapping
 from topoplace.certify.report import Claim, Report
 from topoplace.certify.tree_machine import check_allocation
 from topoplace.errors import InputError
-from topoplace.result import RESULT_SCHEMA, Result
+from topoplace.result import RESULT_SCHEMA, PlacementResult
 from topoplace.result.mapping import MappingResult
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance
 from topoplace.snapshot.files import parse_document, parse_object, read_bytes
 from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 
-AnyResult = Result | MappingResult | TreeResult
+AnyResult = PlacementResult | MappingResult | AllocationResult
 
-_MODELS: dict[str, type[Result] | type[MappingResult] | type[TreeResult]] = {
+_MODELS: dict[str, type[PlacementResult] | type[MappingResult] | type[AllocationResult]] = {
     "mapping": MappingResult,
-    "allocation": TreeResult,
+    "allocation": AllocationResult,
 }
 
 
@@ -58,7 +58,7 @@ def check_document(result: AnyResult) -> Report:
     """Check all claims of a result of any problem."""
     if isinstance(result, MappingResult):
         report = check_mapping(result)
-    elif isinstance(result, TreeResult):
+    elif isinstance(result, AllocationResult):
         report = check_allocation(result)
     else:
         report = check_result(result)
@@ -70,7 +70,7 @@ def check_document(result: AnyResult) -> Report:
 
 def _read(path: str | Path) -> AnyResult:
     text, file = read_bytes(path), str(path)
-    model = _MODELS.get(str(parse_object(text, file).get("problem")), Result)
+    model = _MODELS.get(str(parse_object(text, file).get("problem")), PlacementResult)
     return parse_document(text, model, RESULT_SCHEMA, file)
 
 

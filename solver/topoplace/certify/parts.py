@@ -9,7 +9,7 @@ from dataclasses import replace
 from topoplace.certify.instance import Instance
 from topoplace.certify.report import RefusedError
 from topoplace.result import Parts
-from topoplace.result.schema import WholeTree
+from topoplace.result.placement import WholeTree
 
 
 def instances_of(instance: Instance, certificate: Parts) -> Iterator[tuple[Instance, WholeTree]]:

@@ -13,7 +13,7 @@ from topoplace.certify.parts import instances_of
 from topoplace.certify.pricing import Pricer
 from topoplace.certify.report import RefusedError
 from topoplace.result import CoverBranch, Leaf, LeafRef, Parts, SharedLeaves, StartBranch
-from topoplace.result.schema import Certificate, CertificateNode, WholeTree
+from topoplace.result.placement import Certificate, CertificateNode, WholeTree
 
 LARGEST_SUM = 1 << 24
 """Largest sum of all values for which level 1 is rounded to a sum of values."""

@@ -13,8 +13,8 @@ from topoplace.cli.output import print_json, say
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
-    from topoplace.result import Result
-    from topoplace.result.tree import TreeResult
+    from topoplace.result import PlacementResult
+    from topoplace.result.tree import AllocationResult
     from topoplace.snapshot import SnapshotState
     from topoplace.snapshot.tree_state import TreeState
     from topoplace.solving import Options
@@ -63,7 +63,7 @@ def require_one(method: str | None, command: str | None) -> None:
         raise InputError("either --method or --command", field="--command", found="both")
 
 
-def place_on_torus(state: SnapshotState, choice: Choice, options: Options) -> Result:
+def place_on_torus(state: SnapshotState, choice: Choice, options: Options) -> PlacementResult:
     """Place the queue of a torus snapshot by whatever was chosen.
 
     Raises
@@ -87,7 +87,7 @@ def place_on_torus(state: SnapshotState, choice: Choice, options: Options) -> Re
     return trial.result
 
 
-def place_on_tree(state: TreeState, choice: Choice, options: Options) -> TreeResult:
+def place_on_tree(state: TreeState, choice: Choice, options: Options) -> AllocationResult:
     """Allocate to the queue of a tree snapshot by whatever was chosen (see `place_on_torus`)."""
     from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
     from topoplace.front import place  # noqa: PLC0415 - heavy

@@ -123,7 +123,7 @@ def map_command(
         for name, path in files.asked.items():
             say(f"{name}: {path}", as_json=as_json)
         if as_json:
-            print(result.model_dump_json(by_alias=True))
+            print(result.model_dump_json())
         return exit_code_of(result)
 
     if start is not None and method == "auto":

@@ -23,8 +23,8 @@ from topoplace.cli.shipped_names import methods_like, snapshots_like
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
-    from topoplace.result import Result
-    from topoplace.result.tree import TreeResult
+    from topoplace.result import PlacementResult
+    from topoplace.result.tree import AllocationResult
     from topoplace.snapshot import SnapshotState
     from topoplace.snapshot.tree_state import TreeState
     from topoplace.solving import Options
@@ -104,11 +104,13 @@ def place(
         if path is not None:
             say(f"{label}: {path}", as_json=as_json)
     if as_json:
-        print(result.model_dump_json(by_alias=True))
+        print(result.model_dump_json())
     raise typer.Exit(exit_code_of(result))
 
 
-def _write_answer(result: Result | TreeResult, hostlist: Path | None, csv: Path | None) -> None:
+def _write_answer(
+    result: PlacementResult | AllocationResult, hostlist: Path | None, csv: Path | None
+) -> None:
     """Write what starts into the files that are wanted."""
     from topoplace.report.answer import csv_text, hostlist_text  # noqa: PLC0415 - heavy
     from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
@@ -128,7 +130,7 @@ def _width() -> int:
 
 def _on_torus(
     state: SnapshotState, choice: Choice, options: Options, png: Path | None
-) -> tuple[Result | TreeResult, str]:
+) -> tuple[PlacementResult | AllocationResult, str]:
     """Place on a torus; return the result and its summary, the picture drawn."""
     from topoplace.report.summary import summary  # noqa: PLC0415 - heavy
 
@@ -142,7 +144,7 @@ def _on_torus(
 
 def _on_tree(
     state: TreeState, choice: Choice, options: Options, png: Path | None
-) -> tuple[Result | TreeResult, str]:
+) -> tuple[PlacementResult | AllocationResult, str]:
     """Allocate on a tree; return the result and its summary, the picture drawn."""
     from topoplace.report.tree_summary import tree_summary  # noqa: PLC0415 - heavy
 

@@ -11,7 +11,7 @@ import numpy as np
 from topoplace.errors import InputError
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.mapping.graph import IntArray
-from topoplace.result import RESULT_SCHEMA, Result
+from topoplace.result import RESULT_SCHEMA, PlacementResult
 from topoplace.snapshot.files import parse_object, read_bytes, read_document
 from topoplace.snapshot.load import load_snapshot
 from topoplace.snapshot.machines import load_machine, resolve_machine
@@ -62,7 +62,7 @@ def load_allocation(spec: str, job: str | None = None, node_class: str | None = 
     """
     schema = _schema_of(spec)
     if schema == RESULT_SCHEMA:
-        result = read_document(spec, Result, RESULT_SCHEMA)
+        result = read_document(spec, PlacementResult, RESULT_SCHEMA)
         return _of_result(spec, result, job)
     if schema == SNAPSHOT_SCHEMA:
         return _of_state(spec, load_snapshot(spec), job, node_class)
@@ -121,7 +121,7 @@ def _of_state(
     return Allocation(machine, np.flatnonzero(usable), f"{Path(spec).name}, class {wanted}")
 
 
-def _of_result(spec: str, result: Result, job: str | None) -> Allocation:
+def _of_result(spec: str, result: PlacementResult, job: str | None) -> Allocation:
     placements = result.solution.placements if result.solution else []
     names = [placement.request for placement in placements]
     if job is None and len(placements) == 1:

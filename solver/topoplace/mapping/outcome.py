@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from topoplace.mapping.bounding import bounded
 from topoplace.mapping.evaluate import Evaluation, evaluate, hop_bytes
 from topoplace.mapping.mapped import Mapped
 from topoplace.mapping.problem import MappingProblem
-from topoplace.result import Status
+from topoplace.result import Fraction
 from topoplace.result.mapping import (
-    Fraction,
     MappingFigures,
     MappingLevel,
-    MappingLimits,
     MappingResult,
     MappingSolution,
 )
-from topoplace.solving import Options, Outcome
 from topoplace.solving.frames import Frame
 
 
@@ -26,26 +21,12 @@ def worth(problem: MappingProblem, mapped: Mapped) -> list[int | None]:
     return [hop_bytes(problem, mapped.nodes)]
 
 
-def _document(
-    problem: MappingProblem, outcome: Outcome, options: Options, common: dict[str, Any]
-) -> MappingResult:
-    solution = None
-    mapped: Mapped | None = outcome.solution
-    if mapped is not None:
-        solution = MappingSolution(
-            nodes=mapped.nodes.tolist(),
-            figures=_figures(evaluate(problem, mapped.nodes)),
-            layout=mapped.layout,
-            optimum=mapped.optimum,
-        )
-    return MappingResult(
-        **common | {"levels": [MappingLevel(**level) for level in common["levels"]]},
-        limits=MappingLimits(
-            time_limit=options.time_limit,
-            hit=outcome.time_limit_hit and common["status"] is not Status.OPTIMAL,
-        ),
-        solution=solution,
-        instance=problem.instance,
+def _solution(problem: MappingProblem, mapped: Mapped) -> MappingSolution:
+    return MappingSolution(
+        nodes=mapped.nodes.tolist(),
+        figures=_figures(evaluate(problem, mapped.nodes)),
+        layout=mapped.layout,
+        optimum=mapped.optimum,
     )
 
 
@@ -64,4 +45,13 @@ def _figures(found: Evaluation) -> MappingFigures:
     )
 
 
-FRAME = Frame((("hop-bytes", "min"),), bounded, worth, _document, heeds_clock=False)
+FRAME = Frame(
+    (("hop-bytes", "min"),),
+    bounded,
+    worth,
+    MappingResult,
+    MappingLevel,
+    _solution,
+    lambda problem: problem.instance,
+    heeds_clock=False,
+)

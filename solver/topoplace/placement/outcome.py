@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.machine import Prism, format_node_set, prism_links, scattered_links
 from topoplace.placement.problem import Candidate, PlacementProblem, job_links
-from topoplace.result import Level, Limits, Placement, Result, SharedLink, Solution
+from topoplace.result import (
+    Placement,
+    PlacementLevel,
+    PlacementLimits,
+    PlacementResult,
+    SharedLink,
+    Solution,
+)
 from topoplace.snapshot import Communication
 from topoplace.snapshot.schema import PrismModel
-from topoplace.solving import Options, Outcome
+from topoplace.solving import Options
 from topoplace.solving.frames import Frame, called
 
 LEVELS = (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))
@@ -40,31 +46,9 @@ def worth(problem: PlacementProblem, started: Started) -> list[int | None]:
     return [nodes, shape, -boundary]
 
 
-def _document(
-    problem: PlacementProblem, outcome: Outcome, options: Options, common: dict[str, Any]
-) -> Result:
-    solution = None
-    if outcome.solution is not None:
-        solution = _solution(problem, sorted(outcome.solution, key=lambda item: item.request_idx))
-    return Result(
-        **common | {"levels": [Level(**level) for level in common["levels"]]},
-        limits=Limits(
-            time_limit=options.time_limit,
-            interference=problem.interference,
-            hit=outcome.time_limit_hit,
-        ),
-        solution=solution,
-        explanations=list(outcome.explanations),
-        instance=problem.state.snapshot,
-    )
-
-
-FRAME = Frame(LEVELS, called, worth, _document)
-
-
 def _solution(problem: PlacementProblem, started: Sequence[Candidate | Scattered]) -> Solution:
     placements = []
-    for item in started:
+    for item in sorted(started, key=lambda item: item.request_idx):
         request = problem.requests[item.request_idx]
         if isinstance(item, Candidate):
             prism = prism_model(item.prism)
@@ -121,3 +105,22 @@ def shared_links(
         for link in links[shared[links]].tolist():
             jobs[link].append(name)
     return [SharedLink(link=link, jobs=names) for link, names in jobs.items()]
+
+
+def _limits(problem: PlacementProblem, options: Options, hit: bool) -> PlacementLimits:
+    return PlacementLimits(
+        time_limit=options.time_limit, interference=problem.interference, hit=hit
+    )
+
+
+FRAME = Frame(
+    LEVELS,
+    called,
+    worth,
+    PlacementResult,
+    PlacementLevel,
+    _solution,
+    lambda problem: problem.state.snapshot,
+    limits=_limits,
+    extra=lambda outcome: {"explanations": list(outcome.explanations)},
+)

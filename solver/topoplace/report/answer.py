@@ -11,8 +11,8 @@ from fractions import Fraction
 from topoplace.machine import Prism
 from topoplace.machine.hostlist import format_host_list
 from topoplace.report.text import plain_table
-from topoplace.result import Result
-from topoplace.result.tree import TreeResult
+from topoplace.result import PlacementResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import prepare
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import TorusModel
@@ -64,12 +64,12 @@ class Rows:
     numbers: Sequence[int]
 
 
-def starts_of(result: Result | TreeResult) -> list[Start]:
+def starts_of(result: PlacementResult | AllocationResult) -> list[Start]:
     """Return the requests that start, in the order of the result; none without a solution."""
-    return _on_tree(result) if isinstance(result, TreeResult) else _on_torus(result)
+    return _on_tree(result) if isinstance(result, AllocationResult) else _on_torus(result)
 
 
-def _on_tree(result: TreeResult) -> list[Start]:
+def _on_tree(result: AllocationResult) -> list[Start]:
     if result.solution is None:
         return []
     return [
@@ -83,7 +83,7 @@ def _on_tree(result: TreeResult) -> list[Start]:
     ]
 
 
-def _on_torus(result: Result) -> list[Start]:
+def _on_torus(result: PlacementResult) -> list[Start]:
     if result.solution is None:
         return []
     snapshot = resolve_machine(result.instance)
@@ -103,7 +103,7 @@ def _on_torus(result: Result) -> list[Start]:
     return starts
 
 
-def _scores(result: Result) -> dict[str, int]:
+def _scores(result: PlacementResult) -> dict[str, int]:
     """Return the shape score of every request that starts on a prism."""
     from topoplace.placement.problem import Candidate, PlacementProblem  # noqa: PLC0415 - heavy
 
@@ -121,9 +121,9 @@ def _scores(result: Result) -> dict[str, int]:
     return dict(zip(prisms, problem.values_of(candidates)[:, 1].tolist(), strict=True))
 
 
-def rows_of(result: Result | TreeResult) -> Rows:
+def rows_of(result: PlacementResult | AllocationResult) -> Rows:
     """Return the table of what starts, every place in full."""
-    if isinstance(result, TreeResult):
+    if isinstance(result, AllocationResult):
         header = ["request", "nodes", "cost", "hosts"]
         cells = [[s.request, f"{s.nodes:,}", _cost(s), s.hosts] for s in starts_of(result)]
         return Rows(header, cells, (1, 2))
@@ -144,7 +144,7 @@ def _cost(start: Start) -> str:
     return "-" if start.cost is None else decimal_text(start.cost)
 
 
-def answer_table(result: Result | TreeResult, width: int = WIDTH) -> list[str]:
+def answer_table(result: PlacementResult | AllocationResult, width: int = WIDTH) -> list[str]:
     """Return lines that say what starts and where, shortened where there is much of it.
 
     Parameters
@@ -172,12 +172,12 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 4].rstrip(',')} ..."
 
 
-def hostlist_text(result: Result | TreeResult) -> str:
+def hostlist_text(result: PlacementResult | AllocationResult) -> str:
     """Return a line per request that starts: its name and its nodes."""
     return "".join(f"{start.request} {start.hosts}\n" for start in starts_of(result))
 
 
-def csv_text(result: Result | TreeResult) -> str:
+def csv_text(result: PlacementResult | AllocationResult) -> str:
     """Return what starts as CSV with a header line; absent values are empty."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")

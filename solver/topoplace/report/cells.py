@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.machine import Prism, Torus, parse_node_set
-from topoplace.result import Result
+from topoplace.result import PlacementResult
 from topoplace.snapshot import SnapshotState
 
 FREE, DOWN, SERVICE, RUNNING = -1, -2, -3, -4
@@ -60,7 +60,7 @@ class CellMap:
         return self.codes.shape
 
 
-def cell_map(result: Result, state: SnapshotState) -> CellMap:
+def cell_map(result: PlacementResult, state: SnapshotState) -> CellMap:
     """Return what stands on every router under a result.
 
     A service or down router inside a job's prism stays what it is; all other routers of a prism

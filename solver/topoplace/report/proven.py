@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from topoplace.report.text import gap_text
-from topoplace.result import Level, Proof, Result, Status
-from topoplace.result.tree import TreeLevel, TreeResult
+from topoplace.result import PlacementLevel, PlacementResult, Proof, Status
+from topoplace.result.tree import AllocationResult, TreeLevel
 
 _NEARLY = 0.9
 """Share of a time limit after which it may be what ended a search."""
 
 
-def headline(result: Result | TreeResult) -> str:
+def headline(result: PlacementResult | AllocationResult) -> str:
     """Return one line: what is proven of every level, why it stopped, and who solved it."""
     found = [level for level in result.levels if level.objective is not None]
     if not found:
@@ -25,18 +25,18 @@ def headline(result: Result | TreeResult) -> str:
     return f"{result.instance.name}: {text}{_stopped(result)} ({_solver(result)})"
 
 
-def level_name(result: Result | TreeResult, name: str) -> str:
+def level_name(result: PlacementResult | AllocationResult, name: str) -> str:
     """Return the name of a level, which says so if priorities weigh the nodes."""
     weighted = any(request.priority > 1 for request in result.instance.queue)
     return "weighted nodes" if name == "nodes" and weighted else name
 
 
-def _is_certain(level: Level | TreeLevel) -> bool:
+def _is_certain(level: PlacementLevel | TreeLevel) -> bool:
     """Tell whether a level is optimal, and `check` can confirm it."""
     return level.status is Status.OPTIMAL and level.proof is Proof.CERTIFICATE
 
 
-def _proven(result: Result | TreeResult, level: Level | TreeLevel) -> str:
+def _proven(result: PlacementResult | AllocationResult, level: PlacementLevel | TreeLevel) -> str:
     name = level_name(result, level.name)
     if level.bound is None:
         return f"{name} without a bound"
@@ -46,7 +46,7 @@ def _proven(result: Result | TreeResult, level: Level | TreeLevel) -> str:
     return f"{name} within {gap_text(level.gap)}{by_search}"
 
 
-def _nothing(result: Result | TreeResult) -> str:
+def _nothing(result: PlacementResult | AllocationResult) -> str:
     first = result.levels[0]
     if first.bound is None:
         return "nothing found"
@@ -54,7 +54,7 @@ def _nothing(result: Result | TreeResult) -> str:
     return f"nothing found, at most {bound:,} {level_name(result, first.name)}"
 
 
-def _stopped(result: Result | TreeResult) -> str:
+def _stopped(result: PlacementResult | AllocationResult) -> str:
     """Return why the search ended, where that was before it was done."""
     if not result.limits.hit:
         return ""
@@ -67,6 +67,10 @@ def _stopped(result: Result | TreeResult) -> str:
     return f"{at} because of the time limit of {limit:g} s"
 
 
-def _solver(result: Result | TreeResult) -> str:
-    rule = "" if isinstance(result, TreeResult) else f"{result.limits.interference} interference, "
+def _solver(result: PlacementResult | AllocationResult) -> str:
+    rule = (
+        ""
+        if isinstance(result, AllocationResult)
+        else f"{result.limits.interference} interference, "
+    )
     return f"{result.method}, {rule}{result.seconds:.2f} s"

@@ -6,15 +6,15 @@ from topoplace.errors import ExitCode
 from topoplace.report.answer import WIDTH, answer_table
 from topoplace.report.proven import headline, level_name
 from topoplace.report.text import gap_text, plain_table
-from topoplace.result import Result, Status
+from topoplace.result import PlacementResult, Status
 from topoplace.result.mapping import MappingResult
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 
 _MOST_EXPLAINED = 8
 _MOST_NAMED = 40
 
 
-def summary(result: Result, width: int = WIDTH, *, table: bool = True) -> str:
+def summary(result: PlacementResult, width: int = WIDTH, *, table: bool = True) -> str:
     """Return the result as text: what is proven, what starts and where, and why the rest waits.
 
     Parameters
@@ -48,7 +48,7 @@ def summary(result: Result, width: int = WIDTH, *, table: bool = True) -> str:
     return "\n".join(lines + _waiting(result) + _explanations(result))
 
 
-def exit_code_of(result: Result | MappingResult | TreeResult) -> ExitCode:
+def exit_code_of(result: PlacementResult | MappingResult | AllocationResult) -> ExitCode:
     """Return the exit code that tells a script how a solve ended."""
     if result.status is Status.INFEASIBLE:
         return ExitCode.INFEASIBLE
@@ -57,7 +57,7 @@ def exit_code_of(result: Result | MappingResult | TreeResult) -> ExitCode:
     return ExitCode.DONE
 
 
-def _starts(result: Result) -> list[str]:
+def _starts(result: PlacementResult) -> list[str]:
     queue = result.instance.queue
     if result.solution is None:
         return [f"no placement found for the {len(queue)} requests"]
@@ -72,7 +72,7 @@ def _starts(result: Result) -> list[str]:
     return lines
 
 
-def _waiting(result: Result) -> list[str]:
+def _waiting(result: PlacementResult) -> list[str]:
     """Return a line of the requests that wait and have no explanation."""
     if result.solution is None:
         return []
@@ -86,7 +86,7 @@ def _waiting(result: Result) -> list[str]:
     return [f"waiting: {', '.join(shown)}"]
 
 
-def _explanations(result: Result) -> list[str]:
+def _explanations(result: PlacementResult) -> list[str]:
     lines = [f"  {e.request}: {e.text}" for e in result.explanations[:_MOST_EXPLAINED]]
     more = len(result.explanations) - _MOST_EXPLAINED
     if more > 0:

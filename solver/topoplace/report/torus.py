@@ -20,7 +20,7 @@ from topoplace.report.colours import (
 from topoplace.report.slices import draw_slices
 from topoplace.report.text import gap_text
 from topoplace.report.voxels import draw_torus
-from topoplace.result import Result
+from topoplace.result import PlacementResult
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.files import write_bytes
 
@@ -32,7 +32,7 @@ _LEGEND_JOBS = 28
 _DPI = 110
 
 
-def placement_figure(result: Result, state: SnapshotState) -> Figure:
+def placement_figure(result: PlacementResult, state: SnapshotState) -> Figure:
     """Return the figure of a placement.
 
     A 3-D machine has two panels, the torus in space and its y-slices; any other has the slices
@@ -66,14 +66,14 @@ def placement_figure(result: Result, state: SnapshotState) -> Figure:
     return figure
 
 
-def write_picture(result: Result, state: SnapshotState, path: str | Path) -> None:
+def write_picture(result: PlacementResult, state: SnapshotState, path: str | Path) -> None:
     """Write the figure of a placement as a PNG file, all of it or nothing."""
     stream = io.BytesIO()
     placement_figure(result, state).savefig(stream, format="png", dpi=_DPI)
     write_bytes(path, stream.getvalue())
 
 
-def title(result: Result) -> str:
+def title(result: PlacementResult) -> str:
     """Return the headline of a picture: what was placed, how well, and how sure that is."""
     parts = [f"{result.instance.name}, {result.method}: {result.status}"]
     if result.objective is not None:

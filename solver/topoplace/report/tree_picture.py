@@ -16,7 +16,7 @@ from topoplace.report.colours import (
     job_colour,
     rgb,
 )
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import write_bytes
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
 
@@ -29,7 +29,7 @@ _LEGEND_JOBS = 24
 _BLOCK_COLUMNS = 120
 
 
-def tree_figure(result: TreeResult) -> Figure:
+def tree_figure(result: AllocationResult) -> Figure:
     """Return the figure of an allocation: a row of nodes for every leaf. Needs no window system.
 
     Leaves with more nodes than a row holds go on in the next row, shifted to the right.
@@ -58,14 +58,14 @@ def tree_figure(result: TreeResult) -> Figure:
     return figure
 
 
-def write_tree_picture(result: TreeResult, path: str | Path) -> None:
+def write_tree_picture(result: AllocationResult, path: str | Path) -> None:
     """Write the figure of an allocation as a PNG file, all of it or nothing."""
     stream = io.BytesIO()
     tree_figure(result).savefig(stream, format="png", dpi=_DPI)
     write_bytes(path, stream.getvalue())
 
 
-def leaf_cells(result: TreeResult, state: TreeState) -> tuple[NDArray[np.float64], list[int]]:
+def leaf_cells(result: AllocationResult, state: TreeState) -> tuple[NDArray[np.float64], list[int]]:
     """Return the colour of every cell, and the row at which each leaf begins."""
     tree = state.tree
     per_leaf = tree.nodes_per_leaf
@@ -79,7 +79,7 @@ def leaf_cells(result: TreeResult, state: TreeState) -> tuple[NDArray[np.float64
     return cells, first.tolist()
 
 
-def _node_colours(result: TreeResult, state: TreeState) -> NDArray[np.float64]:
+def _node_colours(result: AllocationResult, state: TreeState) -> NDArray[np.float64]:
     colours = np.tile(rgb(DOWN_COLOUR), (state.tree.num_nodes, 1))
     colours[state.free] = rgb(FREE_COLOUR)
     for idx, job in enumerate(state.running):
@@ -90,7 +90,7 @@ def _node_colours(result: TreeResult, state: TreeState) -> NDArray[np.float64]:
     return colours
 
 
-def _handles(result: TreeResult) -> list[Artist]:
+def _handles(result: AllocationResult) -> list[Artist]:
     from matplotlib.patches import Patch  # noqa: PLC0415 - heavy
 
     entries = [("free", rgb(FREE_COLOUR)), ("running", rgb(RUNNING_COLOURS[0]))]
@@ -101,7 +101,7 @@ def _handles(result: TreeResult) -> list[Artist]:
     return [Patch(facecolor=colour, edgecolor="#888", label=name) for name, colour in entries]
 
 
-def _title(result: TreeResult) -> str:
+def _title(result: AllocationResult) -> str:
     parts = [f"{result.instance.name}, {result.method}"]
     if result.solution is not None:
         cost = result.solution.cost

@@ -8,13 +8,13 @@ from topoplace.report.answer import WIDTH, answer_table, decimal_text
 from topoplace.report.proven import headline, level_name
 from topoplace.report.text import gap_text, plain_table
 from topoplace.report.waiting import waiting_texts
-from topoplace.result.mapping import Fraction as FractionModel
-from topoplace.result.tree import TreeResult
+from topoplace.result import Fraction as FractionModel
+from topoplace.result.tree import AllocationResult
 
 _MOST_WAITING = 8
 
 
-def tree_summary(result: TreeResult, width: int = WIDTH, *, table: bool = True) -> str:
+def tree_summary(result: AllocationResult, width: int = WIDTH, *, table: bool = True) -> str:
     """Return the result as text: what is proven, what starts and where, and why the rest waits.
 
     Parameters
@@ -40,7 +40,7 @@ def tree_summary(result: TreeResult, width: int = WIDTH, *, table: bool = True) 
     return "\n".join(lines + _waiting(result))
 
 
-def _levels(result: TreeResult) -> str:
+def _levels(result: AllocationResult) -> str:
     rows = [
         [
             f"{level_name(result, level.name)} ({level.sense})",
@@ -56,7 +56,7 @@ def _levels(result: TreeResult) -> str:
     return plain_table(header, rows, right=(1, 2, 3))
 
 
-def _waiting(result: TreeResult) -> list[str]:
+def _waiting(result: AllocationResult) -> list[str]:
     texts = waiting_texts(result)
     lines = [f"  {name} waits: {text}" for name, text in list(texts.items())[:_MOST_WAITING]]
     more = len(texts) - len(lines)

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.result import Status
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.tree_state import TreeRequest, TreeState, prepare_tree
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-def waiting_texts(result: TreeResult) -> dict[str, str]:
+def waiting_texts(result: AllocationResult) -> dict[str, str]:
     """Return by request why it waits, in the order of the queue; none without a solution."""
     if result.solution is None:
         return {}

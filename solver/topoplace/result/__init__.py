@@ -1,31 +1,42 @@
-"""The result document that solvers write and the checker reads."""
+"""The result documents that solvers write and the checker reads.
 
-from topoplace.result.schema import (
+`base` has what all problems share, `placement`, `tree` and `mapping` what each adds: its solution
+and its certificates.
+"""
+
+from topoplace.result.base import (
     RESULT_SCHEMA,
+    Fraction,
+    Level,
+    Limits,
+    Proof,
+    Result,
+    Status,
+)
+from topoplace.result.placement import (
     CoverBranch,
     Explanation,
     Interference,
     Leaf,
     LeafRef,
-    Level,
-    Limits,
     LinkPrices,
     Part,
     Parts,
     Placement,
-    Proof,
-    Result,
+    PlacementLevel,
+    PlacementLimits,
+    PlacementResult,
     SharedLeaves,
     SharedLink,
     Solution,
     StartBranch,
-    Status,
 )
 
 __all__ = [
     "RESULT_SCHEMA",
     "CoverBranch",
     "Explanation",
+    "Fraction",
     "Interference",
     "Leaf",
     "LeafRef",
@@ -35,6 +46,9 @@ __all__ = [
     "Part",
     "Parts",
     "Placement",
+    "PlacementLevel",
+    "PlacementLimits",
+    "PlacementResult",
     "Proof",
     "Result",
     "SharedLeaves",

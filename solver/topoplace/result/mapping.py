@@ -6,18 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from topoplace.result.schema import Proof, Status
+from topoplace.result.base import Fraction, Level, Proof, Result
 from topoplace.snapshot.application import MappingInstance
-from topoplace.snapshot.schema import Coordinate, Model, Name, Seconds, Size
+from topoplace.snapshot.schema import Coordinate, Model, Size
 
 Numbers = list[int]
-
-
-class Fraction(Model):
-    """An exact rational number."""
-
-    numerator: int
-    denominator: Annotated[int, Field(ge=1)]
 
 
 class BlockFamily(Model):
@@ -140,17 +133,11 @@ MappingCertificate = Annotated[
 ]
 
 
-class MappingLevel(Model):
+class MappingLevel(Level[int, MappingCertificate]):
     """The one level of a mapping: hop-bytes, with a bound that holds for any mapping."""
 
     name: Literal["hop-bytes"] = "hop-bytes"
     sense: Literal["min"] = "min"
-    status: Annotated[Status, Field(strict=False)]
-    objective: int | None
-    bound: int | None
-    gap: float | None
-    proof: Annotated[Proof, Field(strict=False)]
-    certificate: MappingCertificate | None = None
 
 
 class LayoutModel(Model):
@@ -236,28 +223,7 @@ class MappingSolution(Model):
     optimum: ClassOptimum | None = None
 
 
-class MappingLimits(Model):
-    """What bounded the solve."""
+class MappingResult(Result[MappingLevel, MappingSolution, MappingInstance]):
+    """One mapping of one application."""
 
-    time_limit: Seconds | None = None
-    hit: bool = Field(default=False, description="whether the time limit ended the solve")
-
-
-class MappingResult(Model):
-    """One mapping of one application. Top figures are those of its only level."""
-
-    schema_version: Annotated[Literal["topoplace.result/1"], Field(alias="schema")]
     problem: Literal["mapping"]
-    method: Name
-    status: Annotated[Status, Field(strict=False)]
-    objective: int | None
-    bound: int | None
-    gap: float | None
-    proof: Annotated[Proof, Field(strict=False)]
-    seconds: Seconds
-    limits: MappingLimits
-    seed: int | None
-    versions: dict[str, str]
-    levels: list[MappingLevel]
-    solution: MappingSolution | None
-    instance: MappingInstance

@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from topoplace.result.mapping import Fraction, MappingLimits
-from topoplace.result.schema import Proof, Status
-from topoplace.snapshot.schema import Model, Name, Seconds, Snapshot
+from topoplace.result.base import Fraction, Level, Result
+from topoplace.snapshot.schema import Model, Name, Snapshot
 
 BoxMove = tuple[Literal["low", "high", "split", "close"], int, int]
 """What to do with the box at hand, the number of a step, and the number of a value."""
@@ -227,20 +226,13 @@ TreeCertificate = Annotated[
 ]
 
 
-class TreeLevel(Model):
+class TreeLevel(Level[Fraction, TreeCertificate]):
     """A level of the objective: ``nodes`` started (max, an integer), then ``cost`` (min).
 
     `bound` of the cost holds among the allocations that start as many priority-weighted nodes.
     """
 
     name: Literal["nodes", "cost"]
-    sense: Literal["max", "min"]
-    status: Annotated[Status, Field(strict=False)]
-    objective: Fraction | None
-    bound: Fraction | None
-    gap: float | None
-    proof: Annotated[Proof, Field(strict=False)]
-    certificate: TreeCertificate | None = None
 
 
 class Allocation(Model):
@@ -258,21 +250,7 @@ class TreeSolution(Model):
     cost: Fraction
 
 
-class TreeResult(Model):
-    """One solve of one snapshot of a tree machine. Top figures are those of the first level."""
+class AllocationResult(Result[TreeLevel, TreeSolution, Snapshot]):
+    """One solve of one snapshot of a tree machine."""
 
-    schema_version: Annotated[Literal["topoplace.result/1"], Field(alias="schema")]
     problem: Literal["allocation"]
-    method: Name
-    status: Annotated[Status, Field(strict=False)]
-    objective: int | None
-    bound: int | None
-    gap: float | None
-    proof: Annotated[Proof, Field(strict=False)]
-    seconds: Seconds
-    limits: MappingLimits
-    seed: int | None
-    versions: dict[str, str]
-    levels: list[TreeLevel]
-    solution: TreeSolution | None
-    instance: Snapshot

@@ -181,7 +181,7 @@ def _not_too_large(text: bytes, file: str) -> bytes:
 
 def text_of_document(document: BaseModel) -> str:
     """Return a document as the text of its file."""
-    return document.model_dump_json(by_alias=True, exclude_none=False) + "\n"
+    return document.model_dump_json() + "\n"
 
 
 def write_document(path: str | Path, document: BaseModel) -> None:

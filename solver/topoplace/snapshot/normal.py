@@ -65,7 +65,7 @@ def sha256_of(instance: Snapshot | MappingInstance) -> str:
     normal = (
         normal_snapshot(instance) if isinstance(instance, Snapshot) else normal_mapping(instance)
     )
-    document = normal.model_dump(mode="json", by_alias=True)
+    document = normal.model_dump(mode="json")
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -30,7 +30,12 @@ class Model(BaseModel):
     """Base of all documents: strict, closed and immutable."""
 
     model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, populate_by_name=True, allow_inf_nan=False
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        populate_by_name=True,
+        serialize_by_alias=True,
+        allow_inf_nan=False,
     )
 
 

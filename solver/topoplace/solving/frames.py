@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from topoplace.result import Result
-from topoplace.result.mapping import MappingResult
-from topoplace.result.tree import TreeResult
+from topoplace.result import Limits
 from topoplace.solving.options import Options
 from topoplace.solving.outcome import Number, Outcome
 from topoplace.solving.registry import Method
-
-AnyResult = Result | MappingResult | TreeResult
 
 
 class Problem(Protocol):
@@ -23,6 +19,11 @@ class Problem(Protocol):
     @property
     def kind(self) -> str:
         """What result documents call the problem: placement, allocation or mapping."""
+
+
+def limits_of(problem: Any, options: Options, hit: bool) -> Limits:
+    """Return what bounded a solve."""
+    return Limits(time_limit=options.time_limit, hit=hit)
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,18 @@ class Frame:
         Runs a method on a problem; most do no more than call it.
     worth
         What a solution is worth on every level, None where a level does not apply.
-    document
-        Makes the result of a problem, an outcome, options and the fields that all results share.
+    result, level
+        The models of the result and of its levels.
+    solution
+        Makes the document of a solution.
+    instance
+        Makes the document of a problem.
     number
         Turns a figure into the form that the documents have.
+    limits
+        What bounded the solve, of a problem, options and whether the time limit was hit.
+    extra
+        Fields that only results of this problem have.
     heeds_clock
         Whether methods look at `topoplace.clock`, so that stopping it ends them.
     """
@@ -48,8 +57,13 @@ class Frame:
     levels: Sequence[tuple[str, str]]
     run: Callable[[Any, Method, Options], Outcome]
     worth: Callable[[Any, Any], Sequence[Number | None]]
-    document: Callable[[Any, Outcome, Options, dict[str, Any]], AnyResult]
+    result: type[Any]
+    level: type[Any]
+    solution: Callable[[Any, Any], Any]
+    instance: Callable[[Any], Any]
     number: Callable[[Number], Any] = int
+    limits: Callable[[Any, Options, bool], Limits] = limits_of
+    extra: Callable[[Outcome], Mapping[str, Any]] = lambda outcome: {}
     heeds_clock: bool = True
 
 

@@ -10,10 +10,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, overload
 
 from topoplace import __version__, clock
-from topoplace.result import RESULT_SCHEMA, Proof, Result, Status
+from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result, Status
 from topoplace.result.mapping import MappingResult
-from topoplace.result.tree import TreeResult
-from topoplace.solving.frames import AnyResult, Frame, Problem, frame_of
+from topoplace.result.tree import AllocationResult
+from topoplace.solving.frames import Frame, Problem, frame_of
 from topoplace.solving.options import Options
 from topoplace.solving.outcome import Bound, Number, Outcome
 from topoplace.solving.registry import method_of
@@ -23,13 +23,17 @@ if TYPE_CHECKING:
     from topoplace.placement.problem import PlacementProblem
     from topoplace.placement.tree.problem import TreeProblem
 
+    AnyResult = Result[Any, Any, Any]
+
 
 @overload
 def solve(
     problem: PlacementProblem, method: str = ..., options: Options | None = ...
-) -> Result: ...
+) -> PlacementResult: ...
 @overload
-def solve(problem: TreeProblem, method: str = ..., options: Options | None = ...) -> TreeResult: ...
+def solve(
+    problem: TreeProblem, method: str = ..., options: Options | None = ...
+) -> AllocationResult: ...
 @overload
 def solve(
     problem: MappingProblem, method: str = ..., options: Options | None = ...
@@ -63,11 +67,11 @@ def solve(problem: Problem, method: str = "exact", options: Options | None = Non
 @overload
 def result_of(
     problem: PlacementProblem, outcome: Outcome, method: str, options: Options, seconds: float
-) -> Result: ...
+) -> PlacementResult: ...
 @overload
 def result_of(
     problem: TreeProblem, outcome: Outcome, method: str, options: Options, seconds: float
-) -> TreeResult: ...
+) -> AllocationResult: ...
 @overload
 def result_of(
     problem: MappingProblem, outcome: Outcome, method: str, options: Options, seconds: float
@@ -89,23 +93,29 @@ def _result(
     values = worth if outcome.solution is None else frame.worth(problem, outcome.solution)
     bounds = [*outcome.bounds, *worth][: len(worth)]
     levels = [
-        _level(frame, name, sense, value, bound)
+        frame.level(**_level(frame, name, sense, value, bound))
         for (name, sense), value, bound in zip(frame.levels, values, bounds, strict=True)
     ]
-    first = {field: levels[0][field] for field in ("status", "gap", "proof")}
-    common: dict[str, Any] = {
-        "schema_version": RESULT_SCHEMA,
-        "problem": problem.kind,
-        "method": method,
-        **first,
-        "objective": None if values[0] is None else int(values[0]),
-        "bound": None if bounds[0] is None else int(bounds[0].value),
-        "seconds": round(seconds, 3),
-        "seed": options.seed,
-        "versions": _versions() | dict(outcome.versions),
-        "levels": levels,
-    }
-    return frame.document(problem, outcome, options, common)
+    hit = outcome.time_limit_hit and any(level.status is not Status.OPTIMAL for level in levels)
+    result: AnyResult = frame.result(
+        schema_version=RESULT_SCHEMA,
+        problem=problem.kind,
+        method=method,
+        status=levels[0].status,
+        objective=None if values[0] is None else int(values[0]),
+        bound=None if bounds[0] is None else int(bounds[0].value),
+        gap=levels[0].gap,
+        proof=levels[0].proof,
+        seconds=round(seconds, 3),
+        limits=frame.limits(problem, options, hit),
+        seed=options.seed,
+        versions=_versions() | dict(outcome.versions),
+        levels=levels,
+        solution=None if outcome.solution is None else frame.solution(problem, outcome.solution),
+        instance=frame.instance(problem),
+        **frame.extra(outcome),
+    )
+    return result
 
 
 def _level(

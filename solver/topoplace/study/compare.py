@@ -9,7 +9,7 @@ from pathlib import Path
 
 from topoplace.errors import InputError, TopoplaceError, unknown_name
 from topoplace.front import place
-from topoplace.result import Interference, Proof, Result
+from topoplace.result import Interference, PlacementResult, Proof
 from topoplace.snapshot import SnapshotState
 from topoplace.solving import Options
 from topoplace.solving import methods as known_methods
@@ -21,7 +21,7 @@ COMPARISON_SCHEMA = "topoplace.comparison/1"
 ONLY_BY_NAME = ("minizinc",)
 """Methods a comparison runs only when asked: the reference model takes small instances alone."""
 
-Keep = Callable[[Result, SnapshotState], None]
+Keep = Callable[[PlacementResult, SnapshotState], None]
 """Takes every result behind the rows, in their order, before the next snapshot is begun."""
 
 
@@ -109,7 +109,7 @@ def compare(
     names = _checked_names(methods)
     rows: list[ComparisonRow] = []
     for subject in subjects:
-        results: dict[str, Result] = {}
+        results: dict[str, PlacementResult] = {}
         stored = subject.result
         if stored is not None and stored.limits.interference is options.interference:
             results[stored.method] = stored
@@ -145,7 +145,7 @@ def _checked_names(methods: Sequence[str] | None) -> list[str]:
     return list(methods)
 
 
-def _rows(subject: Subject, results: list[Result]) -> list[ComparisonRow]:
+def _rows(subject: Subject, results: list[PlacementResult]) -> list[ComparisonRow]:
     proven = [r.bound for r in results if r.proof is Proof.CERTIFICATE and r.bound is not None]
     bound = min(proven, default=None)
     rows = []

@@ -11,7 +11,7 @@ from pathlib import Path
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.front import place
 from topoplace.result import Proof
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, method_names, method_of
 from topoplace.study.ranking import ranked, ratios, summaries
@@ -19,7 +19,7 @@ from topoplace.study.subject import TreeSubject, load_tree_subject
 
 TREE_COMPARISON_SCHEMA = "topoplace.tree-comparison/1"
 ONLY_BY_NAME = ("minizinc",)
-TreeKeep = Callable[[TreeResult, TreeState], None]
+TreeKeep = Callable[[AllocationResult, TreeState], None]
 """Takes every result behind the rows, in their order, before the next snapshot is begun."""
 
 
@@ -109,7 +109,7 @@ def compare_trees(
     names = _checked_names(methods)
     rows: list[TreeComparisonRow] = []
     for subject in subjects:
-        results: dict[str, TreeResult] = {}
+        results: dict[str, AllocationResult] = {}
         if subject.result is not None:
             results[subject.result.method] = subject.result
         for name in names:
@@ -148,7 +148,7 @@ def _checked_names(names: Sequence[str] | None) -> list[str]:
     return list(names)
 
 
-def _rows(name: str, state: TreeState, results: list[TreeResult]) -> list[TreeComparisonRow]:
+def _rows(name: str, state: TreeState, results: list[AllocationResult]) -> list[TreeComparisonRow]:
     bounds: dict[int, Fraction] = {}
     for result in results:
         proven = _cost_bound(result)
@@ -197,7 +197,7 @@ def _ranked(rows: list[TreeComparisonRow]) -> list[TreeComparisonRow]:
     return ranked(rows, losses, ratios([row.cost if row.nodes == most else None for row in rows]))
 
 
-def _cost_bound(result: TreeResult) -> Fraction | None:
+def _cost_bound(result: AllocationResult) -> Fraction | None:
     """Return the bound on the cost a result proved, if it did."""
     for level in result.levels:
         if level.name == "cost" and level.bound is not None and level.proof is not Proof.NONE:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from topoplace.errors import InputError
-from topoplace.result import RESULT_SCHEMA, Result
+from topoplace.result import RESULT_SCHEMA, PlacementResult
 from topoplace.result.mapping import MappingResult
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import SnapshotState, load_machine, load_snapshot, prepare
 from topoplace.snapshot.files import parse_object, read_bytes, read_document
 from topoplace.snapshot.load import load_any, prepare_any
@@ -25,8 +25,8 @@ class TreeSubject:
 
     name: str
     state: TreeState
-    result: TreeResult | None = None
-    others: tuple[TreeResult, ...] = ()
+    result: AllocationResult | None = None
+    others: tuple[AllocationResult, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Subject:
 
     name: str
     state: SnapshotState
-    result: Result | None = None
-    others: tuple[Result, ...] = ()
+    result: PlacementResult | None = None
+    others: tuple[PlacementResult, ...] = ()
 
 
-def load_result(path: str | Path) -> tuple[Result, SnapshotState]:
+def load_result(path: str | Path) -> tuple[PlacementResult, SnapshotState]:
     """Read a result file and prepare the instance inside.
 
     Raises
@@ -50,7 +50,7 @@ def load_result(path: str | Path) -> tuple[Result, SnapshotState]:
     InputError
         Naming the file, the field and the value at fault.
     """
-    result = read_document(path, Result, RESULT_SCHEMA)
+    result = read_document(path, PlacementResult, RESULT_SCHEMA)
     try:
         return result, prepare(resolve_machine(result.instance))
     except InputError as error:
@@ -68,7 +68,7 @@ def load_mapping_result(path: str | Path) -> MappingResult:
     return read_document(path, MappingResult, RESULT_SCHEMA)
 
 
-def load_tree_result(path: str | Path) -> TreeResult:
+def load_tree_result(path: str | Path) -> AllocationResult:
     """Read the result of an allocation on a tree.
 
     Raises
@@ -76,7 +76,7 @@ def load_tree_result(path: str | Path) -> TreeResult:
     InputError
         Naming the file, the field and the value at fault.
     """
-    return read_document(path, TreeResult, RESULT_SCHEMA)
+    return read_document(path, AllocationResult, RESULT_SCHEMA)
 
 
 def problem_of(path: str | Path) -> str:

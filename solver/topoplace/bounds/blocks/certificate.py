@@ -13,6 +13,7 @@ from topoplace.bounds.blocks.multipliers import best_multipliers
 from topoplace.bounds.blocks.slope import best_slope, emitted
 from topoplace.mapping.grids import VirtualGrid
 from topoplace.mapping.problem import MappingProblem
+from topoplace.result import Fraction as FractionModel
 from topoplace.result import mapping as schema
 from topoplace.solving import Bound
 
@@ -71,5 +72,5 @@ def _largest_set(directions: Directions) -> int:
     return min(grid.num_tasks, max(1 << 10, MAX_WORK // widest))
 
 
-def _written(number: Fraction) -> schema.Fraction:
-    return schema.Fraction(numerator=number.numerator, denominator=number.denominator)
+def _written(number: Fraction) -> FractionModel:
+    return FractionModel(numerator=number.numerator, denominator=number.denominator)

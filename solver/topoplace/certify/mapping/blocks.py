@@ -16,6 +16,7 @@ from topoplace.certify.mapping.instance import Grid, Instance
 from topoplace.certify.mapping.lines import lines_of
 from topoplace.certify.report import RefusedError
 from topoplace.machine.matrix import MatrixMachine
+from topoplace.result import Fraction as FractionModel
 from topoplace.result import mapping as schema
 
 MOST_BOXES = 1 << 20
@@ -76,7 +77,7 @@ def _rounded(grid: Grid, proven: Fraction) -> int:
     return max(0, unit * math.ceil(proven / unit))
 
 
-def _exact(number: schema.Fraction) -> Fraction:
+def _exact(number: FractionModel) -> Fraction:
     return Fraction(number.numerator, number.denominator)
 
 

@@ -10,6 +10,7 @@ from topoplace.certify.integers import IntArray
 from topoplace.certify.mapping.instance import Instance
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
+from topoplace.result import Fraction as FractionModel
 from topoplace.result import mapping as schema
 
 
@@ -40,10 +41,10 @@ def figures_of(instance: Instance, nodes: IntArray) -> schema.MappingFigures:
     machine = instance.machine
     routers = nodes // machine.nodes_per_router
     ends = routers[instance.sources], routers[instance.targets]
-    load: schema.Fraction | None = None
+    load: FractionModel | None = None
     if isinstance(machine, Torus):
         hops, largest = _walk(machine, *ends, instance.sizes)
-        load = schema.Fraction(numerator=largest.numerator, denominator=largest.denominator)
+        load = FractionModel(numerator=largest.numerator, denominator=largest.denominator)
     else:
         hops = machine.distances[ends]
     lengths, times = np.unique(hops, return_counts=True)

@@ -17,6 +17,7 @@ from topoplace.certify.tree_machine.relaxed import Relaxed
 from topoplace.certify.tree_machine.solution import Starts, check_costs, read_starts
 from topoplace.result import Proof
 from topoplace.result.tree import (
+    AllocationResult,
     AllStartCertificate,
     BoxesCertificate,
     BoxProof,
@@ -25,13 +26,12 @@ from topoplace.result.tree import (
     DoublingProof,
     LineProof,
     TreeLevel,
-    TreeResult,
 )
 
 _LEVELS = (("nodes", "max"), ("cost", "min"))
 
 
-def check_allocation(result: TreeResult) -> Report:
+def check_allocation(result: AllocationResult) -> Report:
     """Check every claim of an allocation (docs/proofs-tree.md).
 
     Returns
@@ -46,7 +46,7 @@ def check_allocation(result: TreeResult) -> Report:
 class _Checker:
     """The claims of one result."""
 
-    def __init__(self, result: TreeResult) -> None:
+    def __init__(self, result: AllocationResult) -> None:
         self._result = result
         self._claims = Claims()
 
@@ -83,14 +83,14 @@ class _Checker:
         return instance, f"{tree.num_leaves} leaves, {tree.num_nodes} nodes"
 
 
-def _starts(instance: Instance, result: TreeResult) -> tuple[Starts, str]:
+def _starts(instance: Instance, result: AllocationResult) -> tuple[Starts, str]:
     assert result.solution is not None
     starts = read_starts(instance, result.solution)
     nodes = sum(len(nodes) for nodes in starts.nodes.values())
     return starts, f"{len(starts.nodes)} requests start, {nodes} nodes"
 
 
-def _levels(result: TreeResult, starts: Starts | None) -> str:
+def _levels(result: AllocationResult, starts: Starts | None) -> str:
     """Check the levels and the top figures against the solution; return what was found."""
     if [(level.name, level.sense) for level in result.levels] != list(_LEVELS):
         raise RefusedError("the levels are not nodes (max) and cost (min)")

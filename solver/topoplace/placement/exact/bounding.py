@@ -8,7 +8,7 @@ from topoplace import clock
 from topoplace.placement.exact.parts import PartTrees
 from topoplace.placement.exact.start_leaves import Leaf
 from topoplace.placement.exact.trees import Trees
-from topoplace.result.schema import Certificate
+from topoplace.result.placement import Certificate
 
 if TYPE_CHECKING:
     from topoplace.placement.exact.branching import Node

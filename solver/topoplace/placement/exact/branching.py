@@ -17,7 +17,7 @@ from topoplace.placement.exact.program import LpSolution
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
 from topoplace.placement.exact.splits import Branch, WriteBranch, split_place, split_start
 from topoplace.placement.problem import Candidate
-from topoplace.result.schema import DEEPEST, Certificate, CertificateNode
+from topoplace.result.placement import DEEPEST, Certificate, CertificateNode
 
 
 class Below(Protocol):

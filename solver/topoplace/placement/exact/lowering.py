@@ -19,7 +19,7 @@ from topoplace.placement.exact.price_pool import PricePool
 from topoplace.placement.exact.relaxation import DualPoint, Subproblem
 from topoplace.placement.exact.start_leaves import Leaf
 from topoplace.placement.exact.starts import StartSearch
-from topoplace.result.schema import DEEPEST
+from topoplace.result.placement import DEEPEST
 
 _TIGHT = 16  # points of the pool that a leaf's own points begin with
 _STEPS_AT_ONCE = 4  # of the bundle, until it is seen who may start

@@ -11,7 +11,7 @@ from topoplace.placement.exact.limits import PlaceLimit
 from topoplace.placement.exact.relaxation import Subproblem
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import CoverBranch, StartBranch
-from topoplace.result.schema import CertificateNode
+from topoplace.result.placement import CertificateNode
 
 WriteBranch = Callable[[CertificateNode, CertificateNode], CertificateNode]
 """Writes a branch, given the certificates of its two sides."""

@@ -16,7 +16,7 @@ from topoplace.placement.exact.splits import WriteBranch
 from topoplace.placement.exact.starts import StartsBelow
 from topoplace.placement.problem import Candidate
 from topoplace.result import LeafRef, SharedLeaves
-from topoplace.result.schema import CertificateNode
+from topoplace.result.placement import CertificateNode
 
 FloatArray = NDArray[np.float64]
 Amounts = list[tuple[float, Candidate]]

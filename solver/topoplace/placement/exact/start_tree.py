@@ -32,7 +32,7 @@ from topoplace.placement.exact.start_leaves import (
     shared_points,
 )
 from topoplace.result import SharedLeaves
-from topoplace.result.schema import DEEPEST
+from topoplace.result.placement import DEEPEST
 
 _LOOKED_AT = 16  # points of the pool, when a request to split is chosen
 _MOST_TRIED = 40  # requests, the largest ones, of which that is

@@ -20,7 +20,7 @@ from topoplace.placement.exact.preferences import Preferences
 from topoplace.placement.exact.price_pool import FINENESS, KNAPSACK_NUMBERS, PricePool, SparsePoint
 from topoplace.placement.exact.relaxation import Subproblem
 from topoplace.result import LeafRef, StartBranch
-from topoplace.result.schema import CertificateNode
+from topoplace.result.placement import CertificateNode
 
 IntArray = NDArray[np.int64]
 

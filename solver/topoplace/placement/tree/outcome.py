@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.placement.tree.problem import TreeProblem
-from topoplace.result.mapping import Fraction as FractionModel
-from topoplace.result.mapping import MappingLimits
-from topoplace.result.tree import Allocation, TreeLevel, TreeResult, TreeSolution
-from topoplace.solving import Options, Outcome
+from topoplace.result import Fraction as FractionModel
+from topoplace.result.tree import Allocation, AllocationResult, TreeLevel, TreeSolution
 from topoplace.solving.frames import Frame, called
 from topoplace.solving.outcome import Number
 
@@ -41,18 +38,6 @@ def worth(problem: TreeProblem, started: Started) -> list[Number | None]:
     return [nodes, sum(costs_of(problem, started).values(), Fraction(0))]
 
 
-def _document(
-    problem: TreeProblem, outcome: Outcome, options: Options, common: dict[str, Any]
-) -> TreeResult:
-    started = outcome.solution
-    return TreeResult(
-        **common | {"levels": [TreeLevel(**level) for level in common["levels"]]},
-        limits=MappingLimits(time_limit=options.time_limit, hit=outcome.time_limit_hit),
-        solution=None if started is None else _solution(problem, started),
-        instance=problem.state.snapshot,
-    )
-
-
 def _solution(problem: TreeProblem, started: Started) -> TreeSolution:
     names, costs = problem.state.tree.node_names, costs_of(problem, started)
     return TreeSolution(
@@ -73,4 +58,13 @@ def fraction_model(value: Number) -> FractionModel:
     return FractionModel(numerator=value.numerator, denominator=value.denominator)
 
 
-FRAME = Frame((("nodes", "max"), ("cost", "min")), called, worth, _document, fraction_model)
+FRAME = Frame(
+    (("nodes", "max"), ("cost", "min")),
+    called,
+    worth,
+    AllocationResult,
+    TreeLevel,
+    _solution,
+    lambda problem: problem.state.snapshot,
+    number=fraction_model,
+)

@@ -14,13 +14,13 @@ from topoplace.snapshot.files import write_document
 if TYPE_CHECKING:
     from topoplace.mapping.problem import MappingProblem
     from topoplace.report.page.thumbnails import Thumbnail
-    from topoplace.result import Result
+    from topoplace.result import PlacementResult
     from topoplace.result.mapping import MappingResult
-    from topoplace.result.tree import TreeResult
+    from topoplace.result.tree import AllocationResult
     from topoplace.snapshot import SnapshotState
     from topoplace.snapshot.tree_state import TreeState
 
-    AnyResult = Result | TreeResult | MappingResult
+    AnyResult = PlacementResult | AllocationResult | MappingResult
 
 PICTURE_BYTES = 2_700_000
 """Bytes of PNG that one page holds, 3.6 MB in its text; pictures that come later are left out."""
@@ -74,13 +74,13 @@ class Exhibits:
                     value=str(folder),
                 ) from None
 
-    def placement(self, result: Result, state: SnapshotState) -> None:
+    def placement(self, result: PlacementResult, state: SnapshotState) -> None:
         """Take a placement on a torus or mesh."""
         from topoplace.report.page.thumbnails import placement_thumbnail  # noqa: PLC0415 - heavy
 
         self._keep(result, placement_thumbnail(result, state) if self.pictures else None)
 
-    def allocation(self, result: TreeResult, state: TreeState) -> None:
+    def allocation(self, result: AllocationResult, state: TreeState) -> None:
         """Take an allocation on a tree."""
         from topoplace.report.page.thumbnails import allocation_thumbnail  # noqa: PLC0415 - heavy
 

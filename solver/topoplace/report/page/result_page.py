@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from topoplace.machine import Torus
 from topoplace.report.page.frame import framed, image_url
 from topoplace.report.page.markup import Markup, element
-from topoplace.result import Result
+from topoplace.result import PlacementResult
 from topoplace.result.mapping import MappingResult
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import prepare
 from topoplace.snapshot.files import write_text
 from topoplace.snapshot.machines import resolve_machine
@@ -19,7 +19,7 @@ from topoplace.snapshot.machines import resolve_machine
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-AnyResult = Result | TreeResult | MappingResult
+AnyResult = PlacementResult | AllocationResult | MappingResult
 
 _DPI = 100
 
@@ -70,7 +70,7 @@ def _picture_and_text(result: AnyResult) -> tuple[Figure | None, str]:
 
         drawable = isinstance(prepare_mapping(result.instance).machine, Torus)
         return mapping_figure(result) if drawable else None, mapping_summary(result)
-    if isinstance(result, TreeResult):
+    if isinstance(result, AllocationResult):
         from topoplace.report.tree_picture import tree_figure  # noqa: PLC0415 - heavy
         from topoplace.report.tree_summary import tree_summary  # noqa: PLC0415 - heavy
 

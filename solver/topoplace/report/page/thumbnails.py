@@ -15,9 +15,9 @@ from topoplace.report.colours import DOWN_COLOUR, FREE_COLOUR, cell_colours, rgb
 from topoplace.report.page.png import TRANSPARENT, palette_png
 from topoplace.report.slices import as_slices, num_columns
 from topoplace.report.tree_picture import leaf_cells
-from topoplace.result import Result
+from topoplace.result import PlacementResult
 from topoplace.result.mapping import MappingResult
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.tree_state import TreeState
 
@@ -37,12 +37,12 @@ class Thumbnail:
     height: int
 
 
-def placement_thumbnail(result: Result, state: SnapshotState) -> Thumbnail:
+def placement_thumbnail(result: PlacementResult, state: SnapshotState) -> Thumbnail:
     """Return the slices of a torus or mesh (see `draw_slices`), a pixel per router."""
     return _sliced(cell_colours(cell_map(result, state)))
 
 
-def allocation_thumbnail(result: TreeResult, state: TreeState) -> Thumbnail:
+def allocation_thumbnail(result: AllocationResult, state: TreeState) -> Thumbnail:
     """Return the nodes of a tree, a row of pixels per leaf, the rows folded into columns."""
     leaves, _ = leaf_cells(result, state)
     rows, width = leaves.shape[:2]

@@ -13,9 +13,9 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, ValidationError
 
 from topoplace.errors import InputError
-from topoplace.result import Result
+from topoplace.result import PlacementResult
 from topoplace.result.mapping import MappingResult
-from topoplace.result.tree import TreeResult
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import read_bytes, text_of_document, write_document, write_text
 from topoplace.snapshot.schema import Model
 from topoplace.study.batch.instance import KEY_DIGITS, Instance
@@ -29,8 +29,8 @@ _RESULTS, _FAILURES, _LOCK = "results", "failures", ".lock"
 _NAMED = re.compile(rf"-([0-9a-f]{{{KEY_DIGITS}}})\.json$")
 _MAX_STEM_BYTES = 160  # file systems take names of 255 bytes; key and temporary ending are longer
 _MODELS: dict[Problem, type[AnyResult]] = {
-    Problem.PLACEMENT: Result,
-    Problem.ALLOCATION: TreeResult,
+    Problem.PLACEMENT: PlacementResult,
+    Problem.ALLOCATION: AllocationResult,
     Problem.MAPPING: MappingResult,
 }
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from topoplace.errors import ExitCode
-from topoplace.result import Result, Status
-from topoplace.result.mapping import Fraction, MappingResult
-from topoplace.result.tree import TreeResult
+from topoplace.result import Fraction, PlacementResult, Status
+from topoplace.result.mapping import MappingResult
+from topoplace.result.tree import AllocationResult
 from topoplace.study.batch.task import Failure, FailureStatus
 
-AnyResult = Result | TreeResult | MappingResult
+AnyResult = PlacementResult | AllocationResult | MappingResult
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,10 @@ def result_row(result: AnyResult) -> Row:
     started = shared = queued = None
     if not isinstance(result, MappingResult):
         queued = len(result.instance.queue)
-    if isinstance(result, Result) and result.solution is not None:
+    if isinstance(result, PlacementResult) and result.solution is not None:
         started = len(result.solution.placements)
         shared = result.solution.num_shared_links
-    elif isinstance(result, TreeResult) and result.solution is not None:
+    elif isinstance(result, AllocationResult) and result.solution is not None:
         started = len(result.solution.allocations)
     return Row(
         name=result.instance.name,

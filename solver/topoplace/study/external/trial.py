@@ -15,8 +15,8 @@ from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.placement.outcome import Scattered
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.placement.tree.problem import TreeProblem
-from topoplace.result import Result, Status
-from topoplace.result.tree import TreeResult
+from topoplace.result import PlacementResult, Status
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, SnapshotState
 from topoplace.snapshot.files import parse_document, text_of_document
 from topoplace.snapshot.tree_state import TreeState
@@ -34,7 +34,7 @@ from topoplace.study.external.verdict import (
     last_words,
 )
 
-AnyResult = TypeVar("AnyResult", Result, TreeResult)
+AnyResult = TypeVar("AnyResult", PlacementResult, AllocationResult)
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
@@ -59,10 +59,12 @@ class Trial(Generic[AnyResult]):
     stderr: str
 
 
-AnyTrial = Trial[Result] | Trial[TreeResult]
+AnyTrial = Trial[PlacementResult] | Trial[AllocationResult]
 
 
-def try_on_torus(state: SnapshotState, allocator: Allocator, options: Options) -> Trial[Result]:
+def try_on_torus(
+    state: SnapshotState, allocator: Allocator, options: Options
+) -> Trial[PlacementResult]:
     """Run an allocator on a snapshot of a torus or mesh.
 
     Raises
@@ -91,7 +93,9 @@ def try_on_torus(state: SnapshotState, allocator: Allocator, options: Options) -
     return Trial(state.snapshot.name, allocator.name, result, verdict, run.stderr)
 
 
-def try_on_tree(state: TreeState, allocator: Allocator, options: Options) -> Trial[TreeResult]:
+def try_on_tree(
+    state: TreeState, allocator: Allocator, options: Options
+) -> Trial[AllocationResult]:
     """Run an allocator on a snapshot of a tree machine.
 
     Raises
@@ -189,7 +193,9 @@ def _started(problem: PlacementProblem, answer: Placements) -> list[Candidate | 
     return started
 
 
-def _with_nodes(problem: PlacementProblem, result: Result, answer: Placements) -> Result:
+def _with_nodes(
+    problem: PlacementProblem, result: PlacementResult, answer: Placements
+) -> PlacementResult:
     """Return the result with the allocator's own choice of nodes in its prisms."""
     assert result.solution is not None
     chosen = {
@@ -203,7 +209,7 @@ def _with_nodes(problem: PlacementProblem, result: Result, answer: Placements) -
     return result.model_copy(update={"solution": solution})
 
 
-def _unanswered(result: Result) -> Result:
+def _unanswered(result: PlacementResult) -> PlacementResult:
     """Return the result of starting nothing as that of having found nothing."""
     nothing = {"status": Status.UNKNOWN, "objective": None}
     levels = [level.model_copy(update=nothing) for level in result.levels]

@@ -1,8 +1,4 @@
-"""The result file (``topoplace.result/1``): what was asked, what was found, and the evidence.
-
-Absent is null, never 0. A result holds its instance, so that `check`, `show` and `compare` need
-nothing else.
-"""
+"""The result of a placement on a torus (``topoplace.result/1``, ``"problem": "placement"``)."""
 
 from __future__ import annotations
 
@@ -11,30 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from topoplace.snapshot.schema import Model, Name, NodeSet, PrismModel, Seconds, Snapshot
-
-RESULT_SCHEMA: Literal["topoplace.result/1"] = "topoplace.result/1"
-
-
-class Status(StrEnum):
-    """What a solve established."""
-
-    OPTIMAL = "optimal"
-    FEASIBLE = "feasible"
-    INFEASIBLE = "infeasible"
-    UNKNOWN = "unknown"
-
-
-class Proof(StrEnum):
-    """What supports the bound: a `certificate` the checker verifies, or nothing."""
-
-    CERTIFICATE = "certificate"
-    SEARCH = "search"
-    NONE = "none"
+from topoplace.result.base import Level, Limits, Result
+from topoplace.snapshot.schema import Model, Name, NodeSet, PrismModel, Snapshot
 
 
 class Interference(StrEnum):
-    """Which jobs may share links (DESIGN 4)."""
+    """Which jobs may share links (docs/proofs.md, "The problem")."""
 
     STRICT = "strict"
     TOLERANT = "tolerant"
@@ -141,22 +119,11 @@ DEEPEST = 150
 """Branches on a path of a certificate: readers of JSON give up at some 200 levels."""
 
 
-class Level(Model):
-    """One level of the lexicographic objective.
+class PlacementLevel(Level[int, Certificate]):
+    """A level of a placement.
 
-    `objective` and `bound` are exact integers; `sense` says whether larger or smaller is better
-    (certificates bound the maximum, of the negated objective where `sense` is min). A level's
-    bound holds among the placements whose earlier levels are at least as good as reported.
+    Certificates bound the maximum, of the negated objective where `sense` is min.
     """
-
-    name: Name
-    sense: Literal["max", "min"]
-    status: Annotated[Status, Field(strict=False)]
-    objective: int | None
-    bound: int | None
-    gap: float | None
-    proof: Annotated[Proof, Field(strict=False)]
-    certificate: Certificate | None = None
 
 
 class Placement(Model):
@@ -182,12 +149,10 @@ class Solution(Model):
     conforming: bool = Field(description="every job has a prism and no link breaks the rule")
 
 
-class Limits(Model):
-    """What bounded the solve."""
+class PlacementLimits(Limits):
+    """What bounded the solve, and the rule under which it was done."""
 
-    time_limit: Seconds | None = None
     interference: Annotated[Interference, Field(strict=False)] = Interference.STRICT
-    hit: bool = Field(default=False, description="whether the time limit ended the solve")
 
 
 class Explanation(Model):
@@ -201,29 +166,13 @@ class Explanation(Model):
     nodes_to_free: int | None = Field(default=None, description="nodes those jobs hold in it")
 
 
-class Result(Model):
-    """One solve of one snapshot.
+class PlacementResult(Result[PlacementLevel, Solution, Snapshot]):
+    """One solve of one snapshot of a torus or mesh."""
 
-    `objective`, `bound`, `gap` and `proof` are the first level's; `status` is the first level's.
-    """
-
-    schema_version: Annotated[Literal["topoplace.result/1"], Field(alias="schema")]
     problem: Literal["placement"]
-    method: Name
-    status: Annotated[Status, Field(strict=False)]
-    objective: int | None
-    bound: int | None
-    gap: float | None
-    proof: Annotated[Proof, Field(strict=False)]
-    seconds: Seconds
-    limits: Limits
-    seed: int | None
-    versions: dict[str, str]
-    levels: list[Level]
-    solution: Solution | None
+    limits: PlacementLimits
     explanations: list[Explanation] = Field(default_factory=list)
-    instance: Snapshot
 
 
-for _model in (StartBranch, CoverBranch, SharedLeaves, Level, Result):
+for _model in (StartBranch, CoverBranch, SharedLeaves, PlacementLevel, PlacementResult):
     _model.model_rebuild()
