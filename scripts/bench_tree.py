@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 
-from topoplace.front import place
 from topoplace.placement.tree.heuristics.in_turn import registered_allocator
 from topoplace.placement.tree.occupancy import Occupancy
 from topoplace.placement.tree.problem import TreeProblem
@@ -34,7 +33,7 @@ from topoplace.snapshot.schema import (
     TreeModel,
 )
 from topoplace.snapshot.tree_state import TreeRequest, prepare_tree
-from topoplace.solving import Options, methods
+from topoplace.solving import Options, methods, solve
 
 OCCUPANCIES = (50, 60, 70, 80, 90)
 SIZES = (16, 32, 64, 128, 256, 512)
@@ -155,9 +154,9 @@ def _measure(snapshot: Snapshot, limit: float) -> tuple[list[str], bool]:
     state = prepare_tree(snapshot)
     if state.free.sum() < state.requests[0].nodes:
         return [], False
-    costs = [_value(place(state, name).levels[1].objective) for name in ALGORITHMS]
+    costs = [_value(solve(state, name).levels[1].objective) for name in ALGORITHMS]
     start = time.perf_counter()
-    result: AllocationResult = place(state, "exact", Options(time_limit=limit))
+    result: AllocationResult = solve(state, "exact", Options(time_limit=limit))
     seconds = time.perf_counter() - start
     level = result.levels[1]
     found, bound = _value(level.objective), _value(level.bound)
@@ -176,7 +175,7 @@ def _warm_up(machine: TreeModel) -> None:
     running = fill(machine, OCCUPANCIES[-1], 0, "jobs")
     for pattern in Pattern:
         state = prepare_tree(case(machine, running, pattern, 64))
-        place(state, "exact", Options(time_limit=4))
+        solve(state, "exact", Options(time_limit=4))
 
 
 def _row(cells: object) -> str:

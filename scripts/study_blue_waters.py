@@ -26,14 +26,13 @@ from blue_waters_page import METHODS, ReplayRow, SnapshotRow, Trace, write_study
 from study_page import STUDIES, stamp
 from topoplace.certify import check_result
 from topoplace.errors import TopoplaceError
-from topoplace.front import place
 from topoplace.machine import parse_node_set
 from topoplace.placement.problem import job_links
 from topoplace.result import PlacementResult
 from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, load_torus, prepare
 from topoplace.snapshot.schema import Communication
 from topoplace.snapshot.workload import load_workload
-from topoplace.solving import Options
+from topoplace.solving import Options, solve
 from topoplace.study.replay import MIXES, MethodRun, Replay, Setup, run_method, with_intensive
 from topoplace.study.replay.drawn_log import draw_log
 from topoplace.study.replay.shape_model import ShapeModel, box_around
@@ -54,12 +53,12 @@ def snapshot_rows(names: Sequence[str], time_limit: float, seed: int) -> Iterato
         If the checker refuses a result.
     """
     if names:  # compile what has to be before any clock starts
-        place(load_snapshot(SNAPSHOTS / f"{MACHINE}_80.json"), "exact", Options(time_limit=1))
+        solve(load_snapshot(SNAPSHOTS / f"{MACHINE}_80.json"), "exact", Options(time_limit=1))
     for name in names:
         state = load_snapshot(SNAPSHOTS / f"{MACHINE}_{name}.json")
         bound = 0
         for method in METHODS:
-            result = place(state, method, Options(time_limit=time_limit, seed=seed))
+            result = solve(state, method, Options(time_limit=time_limit, seed=seed))
             checked = check_result(result)
             if not checked.holds:
                 raise TopoplaceError(f"{name}, {method}: the checker refuses the result")

@@ -22,12 +22,11 @@ import numpy as np
 
 from topoplace.certify.mapping import check_mapping
 from topoplace.errors import InputError
-from topoplace.front import map_tasks
 from topoplace.mapping.allocation import Allocation, load_allocation
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result.mapping import MappingResult
 from topoplace.snapshot.application import GridApplication, MappingInstance
-from topoplace.solving import Options
+from topoplace.solving import Options, solve
 
 ROOT = Path(__file__).resolve().parent.parent
 SNAPSHOTS = ROOT / "instances" / "snapshots"
@@ -94,11 +93,11 @@ def problem_of(
     )
 
 
-def solve(problem: MappingProblem, machine: str, method: str, search: float, seed: int) -> Row:
+def row_of(problem: MappingProblem, machine: str, method: str, search: float, seed: int) -> Row:
     """Return the row of a problem: the method, then the local search from its mapping."""
     first: MappingResult | None = None
     try:
-        first = map_tasks(problem, method, Options(time_limit=30, seed=seed))
+        first = solve(problem, method, Options(time_limit=30, seed=seed))
     except InputError as error:
         print(f"{machine} {problem.instance.name}: {error}", file=sys.stderr)
     results = [] if first is None else [first]
@@ -108,7 +107,7 @@ def solve(problem: MappingProblem, machine: str, method: str, search: float, see
             start = np.asarray(first.solution.nodes, dtype=np.int64)
         options = Options(time_limit=search, seed=seed, start=start)
         # polish what there is; else begin with constructions for any graph
-        results.append(map_tasks(problem, "search" if start is None else "local-search", options))
+        results.append(solve(problem, "search" if start is None else "local-search", options))
     found = [r.objective for r in results if r.objective is not None]
     bound = results[-1].bound
     assert bound is not None
@@ -133,7 +132,7 @@ def blue_waters_rows(names: list[str], search: float, seed: int) -> list[Row]:
     for machine, allocation in machines.items():
         for _, grid, tasks_per_node in GRIDS:
             problem = problem_of(grid, False, tasks_per_node, allocation)
-            rows.append(solve(problem, machine, "pencils", search, seed))
+            rows.append(row_of(problem, machine, "pencils", search, seed))
             print(rows[-1], file=sys.stderr)
     return rows
 
@@ -147,7 +146,7 @@ def bhatele_rows(search: float, seed: int) -> list[Row]:
             allocation = load_allocation(f"mesh:{text}")
             tasks_per_node = side**3 // len(allocation.nodes)
             problem = problem_of((side,) * 3, True, tasks_per_node, allocation)
-            rows.append(solve(problem, f"mesh {text}", "blocks", search, seed))
+            rows.append(row_of(problem, f"mesh {text}", "blocks", search, seed))
             print(rows[-1], file=sys.stderr)
     return rows
 

@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 from random_instances import KIND_WEIGHTS, KINDS, random_prism, routers_inside
-from topoplace.front import place
+from topoplace import solving
 from topoplace.machine import format_node_set
 from topoplace.result import Interference, PlacementResult
 from topoplace.snapshot import prepare
@@ -79,7 +79,7 @@ def solve(
 ) -> PlacementResult:
     """Run a method on a snapshot."""
     options = Options(time_limit=time_limit, interference=mode, seed=seed)
-    return place(prepare(snapshot), method, options)
+    return solving.solve(prepare(snapshot), method, options)
 
 
 def reached(result: PlacementResult) -> tuple[int, ...]:

@@ -22,7 +22,6 @@ from topoplace.bounds.cuts import cuts_bound
 from topoplace.bounds.distance_classes import distance_classes_bound
 from topoplace.bounds.mapping import total_bound
 from topoplace.bounds.star import star_bound
-from topoplace.front import place
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.placement.tree.exact.bounding.certificate import boxes_of
@@ -44,7 +43,7 @@ from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.application import GraphApplication, GridApplication
 from topoplace.snapshot.schema import Communication, Pattern
 from topoplace.snapshot.tree_state import prepare_tree
-from topoplace.solving import Bound, Options, result_of
+from topoplace.solving import Bound, Options, result_of, solve
 from tree_cases import apart, model_of, snapshot_on, uses
 from tree_cube_cases import cube_snapshot
 from tree_doubling_cases import FOREVER, first_leaves, nearly_full, possible_to_programs, search_of
@@ -81,7 +80,7 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
     yield "no solution", _result(_unsolved(min(cases, key=_size).document))
     state = prepare(Snapshot.model_validate(small_document()))
     for method, rule in (("first-fit", Interference.TOLERANT), ("random-nodes", Interference.OFF)):
-        yield method, place(state, method, Options(interference=rule, time_limit=9.0, seed=4))
+        yield method, solve(state, method, Options(interference=rule, time_limit=9.0, seed=4))
 
 
 def _size(case: Case) -> int:
@@ -199,7 +198,7 @@ def _allocations() -> Iterator[tuple[str, AllocationResult]]:
         snapshot = snapshot_on(model_of([5, 5, 6]), running, queue, down="n15")
         yield name, _exact(snapshot)
     yield "domains", _exact(snapshot_on(apart([3, 3]), [], [(2, ring)] * 3))
-    yield "heuristic", place(prepare_tree(snapshot), "balanced")
+    yield "heuristic", solve(prepare_tree(snapshot), "balanced")
     yield "no solution", _no_allocation(_exact(snapshot))
     yield "shares", _exact(snapshot_on(model_of([3] * 6), [], [(8, uses(Pattern.BINOMIAL))]))
     yield "trees", _with_proofs(nearly_full(5), [_tree_proof(nearly_full(5))])
@@ -211,7 +210,7 @@ def _allocations() -> Iterator[tuple[str, AllocationResult]]:
 
 
 def _exact(snapshot: Snapshot) -> AllocationResult:
-    return place(prepare_tree(snapshot), "exact", Options(time_limit=5.0))
+    return solve(prepare_tree(snapshot), "exact", Options(time_limit=5.0))
 
 
 def _cube_proof(seed: int) -> BoxProof:
@@ -245,7 +244,7 @@ def _tree_proof(snapshot: Snapshot) -> DoublingProof:
 
 def _with_proofs(snapshot: Snapshot, proofs: Sequence[BaseModel]) -> AllocationResult:
     """Return an allocation with these proofs of its cost."""
-    result = place(prepare_tree(snapshot), "balanced")
+    result = solve(prepare_tree(snapshot), "balanced")
     document = result.model_dump(mode="json")
     own = [proof.model_dump(mode="json") for proof in proofs]
     total = sum((Fraction(*proof["bound"].values()) for proof in own), Fraction(0))

@@ -15,10 +15,10 @@ from allocation_mutations.registry import Document, allocations, proofs
 from topoplace.certify.file import check_file
 from topoplace.certify.tree_machine import check_allocation
 from topoplace.certify.tree_machine.steps import steps_of
-from topoplace.front import place
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import Communication, Pattern
 from topoplace.snapshot.tree_state import prepare_tree
+from topoplace.solving import solve
 from tree_brute_force import steps_of as slow_steps
 from tree_cases import HEURISTICS, apart, model_of, snapshot_on, uses
 from tree_exact_cases import solved, tiny_state
@@ -37,7 +37,7 @@ def results() -> tuple[Document, ...]:
         for queue in ([(8, rd)], [(4, rd), (3, ring)], [(4, halo), (2, ())], [(9, rd), (9, ring)])
     ]
     states.append(prepare_tree(snapshot_on(apart([5, 5, 6]), running, [(3, ring)] * 4, "n15")))
-    found = [solved(state) for state in states] + [place(states[1], "balanced")]
+    found = [solved(state) for state in states] + [solve(states[1], "balanced")]
     return tuple(result.model_dump(mode="json") for result in found)
 
 
@@ -51,7 +51,7 @@ def test_right_results_hold() -> None:
     for seed in range(30):
         state = tiny_state(seed, most_ranks=5, num_requests=2)
         for name in HEURISTICS:
-            report = check_allocation(place(state, name))
+            report = check_allocation(solve(state, name))
             assert report.holds, (seed, name, report.failures)
 
 

@@ -19,12 +19,11 @@ from topoplace.certify import Report, check_file
 from topoplace.certify.tree import Proven
 from topoplace.cli import run
 from topoplace.errors import InputError
-from topoplace.front import place
 from topoplace.mapping.mapped import outcome_of
 from topoplace.snapshot.application import GraphApplication
 from topoplace.snapshot.schema import Pattern, PatternUse
 from topoplace.snapshot.tree_state import prepare_tree
-from topoplace.solving import Options, result_of
+from topoplace.solving import Options, result_of, solve
 from tree_cases import model_of, snapshot_on
 
 Document = dict[str, Any]
@@ -133,7 +132,7 @@ def two_leaves(*, starts_both: bool) -> Document:
     uses = [PatternUse(pattern=Pattern.BINOMIAL)]
     queue: list[tuple[int, list[PatternUse]]] = [(2, []), (2, uses)]
     state = prepare_tree(snapshot_on(model_of([2, 2]), queue=queue))
-    result = place(state, "exact", Options(time_limit=5))
+    result = solve(state, "exact", Options(time_limit=5))
     document = result.model_dump(mode="json")
     if not starts_both:
         document["solution"]["allocations"].pop(0)

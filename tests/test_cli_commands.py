@@ -206,7 +206,7 @@ def test_an_unexpected_failure_is_one_line_and_exit_1(
     def broken(*args: object) -> Outcome:
         raise ZeroDivisionError("a bug\nof two lines")
 
-    monkeypatch.setattr("topoplace.front.place", broken)
+    monkeypatch.setattr("topoplace.solving.solve", broken)
     args = ["place", str(write_small(tmp_path)), *METHOD, "-o", str(tmp_path / "r.json")]
     assert run(args) == ExitCode.INTERNAL
     plain = capsys.readouterr().err

@@ -17,7 +17,6 @@ from baseline_instances import grid, problem_on, random_graph
 from comparison_rows import row
 from small_snapshot import small_document, write_small
 from topoplace.cli.entry import run
-from topoplace.front import map_tasks, place
 from topoplace.report.colours import rgb
 from topoplace.report.page import Exhibits, comparison_page, exhibits, result_page
 from topoplace.report.page.exhibits import PICTURE_BYTES
@@ -27,7 +26,7 @@ from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.schema import Pattern
 from topoplace.snapshot.tree_state import prepare_tree
-from topoplace.solving import Options
+from topoplace.solving import Options, solve
 from topoplace.study.compare import ComparisonRow, compare
 from topoplace.study.subject import Subject, load_result
 from tree_cases import model_of, snapshot_on, uses
@@ -142,7 +141,7 @@ def test_a_hundred_instances_stay_below_5_mb(tmp_path: Path) -> None:
 
 def test_pictures_without_room_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = prepare(Snapshot.model_validate(small_document()))
-    result = place(state, "first-fit")
+    result = solve(state, "first-fit")
     size = len(placement_thumbnail(result, state).png)
     monkeypatch.setattr(exhibits, "PICTURE_BYTES", 2 * size)
     kept = Exhibits()
@@ -158,7 +157,7 @@ def test_pictures_without_room_are_counted(tmp_path: Path, monkeypatch: pytest.M
 def test_result_files_of_one_name_do_not_overwrite_each_other(tmp_path: Path) -> None:
     state = prepare(Snapshot.model_validate(small_document() | {"name": "../x/y"}))
     kept = Exhibits(tmp_path / "made", pictures=False)
-    result = place(state, "first-fit")
+    result = solve(state, "first-fit")
     kept.placement(result, state)
     kept.placement(result, state)
     first, second = (kept.take("../x/y", "first-fit") for _ in range(2))
@@ -208,9 +207,9 @@ def test_show_writes_a_page_of_any_result(tmp_path: Path) -> None:
     state = prepare(Snapshot.model_validate(small_document()))
     tree = prepare_tree(snapshot_on(model_of([2, 2]), [], [(2, uses(Pattern.RING))]))
     solved: dict[str, tuple[object, str]] = {
-        "torus": (place(state, "first-fit"), "objective"),
-        "tree": (place(tree, "default"), "total cost"),
-        "mapping": (map_tasks(problem_on(grid((2, 2)), [2, 2]), "default"), "hop-bytes"),
+        "torus": (solve(state, "first-fit"), "objective"),
+        "tree": (solve(tree, "default"), "total cost"),
+        "mapping": (solve(problem_on(grid((2, 2)), [2, 2]), "default"), "hop-bytes"),
     }
     for name, (result, told) in solved.items():
         source, page = tmp_path / f"{name}.json", tmp_path / f"{name}.html"
@@ -225,7 +224,7 @@ def test_show_writes_a_page_of_any_result(tmp_path: Path) -> None:
 
 def test_a_result_page_escapes_names() -> None:
     state = prepare(Snapshot.model_validate(small_document() | {"name": NASTY}))
-    page = Page(result_page(place(state, "first-fit")))
+    page = Page(result_page(solve(state, "first-fit")))
     page.require_offline()
     assert NASTY in page.words
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from topoplace.certify import check_result
-from topoplace.front import place
 from topoplace.result import PlacementResult, Proof, Status
 from topoplace.snapshot import load_snapshot
-from topoplace.solving import Options
+from topoplace.solving import Options, solve
 
 OPEN = pytest.mark.xfail(reason='a target not reached yet: docs/benchmarks.md, "Open"')
 SNAPSHOTS = Path(__file__).resolve().parent.parent / "instances" / "snapshots"
@@ -18,7 +17,7 @@ SNAPSHOTS = Path(__file__).resolve().parent.parent / "instances" / "snapshots"
 
 def placed(label: str, time_limit: float | None = None) -> PlacementResult:
     state = load_snapshot(SNAPSHOTS / f"blue_waters_{label}.json")
-    return place(state, "exact", Options(time_limit=time_limit))
+    return solve(state, "exact", Options(time_limit=time_limit))
 
 
 @pytest.mark.parametrize("label", ["80", "70", "60", pytest.param("50", marks=pytest.mark.slow)])

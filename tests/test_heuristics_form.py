@@ -10,9 +10,8 @@ import pytest
 
 import topoplace.solving.registry as known
 from random_instances import random_snapshot
-from topoplace.front import place
 from topoplace.snapshot.state import prepare
-from topoplace.solving import methods, register
+from topoplace.solving import methods, register, solve
 
 FORM = Path(__file__).parents[1] / "docs" / "adding-a-heuristic.md"
 
@@ -36,7 +35,7 @@ def test_the_example_places_jobs() -> None:
     assert methods("placement")["largest-first"].uses_prisms
     for seed in range(20):
         state = prepare(random_snapshot(random.Random(seed), 24))
-        result = place(state, "largest-first")
+        result = solve(state, "largest-first")
         assert result.method == "largest-first"
         assert result.solution is not None
         assert result.solution.conforming

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from random_instances import random_snapshot
-from topoplace.front import place
 from topoplace.machine import Torus, parse_node_set
 from topoplace.placement.heuristics.alps_orders import FOUR_Y, O2, TWO_Y, Digit, block_order
 from topoplace.placement.heuristics.node_order import nodes_of_routers, place_in_order
@@ -17,7 +16,7 @@ from topoplace.placement.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 from topoplace.snapshot.state import prepare
-from topoplace.solving import Options, Outcome, methods, result_of
+from topoplace.solving import Options, Outcome, methods, result_of, solve
 
 NODE_METHODS = ("alps-o2", "alps-2y", "alps-4y", "random-nodes")
 ORDERS = {"o2": O2, "2y": TWO_Y, "4y": FOUR_Y}
@@ -118,7 +117,7 @@ def test_first_fit_follows_the_order() -> None:
 @pytest.mark.parametrize("name", NODE_METHODS)
 def test_same_answer_for_the_same_seed(name: str) -> None:
     state = prepare(random_snapshot(random.Random(3), 24))
-    once, again = (place(state, name, Options(seed=5)) for _ in range(2))
+    once, again = (solve(state, name, Options(seed=5)) for _ in range(2))
     assert once.solution == again.solution
 
 
@@ -126,7 +125,7 @@ def test_another_seed_is_another_random_order() -> None:
     found = set()
     for seed in range(5):
         state = prepare(random_snapshot(random.Random(3), 24))
-        solution = place(state, "random-nodes", Options(seed=seed)).solution
+        solution = solve(state, "random-nodes", Options(seed=seed)).solution
         assert solution is not None
         found.add(tuple(p.nodes for p in solution.placements))
     assert len(found) > 1

@@ -18,7 +18,6 @@ from naive_placement import (
 )
 from random_instances import random_snapshot
 from topoplace.errors import InputError
-from topoplace.front import place
 from topoplace.machine import Torus, all_origins
 from topoplace.placement.heuristics.best_fit import best_fit, fill
 from topoplace.placement.heuristics.first_fit import first_fit
@@ -28,7 +27,7 @@ from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import Interference, Proof, Status
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 from topoplace.snapshot.state import SnapshotState, prepare
-from topoplace.solving import Options, methods
+from topoplace.solving import Options, methods, solve
 
 MODES = list(Interference)
 PRISM_METHODS = ("first-fit", "best-fit")
@@ -113,7 +112,7 @@ def test_results_conform(mode: Interference, name: str) -> None:
     for seed in range(200, 240):
         problem = tiny(seed, mode)
         state, torus = problem.state, problem.torus
-        result = place(state, name, Options(interference=mode))
+        result = solve(state, name, Options(interference=mode))
         assert result.solution is not None
         assert result.solution.conforming
         assert result.solution.num_shared_links == 0
@@ -141,7 +140,7 @@ def test_results_conform(mode: Interference, name: str) -> None:
 def test_same_answer_every_time(name: str) -> None:
     for seed in range(20):
         state = prepare(random_snapshot(random.Random(seed), 24))
-        once, again = (place(state, name, Options(seed=1)) for _ in range(2))
+        once, again = (solve(state, name, Options(seed=1)) for _ in range(2))
         assert once.solution == again.solution
         assert once.explanations == again.explanations
 

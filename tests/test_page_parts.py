@@ -10,13 +10,13 @@ from matplotlib.image import imread
 
 from baseline_instances import grid, problem_on
 from small_snapshot import small_document
-from topoplace.front import map_tasks, place
 from topoplace.report.colours import rgb
 from topoplace.report.page.axes import Axis, decades_axis, gap_axis, ratio_axis
 from topoplace.report.page.markup import Markup, element
 from topoplace.report.page.png import TRANSPARENT, palette_png
 from topoplace.report.page.thumbnails import mapping_thumbnail, placement_thumbnail
 from topoplace.snapshot import Snapshot, prepare
+from topoplace.solving import solve
 
 
 @pytest.mark.parametrize("num_colours", [1, 3, 15, 200, 1000])
@@ -36,7 +36,7 @@ def test_palette_images_decode_to_their_colours(num_colours: int, tmp_path: Path
 
 def test_a_thumbnail_shows_every_router(tmp_path: Path) -> None:
     state = prepare(Snapshot.model_validate(small_document()))
-    picture = placement_thumbnail(place(state, "first-fit"), state)
+    picture = placement_thumbnail(solve(state, "first-fit"), state)
     path = tmp_path / "p.png"
     path.write_bytes(picture.png)
     pixels = imread(path)
@@ -51,7 +51,7 @@ def test_nearer_messages_are_lighter(tmp_path: Path) -> None:
     shades = []
     for method in ("default", "round-robin", "random-blocks"):
         path = tmp_path / f"{method}.png"
-        path.write_bytes(mapping_thumbnail(map_tasks(problem, method), problem).png)
+        path.write_bytes(mapping_thumbnail(solve(problem, method), problem).png)
         pixels = imread(path)
         shades.append(float(pixels[pixels[..., 3] > 0][:, :3].mean()))
     assert shades[0] == shades[1] > shades[2]  # the first two are the identity here

@@ -11,7 +11,6 @@ import pytest
 from pencil_cases import least_hop_bytes
 from topoplace.certify.mapping import check_mapping
 from topoplace.errors import InputError
-from topoplace.front import map_tasks
 from topoplace.machine import Torus, format_node_set
 from topoplace.mapping.allocation import load_allocation
 from topoplace.mapping.layouts import cells
@@ -23,7 +22,7 @@ from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import Proof
 from topoplace.snapshot.application import GridApplication, MappingInstance
 from topoplace.snapshot.schema import TorusModel
-from topoplace.solving import Options
+from topoplace.solving import Options, solve
 
 
 def problem_of(
@@ -105,9 +104,9 @@ def test_search_equals_brute_force_over_all_windows() -> None:
             continue
         if least is None:
             with pytest.raises(InputError, match="room"):
-                map_tasks(problem, "pencils")
+                solve(problem, "pencils")
             continue
-        result = map_tasks(problem, "pencils")
+        result = solve(problem, "pencils")
         assert check_mapping(result).holds, (seed, check_mapping(result).failures)
         assert result.solution is not None
         optimum = result.solution.optimum
@@ -116,7 +115,7 @@ def test_search_equals_brute_force_over_all_windows() -> None:
         if optimum.proof is Proof.SEARCH:
             assert optimum.objective == least, seed
             proven += 1
-        topaware = map_tasks(problem, "topaware")
+        topaware = solve(problem, "topaware")
         assert check_mapping(topaware).holds
         assert topaware.objective is not None
         assert topaware.objective >= optimum.bound
@@ -172,11 +171,11 @@ def test_deepens_until_a_window_is_feasible() -> None:
     # Two usable positions of the eight on the one pencil, five apart either way but one.
     machine = TorusModel(name="pencil", shape=[1, 1, 12], wrap=[False] * 3)
     problem = problem_of(machine, "0,11", [2], 1)
-    result = map_tasks(problem, "pencils")
+    result = solve(problem, "pencils")
     assert result.objective == 2 * 8 * 11
     assert check_mapping(result).holds
     with pytest.raises(InputError, match="room"):
-        map_tasks(problem, "pencils", Options(max_depth=11))
+        solve(problem, "pencils", Options(max_depth=11))
 
 
 def test_no_layout_is_one_clear_error() -> None:
@@ -184,15 +183,15 @@ def test_no_layout_is_one_clear_error() -> None:
     problem = problem_of(machine, "0-7", [7], 1)
     for method in ("pencils", "topaware"):
         with pytest.raises(InputError, match="layout"):
-            map_tasks(problem, method)
+            solve(problem, method)
 
 
 def test_time_limit_leaves_a_bound_without_proof() -> None:
     torus = TorusModel(name="torus", shape=[12, 12, 12])
     usable = np.flatnonzero(np.random.default_rng(3).random(12**3) >= 0.04)
     problem = problem_of(torus, format_node_set(usable.tolist()), [10, 10, 9], 1)
-    map_tasks(problem_of(torus, "0-1727", [2], 1), "pencils")  # loads the kernels
-    result = map_tasks(problem, "pencils", Options(time_limit=0.3))
+    solve(problem_of(torus, "0-1727", [2], 1), "pencils")  # loads the kernels
+    result = solve(problem, "pencils", Options(time_limit=0.3))
     assert result.limits.hit
     assert result.solution is not None
     optimum = result.solution.optimum
@@ -205,7 +204,7 @@ def test_time_limit_leaves_a_bound_without_proof() -> None:
 def test_blue_waters_layout_and_window() -> None:
     allocation = load_allocation("blue_waters")
     problem = problem_of(allocation.machine, allocation.node_set, [32, 32, 32], 32)
-    result = map_tasks(problem, "pencils")
+    result = solve(problem, "pencils")
     assert check_mapping(result).holds
     assert result.solution is not None
     layout, optimum = result.solution.layout, result.solution.optimum

@@ -20,9 +20,9 @@ from scripts_of_the_project import script
 from test_cli_bad_input import one_line_error
 from topoplace.cli import run
 from topoplace.cli.progress_bar import progress_bar
-from topoplace.front import place
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
+from topoplace.solving import solve
 
 TOPOLOGY = "SwitchName=s0 Nodes=n[0-1]\nSwitchName=s1 Nodes=n[2-5]\nSwitchName=top Switches=s[0-1]"
 # Job 2 waits for job 1 until 10; job 3 ends by then; job 4 would not, and job 2 leaves no node.
@@ -48,7 +48,7 @@ def load(path: Path) -> TreeState:
 
 
 def started(state: TreeState) -> list[str]:
-    return [allocation.request for allocation in place(state, "default").solution.allocations]
+    return [allocation.request for allocation in solve(state, "default").solution.allocations]
 
 
 def test_backfilling_and_the_five_metrics(

@@ -18,13 +18,12 @@ from test_replay_cli import QUEUED, write_log
 from topoplace.certify import check_result
 from topoplace.cli import run
 from topoplace.errors import InputError, TopoplaceError
-from topoplace.front import place
 from topoplace.machine import Prism, Torus, bisection_per_node, scattered_links
 from topoplace.placement.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot import SnapshotState, load_snapshot, load_torus, prepare
 from topoplace.snapshot.schema import Pattern, PatternUse, RunningJob, Snapshot
-from topoplace.solving import Options, Outcome, methods, register
+from topoplace.solving import Options, Outcome, methods, register, solve
 from topoplace.study.replay import (
     JobRecord,
     LogJob,
@@ -208,7 +207,7 @@ def test_no_link_is_ever_shared(method: str, fill_interior: bool, tmp_path: Path
         used = [links_used(state.torus, job) for job in state.snapshot.running]
         links = np.concatenate([np.zeros(0, dtype=np.int64), *used])
         assert len(np.unique(links)) == len(links)
-        result = place(state, method)
+        result = solve(state, method)
         assert result.solution is not None
         assert result.solution.conforming
         assert check_result(result).holds
@@ -226,7 +225,7 @@ def test_the_largest_job_is_the_largest_that_can_be_placed() -> None:
             queue = [{"id": "probe", "nodes": nodes}]
             document = json.loads(then.model_dump_json()) | {"queue": queue}
             probe = prepare(Snapshot.model_validate_json(json.dumps(document)))
-            assert bool(place(probe, "best-fit").solution.placements) is fits
+            assert bool(solve(probe, "best-fit").solution.placements) is fits
 
 
 # a leaves one node of its prism idle; b has the other half of the machine.
@@ -310,7 +309,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert {r["nodes"] for r in rows} == {"16"}
     assert len(document["snapshots"]) == 3
     for path in document["snapshots"]:
-        assert check_result(place(load_snapshot(path), "first-fit")).holds
+        assert check_result(solve(load_snapshot(path), "first-fit")).holds
     assert run([*args[:6], "--fill-interior"]) == 0
     assert "application efficiency (E_AVE) 100.00 %" in " ".join(capsys.readouterr().out.split())
 

@@ -11,36 +11,39 @@ import pytest
 from small_snapshot import write_small
 from topoplace.cli import run
 from topoplace.errors import ExitCode
-from topoplace.front import place
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.machine.nodeset import parse_node_set
-from topoplace.report.answer import answer_table, csv_text, hostlist_text, shortened, starts_of
+from topoplace.report.answer import (
+    answer_table,
+    csv_text,
+    hostlist_text,
+    shortened,
+    starts_of,
+    waiting_texts,
+)
 from topoplace.report.page.result_page import result_page
-from topoplace.report.proven import headline
-from topoplace.report.summary import summary
-from topoplace.report.tree_summary import tree_summary
-from topoplace.report.waiting import waiting_texts
+from topoplace.report.summary import headline, summary
 from topoplace.result import PlacementResult, Proof, Status
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.load import load_any
 from topoplace.snapshot.schema import Communication, Pattern, Request, Snapshot
 from topoplace.snapshot.tree_state import prepare_tree
-from topoplace.solving import Options
+from topoplace.solving import Options, solve
 from tree_cases import apart, model_of, snapshot_on, uses
 
 RING = uses(Pattern.RING)
 
 
 def on_tree(snapshot: Snapshot, method: str = "exact") -> AllocationResult:
-    result = place(prepare_tree(snapshot), method, Options(time_limit=2.0))
+    result = solve(prepare_tree(snapshot), method, Options(time_limit=2.0))
     assert isinstance(result, AllocationResult)
     return result
 
 
 def on_torus(folder: Path, **changes: object) -> PlacementResult:
     state = load_any(write_small(folder, **changes))
-    result = place(state, "first-fit")
+    result = solve(state, "first-fit")
     assert isinstance(result, PlacementResult)
     return result
 
@@ -86,7 +89,7 @@ def test_scores_add_up_to_the_level_of_shapes(tmp_path: Path) -> None:
 
 
 def test_nodes_that_form_no_prism_are_listed(tmp_path: Path) -> None:
-    result = place(load_any(write_small(tmp_path)), "random-nodes")
+    result = solve(load_any(write_small(tmp_path)), "random-nodes")
     assert isinstance(result, PlacementResult)
     assert "nodes " in answer_table(result)[0]
     assert [start.score for start in starts_of(result)] == [None] * 3
@@ -184,7 +187,7 @@ def test_the_headline_says_what_is_proven_of_every_level() -> None:
     assert headline(result).startswith("case: nodes and cost optimal (exact, ")
     weighted = on_tree(with_priority(snapshot, 3))
     assert headline(weighted).startswith("case: weighted nodes and cost optimal (")
-    assert "weighted nodes (max)" in tree_summary(weighted)
+    assert "weighted nodes (max)" in summary(weighted)
     assert "nothing proven (default, " in headline(on_tree(snapshot, "default"))
 
 
@@ -213,7 +216,7 @@ def test_the_headline_without_an_answer() -> None:
     assert headline(nothing).startswith("case: nothing found, at most 6 nodes (")
     bare = [level.model_copy(update={"bound": None}) for level in levels]
     assert headline(nothing.model_copy(update={"levels": bare})).startswith("case: nothing found (")
-    assert "no allocation found for the 1 requests" in tree_summary(nothing)
+    assert "nothing found that starts any of the 1 requests" in summary(nothing)
 
 
 def test_the_headline_of_a_torus_names_the_rule(tmp_path: Path) -> None:
@@ -230,7 +233,7 @@ def test_why_requests_wait_on_a_tree() -> None:
     texts = waiting_texts(result)
     assert texts["q0"] == "9 nodes wanted, 8 free"
     assert texts["q1"] == ("no domain has 5 free nodes: the most with a common switch are 4")
-    assert "q0 waits: 9 nodes wanted, 8 free" in tree_summary(result)
+    assert "q0 waits: 9 nodes wanted, 8 free" in summary(result)
 
 
 def test_who_is_outbid() -> None:
@@ -248,7 +251,7 @@ def test_who_is_outbid() -> None:
 
 def test_many_that_wait_are_counted() -> None:
     result = on_tree(snapshot_on(model_of([4]), [], [(4, ())] * 20))
-    assert "  ... and 11 more wait" in tree_summary(result)
+    assert "  ... and 11 more wait" in summary(result)
 
 
 def test_requests_of_a_torus_that_wait_without_explanation(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from matplotlib.image import imread
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from small_snapshot import small_document
-from topoplace.front import place
 from topoplace.placement.problem import PlacementProblem
 from topoplace.report.cells import DOWN, FREE, RUNNING, SERVICE, CellMap, cell_map
 from topoplace.report.colours import cell_colours, job_colour, rgb
@@ -21,12 +20,12 @@ from topoplace.report.voxels import ELEVATION
 from topoplace.result import PlacementResult
 from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, prepare
 from topoplace.snapshot.machines import data_folder, load_machine
-from topoplace.solving import Options
+from topoplace.solving import Options, solve
 
 
 def solved(**changes: Any) -> tuple[PlacementResult, SnapshotState]:
     state = prepare(Snapshot.model_validate(small_document() | changes))
-    return place(state, "first-fit", Options()), state
+    return solve(state, "first-fit", Options()), state
 
 
 def on_machine(spec: str) -> tuple[PlacementResult, SnapshotState]:
@@ -60,7 +59,7 @@ def test_a_router_is_down_when_all_its_nodes_are() -> None:
 
 def test_service_inside_a_block_of_a_class_belongs_to_it() -> None:
     state = load_snapshot(data_folder("instances") / "snapshots" / "blue_waters_60.json")
-    empty = place(state, "first-fit")
+    empty = solve(state, "first-fit")
     cells = cell_map(empty, state)
     block = cells.special_block
     assert block is not None

@@ -15,7 +15,7 @@ from topoplace.errors import TopoplaceError
 from topoplace.machine import Torus
 from topoplace.snapshot.named import build_machines
 from topoplace.snapshot.workload import load_workload
-from topoplace.study.batch.solving import solve
+from topoplace.study.batch.solving import solve_task
 from topoplace.study.batch.task import Answer, Outcome, Task
 
 
@@ -95,7 +95,7 @@ class InProcess:
 
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
         for task in tasks:
-            yield task, Answer(solve(task))
+            yield task, Answer(solve_task(task))
 
     def close(self) -> None:
         pass

@@ -9,7 +9,6 @@ import pytest
 import topoplace.solving.registry as known
 from small_snapshot import small_document, write_small
 from topoplace.errors import InputError, TopoplaceError
-from topoplace.front import place
 from topoplace.placement.outcome import Scattered
 from topoplace.placement.problem import PlacementProblem
 from topoplace.report.table import comparison_csv, comparison_table
@@ -17,7 +16,7 @@ from topoplace.report.text import gap_text
 from topoplace.result import Interference, Leaf
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.files import write_document
-from topoplace.solving import Bound, Options, Outcome
+from topoplace.solving import Bound, Options, Outcome, solve
 from topoplace.study.compare import compare, compare_files, rows_document
 from topoplace.study.subject import Subject, load_subject
 
@@ -105,7 +104,7 @@ def test_default_methods_are_all_but_the_reference_model(subject: Subject) -> No
 def test_a_result_stands_for_its_method(
     tmp_path: Path, subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = place(subject.state, "first-fit")
+    result = solve(subject.state, "first-fit")
     write_document(tmp_path / "r.json", result)
     assert load_subject(tmp_path / "r.json").result == result
     rows = compare_files([tmp_path / "r.json"], ["first-fit", "best-fit"], Options())

@@ -9,9 +9,8 @@ import pytest
 
 from baseline_instances import grid, problem_on, random_graph
 from comparison_rows import row
-from topoplace.front import map_tasks
 from topoplace.snapshot.files import write_document
-from topoplace.solving import Options
+from topoplace.solving import Options, solve
 from topoplace.study.compare_mapping import compare_mapping_files, compare_mappings
 from topoplace.study.mapping_subject import MappingSubject
 from topoplace.study.ranking import by_instance, performance_profile, ranks, ratios, summaries
@@ -67,7 +66,7 @@ def test_default_mapping_methods_suit_the_application() -> None:
 
 
 def test_a_mapping_result_stands_for_its_method(tmp_path: Path) -> None:
-    result = map_tasks(problem_on(grid((4, 4)), [4, 4]), "default")
+    result = solve(problem_on(grid((4, 4)), [4, 4]), "default")
     write_document(tmp_path / "r.json", result.model_copy(update={"seconds": 77.0}))
     rows = compare_mapping_files([tmp_path / "r.json"], ["default", "greedy"])
     assert [(entry.method, entry.seconds == 77.0) for entry in rows] == [

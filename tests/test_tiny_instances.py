@@ -17,8 +17,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import exact_cases
 from brute_force import brute_force
-from exact_cases import MODES, reached, solve
+from exact_cases import MODES, reached
 from tiny_instances import (
     hops_between,
     least_hop_bytes,
@@ -29,7 +30,6 @@ from tiny_instances import (
 from topoplace.certify import check_mapping, check_result
 from topoplace.certify.tree_machine import check_allocation
 from topoplace.errors import InputError
-from topoplace.front import map_tasks, place
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.scotch_program import is_installed
 from topoplace.placement.tree.exact.building.construct import best_start
@@ -40,7 +40,7 @@ from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import Pattern, PatternUse, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import prepare_tree
-from topoplace.solving import Options, methods
+from topoplace.solving import Options, methods, solve
 from tree_brute_force import least_cost
 from tree_cases import snapshot_on
 from tree_exact_cases import jobs_of, number
@@ -91,7 +91,9 @@ def place_tiny(seed: str, counts: Counter[str]) -> None:
             continue
         limits = (None, rng.choice(NO_TIME)) if name == "exact" else (None,)
         for limit in limits:
-            result = solve(snapshot, mode, name, time_limit=limit, seed=rng.randrange(1 << 31))
+            result = exact_cases.solve(
+                snapshot, mode, name, time_limit=limit, seed=rng.randrange(1 << 31)
+            )
             case = (seed, mode, name, limit)
             counts[f"placement: {name}"] += 1
             report = check_result(result)
@@ -149,7 +151,7 @@ def allocate_tiny(seed: str, counts: Counter[str]) -> None:
     counts["allocation: instances"] += 1
     for name in methods("allocation"):
         for limit in (2.0, rng.choice(NO_TIME)) if name == "exact" else (None,):
-            result = place(state, name, Options(limit, seed=rng.randrange(1 << 31)))
+            result = solve(state, name, Options(limit, seed=rng.randrange(1 << 31)))
             case = (seed, name, limit)
             counts[f"allocation: {name}"] += 1
             report = check_allocation(result)
@@ -254,7 +256,7 @@ def map_tiny(seed: str, problem: MappingProblem, counts: Counter[str]) -> None:
             case = (seed, name, limit)
             options = Options(time_limit=limit, seed=rng.randrange(1 << 31))
             try:
-                result = map_tasks(problem, name, options)
+                result = solve(problem, name, options)
             except InputError:
                 assert may_refuse(name, problem), case
                 counts[f"mapping: {name}, refused"] += 1
@@ -266,7 +268,7 @@ def map_tiny(seed: str, problem: MappingProblem, counts: Counter[str]) -> None:
                 assert proven or limit is not None, case
                 counts["mapping: exact, proven"] += proven
     given = np.repeat(problem.nodes, problem.tasks_per_node)[-problem.num_tasks :]
-    hold_mapping(map_tasks(problem, "given", Options(start=given)), best, (seed, "given"))
+    hold_mapping(solve(problem, "given", Options(start=given)), best, (seed, "given"))
 
 
 def hold_mapping(result: MappingResult, best: int, case: object) -> None:

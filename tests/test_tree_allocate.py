@@ -8,15 +8,14 @@ from fractions import Fraction
 import pytest
 
 from topoplace.errors import InputError
-from topoplace.front import place
 from topoplace.placement.tree.cost import CostModel
 from topoplace.placement.tree.problem import TreeProblem
-from topoplace.report.tree_summary import tree_summary
+from topoplace.report.summary import summary
 from topoplace.result import Proof, Status
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse, RunningJob
 from topoplace.snapshot.tree_state import TreeRequest, TreeState, prepare_tree
-from topoplace.solving import Options, Outcome, methods, register, result_of
+from topoplace.solving import Options, Outcome, methods, register, result_of, solve
 from tree_cases import HEURISTICS, model_of, snapshot_on, uses
 
 RD = uses(Pattern.RECURSIVE_DOUBLING)
@@ -40,7 +39,7 @@ def random_state(rng: random.Random) -> TreeState:
 def test_results_are_sound(name: str) -> None:
     for seed in range(25):
         state = random_state(random.Random(seed))
-        result = place(state, name, Options(seed=seed))
+        result = solve(state, name, Options(seed=seed))
         assert AllocationResult.model_validate_json(result.model_dump_json()) == result
         assert [level.name for level in result.levels] == ["nodes", "cost"]
         assert {level.status for level in result.levels} == {Status.FEASIBLE}
@@ -89,18 +88,18 @@ def cost_in(after: TreeState, request: TreeRequest, names: list[str]) -> Fractio
 
 def test_random_is_by_seed() -> None:
     state = prepare_tree(snapshot_on(model_of([9, 9]), queue=[(8, RD)]))
-    by_seed = [place(state, "random", Options(seed=seed)).solution for seed in (1, 1, 2)]
+    by_seed = [solve(state, "random", Options(seed=seed)).solution for seed in (1, 1, 2)]
     assert by_seed[0] == by_seed[1] != by_seed[2]
 
 
 def test_requests_that_do_not_fit_are_skipped_and_later_ones_see_earlier_ones() -> None:
     queue = [(3, RD), (6, RD), (4, RD)]
     state = prepare_tree(snapshot_on(model_of([4, 4]), [("n7", STRICT)], queue))
-    result = place(state, "default")
+    result = solve(state, "default")
     assert result.solution is not None
     found = {a.request: a.nodes for a in result.solution.allocations}
     assert found == {"q0": ["n4", "n5", "n6"], "q2": ["n0", "n1", "n2", "n3"]}
-    text = tree_summary(result)
+    text = summary(result)
     assert "started 2 of 3 requests, 7 nodes" in text
     assert "q1 waits: it fits alone, but not beside the started jobs" in text
     cost = result.solution.cost
@@ -111,10 +110,10 @@ def test_requests_that_do_not_fit_are_skipped_and_later_ones_see_earlier_ones() 
 def test_summary_shows_fractions() -> None:
     thirds = [PatternUse(pattern=Pattern.RING, share=33)]
     state = prepare_tree(snapshot_on(model_of([3] * 11), queue=[(31, thirds)]))
-    result = place(state, "balanced")
+    result = solve(state, "balanced")
     assert result.solution is not None
     cost = result.solution.cost
-    text = tree_summary(result)
+    text = summary(result)
     assert cost.denominator > 1
     assert f"= {cost.numerator}/{cost.denominator}" in text
     assert f"{cost.numerator / cost.denominator:,.3f}" in text
@@ -126,14 +125,14 @@ def test_no_solution_is_unknown() -> None:
     result = result_of(problem, Outcome(None, time_limit_hit=True), "x", Options(), 0.0)
     assert result.status is Status.UNKNOWN
     assert result.objective is result.solution is None
-    assert "no allocation found for the 1 requests" in tree_summary(result)
+    assert "nothing found that starts any of the 1 requests" in summary(result)
 
 
 def test_registry() -> None:
     assert set(HEURISTICS) <= set(methods("allocation"))
     state = prepare_tree(snapshot_on(model_of([2])))
     with pytest.raises(InputError, match=r"default.*found 'best'"):
-        place(state, "best")
+        solve(state, "best")
     with pytest.raises(ValueError, match="registered already"):
         register("allocation", "default", "again")(
             lambda problem, options: pytest.fail("not to be run")

@@ -10,7 +10,6 @@ import pytest
 
 from minizinc_cases import needs_minizinc
 from topoplace.certify.tree_machine import check_allocation
-from topoplace.front import place
 from topoplace.placement.tree import minizinc as backend
 from topoplace.placement.tree.exact.bounding.structure import CUBES, Family, dims_of
 from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
@@ -20,7 +19,7 @@ from topoplace.placement.tree.problem import TreeProblem
 from topoplace.result import Proof, Status
 from topoplace.snapshot.schema import Communication, Pattern
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
-from topoplace.solving import Options
+from topoplace.solving import Options, solve
 from tree_brute_force import least_cost
 from tree_cases import HEURISTICS, model_of, snapshot_on, uses
 from tree_exact_cases import jobs_of, number, solved, tiny_state
@@ -193,10 +192,10 @@ def test_never_above_any_algorithm() -> None:
         held = [(name, STRICT) for name in rng.sample(tree.node_names, 8)]
         request = (rng.randint(2, 16), uses(rng.choice(list(Pattern))))
         state = prepare_tree(snapshot_on(machine, held, [request]))
-        exact = place(state, "exact", Options(time_limit=0.3)).levels[1]
+        exact = solve(state, "exact", Options(time_limit=0.3)).levels[1]
         assert number(exact.bound) <= number(exact.objective)
         for name in HEURISTICS:
-            assert number(exact.objective) <= number(place(state, name).levels[1].objective)
+            assert number(exact.objective) <= number(solve(state, name).levels[1].objective)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -206,7 +205,7 @@ def test_a_queue_is_never_above_any_algorithm(seed: int) -> None:
     found = solved(state, 0.2)
     most = number(found.levels[0].objective)
     for name in ("default", "greedy", "balanced", "adaptive", "fewest-domains", "random"):
-        other = place(state, name)
+        other = solve(state, name)
         assert number(other.levels[0].objective) <= most
         if number(other.levels[0].objective) == most:
             assert number(found.levels[1].objective) <= number(other.levels[1].objective)
@@ -215,7 +214,7 @@ def test_a_queue_is_never_above_any_algorithm(seed: int) -> None:
 def test_time_limit_returns_answer_and_bound() -> None:
     request = (100, uses(Pattern.BINOMIAL))
     state = prepare_tree(snapshot_on(model_of([7] * 20), [], [request]))
-    cost = place(state, "exact", Options(time_limit=0.2)).levels[1]
+    cost = solve(state, "exact", Options(time_limit=0.2)).levels[1]
     assert cost.status is Status.FEASIBLE
     assert 0 < number(cost.bound) < number(cost.objective)
 

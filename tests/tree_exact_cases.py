@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.front import place
 from topoplace.placement.tree.cost import CostModel
 from topoplace.placement.tree.exact.job import Job, job_of
 from topoplace.placement.tree.exact.single import Room
@@ -26,7 +25,7 @@ from topoplace.snapshot.schema import (
     TreeModel,
 )
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
-from topoplace.solving import Options
+from topoplace.solving import Options, solve
 from tree_cases import two_level
 
 KINDS = ("flat", "flat", "deep", "fat", "apart")
@@ -99,7 +98,7 @@ def tiny_state(seed: int, *, most_ranks: int, num_requests: int = 1) -> TreeStat
 
 
 def solved(state: TreeState, time_limit: float = 2.0) -> AllocationResult:
-    return place(state, "exact", Options(time_limit=time_limit))
+    return solve(state, "exact", Options(time_limit=time_limit))
 
 
 def number(value: object) -> Fraction:

@@ -1,3 +1,70 @@
-"""Optimal, certified placement of jobs and tasks on HPC interconnects."""
+"""Optimal, certified placement of jobs and tasks on HPC interconnects.
+
+>>> import topoplace as tp
+>>> result = tp.place("blue_waters_60", time_limit=60)
+>>> result.check().verified
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from topoplace.certify.report import Report as Report
+    from topoplace.errors import InputError as InputError
+    from topoplace.errors import TopoplaceError as TopoplaceError
+    from topoplace.front import check as check
+    from topoplace.front import load as load
+    from topoplace.front import machines as machines
+    from topoplace.front import map as map
+    from topoplace.front import methods as methods
+    from topoplace.front import place as place
+    from topoplace.front import snapshots as snapshots
+    from topoplace.model import Model as Model
+    from topoplace.model import graph as graph
+    from topoplace.model import grid as grid
+    from topoplace.model import mesh as mesh
+    from topoplace.model import torus as torus
+    from topoplace.model import tree as tree
+    from topoplace.result import Result as Result
 
 __version__ = "0.1.0"
+
+_NAMES = {
+    "InputError": "errors",
+    "Model": "model",
+    "Report": "certify.report",
+    "Result": "result",
+    "TopoplaceError": "errors",
+    "check": "front",
+    "graph": "model",
+    "grid": "model",
+    "load": "front",
+    "machines": "front",
+    "map": "front",
+    "mesh": "model",
+    "methods": "front",
+    "place": "front",
+    "snapshots": "front",
+    "torus": "model",
+    "tree": "model",
+}
+"""The front door: where each name is; they are imported when they are first used."""
+
+__all__ = [  # noqa: PLE0604 - names of the table above
+    "__version__",
+    *_NAMES,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module 'topoplace' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(f"topoplace.{_NAMES[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,61 +1,267 @@
-"""Solving from Python: a prepared snapshot or mapping, a method, and options."""
+"""The front door: load, solve, compare and check from Python (`import topoplace as tp`)."""
 
 from __future__ import annotations
 
-from typing import overload
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from topoplace.mapping.problem import MappingProblem
+from topoplace.certify.file import check_document
+from topoplace.certify.report import Report
+from topoplace.errors import InputError, unknown_name
+from topoplace.mapping.allocation import Source
+from topoplace.mapping.onto import load_places, problem_on
+from topoplace.mapping.problem import prepare_mapping
+from topoplace.model import Machine, Model
 from topoplace.placement.problem import PlacementProblem
 from topoplace.placement.tree.problem import TreeProblem
-from topoplace.result import PlacementResult
+from topoplace.result import RESULT_SCHEMA, Interference, PlacementResult, Result
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import SnapshotState
+from topoplace.snapshot.application import (
+    MAPPING_SCHEMA,
+    GraphApplication,
+    GridApplication,
+    MappingInstance,
+    MatrixModel,
+)
+from topoplace.snapshot.files import parse_document, parse_object, read_bytes
+from topoplace.snapshot.load import prepare_any
+from topoplace.snapshot.machines import is_machine, load_machine, resolve_machine
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
+from topoplace.snapshot.shipped import machine_names, snapshot_names
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, solve
+from topoplace.solving import methods as registered
+
+File = str | Path
+Document = Mapping[str, Any]
+Instance = Model | Snapshot | File | Document
+Application = GridApplication | GraphApplication | MappingInstance | File
+
+MAX_SEED = 2**31 - 1
+
+_RESULTS: dict[Any, type[Result[Any, Any, Any]]] = {
+    "placement": PlacementResult,
+    "allocation": AllocationResult,
+    "mapping": MappingResult,
+}
 
 
-@overload
-def place(
-    state: SnapshotState, method: str = "exact", options: Options | None = None
-) -> PlacementResult: ...
-@overload
-def place(
-    state: TreeState, method: str = "exact", options: Options | None = None
-) -> AllocationResult: ...
-def place(
-    state: SnapshotState | TreeState, method: str = "exact", options: Options | None = None
-) -> PlacementResult | AllocationResult:
-    """Place the queue of a snapshot on its machine.
+def load(
+    source: File | Document,
+) -> Model | Machine | MappingInstance | Result[Any, Any, Any]:
+    """Return what a file, a shipped name or a document in memory holds.
 
     Parameters
     ----------
-    state
-        A snapshot as `topoplace.snapshot.load_any` returns it, of a torus, a mesh or a tree.
+    source
+        A path, a shipped name such as ``blue_waters_60`` (a snapshot) or ``tpu_v4`` (a machine),
+        a shorthand of a machine such as ``torus:8x8x8``, or a document as JSON has it.
+
+    Returns
+    -------
+    Model, TorusModel, TreeModel, MappingInstance or Result
+        Of a snapshot, a machine, a mapping instance, or a result.
+
+    Raises
+    ------
+    InputError
+        Naming the file and all fields at fault.
+    """
+    if isinstance(source, str) and is_machine(source):
+        return load_machine(source)
+    if isinstance(source, str | Path):
+        text, label = read_bytes(source), str(source)
+    else:
+        text, label = json.dumps(source).encode(), "document"
+    raw = parse_object(text, label)
+    schema = raw.get("schema")
+    if schema == RESULT_SCHEMA:
+        kind = _RESULTS.get(raw.get("problem"), PlacementResult)
+        return parse_document(text, kind, RESULT_SCHEMA, label)
+    try:
+        if schema == MAPPING_SCHEMA:
+            instance = parse_document(text, MappingInstance, MAPPING_SCHEMA, label)
+            prepare_mapping(instance)
+            return instance
+        snapshot = resolve_machine(parse_document(text, Snapshot, SNAPSHOT_SCHEMA, label))
+        prepare_any(snapshot)
+    except InputError as error:
+        raise error.located(label) from None
+    return Model.of(snapshot)
+
+
+def place(
+    instance: Instance,
+    method: str = "exact",
+    *,
+    time_limit: float | None = None,
+    interference: str = "strict",
+    seed: int = 0,
+) -> PlacementResult | AllocationResult:
+    """Place the queue of an instance on its machine and prove how good the answer is.
+
+    Parameters
+    ----------
+    instance
+        A `Model`, or whatever `load` takes for one.
     method
-        A name from `topoplace.solving.methods("placement")`, on trees ``"allocation"``.
-    options
-        Time limit in seconds, interference rule (on tori) and seed.
+        A name of ``methods("placement")``, on trees of ``methods("allocation")``.
+    time_limit
+        Seconds; by default at most 300 for the method ``exact``, none for others.
+    interference
+        On tori, which jobs may share links: ``strict`` (none), ``tolerant`` (tolerant ones with
+        each other) or ``off`` (all).
+    seed
+        Of whatever the method draws at random.
 
     Raises
     ------
     InputError
-        If there is no such method.
+        If an argument or a field of the instance cannot be used.
     """
-    options = options or Options()
-    if isinstance(state, TreeState):
-        return solve(TreeProblem(state), method, options)
-    return solve(PlacementProblem(state, options.interference), method, options)
+    state = _model_of(instance).prepare()
+    options = _options(time_limit, seed, interference)
+    if not isinstance(state, TreeState):
+        return solve(PlacementProblem(state, options.interference), method, options)
+    if options.interference is not Interference.STRICT:
+        raise InputError("strict on a tree machine", field="interference", value=interference)
+    return solve(TreeProblem(state), method, options)
 
 
-def map_tasks(
-    problem: MappingProblem, method: str = "pencils", options: Options | None = None
+def map(
+    application: Application,
+    on: Source | Model | MatrixModel | Path | None = None,
+    method: str = "auto",
+    *,
+    tasks_per_node: int = 1,
+    job: str | None = None,
+    node_class: str | None = None,
+    within: str | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
 ) -> MappingResult:
-    """Map an application and bound the hop-bytes of any mapping.
+    """Map the tasks of an application to nodes and bound the hop-bytes of any mapping.
+
+    Parameters
+    ----------
+    application
+        A `grid` or `graph`, the file of a graph, or a mapping instance or its file.
+    on
+        Where to: a machine (or its name, file or shorthand), a `Model` or snapshot file (its free
+        nodes), or the result of a placement (the nodes of one of its jobs). Not with a mapping
+        instance, which says so itself.
+    method
+        A name of ``methods("mapping")``.
+    tasks_per_node
+        Most tasks on a node.
+    job, node_class, within
+        The job inside whose nodes to stay, the class of the nodes, and a prism of routers such as
+        ``4x4x8@0,0,0`` to stay in.
+    time_limit
+        Seconds; by default the method's own limit, or none.
+    seed
+        Of whatever the method draws at random.
 
     Raises
     ------
     InputError
-        If there is no such method, or it needs a grid and the application is none.
+        If an argument or a field of the instance cannot be used.
     """
-    return solve(problem, method, options)
+    options = _options(time_limit, seed)
+    if isinstance(application, str | Path):
+        application = _application_of(application)
+    if isinstance(application, MappingInstance):
+        if on is not None:
+            raise InputError("no places beside those of the instance", field="on")
+        return solve(prepare_mapping(application), method, options)
+    if on is None:
+        raise InputError("a machine, an instance or a result to map to", field="on", found="None")
+    source = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
+    places = load_places(source, job=job, node_class=node_class, within=within)
+    return solve(problem_on(places, application, tasks_per_node), method, options)
+
+
+def check(result: Result[Any, Any, Any] | File | Document) -> Report:
+    """Recompute every claim of a result from the instance inside, sharing no code with solvers.
+
+    Returns
+    -------
+    Report
+        Its claims, and whether all hold (`holds`) and are verified here (`verified`).
+
+    Raises
+    ------
+    InputError
+        If what is given is no result.
+    """
+    found = result if isinstance(result, Result) else load(result)
+    if not isinstance(found, Result):
+        raise InputError("a result", field="result", found=type(found).__name__)
+    return check_document(found)
+
+
+def machines() -> list[str]:
+    """Return the names of the shipped machines, which `load` and `Model` take."""
+    return machine_names()
+
+
+def snapshots() -> list[str]:
+    """Return the names of the shipped snapshots, which `load` and `place` take."""
+    return snapshot_names()
+
+
+def methods(problem: str | None = None) -> dict[str, str]:
+    """Return the methods of a problem, each with what it does in a sentence.
+
+    Parameters
+    ----------
+    problem
+        ``placement`` (on tori), ``allocation`` (on trees) or ``mapping``; by default all three,
+        their names before those of the methods: ``placement exact``.
+
+    Raises
+    ------
+    InputError
+        If there is no such problem.
+    """
+    if problem is None:
+        return {f"{kind} {name}": text for kind in _RESULTS for name, text in methods(kind).items()}
+    if problem not in _RESULTS:
+        raise unknown_name(problem, _RESULTS, field="problem")
+    return {name: method.summary for name, method in registered(problem).items()}
+
+
+def _options(time_limit: float | None, seed: int, interference: str = "strict") -> Options:
+    if time_limit is not None and not (math.isfinite(time_limit) and time_limit >= 0):
+        raise InputError(
+            "a finite number of seconds, 0 or more", field="time_limit", value=time_limit
+        )
+    if not 0 <= seed <= MAX_SEED:
+        raise InputError(f"a seed from 0 to {MAX_SEED}", field="seed", value=seed)
+    if interference not in list(Interference):
+        raise unknown_name(interference, Interference, field="interference")
+    return Options(time_limit, Interference(interference), seed)
+
+
+def _model_of(instance: Instance) -> Model:
+    if isinstance(instance, Snapshot):
+        instance = Model.of(instance)
+    found = instance if isinstance(instance, Model) else load(instance)
+    if not isinstance(found, Model):
+        raise InputError("a snapshot", field="instance", found=f"a {type(found).__name__}")
+    return found
+
+
+def _application_of(path: File) -> GraphApplication | MappingInstance:
+    from topoplace.mapping.graphfiles import read_graph  # noqa: PLC0415 - heavy
+
+    if Path(path).suffix != ".json":
+        return read_graph(path)
+    found = load(path)
+    if not isinstance(found, MappingInstance):
+        raise InputError("a graph or a mapping instance", file=str(path))
+    return found

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from topoplace.certify.check import check_result
 from topoplace.certify.mapping import check_mapping
 from topoplace.certify.report import Claim, Report
 from topoplace.certify.tree_machine import check_allocation
 from topoplace.errors import InputError
-from topoplace.result import RESULT_SCHEMA, PlacementResult
+from topoplace.result import RESULT_SCHEMA, PlacementResult, Result
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance
@@ -18,7 +19,7 @@ from topoplace.snapshot.files import parse_document, parse_object, read_bytes
 from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 
-AnyResult = PlacementResult | MappingResult | AllocationResult
+AnyResult = Result[Any, Any, Any]
 
 _MODELS: dict[str, type[PlacementResult] | type[MappingResult] | type[AllocationResult]] = {
     "mapping": MappingResult,
@@ -61,6 +62,7 @@ def check_document(result: AnyResult) -> Report:
     elif isinstance(result, AllocationResult):
         report = check_allocation(result)
     else:
+        assert isinstance(result, PlacementResult)
         report = check_result(result)
     try:
         return replace(report, sha256=sha256_of(result.instance))
@@ -85,7 +87,8 @@ def _instance_of(path: str | Path) -> Snapshot | MappingInstance:
     text, file = read_bytes(path), str(path)
     schema = parse_object(text, file).get("schema")
     if schema == RESULT_SCHEMA:
-        return _read(path).instance
+        found: Snapshot | MappingInstance = _read(path).instance
+        return found
     if schema == MAPPING_SCHEMA:
         return parse_document(text, MappingInstance, MAPPING_SCHEMA, file)
     return parse_document(text, Snapshot, SNAPSHOT_SCHEMA, file)

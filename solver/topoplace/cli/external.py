@@ -72,14 +72,13 @@ def place_on_torus(state: SnapshotState, choice: Choice, options: Options) -> Pl
         If it is an external allocator and its answer does not count.
     """
     from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
-    from topoplace.front import place  # noqa: PLC0415 - heavy
-    from topoplace.solving import method_names  # noqa: PLC0415 - heavy
+    from topoplace.solving import method_names, solve  # noqa: PLC0415 - heavy
 
     allocator = choice.allocator(method_names("placement"))
     if allocator is None:
         method = choice.method or DEFAULT_METHOD
         compile_for("placement", [method])
-        return place(state, method, options)
+        return solve(state, method, options)
     from topoplace.study.external.trial import try_on_torus  # noqa: PLC0415 - heavy
 
     trial = try_on_torus(state, allocator, options)
@@ -90,14 +89,13 @@ def place_on_torus(state: SnapshotState, choice: Choice, options: Options) -> Pl
 def place_on_tree(state: TreeState, choice: Choice, options: Options) -> AllocationResult:
     """Allocate to the queue of a tree snapshot by whatever was chosen (see `place_on_torus`)."""
     from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
-    from topoplace.front import place  # noqa: PLC0415 - heavy
-    from topoplace.solving import method_names  # noqa: PLC0415 - heavy
+    from topoplace.solving import method_names, solve  # noqa: PLC0415 - heavy
 
     allocator = choice.allocator(method_names("allocation"))
     if allocator is None:
         method = choice.method or DEFAULT_METHOD
         compile_for("allocation", [method])
-        return place(state, method, options)
+        return solve(state, method, options)
     from topoplace.study.external.trial import try_on_tree  # noqa: PLC0415 - heavy
 
     trial = try_on_tree(state, allocator, options)

@@ -64,8 +64,7 @@ def map_command(
     from topoplace.cli.map_run import MapRun  # noqa: PLC0415 - heavy
     from topoplace.mapping.onto import load_places, problem_on  # noqa: PLC0415 - heavy
     from topoplace.mapping.rankfiles import read_mapping  # noqa: PLC0415 - heavy
-    from topoplace.report.mapping_summary import mapping_summary  # noqa: PLC0415 - heavy
-    from topoplace.report.summary import exit_code_of  # noqa: PLC0415 - heavy
+    from topoplace.report.summary import exit_code_of, summary  # noqa: PLC0415 - heavy
     from topoplace.snapshot.readers.lines import name_of  # noqa: PLC0415 - heavy
     from topoplace.solving import Options  # noqa: PLC0415 - heavy
 
@@ -119,7 +118,7 @@ def map_command(
 
     def deliver(result: MappingResult) -> int:
         files.write(problem, result)
-        say(mapping_summary(result), as_json=as_json)
+        say(summary(result), as_json=as_json)
         for name, path in files.asked.items():
             say(f"{name}: {path}", as_json=as_json)
         if as_json:

@@ -82,10 +82,10 @@ class MapRun:
         return result_of(self.problem, outcome, self.method, self.options, seconds)
 
     def _solve(self) -> MappingResult:
-        from topoplace.front import map_tasks  # noqa: PLC0415 - heavy
+        from topoplace.solving import solve  # noqa: PLC0415 - heavy
 
         limit = self.options.time_limit
         self.began = time.perf_counter()
         over = math.inf if limit is None else limit + OVERTIME_SECONDS
         with ended_after(over, lambda: self.best.nodes is not None):
-            return map_tasks(self.problem, self.method, self.options)
+            return solve(self.problem, self.method, self.options)

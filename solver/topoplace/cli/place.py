@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from topoplace.result.tree import AllocationResult
     from topoplace.snapshot import SnapshotState
     from topoplace.snapshot.tree_state import TreeState
-    from topoplace.solving import Options
+
+    AnyState = SnapshotState | TreeState
 
 
 def place(
@@ -74,9 +75,10 @@ def place(
     as_json: Json = False,
 ) -> None:
     """Place the queue of SNAPSHOT on its machine and prove how good the answer is."""
-    from topoplace.report.summary import exit_code_of  # noqa: PLC0415 - heavy
+    from topoplace.report.answer import WIDTH, csv_text, hostlist_text  # noqa: PLC0415 - heavy
+    from topoplace.report.summary import exit_code_of, summary  # noqa: PLC0415 - heavy
     from topoplace.snapshot import SnapshotState  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.files import write_document  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.files import write_document, write_text  # noqa: PLC0415 - heavy
     from topoplace.snapshot.load import load_any  # noqa: PLC0415 - heavy
 
     options = solve_options(time_limit, interference, seed)
@@ -87,18 +89,24 @@ def place(
     require_writable(csv, "--csv")
     choice = Choice(method, command, stderr, as_json)
     state = load_any(snapshot)
+    result: PlacementResult | AllocationResult
     if isinstance(state, SnapshotState):
-        result, text = _on_torus(state, choice, options, png)
+        result = place_on_torus(state, choice, options)
+    elif interference != "strict":
+        raise InputError(
+            "no interference rule on a tree machine", field="--interference", value=interference
+        )
     else:
-        if interference != "strict":
-            raise InputError(
-                "no interference rule on a tree machine", field="--interference", value=interference
-            )
-        result, text = _on_tree(state, choice, options, png)
+        result = place_on_tree(state, choice, options)
     if output is not None:
         write_document(output, result)
-    _write_answer(result, hostlist, csv)
-    say(text, as_json=as_json)
+    if hostlist is not None:
+        write_text(hostlist, hostlist_text(result))
+    if csv is not None:
+        write_text(csv, csv_text(result))
+    if png is not None:
+        _draw(result, state, png)
+    say(summary(result, shutil.get_terminal_size((WIDTH, 24)).columns), as_json=as_json)
     files = {"result": output, "picture": png, "host lists": hostlist, "csv": csv, "stderr": stderr}
     for label, path in files.items():
         if path is not None:
@@ -108,49 +116,16 @@ def place(
     raise typer.Exit(exit_code_of(result))
 
 
-def _write_answer(
-    result: PlacementResult | AllocationResult, hostlist: Path | None, csv: Path | None
-) -> None:
-    """Write what starts into the files that are wanted."""
-    from topoplace.report.answer import csv_text, hostlist_text  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
+def _draw(result: PlacementResult | AllocationResult, state: AnyState, png: Path) -> None:
+    from topoplace.result import PlacementResult  # noqa: PLC0415 - heavy
+    from topoplace.snapshot import SnapshotState  # noqa: PLC0415 - heavy
 
-    if hostlist is not None:
-        write_text(hostlist, hostlist_text(result))
-    if csv is not None:
-        write_text(csv, csv_text(result))
-
-
-def _width() -> int:
-    """Return the width of the terminal; of what is read from a file or a pipe, a usual one."""
-    from topoplace.report.answer import WIDTH  # noqa: PLC0415 - heavy
-
-    return shutil.get_terminal_size((WIDTH, 24)).columns
-
-
-def _on_torus(
-    state: SnapshotState, choice: Choice, options: Options, png: Path | None
-) -> tuple[PlacementResult | AllocationResult, str]:
-    """Place on a torus; return the result and its summary, the picture drawn."""
-    from topoplace.report.summary import summary  # noqa: PLC0415 - heavy
-
-    result = place_on_torus(state, choice, options)
-    if png is not None:
+    if isinstance(result, PlacementResult):
         from topoplace.report.torus import write_picture  # noqa: PLC0415 - heavy
 
+        assert isinstance(state, SnapshotState)
         write_picture(result, state, png)
-    return result, summary(result, _width())
-
-
-def _on_tree(
-    state: TreeState, choice: Choice, options: Options, png: Path | None
-) -> tuple[PlacementResult | AllocationResult, str]:
-    """Allocate on a tree; return the result and its summary, the picture drawn."""
-    from topoplace.report.tree_summary import tree_summary  # noqa: PLC0415 - heavy
-
-    result = place_on_tree(state, choice, options)
-    if png is not None:
+    else:
         from topoplace.report.tree_picture import write_tree_picture  # noqa: PLC0415 - heavy
 
         write_tree_picture(result, png)
-    return result, tree_summary(result, _width())

@@ -15,9 +15,13 @@ from topoplace.result import RESULT_SCHEMA, PlacementResult
 from topoplace.snapshot.files import parse_object, read_bytes, read_document
 from topoplace.snapshot.load import load_snapshot
 from topoplace.snapshot.machines import load_machine, resolve_machine
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TorusModel
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.shipped import file_meant
 from topoplace.snapshot.state import SnapshotState, prepare, torus_of
+
+Document = PlacementResult | Snapshot | TorusModel | TreeModel
+Source = str | Document
+"""A document, or its file, shipped name or shorthand."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +45,17 @@ class Allocation:
         return Allocation(self.machine, self.nodes[inside], f"{self.source}, {prism.text}")
 
 
-def load_allocation(spec: str, job: str | None = None, node_class: str | None = None) -> Allocation:
+def load_allocation(
+    source: Source, job: str | None = None, node_class: str | None = None
+) -> Allocation:
     """Return the nodes that a machine, a snapshot or a result offers.
 
     Parameters
     ----------
-    spec
-        A machine (file, shipped name or shorthand: all its nodes but the service nodes), a
-        snapshot file (its usable nodes, or those of a running job), or a placement result (the
-        nodes of a job it started).
+    source
+        A machine (all its nodes but the service nodes; also a shipped name or a shorthand), a
+        snapshot (its usable nodes, or those of a running job), or a placement result (the nodes
+        of a job it started); the document or its file.
     job
         The job inside whose nodes to map.
     node_class
@@ -60,17 +66,32 @@ def load_allocation(spec: str, job: str | None = None, node_class: str | None = 
     InputError
         If there is no such thing, or no such job or class in it.
     """
-    schema = _schema_of(spec)
+    if not isinstance(source, str):
+        name = source.instance.name if isinstance(source, PlacementResult) else source.name
+        return _of_document(name, source, job, node_class)
+    schema = _schema_of(source)
+    document: Document
     if schema == RESULT_SCHEMA:
-        result = read_document(spec, PlacementResult, RESULT_SCHEMA)
-        return _of_result(spec, result, job)
-    if schema == SNAPSHOT_SCHEMA:
-        return _of_state(spec, load_snapshot(spec), job, node_class)
-    if job is not None:
-        raise InputError("a snapshot or a result that has jobs", field="--on", value=spec)
-    machine = load_machine(spec)
-    state = prepare(Snapshot(schema_version="topoplace.snapshot/1", name="all", machine=machine))
-    return _of_state(spec, state, None, node_class)
+        document = read_document(source, PlacementResult, RESULT_SCHEMA)
+    elif schema == SNAPSHOT_SCHEMA:
+        document = load_snapshot(source).snapshot
+    elif job is not None:
+        raise InputError("a snapshot or a result that has jobs", field="--on", value=source)
+    else:
+        document = load_machine(source)
+    return _of_document(source, document, job, node_class)
+
+
+def _of_document(
+    label: str, document: Document, job: str | None, node_class: str | None
+) -> Allocation:
+    if isinstance(document, PlacementResult):
+        return _of_result(label, document, job)
+    if not isinstance(document, Snapshot):
+        document = Snapshot(
+            schema_version="topoplace.snapshot/1", name=document.name, machine=document
+        )
+    return _of_state(label, prepare(resolve_machine(document)), job, node_class)
 
 
 def parse_prism(text: str, machine: TorusModel, field: str) -> Prism:

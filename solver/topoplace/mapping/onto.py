@@ -9,7 +9,7 @@ import numpy as np
 
 from topoplace.errors import InputError
 from topoplace.machine import format_node_set, parse_node_set
-from topoplace.mapping.allocation import load_allocation, parse_prism
+from topoplace.mapping.allocation import Source, load_allocation, parse_prism
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.graphfiles import Qaplib, read_matrix_machine
 from topoplace.mapping.problem import MappingProblem, machine_of, prepare_mapping
@@ -52,7 +52,7 @@ class Places:
 
 
 def load_places(
-    on: str,
+    on: Source | MatrixModel,
     *,
     job: str | None = None,
     node_class: str | None = None,
@@ -74,9 +74,12 @@ def load_places(
     InputError
         If there is no such thing, or a matrix is asked for a job, a class or a prism.
     """
-    if on.startswith(MATRIX):
+    if isinstance(on, MatrixModel):
         _refuse_parts(job, node_class, within)
+        return _all_of(on, on.name)
+    if isinstance(on, str) and on.startswith(MATRIX):
         path = on.removeprefix(MATRIX)
+        _refuse_parts(job, node_class, within)
         return _all_of(read_matrix_machine(path), Path(path).name)
     allocation = load_allocation(on, job, node_class)
     if within is not None:

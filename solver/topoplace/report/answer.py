@@ -1,21 +1,30 @@
-"""What starts, and where: rows for the screen and the page, host lists and CSV."""
+"""What starts and where, and why the rest waits: for the screen, pages, host lists and CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from topoplace.machine import Prism
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.machine.hostlist import format_host_list
 from topoplace.report.text import plain_table
-from topoplace.result import PlacementResult
+from topoplace.result import Fraction as FractionModel
+from topoplace.result import PlacementResult, Result, Status
+from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import prepare
 from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.schema import TorusModel
+from topoplace.snapshot.tree_state import TreeRequest, TreeState, prepare_tree
+
+AnyResult = Result[Any, Any, Any]
+BoolArray = NDArray[np.bool_]
 
 WIDTH = 100
 """Of a table where the width of the terminal is not known."""
@@ -33,11 +42,13 @@ class Start:
 
     Attributes
     ----------
+    nodes
+        Numbers of its nodes: ascending on a torus, in the order of its ranks on a tree.
     hosts
-        Its nodes: on a tree a host list as Slurm has it, in the order of its ranks, on a torus
-        ranges of node numbers.
-    prism
-        Extents and origin; None on trees, and where the nodes form no prism.
+        The same nodes as text: ranges of numbers on a torus, a host list as Slurm has it on a
+        tree (``srun -w``).
+    origin, extents
+        Its prism in routers; None on trees, and where the nodes form no prism.
     node_class
         On a torus.
     cost
@@ -47,12 +58,20 @@ class Start:
     """
 
     request: str
-    nodes: int
+    nodes: tuple[int, ...]
     hosts: str
-    prism: str | None = None
+    origin: tuple[int, ...] | None = None
+    extents: tuple[int, ...] | None = None
     node_class: str | None = None
     cost: Fraction | None = None
     score: int | None = None
+
+    @property
+    def prism(self) -> str | None:
+        """Extents and origin, such as ``4x4x8@0,0,8``."""
+        if self.origin is None or self.extents is None:
+            return None
+        return Prism(self.origin, self.extents).text
 
 
 @dataclass(frozen=True)
@@ -64,75 +83,11 @@ class Rows:
     numbers: Sequence[int]
 
 
-def starts_of(result: PlacementResult | AllocationResult) -> list[Start]:
-    """Return the requests that start, in the order of the result; none without a solution."""
-    return _on_tree(result) if isinstance(result, AllocationResult) else _on_torus(result)
-
-
-def _on_tree(result: AllocationResult) -> list[Start]:
-    if result.solution is None:
-        return []
-    return [
-        Start(
-            own.request,
-            len(own.nodes),
-            format_host_list(own.nodes),
-            cost=Fraction(own.cost.numerator, own.cost.denominator),
-        )
-        for own in result.solution.allocations
-    ]
-
-
-def _on_torus(result: PlacementResult) -> list[Start]:
-    if result.solution is None:
-        return []
-    snapshot = resolve_machine(result.instance)
-    assert isinstance(snapshot.machine, TorusModel)
-    default = snapshot.machine.default_class
-    queue = {request.id: request for request in snapshot.queue}
-    scores = _scores(result)
-    starts = []
-    for own in result.solution.placements:
-        request, prism = queue[own.request], own.prism
-        text = None if prism is None else Prism(tuple(prism.origin), tuple(prism.extents)).text
-        kind = request.node_class or default
-        score = scores.get(own.request)
-        starts.append(
-            Start(own.request, request.nodes, own.nodes, text, node_class=kind, score=score)
-        )
-    return starts
-
-
-def _scores(result: PlacementResult) -> dict[str, int]:
-    """Return the shape score of every request that starts on a prism."""
-    from topoplace.placement.problem import Candidate, PlacementProblem  # noqa: PLC0415 - heavy
-
-    assert result.solution is not None
-    prisms = {own.request: own.prism for own in result.solution.placements if own.prism is not None}
-    if not prisms:
-        return {}
-    state = prepare(resolve_machine(result.instance))
-    problem = PlacementProblem(state, result.limits.interference)
-    numbers = {request.id: number for number, request in enumerate(problem.requests)}
-    candidates = [
-        Candidate(numbers[name], Prism(tuple(prism.origin), tuple(prism.extents)))
-        for name, prism in prisms.items()
-    ]
-    return dict(zip(prisms, problem.values_of(candidates)[:, 1].tolist(), strict=True))
-
-
-def rows_of(result: PlacementResult | AllocationResult) -> Rows:
-    """Return the table of what starts, every place in full."""
-    if isinstance(result, AllocationResult):
-        header = ["request", "nodes", "cost", "hosts"]
-        cells = [[s.request, f"{s.nodes:,}", _cost(s), s.hosts] for s in starts_of(result)]
-        return Rows(header, cells, (1, 2))
-    header = ["request", "nodes", "class", "prism"]
-    cells = [
-        [s.request, f"{s.nodes:,}", s.node_class or "-", s.prism or f"nodes {s.hosts}"]
-        for s in starts_of(result)
-    ]
-    return Rows(header, cells, (1,))
+def exact(value: int | FractionModel) -> Fraction:
+    """Return a number of a document."""
+    if isinstance(value, FractionModel):
+        return Fraction(value.numerator, value.denominator)
+    return Fraction(value)
 
 
 def decimal_text(value: Fraction) -> str:
@@ -140,11 +95,84 @@ def decimal_text(value: Fraction) -> str:
     return f"{value.numerator:,}" if value.denominator == 1 else f"{float(value):,.3f}"
 
 
-def _cost(start: Start) -> str:
-    return "-" if start.cost is None else decimal_text(start.cost)
+def started_names(result: AnyResult) -> set[str]:
+    """Return the requests that start."""
+    solution = result.solution
+    if solution is None:
+        return set()
+    own = solution.allocations if isinstance(result, AllocationResult) else solution.placements
+    return {start.request for start in own}
 
 
-def answer_table(result: PlacementResult | AllocationResult, width: int = WIDTH) -> list[str]:
+def starts_of(result: AnyResult) -> list[Start]:
+    """Return the requests that start, in the order of the result; none without a solution."""
+    if isinstance(result, AllocationResult):
+        return _on_tree(result)
+    return _on_torus(result) if isinstance(result, PlacementResult) else []
+
+
+def _on_tree(result: AllocationResult) -> list[Start]:
+    if result.solution is None:
+        return []
+    names = prepare_tree(resolve_machine(result.instance)).tree.node_names
+    numbers = {name: number for number, name in enumerate(names)}
+    return [
+        Start(
+            own.request,
+            tuple(numbers[name] for name in own.nodes),
+            format_host_list(own.nodes),
+            cost=exact(own.cost),
+        )
+        for own in result.solution.allocations
+    ]
+
+
+def _on_torus(result: PlacementResult) -> list[Start]:
+    from topoplace.placement.problem import Candidate, PlacementProblem  # noqa: PLC0415 - heavy
+
+    if result.solution is None:
+        return []
+    state = prepare(resolve_machine(result.instance))
+    problem = PlacementProblem(state, result.limits.interference)
+    numbers = {request.id: number for number, request in enumerate(problem.requests)}
+    starts = []
+    for own in result.solution.placements:
+        number, score, origin, extents = numbers[own.request], None, None, None
+        if own.prism is not None:
+            origin, extents = tuple(own.prism.origin), tuple(own.prism.extents)
+            score = problem.shape_score(Candidate(number, Prism(origin, extents)))
+        nodes = parse_node_set(own.nodes, problem.torus.num_nodes, "nodes")
+        starts.append(
+            Start(
+                own.request,
+                tuple(nodes),
+                format_node_set(nodes),
+                origin,
+                extents,
+                node_class=state.classes[problem.requests[number].class_idx],
+                score=score,
+            )
+        )
+    return starts
+
+
+def rows_of(result: AnyResult) -> Rows:
+    """Return the table of what starts, every place in full."""
+    starts = starts_of(result)
+    if isinstance(result, AllocationResult):
+        cells = [
+            [s.request, f"{len(s.nodes):,}", decimal_text(s.cost or Fraction(0)), s.hosts]
+            for s in starts
+        ]
+        return Rows(["request", "nodes", "cost", "hosts"], cells, (1, 2))
+    cells = [
+        [s.request, f"{len(s.nodes):,}", s.node_class or "-", s.prism or f"nodes {s.hosts}"]
+        for s in starts
+    ]
+    return Rows(["request", "nodes", "class", "prism"], cells, (1,))
+
+
+def answer_table(result: AnyResult, width: int = WIDTH) -> list[str]:
     """Return lines that say what starts and where, shortened where there is much of it.
 
     Parameters
@@ -172,12 +200,12 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 4].rstrip(',')} ..."
 
 
-def hostlist_text(result: PlacementResult | AllocationResult) -> str:
+def hostlist_text(result: AnyResult) -> str:
     """Return a line per request that starts: its name and its nodes."""
     return "".join(f"{start.request} {start.hosts}\n" for start in starts_of(result))
 
 
-def csv_text(result: PlacementResult | AllocationResult) -> str:
+def csv_text(result: AnyResult) -> str:
     """Return what starts as CSV with a header line; absent values are empty."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -185,6 +213,97 @@ def csv_text(result: PlacementResult | AllocationResult) -> str:
     for start in starts_of(result):
         cost = None if start.cost is None else float(start.cost)
         writer.writerow(
-            [start.request, start.nodes, start.prism, start.hosts, cost, start.score],
+            [start.request, len(start.nodes), start.prism, start.hosts, cost, start.score]
         )
     return stream.getvalue()
+
+
+def columns_of(result: AnyResult) -> dict[str, list[Any]]:
+    """Return a result as named columns: a row for every request, or for every task of a mapping."""
+    if isinstance(result, MappingResult):
+        return _task_columns(result)
+    starts = {start.request: start for start in starts_of(result)}
+    waits = waiting_texts(result)
+    queue = result.instance.queue
+    found = [starts.get(request.id) for request in queue]
+    columns: dict[str, list[Any]] = {
+        "request": [request.id for request in queue],
+        "num_nodes": [request.nodes for request in queue],
+        "starts": [start is not None for start in found],
+    }
+    tree = isinstance(result, AllocationResult)
+    for name in ("cost",) if tree else ("origin", "extents", "node_class", "score"):
+        columns[name] = [start and getattr(start, name) for start in found]
+    columns["nodes"] = [start and start.nodes for start in found]
+    columns["hosts"] = [start and start.hosts for start in found]
+    columns["waits"] = [waits.get(request.id) for request in queue]
+    return columns
+
+
+def _task_columns(result: MappingResult) -> dict[str, list[Any]]:
+    from topoplace.machine import Torus  # noqa: PLC0415 - only here
+    from topoplace.mapping.problem import prepare_mapping  # noqa: PLC0415 - heavy
+
+    problem = prepare_mapping(result.instance)
+    nodes = np.array(result.solution.nodes if result.solution else [], dtype=np.int64)
+    routers = problem.routers_of(nodes)
+    columns = {"task": list(range(len(nodes))), "node": nodes.tolist(), "router": routers.tolist()}
+    if isinstance(problem.machine, Torus):
+        for dim, at in enumerate(problem.machine.coordinates[routers].T.tolist()):
+            columns[f"x{dim}"] = at
+    return columns
+
+
+# ---- Why requests wait --------------------------------------------------------------------------
+
+
+def waiting_texts(result: AnyResult) -> dict[str, str]:
+    """Return by request why it waits, in the order of the queue, where that is known."""
+    if result.solution is None:
+        return {}
+    if isinstance(result, PlacementResult):
+        return {one.request: one.text for one in result.explanations}
+    assert isinstance(result, AllocationResult)
+    return _waiting_on_tree(result)
+
+
+def _waiting_on_tree(result: AllocationResult) -> dict[str, str]:
+    """Return why requests wait on a tree, from the result alone."""
+    assert result.solution is not None
+    state = prepare_tree(resolve_machine(result.instance))
+    started = {own.request for own in result.solution.allocations}
+    taken = {name for own in result.solution.allocations for name in own.nodes}
+    left = state.free & np.array([name not in taken for name in state.tree.node_names], dtype=bool)
+    most = _most_together(state, state.free)
+    most_left = _most_together(state, left)
+    proven = result.levels[0].status is Status.OPTIMAL
+
+    def text(request: TreeRequest) -> str:
+        if request.nodes > most(request):
+            return _too_few(state, request, most)
+        if request.nodes <= most_left(request):
+            return f"{request.nodes:,} nodes wanted are still free, but {result.method} left it out"
+        if proven:
+            return "outbid: it fits alone, but the started jobs are worth as much or more"
+        return "it fits alone, but not beside the started jobs"
+
+    return {one.id: text(one) for one in state.requests if one.id not in started}
+
+
+def _too_few(state: TreeState, request: TreeRequest, most: Callable[[TreeRequest], int]) -> str:
+    free = int(state.free.sum())
+    if request.nodes > free:
+        return f"{request.nodes:,} nodes wanted, {free:,} free"
+    return (
+        f"no domain has {request.nodes:,} free nodes: the most with a common switch are "
+        f"{most(request):,}"
+    )
+
+
+def _most_together(state: TreeState, free: BoolArray) -> Callable[[TreeRequest], int]:
+    """Return what tells how many of some free nodes a request can have at most."""
+    tree = state.tree
+    per_leaf = np.bincount(tree.leaf_of_node[free], minlength=tree.num_leaves)
+    total = int(per_leaf.sum())
+    together = max(int(per_leaf[list(switch.leaves)].sum()) for switch in tree.switches)
+    return lambda request: together if request.intensive else total

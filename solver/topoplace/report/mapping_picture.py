@@ -17,7 +17,7 @@ from topoplace.report.mapping_plane import (
     heaviest_loads,
     plane_of,
 )
-from topoplace.report.mapping_summary import layout_text
+from topoplace.report.summary import layout_text
 from topoplace.report.text import gap_text
 from topoplace.result.mapping import MappingResult
 from topoplace.snapshot.files import write_bytes

@@ -1,21 +1,42 @@
-"""What a person wants to read after a solve: a few lines of plain text."""
+"""What a person wants to read after a solve: a few lines of plain text.
+
+What is proven comes first, level by level, then the answer, then why the rest waits.
+"""
 
 from __future__ import annotations
 
+from fractions import Fraction
+from typing import Any
+
 from topoplace.errors import ExitCode
-from topoplace.report.answer import WIDTH, answer_table
-from topoplace.report.proven import headline, level_name
+from topoplace.report.answer import (
+    WIDTH,
+    answer_table,
+    decimal_text,
+    exact,
+    started_names,
+    waiting_texts,
+)
 from topoplace.report.text import gap_text, plain_table
-from topoplace.result import PlacementResult, Status
-from topoplace.result.mapping import MappingResult
+from topoplace.result import Level, PlacementResult, Proof, Result, Status
+from topoplace.result.mapping import LayoutModel, MappingResult, MappingSolution
 from topoplace.result.tree import AllocationResult
+from topoplace.snapshot.application import GridApplication
+
+AnyResult = Result[Any, Any, Any]
+AnyLevel = Level[Any, Any]
+
+LEVEL_HEADER = ["level", "objective", "bound", "gap", "status", "proof"]
 
 _MOST_EXPLAINED = 8
 _MOST_NAMED = 40
+_MOST_HOPS = 12
+_NEARLY = 0.9
+"""Share of a time limit after which it may be what ended a search."""
 
 
-def summary(result: PlacementResult, width: int = WIDTH, *, table: bool = True) -> str:
-    """Return the result as text: what is proven, what starts and where, and why the rest waits.
+def summary(result: AnyResult, width: int = WIDTH, *, table: bool = True) -> str:
+    """Return a result as text: what is proven, what was found, and why requests wait.
 
     Parameters
     ----------
@@ -24,31 +45,46 @@ def summary(result: PlacementResult, width: int = WIDTH, *, table: bool = True) 
     table
         Whether to have that table.
     """
-    lines = [
-        headline(result),
-        plain_table(
-            ["level", "objective", "bound", "gap", "status", "proof"],
-            [
-                [
-                    f"{level_name(result, level.name)} ({level.sense})",
-                    _number(level.objective),
-                    _number(level.bound),
-                    gap_text(level.gap),
-                    level.status,
-                    level.proof,
-                ]
-                for level in result.levels
-            ],
-            right=(1, 2, 3),
-        ),
-        *_starts(result),
-    ]
+    levels = plain_table(LEVEL_HEADER, level_rows(result), right=(1, 2, 3))
+    lines = [headline(result), levels]
+    if isinstance(result, MappingResult):
+        return "\n".join([lines[0], _mapped(result), lines[1], *_mapping(result.solution)])
+    queue = result.instance.queue
+    if result.solution is None:
+        return "\n".join([*lines, f"nothing found that starts any of the {len(queue)} requests"])
+    lines.append(_started(result))
+    if isinstance(result, PlacementResult) and not result.solution.conforming:
+        lines.append(
+            f"does not conform: {result.solution.num_shared_links:,} links shared against the "
+            "rule, or jobs without a prism"
+        )
     if table:
         lines += answer_table(result, width)
-    return "\n".join(lines + _waiting(result) + _explanations(result))
+    return "\n".join(lines + _waiting(result))
 
 
-def exit_code_of(result: PlacementResult | MappingResult | AllocationResult) -> ExitCode:
+def headline(result: AnyResult) -> str:
+    """Return one line: what is proven of every level, why it stopped, and who solved it."""
+    found = [level for level in result.levels if level.objective is not None]
+    if not found:
+        text = _nothing(result)
+    elif all(level.bound is None for level in found):
+        text = "nothing proven"
+    elif all(_is_certain(level) for level in found):
+        *names, last = [level_name(result, level.name) for level in found]
+        text = f"{', '.join(names)} and {last} optimal" if names else f"{last} optimal"
+    else:
+        text = "; ".join(_proven(result, level) for level in found)
+    return f"{result.instance.name}: {text}{_stopped(result)} ({_solver(result)})"
+
+
+def level_name(result: AnyResult, name: str) -> str:
+    """Return the name of a level, which says so if priorities weigh the nodes."""
+    weighted = name == "nodes" and any(r.priority > 1 for r in result.instance.queue)
+    return "weighted nodes" if weighted else name
+
+
+def exit_code_of(result: AnyResult) -> ExitCode:
     """Return the exit code that tells a script how a solve ended."""
     if result.status is Status.INFEASIBLE:
         return ExitCode.INFEASIBLE
@@ -57,42 +93,151 @@ def exit_code_of(result: PlacementResult | MappingResult | AllocationResult) -> 
     return ExitCode.DONE
 
 
-def _starts(result: PlacementResult) -> list[str]:
-    queue = result.instance.queue
-    if result.solution is None:
-        return [f"no placement found for the {len(queue)} requests"]
-    started = {p.request for p in result.solution.placements}
-    nodes = sum(r.nodes for r in queue if r.id in started)
-    lines = [f"started {len(started)} of {len(queue)} requests, {nodes:,} nodes"]
-    if not result.solution.conforming:
+def layout_text(layout: LayoutModel) -> str:
+    """Return a layout and its window in one line."""
+    logical = "x".join(map(str, layout.logical))
+    partitions = "x".join(map(str, layout.partitions))
+    text = f"layout {logical} routers, {partitions} tasks each"
+    if layout.whole is not None:
+        text += f" times dimension {layout.whole + 1}"
+    if any(layout.folds):
+        text += f", folds {','.join(map(str, layout.folds))}"
+    origin = ",".join(map(str, layout.origin))
+    return f"{text}; at {origin}, pencils along dimension {layout.pencil + 1}, depth {layout.depth}"
+
+
+def level_rows(result: AnyResult) -> list[list[str]]:
+    """Return what is known of every level as text, in the columns of `LEVEL_HEADER`."""
+    return [
+        [
+            f"{level_name(result, level.name)} ({level.sense})",
+            _number(level.objective),
+            _number(level.bound),
+            gap_text(level.gap),
+            level.status,
+            level.proof,
+        ]
+        for level in result.levels
+    ]
+
+
+def _number(value: Any) -> str:
+    return "-" if value is None else decimal_text(exact(value))
+
+
+# ---- What is proven -----------------------------------------------------------------------------
+
+
+def _is_certain(level: AnyLevel) -> bool:
+    """Tell whether a level is optimal, and `check` can confirm it."""
+    return level.status is Status.OPTIMAL and level.proof is Proof.CERTIFICATE
+
+
+def _proven(result: AnyResult, level: AnyLevel) -> str:
+    name = level_name(result, level.name)
+    if level.bound is None:
+        return f"{name} without a bound"
+    by_search = " by search" if level.proof is Proof.SEARCH else ""
+    if level.status is Status.OPTIMAL:
+        return f"{name} optimal{by_search}"
+    return f"{name} within {gap_text(level.gap)}{by_search}"
+
+
+def _nothing(result: AnyResult) -> str:
+    first = result.levels[0]
+    if first.bound is None:
+        return "nothing found"
+    most = "at most" if first.sense == "max" else "at least"
+    return f"nothing found, {most} {_number(first.bound)} {level_name(result, first.name)}"
+
+
+def _stopped(result: AnyResult) -> str:
+    """Return why the search ended, where that was before it was done."""
+    if not result.limits.hit:
+        return ""
+    limit = result.limits.time_limit
+    at = f"; stopped at {result.seconds:.3g} s"
+    if limit is None:
+        return f"{at}, before all was proven"
+    if result.seconds < _NEARLY * limit:  # by a signal
+        return f"{at}, before the time limit of {limit:g} s"
+    return f"{at} because of the time limit of {limit:g} s"
+
+
+def _solver(result: AnyResult) -> str:
+    rule = ""
+    if isinstance(result, PlacementResult):
+        rule = f"{result.limits.interference} interference, "
+    return f"{result.method}, {rule}{result.seconds:.2f} s"
+
+
+# ---- What was found -----------------------------------------------------------------------------
+
+
+def _started(result: AnyResult) -> str:
+    """Return how many requests start, and on a tree what that costs."""
+    names = started_names(result)
+    nodes = sum(r.nodes for r in result.instance.queue if r.id in names)
+    text = f"started {len(names)} of {len(result.instance.queue)} requests, {nodes:,} nodes"
+    if isinstance(result, AllocationResult) and result.solution is not None:
+        cost = exact(result.solution.cost)
+        same = "" if cost.denominator == 1 else f" = {cost}"
+        text += f"; total cost {decimal_text(cost)}{same}"
+    return text
+
+
+def _waiting(result: AnyResult) -> list[str]:
+    """Return why requests wait, and the names of those of which nothing is known."""
+    texts = waiting_texts(result)
+    lines = [f"  {name} waits: {text}" for name, text in list(texts.items())[:_MOST_EXPLAINED]]
+    if len(texts) > len(lines):
+        lines.append(f"  ... and {len(texts) - len(lines):,} more wait, told in the result's page")
+    known = started_names(result) | texts.keys()
+    names = [f"{r.id} ({r.nodes:,})" for r in result.instance.queue if r.id not in known]
+    if names:
+        more = len(names) - _MOST_NAMED
+        names[_MOST_NAMED:] = [f"and {more:,} more"] if more > 0 else []
+        lines.insert(0, f"waiting: {', '.join(names)}")
+    return lines
+
+
+def _mapped(result: MappingResult) -> str:
+    """Return what was mapped to what."""
+    instance = result.instance
+    application = instance.application
+    if isinstance(application, GridApplication):
+        what = f"grid {'x'.join(map(str, application.shape))}"
+    else:
+        what = f"graph of {application.num_tasks} tasks"
+    return f"{what}, {instance.tasks_per_node} tasks per node on {instance.machine.name}"
+
+
+def _mapping(solution: MappingSolution | None) -> list[str]:
+    if solution is None:
+        return ["no mapping found"]
+    figures = solution.figures
+    shown = [f"{hops}: {count:,}" for hops, count in enumerate(figures.histogram)]
+    if len(shown) > _MOST_HOPS:
+        shown = [*shown[:_MOST_HOPS], "..."]
+    lines = [
+        f"hops {figures.hops:,}, largest {figures.max_hops}; "
+        f"{figures.off_router_messages:,} messages and {figures.off_router_bytes:,} bytes "
+        "leave their router",
+        f"messages by hops: {', '.join(shown)}",
+    ]
+    if figures.max_link_load is not None:
+        heaviest = float(Fraction(exact(figures.max_link_load)))
+        lines.append(f"largest link load {heaviest:,.6g} bytes per unit of bandwidth")
+    if solution.layout is not None:
+        lines.append(layout_text(solution.layout))
+    optimum = solution.optimum
+    if optimum is not None:
+        best = f"at least {optimum.bound:,}"
+        if optimum.bound == optimum.objective:
+            best = "the optimum"
+        how = "" if optimum.proof is Proof.NONE else f" (by {optimum.proof})"
         lines.append(
-            f"does not conform: {result.solution.num_shared_links:,} links shared against the "
-            "rule, or jobs without a prism"
+            f"among pencil placements: {best}{how}; {optimum.layouts} layouts, "
+            f"{optimum.windows:,} windows"
         )
     return lines
-
-
-def _waiting(result: PlacementResult) -> list[str]:
-    """Return a line of the requests that wait and have no explanation."""
-    if result.solution is None:
-        return []
-    known = {p.request for p in result.solution.placements}
-    known |= {e.request for e in result.explanations}
-    waiting = [f"{r.id} ({r.nodes:,})" for r in result.instance.queue if r.id not in known]
-    if not waiting:
-        return []
-    more = len(waiting) - _MOST_NAMED
-    shown = waiting[:_MOST_NAMED] + ([f"and {more:,} more"] if more > 0 else [])
-    return [f"waiting: {', '.join(shown)}"]
-
-
-def _explanations(result: PlacementResult) -> list[str]:
-    lines = [f"  {e.request}: {e.text}" for e in result.explanations[:_MOST_EXPLAINED]]
-    more = len(result.explanations) - _MOST_EXPLAINED
-    if more > 0:
-        lines.append(f"  ... and {more} more explanations in the result file")
-    return lines
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"

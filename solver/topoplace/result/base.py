@@ -7,11 +7,17 @@ nothing else.
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
 
 from pydantic import Field
 
 from topoplace.snapshot.schema import Model, Name, Seconds
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from topoplace.certify.report import Report
 
 if TYPE_CHECKING:
     pass
@@ -94,3 +100,44 @@ class Result(Model, Generic[LevelType, SolutionType, InstanceType]):
     levels: list[LevelType]
     solution: SolutionType | None
     instance: InstanceType
+
+    def check(self) -> Report:
+        """Recompute every claim from the instance inside, with code that no solver shares."""
+        from topoplace.certify.file import check_document  # noqa: PLC0415 - only when asked
+
+        return check_document(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the result file, all of it or nothing; `check` and `show` take it."""
+        from topoplace.snapshot.files import write_document  # noqa: PLC0415 - only when asked
+
+        write_document(path, self)
+        return Path(path)
+
+    def to_frame(self) -> DataFrame:
+        """Return a row for every request, or for every task of a mapping (pandas)."""
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        from topoplace.report.answer import columns_of  # noqa: PLC0415 - only when asked
+
+        return pd.DataFrame(columns_of(self))
+
+    def __repr__(self) -> str:
+        from topoplace.report.summary import summary  # noqa: PLC0415 - only when asked
+
+        return summary(self, table=False)
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: what is proven, the levels, and what was found."""
+        import html  # noqa: PLC0415 - only when asked
+
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        from topoplace.report.summary import LEVEL_HEADER, headline, level_rows  # noqa: PLC0415 - only when asked
+
+        levels = pd.DataFrame(level_rows(self), columns=LEVEL_HEADER)
+        found = self.to_frame().drop(columns="nodes", errors="ignore")
+        tables = (table.to_html(index=False, max_rows=15, na_rep="") for table in (levels, found))
+        return f"<p>{html.escape(headline(self))}</p>" + "".join(tables)

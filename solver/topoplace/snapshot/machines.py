@@ -18,11 +18,23 @@ from topoplace.snapshot.schema import Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.shipped import data_folder, machine_names
 from topoplace.snapshot.suited import require_suited
 
-__all__ = ["data_folder", "load_machine", "load_torus", "machine_names", "resolve_machine"]
+__all__ = [
+    "data_folder",
+    "is_machine",
+    "load_machine",
+    "load_torus",
+    "machine_names",
+    "resolve_machine",
+]
 
 _SHORTHAND = re.compile(r"(torus|mesh|tree):(\d{1,7}(?:x\d{1,7})*)(?::(\d{1,4}))?")
 _LIKELY = re.compile(r"(torus|mesh|tree)\W?\d[^.]*", re.IGNORECASE)
 _TOPOLOGY_CONF = re.compile(rb"\s*(#|SwitchName\b)", re.IGNORECASE)  # no JSON begins so
+
+
+def is_machine(text: str) -> bool:
+    """Tell whether a text is the name of a shipped machine or a shorthand for one."""
+    return _SHORTHAND.fullmatch(text) is not None or text in machine_names()
 
 
 @lru_cache(maxsize=16)

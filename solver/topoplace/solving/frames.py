@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from topoplace.result import Limits
 from topoplace.solving.options import Options
 from topoplace.solving.outcome import Number, Outcome
 from topoplace.solving.registry import Method
+
+if TYPE_CHECKING:
+    from topoplace.snapshot import SnapshotState, TreeState
 
 
 class Problem(Protocol):
@@ -78,6 +81,21 @@ def frame_of(kind: str) -> Frame:
     """Return the frame of a kind of problem, `FRAME` of its module."""
     frame: Frame = importlib.import_module(_MODULES[kind]).FRAME
     return frame
+
+
+def problem_of(instance: SnapshotState | TreeState | Problem, options: Options) -> Problem:
+    """Return the problem of placing a snapshot's queue; any other problem is returned as it is."""
+    from topoplace.snapshot import SnapshotState, TreeState  # noqa: PLC0415 - heavy
+
+    if isinstance(instance, SnapshotState):
+        from topoplace.placement.problem import PlacementProblem  # noqa: PLC0415 - heavy
+
+        return PlacementProblem(instance, options.interference)
+    if isinstance(instance, TreeState):
+        from topoplace.placement.tree.problem import TreeProblem  # noqa: PLC0415 - heavy
+
+        return TreeProblem(instance)
+    return instance
 
 
 def called(problem: Any, method: Method, options: Options) -> Outcome:

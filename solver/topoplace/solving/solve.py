@@ -13,7 +13,7 @@ from topoplace import __version__, clock
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result, Status
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
-from topoplace.solving.frames import Frame, Problem, frame_of
+from topoplace.solving.frames import Frame, Problem, frame_of, problem_of
 from topoplace.solving.options import Options
 from topoplace.solving.outcome import Bound, Number, Outcome
 from topoplace.solving.registry import method_of
@@ -22,29 +22,35 @@ if TYPE_CHECKING:
     from topoplace.mapping.problem import MappingProblem
     from topoplace.placement.problem import PlacementProblem
     from topoplace.placement.tree.problem import TreeProblem
+    from topoplace.snapshot import SnapshotState, TreeState
 
     AnyResult = Result[Any, Any, Any]
 
 
 @overload
 def solve(
-    problem: PlacementProblem, method: str = ..., options: Options | None = ...
+    problem: SnapshotState | PlacementProblem, method: str = ..., options: Options | None = ...
 ) -> PlacementResult: ...
 @overload
 def solve(
-    problem: TreeProblem, method: str = ..., options: Options | None = ...
+    problem: TreeState | TreeProblem, method: str = ..., options: Options | None = ...
 ) -> AllocationResult: ...
 @overload
 def solve(
     problem: MappingProblem, method: str = ..., options: Options | None = ...
 ) -> MappingResult: ...
-def solve(problem: Problem, method: str = "exact", options: Options | None = None) -> AnyResult:
+def solve(
+    problem: SnapshotState | TreeState | Problem,
+    method: str = "exact",
+    options: Options | None = None,
+) -> AnyResult:
     """Solve a problem by a method.
 
     Parameters
     ----------
     problem
-        A `PlacementProblem`, `TreeProblem` or `MappingProblem`.
+        A prepared snapshot, whose queue is to be placed, or a `MappingProblem`; or a problem of
+        placement made already.
     method
         A name from `methods` of the kind of problem.
     options
@@ -56,6 +62,7 @@ def solve(problem: Problem, method: str = "exact", options: Options | None = Non
         If there is no such method, or it does not fit the problem.
     """
     options = options or Options()
+    problem = problem_of(problem, options)
     chosen = method_of(problem.kind, method)
     frame = frame_of(problem.kind)
     start = time.perf_counter()

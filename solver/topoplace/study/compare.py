@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from topoplace.errors import InputError, TopoplaceError, unknown_name
-from topoplace.front import place
 from topoplace.result import Interference, PlacementResult, Proof
 from topoplace.snapshot import SnapshotState
-from topoplace.solving import Options
+from topoplace.solving import Options, solve
 from topoplace.solving import methods as known_methods
 from topoplace.study.ranking import ranked, ratios, summaries
 from topoplace.study.subject import Subject, load_subject
@@ -115,7 +114,7 @@ def compare(
             results[stored.method] = stored
         for name in names:
             if name not in results:
-                results[name] = place(subject.state, name, options)
+                results[name] = solve(subject.state, name, options)
         results |= {other.method: other for other in subject.others}
         rows += _rows(subject, list(results.values()))
         if keep is not None:

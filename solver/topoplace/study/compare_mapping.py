@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from topoplace.errors import InputError, TopoplaceError
-from topoplace.front import map_tasks
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof
 from topoplace.result.mapping import MappingResult
-from topoplace.solving import Options, method_of, methods
+from topoplace.solving import Options, method_of, methods, solve
 from topoplace.study.mapping_subject import MappingSubject, load_mapping_subject
 from topoplace.study.ranking import ranked, ratios, summaries
 
@@ -160,7 +159,7 @@ def _solved(problem: MappingProblem, method: str, options: Options) -> MappingRe
     if method == "exact" and options.time_limit is None:
         options = replace(options, time_limit=EXACT_SECONDS)
     try:
-        return map_tasks(problem, method, options)
+        return solve(problem, method, options)
     except InputError:
         return None
 

@@ -9,11 +9,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from topoplace.errors import InputError, TopoplaceError
-from topoplace.front import place
 from topoplace.result import Proof
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.tree_state import TreeState
-from topoplace.solving import Options, method_names, method_of
+from topoplace.solving import Options, method_names, method_of, solve
 from topoplace.study.ranking import ranked, ratios, summaries
 from topoplace.study.subject import TreeSubject, load_tree_subject
 
@@ -114,7 +113,7 @@ def compare_trees(
             results[subject.result.method] = subject.result
         for name in names:
             if name not in results:
-                results[name] = place(subject.state, name, options)
+                results[name] = solve(subject.state, name, options)
         results |= {other.method: other for other in subject.others}
         rows += _rows(subject.name, subject.state, list(results.values()))
         if keep is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from topoplace.machine import Torus
 from topoplace.report.page.frame import framed, image_url
 from topoplace.report.page.markup import Markup, element
+from topoplace.report.summary import summary
 from topoplace.result import PlacementResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
@@ -63,23 +64,21 @@ def result_page(result: AnyResult) -> str:
 
 def _picture_and_text(result: AnyResult) -> tuple[Figure | None, str]:
     """Return the figure of a result, if its machine can be drawn, and its summary."""
+    text = summary(result, table=False)
     if isinstance(result, MappingResult):
         from topoplace.mapping.problem import prepare_mapping  # noqa: PLC0415 - heavy
         from topoplace.report.mapping_picture import mapping_figure  # noqa: PLC0415 - heavy
-        from topoplace.report.mapping_summary import mapping_summary  # noqa: PLC0415 - heavy
 
         drawable = isinstance(prepare_mapping(result.instance).machine, Torus)
-        return mapping_figure(result) if drawable else None, mapping_summary(result)
+        return mapping_figure(result) if drawable else None, text
     if isinstance(result, AllocationResult):
         from topoplace.report.tree_picture import tree_figure  # noqa: PLC0415 - heavy
-        from topoplace.report.tree_summary import tree_summary  # noqa: PLC0415 - heavy
 
-        return tree_figure(result), tree_summary(result, table=False)
-    from topoplace.report.summary import summary  # noqa: PLC0415 - heavy
+        return tree_figure(result), text
     from topoplace.report.torus import placement_figure  # noqa: PLC0415 - heavy
 
     state = prepare(resolve_machine(result.instance))
-    return placement_figure(result, state), summary(result, table=False)
+    return placement_figure(result, state), text
 
 
 def _answer(result: AnyResult) -> list[Markup]:

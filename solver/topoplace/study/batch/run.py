@@ -30,7 +30,7 @@ from topoplace.study.batch.task import (
 )
 from topoplace.study.external.allocator import fingerprint
 
-SOLVER = "topoplace.study.batch.solving:solve"
+SOLVER = "topoplace.study.batch.solving:solve_task"
 
 Progress = Callable[[int, int], None]
 """Told how many of how many instances are done; those of earlier runs do not count."""

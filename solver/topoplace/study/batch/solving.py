@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from topoplace.errors import InputError
-from topoplace.front import map_tasks, place
 from topoplace.mapping.problem import prepare_mapping
 from topoplace.result import Interference
 from topoplace.snapshot.application import MappingInstance
@@ -13,7 +12,7 @@ from topoplace.snapshot.files import text_of_document
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.state import prepare
 from topoplace.snapshot.tree_state import prepare_tree
-from topoplace.solving import Options, method_names, methods
+from topoplace.solving import Options, method_names, methods, solve
 from topoplace.study.batch.task import Problem, Settings, Task
 from topoplace.study.external.allocator import chosen, entry_point_names
 from topoplace.study.external.trial import AnyTrial, try_on_torus, try_on_tree
@@ -53,7 +52,7 @@ def require_settings(problem: Problem, settings: Settings, path: Path) -> None:
         raise InputError(text, field="--interference", value=settings.interference)
 
 
-def solve(task: Task) -> str:
+def solve_task(task: Task) -> str:
     """Solve one instance and return the text of its result file.
 
     Raises
@@ -68,16 +67,16 @@ def solve(task: Task) -> str:
     limit, seed = settings.time_limit, settings.seed
     if task.problem is Problem.MAPPING:
         problem = prepare_mapping(MappingInstance.model_validate_json(task.document))
-        return text_of_document(map_tasks(problem, method, Options(limit, seed=seed)))
+        return text_of_document(solve(problem, method, Options(limit, seed=seed)))
     snapshot = Snapshot.model_validate_json(task.document)
     who = chosen(method, settings.command, known_methods(task.problem))
     options = Options(limit, Interference(settings.interference), seed)
     if task.problem is Problem.ALLOCATION:
         if isinstance(who, str):
-            return text_of_document(place(prepare_tree(snapshot), who, options))
+            return text_of_document(solve(prepare_tree(snapshot), who, options))
         return _answer(try_on_tree(prepare_tree(snapshot), who, options))
     if isinstance(who, str):
-        return text_of_document(place(prepare(snapshot), who, options))
+        return text_of_document(solve(prepare(snapshot), who, options))
     return _answer(try_on_torus(prepare(snapshot), who, options))
 
 

@@ -1,0 +1,436 @@
+"""Instances built in Python: machines, what runs on them, what waits, and applications."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import ValidationError
+
+from topoplace.errors import InputError
+from topoplace.machine import Prism, format_node_set
+from topoplace.machine.hostlist import format_host_list
+from topoplace.snapshot.application import GraphApplication, GridApplication
+from topoplace.snapshot.faults import faults_of
+from topoplace.snapshot.files import write_document
+from topoplace.snapshot.load import prepare_any
+from topoplace.snapshot.machines import load_machine, resolve_machine
+from topoplace.snapshot.regular_tree import regular_tree
+from topoplace.snapshot.schema import (
+    Model as Document,
+)
+from topoplace.snapshot.schema import (
+    PrismModel,
+    Request,
+    RunningJob,
+    ShapeWeights,
+    Snapshot,
+    SwitchModel,
+    TorusModel,
+    TreeModel,
+)
+from topoplace.snapshot.state import SnapshotState, torus_of
+from topoplace.snapshot.tree_state import TreeState
+
+Machine = TorusModel | TreeModel
+Nodes = str | Iterable[int] | Iterable[str]
+"""Nodes: numbers, names (on trees), or a text such as ``0-47,60`` or ``n[01-16]``."""
+
+Kind = TypeVar("Kind", bound=Document)
+
+
+class Model:
+    """A snapshot of a machine that is built step by step: running jobs, requests, nodes down.
+
+    Parameters
+    ----------
+    machine
+        A machine of `torus`, `mesh` or `tree`; or a shipped name, a file or a shorthand such as
+        ``torus:8x8x8``.
+    name
+        Of the instance, in results and pictures.
+
+    Examples
+    --------
+    >>> import topoplace as tp
+    >>> model = tp.Model(tp.torus(4, 4, 4))
+    >>> model.add_running("old", origin=(0, 0, 0), extents=(2, 4, 4))
+    >>> model.add_request("new", 16)
+    >>> tp.place(model).objective
+    16
+    """
+
+    def __init__(self, machine: Machine | str | Path, name: str = "model") -> None:
+        if isinstance(machine, str | Path):
+            machine = load_machine(str(machine))
+        self._start = _checked(Snapshot, schema="topoplace.snapshot/1", name=name, machine=machine)
+        self._running: list[RunningJob] = []
+        self._queue: list[Request] = []
+        self._down: list[str] = []
+        self._regions: dict[str, list[PrismModel]] = {}
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Model:
+        """Return a model that begins as a snapshot, to add to it."""
+        resolved = resolve_machine(snapshot)
+        assert not isinstance(resolved.machine, str)
+        model = cls(resolved.machine, resolved.name)
+        model._start = resolved
+        model._running, model._queue = list(resolved.running), list(resolved.queue)
+        model._down = [resolved.down] if resolved.down else []
+        model._regions = dict(resolved.regions)
+        return model
+
+    @property
+    def machine(self) -> Machine:
+        """The machine."""
+        assert not isinstance(self._start.machine, str)
+        return self._start.machine
+
+    @property
+    def name(self) -> str:
+        """The name of the instance."""
+        return self._start.name
+
+    @property
+    def running(self) -> Sequence[RunningJob]:
+        """The running jobs."""
+        return tuple(self._running)
+
+    @property
+    def queue(self) -> Sequence[Request]:
+        """The requests that wait, in the order in which they were added."""
+        return tuple(self._queue)
+
+    def add_running(
+        self,
+        id: str,
+        nodes: Nodes | None = None,
+        *,
+        origin: Sequence[int] | None = None,
+        extents: Sequence[int] | None = None,
+        communication: str = "strict",
+        patterns: Mapping[str, int] | None = None,
+    ) -> None:
+        """Add a job that runs and stays.
+
+        Parameters
+        ----------
+        nodes
+            Its nodes; by default all nodes of its prism.
+        origin, extents
+            The prism it holds, in routers; without one it holds the routers of its nodes.
+        communication
+            ``strict`` (shares no link), ``tolerant`` (with tolerant jobs only) or ``none``.
+        patterns
+            On trees: share of the run time, in percent, of every communication pattern
+            (``rd``, ``rhvd``, ``binomial``, ``ring``, ``stencil2d``, ``stencil3d``).
+
+        Raises
+        ------
+        InputError
+            With the argument at fault. What other jobs and the machine decide (nodes taken twice,
+            say) is checked when the model is solved or saved.
+        """
+        prism = None
+        if origin is not None or extents is not None:
+            prism = _checked(PrismModel, origin=_listed(origin), extents=_listed(extents))
+        if nodes is None:
+            nodes = self._nodes_of(prism)
+        self._running.append(
+            _checked(
+                RunningJob,
+                id=id,
+                nodes=_node_text(nodes),
+                prism=prism,
+                communication=communication,
+                patterns=_pattern_uses(patterns),
+            )
+        )
+
+    def add_request(
+        self,
+        id: str,
+        nodes: int,
+        *,
+        shapes: str | None = None,
+        priority: int = 1,
+        node_class: str | None = None,
+        region: str | None = None,
+        communication: str = "strict",
+        patterns: Mapping[str, int] | None = None,
+    ) -> None:
+        """Add a job that waits.
+
+        Parameters
+        ----------
+        nodes
+            Number of nodes it needs.
+        shapes
+            On tori: prisms it takes, such as ``4x4x4/8x4x2``; any by default.
+        priority
+            What every node started is worth.
+        node_class, region
+            On tori: class of its nodes, and region in which its prism has to lie.
+        communication, patterns
+            As in `add_running`.
+
+        Raises
+        ------
+        InputError
+            With the argument at fault.
+        """
+        self._queue.append(
+            _checked(
+                Request,
+                **{"class": node_class},
+                id=id,
+                nodes=nodes,
+                shapes=shapes,
+                priority=priority,
+                region=region,
+                communication=communication,
+                patterns=_pattern_uses(patterns),
+            )
+        )
+
+    def add_down(self, nodes: Nodes) -> None:
+        """Say that nodes are down, besides those that are down already."""
+        self._down.append(_node_text(nodes))
+
+    def add_region(self, name: str, origin: Sequence[int], extents: Sequence[int]) -> None:
+        """Add a prism of routers to a region that requests may ask for."""
+        prism = _checked(PrismModel, origin=_listed(origin), extents=_listed(extents))
+        self._regions.setdefault(name, []).append(prism)
+
+    def set_weights(self, **weights: int) -> None:
+        """Set the weights of the shape score: bisection, volume, hops, idle, wrap."""
+        checked = _checked(ShapeWeights, **self._start.weights.model_dump() | weights)
+        self._start = self._start.model_copy(update={"weights": checked})
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot that the model is now."""
+        return self._start.model_copy(
+            update={
+                "running": list(self._running),
+                "queue": list(self._queue),
+                "down": ",".join(self._down),
+                "regions": dict(self._regions),
+            }
+        )
+
+    def prepare(self) -> SnapshotState | TreeState:
+        """Return the snapshot, checked against its machine, as arrays.
+
+        Raises
+        ------
+        InputError
+            With all fields at fault, as in a snapshot file.
+        """
+        return prepare_any(self.snapshot)
+
+    def save(self, path: str | Path) -> None:
+        """Write the snapshot into a file that `load` and all commands take.
+
+        Raises
+        ------
+        InputError
+            If the model is not a valid snapshot, or the file cannot be written.
+        """
+        self.prepare()
+        write_document(path, self.snapshot)
+
+    def __repr__(self) -> str:
+        running, waiting = len(self._running), len(self._queue)
+        return f"<Model {self.name}: {self.machine.name}, {running} running, {waiting} waiting>"
+
+    def _nodes_of(self, prism: PrismModel | None) -> str:
+        if prism is None or not isinstance(self.machine, TorusModel):
+            raise InputError("the nodes of the job", field="nodes", found="nothing")
+        torus = torus_of(self.machine)
+        box = Prism(tuple(prism.origin), tuple(prism.extents))
+        box.require_inside(torus, "origin")
+        per = torus.nodes_per_router
+        nodes = (box.routers(torus)[:, None] * per + np.arange(per)).ravel()
+        return format_node_set(np.sort(nodes).tolist())
+
+
+def torus(
+    *shape: int,
+    nodes_per_router: int = 1,
+    bandwidth: Sequence[int] | None = None,
+    wrap: bool | Sequence[bool] = True,
+    classes: Mapping[str, Nodes] | None = None,
+    service: Nodes = "",
+    name: str | None = None,
+) -> TorusModel:
+    """Return a torus of routers.
+
+    Parameters
+    ----------
+    shape
+        Routers along every dimension.
+    nodes_per_router
+        Nodes on every router; node n is on router ``n // nodes_per_router``, and routers count
+        the last dimension fastest.
+    bandwidth
+        Of the links of every dimension, relative to each other; all 1 by default.
+    wrap
+        Whether the dimensions close, all or each.
+    classes
+        Nodes of every class other than the default one, ``compute``.
+    service
+        Nodes that run no jobs.
+
+    Raises
+    ------
+    InputError
+        With the argument at fault.
+    """
+    wraps = [wrap] * len(shape) if isinstance(wrap, bool) else list(wrap)
+    kind = "mesh" if not any(wraps) else "torus"
+    return _checked(
+        TorusModel,
+        name=name or f"{kind}-{'x'.join(map(str, shape))}",
+        shape=list(shape),
+        wrap=wraps,
+        bandwidth=None if bandwidth is None else list(bandwidth),
+        nodes_per_router=nodes_per_router,
+        classes={key: _node_text(nodes) for key, nodes in (classes or {}).items()},
+        service=_node_text(service),
+    )
+
+
+def mesh(*shape: int, **options: Any) -> TorusModel:
+    """Return a mesh: a torus none of whose dimensions closes. It takes the options of `torus`."""
+    return torus(*shape, wrap=False, **options)
+
+
+def tree(*sizes: int, leaves: Mapping[str, Nodes] | None = None, name: str = "tree") -> TreeModel:
+    """Return a switch tree.
+
+    Parameters
+    ----------
+    sizes
+        Switches below every switch, from the root down, and the nodes of a leaf at the end:
+        ``tree(24, 16)`` is a root above 24 leaves of 16 nodes.
+    leaves
+        Instead of sizes: the nodes of every leaf switch below one root.
+
+    Raises
+    ------
+    InputError
+        If there is not just one of the two, or numbers are out of range.
+    """
+    if bool(sizes) == bool(leaves):
+        raise InputError("sizes such as tree(24, 16), or leaves", field="tree")
+    if not leaves:
+        return regular_tree(sizes, f"tree:{'x'.join(map(str, sizes))}")
+    switches = [_checked(SwitchModel, name=leaf, nodes=_node_text(n)) for leaf, n in leaves.items()]
+    if len(switches) > 1:
+        below = format_host_list(leaves)
+        switches.append(_checked(SwitchModel, name=f"root-{name}", switches=below))
+    return _checked(TreeModel, kind="tree", name=name, switches=switches)
+
+
+def grid(
+    *shape: int,
+    periodic: bool | Sequence[bool] = False,
+    bytes: int | Sequence[int] = 1,
+    diagonal_bytes: Sequence[int] | None = None,
+) -> GridApplication:
+    """Return an application whose tasks form a Cartesian grid and exchange halos.
+
+    Parameters
+    ----------
+    shape
+        Tasks along every dimension, 1 to 4 of them; the last one counts fastest.
+    periodic
+        Whether the dimensions close, all or each.
+    bytes
+        Of a message to a neighbour, in all dimensions or in each.
+    diagonal_bytes
+        To the neighbours that differ in 2, 3, ... dimensions; none by default.
+
+    Raises
+    ------
+    InputError
+        With the argument at fault.
+    """
+    num_dims = len(shape)
+    sizes = [bytes] * num_dims if isinstance(bytes, int) else list(bytes)
+    return _checked(
+        GridApplication,
+        shape=list(shape),
+        periodic=[periodic] * num_dims if isinstance(periodic, bool) else list(periodic),
+        bytes=[[size, size] for size in sizes],
+        stencil="nearest" if diagonal_bytes is None else "full",
+        diagonal_bytes=list(diagonal_bytes or ()),
+    )
+
+
+def graph(
+    messages: Iterable[tuple[int, int, int]] | np.typing.NDArray[Any],
+    num_tasks: int | None = None,
+) -> GraphApplication:
+    """Return an application with any communication graph.
+
+    Parameters
+    ----------
+    messages
+        Source, target and bytes of every message; or a square array of the bytes from every task
+        to every other.
+    num_tasks
+        By default one more than the largest task that occurs.
+
+    Raises
+    ------
+    InputError
+        With the argument at fault.
+    """
+    table = np.asarray(
+        messages if isinstance(messages, np.ndarray) else list(messages), dtype=np.int64
+    )
+    if isinstance(messages, np.ndarray) and table.ndim == 2 and len(set(table.shape)) == 1:
+        num_tasks = num_tasks or len(table)
+        sources, targets = np.nonzero(table)
+        table = np.column_stack([sources, targets, table[sources, targets]])
+    if table.ndim != 2 or table.shape[1] != 3:
+        raise InputError("triples of source, target and bytes, or a square array", field="messages")
+    return _checked(
+        GraphApplication,
+        num_tasks=num_tasks or int(table[:, :2].max(initial=0)) + 1,
+        sources=table[:, 0].tolist(),
+        targets=table[:, 1].tolist(),
+        bytes=table[:, 2].tolist(),
+    )
+
+
+def _checked(model: type[Kind], /, **fields: Any) -> Kind:
+    """Return a document; its faults are told as those of a file."""
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        raise faults_of(error, model, fields) from None
+
+
+def _listed(numbers: Sequence[int] | None) -> list[int] | None:
+    return None if numbers is None else [int(n) for n in numbers]
+
+
+def _pattern_uses(shares: Mapping[str, int] | None) -> list[dict[str, Any]] | None:
+    if shares is None:
+        return None
+    return [{"pattern": name, "share": share} for name, share in shares.items()]
+
+
+def _node_text(nodes: Nodes) -> str:
+    if isinstance(nodes, str):
+        return nodes
+    listed: list[Any] = list(nodes)
+    if any(isinstance(node, str) for node in listed):
+        return format_host_list(map(str, listed))
+    return format_node_set(sorted(int(node) for node in listed))

@@ -1,0 +1,180 @@
+"""The front door: what a user of the package holds in hand (`import topoplace as tp`)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import topoplace as tp
+
+
+def torus_model() -> tp.Model:
+    model = tp.Model(tp.torus(6, 4, 4, nodes_per_router=2), name="now")
+    model.add_down([100, 101])
+    model.add_running("climate", origin=(0, 0, 0), extents=(1, 4, 4))
+    model.add_running("render", [121, 138], communication="none")
+    model.add_region("right", origin=(3, 0, 0), extents=(3, 4, 4))
+    model.add_request("cfd", 24, region="right")
+    model.add_request("lattice", 64, shapes="2x4x4", priority=2)
+    model.add_request("hero", 140)
+    return model
+
+
+def tree_model() -> tp.Model:
+    model = tp.Model(tp.tree(3, 4))
+    model.add_running("old", ["n0", "n1"], patterns={"ring": 50})
+    model.add_request("new", 4, patterns={"rd": 60})
+    model.add_request("huge", 12)
+    return model
+
+
+def results() -> list[tp.Result[Any, Any, Any]]:
+    mapped = tp.map(tp.grid(4, 2, 2, periodic=True), tp.torus(4, 2, 2), "blocks")
+    return [tp.place(torus_model(), time_limit=20), tp.place(tree_model()), mapped]
+
+
+@pytest.fixture(scope="module", params=range(3), ids=["torus", "tree", "mapping"])
+def result(request: pytest.FixtureRequest) -> tp.Result[Any, Any, Any]:
+    return results()[request.param]
+
+
+def test_the_door_has_few_names_and_opens_at_once() -> None:
+    code = "import sys, topoplace as tp; print(*dir(tp)); print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names, modules = (line.split() for line in run.stdout.splitlines())
+    assert len(names) <= 25
+    assert all(getattr(tp, name) is not None for name in names)
+    assert not {"numpy", "pydantic", "numba", "ortools"} & set(modules)
+    with pytest.raises(AttributeError, match="no attribute 'plase'"):
+        _ = tp.plase
+
+
+def test_a_result_is_verified_and_saved_results_are_too(
+    result: tp.Result[Any, Any, Any], tmp_path: Path
+) -> None:
+    assert result.check().verified
+    for text in (result.model_dump_json(), result.save(tmp_path / "r.json").read_text()):
+        (tmp_path / "again.json").write_text(text)
+        assert tp.check(tmp_path / "again.json").verified
+        assert tp.check(json.loads(text)).verified
+        assert tp.load(tmp_path / "again.json") == result
+
+
+def test_a_result_shows_itself(result: tp.Result[Any, Any, Any]) -> None:
+    assert 3 <= len(repr(result).splitlines()) <= 12
+    assert result.instance.name in repr(result).splitlines()[0]
+    assert "<table" in result._repr_html_()
+
+
+def test_frames_have_a_row_for_every_request_or_task(result: tp.Result[Any, Any, Any]) -> None:
+    frame = result.to_frame()
+    if result.problem == "mapping":
+        assert list(frame.columns) == ["task", "node", "router", "x0", "x1", "x2"]
+        assert list(frame.node) == result.solution.nodes
+    else:
+        assert list(frame.request) == [request.id for request in result.instance.queue]
+        started = {start.request: start for start in result.placements}
+        assert {name for name, yes in zip(frame.request, frame.starts, strict=True) if yes} == {
+            *started
+        }
+        assert all(len(start.nodes) > 0 and start.hosts for start in started.values())
+
+
+def test_placements_are_typed() -> None:
+    on_torus, on_tree, _ = results()
+    lattice = next(start for start in on_torus.placements if start.request == "lattice")
+    assert sorted(lattice.extents) == [2, 4, 4]
+    assert len(lattice.origin) == 3
+    assert len(set(lattice.nodes)) == 64
+    assert on_tree.placements[0].hosts.startswith("n")
+    assert on_tree.placements[0].cost > 0
+
+
+def test_a_model_is_saved_loaded_and_changed(tmp_path: Path) -> None:
+    model = torus_model()
+    model.set_weights(hops=7)
+    model.save(tmp_path / "m.json")
+    again = tp.load(tmp_path / "m.json")
+    assert again.snapshot == model.snapshot
+    assert repr(again) == "<Model now: torus-6x4x4, 2 running, 3 waiting>"
+    again.add_request("late", 2)
+    assert len(again.queue) == len(model.queue) + 1
+    assert tp.place(again.snapshot, "first-fit").check().holds
+    assert isinstance(tp.load("torus:4x4"), type(tp.torus(4, 4)))
+    assert tp.load("blue_waters_60").machine.name == "blue_waters"
+
+
+def test_applications_are_mapped_wherever_there_is_room(tmp_path: Path) -> None:
+    placed = tp.place(torus_model(), "first-fit")
+    traffic = np.zeros((4, 4), dtype=np.int64)
+    traffic[0, 1] = traffic[2, 3] = 5
+    triples = [(0, 1, 5), (2, 3, 5)]
+    assert tp.graph(traffic) == tp.graph(triples)
+    for on in (placed, torus_model(), torus_model().machine, "torus:6x4x4:2"):
+        job = "lattice" if on is placed else None
+        result = tp.map(tp.graph(triples), on, "greedy", job=job, seed=3)
+        assert result.check().holds
+        assert len(set(result.solution.nodes)) == 4
+    (tmp_path / "i.json").write_text(result.instance.model_dump_json())
+    assert tp.map(tmp_path / "i.json", method="greedy").objective == result.objective
+
+
+def test_a_mesh_does_not_close_and_a_tree_may_be_listed() -> None:
+    assert tp.mesh(3, 3).wrap == [False, False]
+    assert tp.torus(3, 3, wrap=[True, False]).wrap == [True, False]
+    machine = tp.tree(leaves={"a": ["x1", "x2"], "b": "y[1-3]"})
+    model = tp.Model(machine)
+    model.add_request("one", 4, communication="none")
+    assert tp.place(model).placements[0].hosts == "x[1-2],y[1-2]"
+
+
+def test_methods_are_listed_with_what_they_do() -> None:
+    assert tp.methods("placement")["exact"]
+    assert "mapping pencils" in tp.methods()
+    assert "blue_waters" in tp.machines()
+    assert "blue_waters_60" in tp.snapshots()
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda: tp.torus(0, 4), "shape[0]: expected an integer of at least 1, found 0"),
+        (tp.tree, "tree: expected sizes such as tree(24, 16), or leaves"),
+        (
+            lambda: torus_model().add_request("late one", 4),
+            "id: expected a name without blanks, commas and semicolons, found 'late one'",
+        ),
+        (
+            lambda: torus_model().add_running("x", communication="strikt", nodes=[1]),
+            "communication: expected one of strict, tolerant, none, found 'strikt' (did you mean",
+        ),
+        (lambda: torus_model().add_running("x"), "nodes: expected the nodes of the job, found"),
+        (lambda: tp.place(torus_model(), "exakt"), "(did you mean 'exact'?)"),
+        (lambda: tp.place(torus_model(), time_limit=-1), "time_limit: expected a finite number"),
+        (lambda: tp.place(tree_model(), interference="off"), "expected strict on a tree machine"),
+        (lambda: tp.place("tpu_v4"), "instance: expected a snapshot, found a TorusModel"),
+        (lambda: tp.place({"schema": "topoplace.snapshot/1"}), "document: name: expected a value"),
+        (lambda: tp.check("blue_waters_60"), "result: expected a result, found Model"),
+        (lambda: tp.map(tp.grid(4)), "on: expected a machine, an instance or a result"),
+        (lambda: tp.methods("placing"), "problem: expected one of placement, allocation, mapping"),
+    ],
+)
+def test_wrong_arguments_are_told_in_a_line(call: Any, line: str) -> None:
+    with pytest.raises(tp.InputError) as told:
+        call()
+    assert line in str(told.value)
+
+
+def test_faults_of_a_model_are_told_when_it_is_solved() -> None:
+    model = torus_model()
+    model.add_running("twice", [0])
+    model.add_request("cfd", 1)
+    with pytest.raises(tp.InputError) as told:
+        tp.place(model)
+    assert len(str(told.value).splitlines()) >= 2
