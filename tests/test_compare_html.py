@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -14,7 +15,6 @@ import pytest
 from matplotlib.image import imread
 
 from baseline_instances import grid, problem_on, random_graph
-from comparison_rows import row
 from small_snapshot import small_document, write_small
 from topoplace.cli.entry import run
 from topoplace.report.colours import rgb
@@ -27,8 +27,8 @@ from topoplace.snapshot.files import write_document
 from topoplace.snapshot.schema import Pattern
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options, solve
-from topoplace.study.compare import ComparisonRow, compare
-from topoplace.study.subject import Subject, load_result
+from topoplace.study.case import Case, load_result
+from topoplace.study.compare import Comparison, compare
 from tree_cases import model_of, snapshot_on, uses
 
 MOST_BYTES = 5_000_000
@@ -75,132 +75,124 @@ class Page(HTMLParser):
             assert ":" not in address or address.startswith("data:")
 
 
+def small(**changes: object) -> Case:
+    return Case(prepare(Snapshot.model_validate(small_document() | changes)))
+
+
 @pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, list[ComparisonRow]]:
+def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Comparison]:
     """Return a page over three small snapshots, its folder, and the rows."""
     folder = tmp_path_factory.mktemp("page")
     kept = Exhibits(folder / "results of today")
-    subjects = [
-        Subject(name, prepare(Snapshot.model_validate(small_document() | {"name": name})))
-        for name in ("one", "two", NASTY)
-    ]
-    rows = compare(subjects, METHODS, Options(time_limit=5), kept.placement)
-    return comparison_page(rows, kept, folder), folder, rows
+    cases = [small(name=name) for name in ("one", "two", NASTY)]
+    found = compare(cases, METHODS, Options(time_limit=5), kept.keep)
+    return comparison_page(found, kept, folder), folder, found
 
 
-def test_conforming_placements_alone_are_ranked(
-    compared: tuple[str, Path, list[ComparisonRow]],
-) -> None:
-    of_method = {entry.method: entry for entry in compared[2]}
+def test_conforming_placements_alone_are_ranked(compared: tuple[str, Path, Comparison]) -> None:
+    of_method = {row.method: row for row in compared[2].rows}
     assert of_method["exact"].rank == of_method["first-fit"].rank == 1
     assert of_method["exact"].gap == 0
     assert (of_method["alps-2y"].rank, of_method["alps-2y"].ratio) == (None, None)
 
 
 def test_a_page_has_every_instance_and_method_and_nothing_from_outside(
-    compared: tuple[str, Path, list[ComparisonRow]],
+    compared: tuple[str, Path, Comparison],
 ) -> None:
-    text, _, rows = compared
+    text, folder, found = compared
     page = Page(text)
     page.require_offline()
     assert "http:" not in text
     assert "https:" not in text
     words = "\n".join(page.words)
-    for name in ("one", "two", NASTY, *METHODS, "time limit per solve: 5 s"):
+    for name in ("one", "two", NASTY, *METHODS, "fragmentation", "time limit per solve: 5 s"):
         assert name in words
     assert page.words.count("alps-2y *") == 3  # marked in the table of each instance
     assert page.tags.count("details") == 3
     images = [address for address in page.addresses if address.startswith("data:image/png")]
-    assert len(images) == len(rows)
+    assert len(images) == len(found.rows)
     # Nothing is plotted of gaps that the bound does not hold for.
     gaps = text[text.index("Gap distribution") : text.index("Performance profile")]
-    assert gaps.count("<circle") == sum(r.gap is not None and r.conforming for r in rows) == 6
-
-
-def test_links_lead_to_the_result_files(compared: tuple[str, Path, list[ComparisonRow]]) -> None:
-    text, folder, rows = compared
-    files = [unquote(link) for link in Page(text).addresses if link.endswith(".json")]
-    assert len(set(files)) == len(files) == len(rows)
-    for file, entry in zip(files, rows, strict=True):
-        result, _ = load_result(folder / file)
-        assert (result.instance.name, result.method) == (entry.snapshot, entry.method)
-        assert result.objective == entry.objective
-    anchors = [link for link in Page(text).addresses if link.startswith("#")]
+    certified = [row for row in found.rows if row.gap is not None and row.conforming]
+    assert gaps.count("<circle") == len(certified) == 6
+    files = [unquote(link) for link in page.addresses if link.endswith(".json")]
+    assert len(set(files)) == len(found.rows)
+    for file, row in zip(files, found.rows, strict=True):
+        result = load_result(folder / file)
+        assert (result.instance.name, result.method) == (row.instance, row.method)
+        assert result.objective == row.levels[0].objective
+    anchors = [link for link in page.addresses if link.startswith("#")]
     assert all(f'id="{anchor[1:]}"' in text for anchor in anchors)
 
 
-def test_a_hundred_instances_stay_below_5_mb(tmp_path: Path) -> None:
+def test_a_hundred_instances_stay_below_5_mb(
+    compared: tuple[str, Path, Comparison], tmp_path: Path
+) -> None:
     names = [f"a_snapshot_with_quite_a_long_name_{k:03}" for k in range(100)]
-    methods = [f"method-number-{k}" for k in range(12)]
-    rows = [row(name, method, k / 7, 1 + k) for name in names for k, method in enumerate(methods)]
-    text = comparison_page(rows, Exhibits(), tmp_path)
+    rows = tuple(
+        replace(compared[2].rows[0], instance=name, sha256=name[::-1], method=f"method-number-{k}")
+        for name in names
+        for k in range(12)
+    )
+    text = comparison_page(Comparison(rows), Exhibits(), tmp_path)
     assert all(name in text for name in names)
     images = 1200 * 250  # what stands around each picture
     assert len(text.encode()) + images + PICTURE_BYTES * 4 / 3 < MOST_BYTES
 
 
-def test_pictures_without_room_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = prepare(Snapshot.model_validate(small_document()))
-    result = solve(state, "first-fit")
-    size = len(placement_thumbnail(result, state).png)
-    monkeypatch.setattr(exhibits, "PICTURE_BYTES", 2 * size)
-    kept = Exhibits()
-    for _ in range(3):
-        kept.placement(result, state)
+def test_results_of_one_name_and_pictures_without_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [small(name="../x/y"), small(name="../x/y", down="8"), small(name="../x/y", down="")]
+    result = solve(cases[0].state, "first-fit")
+    size = len(placement_thumbnail(result, cases[0].state).png)
+    monkeypatch.setattr(exhibits, "PICTURE_BYTES", int(2.5 * size))
+    kept = Exhibits(tmp_path / "made")
+    found = compare(cases, ["first-fit"], keep=kept.keep)
+    files = {kept.of(row).file for row in found.rows}
+    assert files == set((tmp_path / "made").iterdir())
+    assert len(files) == 3
+    text = comparison_page(found, kept, tmp_path)
     assert kept.left_out == 1
-    rows = [row("small", "first-fit", None, 1)] * 3
-    text = comparison_page(rows, kept, tmp_path)
     assert text.count("data:image/png") == 2
     assert "1 pictures are left out" in text
 
 
-def test_result_files_of_one_name_do_not_overwrite_each_other(tmp_path: Path) -> None:
-    state = prepare(Snapshot.model_validate(small_document() | {"name": "../x/y"}))
-    kept = Exhibits(tmp_path / "made", pictures=False)
-    result = solve(state, "first-fit")
-    kept.placement(result, state)
-    kept.placement(result, state)
-    first, second = (kept.take("../x/y", "first-fit") for _ in range(2))
-    assert first is not None
-    assert second is not None
-    assert {first.file, second.file} == set((tmp_path / "made").iterdir())
-    assert kept.take("../x/y", "first-fit") is None
-
-
-def test_compare_writes_pages_of_trees_and_mappings(
+def test_compare_writes_a_page_of_all_kinds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rd = uses(Pattern.RECURSIVE_DOUBLING)
-    tree = snapshot_on(model_of([4, 4, 4]), [("n0,n1", "strict")], [(4, rd), (3, rd)])
     graph = random_graph(np.random.default_rng(3), 8, 20)
-    boxes = problem_on(grid((4, 2, 2)), [2, 2, 2], tasks_per_node=2)
-    for name, document, methods in (
-        ("tree", tree, "default,greedy"),
-        ("grid", boxes.instance, "default,exact"),
-        ("graph", problem_on(graph, [3, 3]).instance, "greedy,fold-2d"),
-    ):
-        source, page = tmp_path / f"{name}.json", tmp_path / f"{name}.html"
-        write_document(source, document)
-        args = ["compare", str(source), str(source), "--methods", methods, "--time-limit", "2"]
-        out = ["--html", str(page), "--results", str(tmp_path / name), "--json"]
-        assert run([*args, *out]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert [entry["method"] for entry in found["methods"]] == methods.split(",")
-        assert min(entry["rank"] for entry in found["rows"] if entry["rank"]) == 1
-        text = page.read_text()
-        Page(text).require_offline()
-        solved = [entry for entry in found["rows"] if entry["status"] != "unsuited"]
-        assert text.count("data:image/png") == len(solved)
-        assert len(list((tmp_path / name).iterdir())) == len(solved)
-
-
-def test_kinds_of_instances_do_not_mix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_document(tmp_path / "m.json", problem_on(grid((2, 2)), [2, 2]).instance)
-    assert run(["compare", str(write_small(tmp_path)), str(tmp_path / "m.json")]) == 2
-    assert (
-        "m.json: expected instances of one kind, here tori, found mappings"
-        in capsys.readouterr().err
-    )
+    documents = {
+        "tree": snapshot_on(model_of([4, 4, 4]), [("n0,n1", "strict")], [(4, rd), (3, rd)]),
+        "grid": problem_on(grid((4, 2, 2)), [2, 2, 2], tasks_per_node=2).instance,
+        "graph": problem_on(graph, [3, 3]).instance,
+        "small": small().instance,
+    }
+    (tmp_path / "in").mkdir()
+    for name, document in documents.items():
+        write_document(tmp_path / "in" / f"{name}.json", document)
+    page, out = tmp_path / "p.html", tmp_path / "out"
+    args = ["compare", str(tmp_path / "in"), "--methods", "default,greedy,first-fit,fold-2d"]
+    args += ["--html", str(page), "--results", str(out), "--time-limit", "2", "--json"]
+    assert run(args) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(entry["problem"], entry["method"]) for entry in found["methods"]] == [
+        ("mapping", "default"),
+        ("mapping", "greedy"),
+        ("mapping", "fold-2d"),
+        ("placement", "first-fit"),
+        ("allocation", "default"),
+        ("allocation", "greedy"),
+    ]
+    text = page.read_text()
+    Page(text).require_offline()
+    solved = [entry for entry in found["rows"] if entry["status"] != "unsuited"]
+    assert text.count("data:image/png") == len(solved) == len(list(out.iterdir()))
+    # The results alone say the same.
+    assert run(["compare", str(out), "--methods", "none", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)["rows"]
+    assert sorted(again, key=str) == sorted(solved, key=str)
 
 
 def test_show_writes_a_page_of_any_result(tmp_path: Path) -> None:
@@ -249,7 +241,7 @@ def browse(text: str, folder: Path) -> tuple[list[str], np.ndarray]:
 
 
 def test_a_browser_draws_the_plots_and_complains_of_nothing(
-    compared: tuple[str, Path, list[ComparisonRow]], tmp_path: Path
+    compared: tuple[str, Path, Comparison], tmp_path: Path
 ) -> None:
     console, pixels = browse(compared[0], tmp_path)
     assert console == []
@@ -263,7 +255,7 @@ def test_a_browser_draws_the_plots_and_complains_of_nothing(
 
 
 def test_the_page_refuses_to_load_what_a_browser_would(
-    compared: tuple[str, Path, list[ComparisonRow]], tmp_path: Path
+    compared: tuple[str, Path, Comparison], tmp_path: Path
 ) -> None:
     bad = compared[0].replace("<h1>", '<img src="http://x.invalid/a.png"><h1>', 1)
     console, _ = browse(bad, tmp_path)

@@ -180,8 +180,8 @@ def test_compare_goes_on_and_says_what_is_wrong(
     assert run([*args[:5], f"good={good}", "--command", "slow=sleep 60", *args[-2:], "--json"]) == 4
     document = json.loads(capsys.readouterr().out)
     rows = {row["method"]: row for row in document["rows"]}
-    assert (rows["good"]["bound"], rows["good"]["conforming"]) == (16, True)
-    assert rows["slow"]["objective"] is None
+    assert (rows["good"]["levels"][0]["bound"], rows["good"]["conforming"]) == (16, True)
+    assert rows["slow"]["levels"][0]["objective"] is None
     assert [verdict["fault"] for verdict in document["verdicts"]] == ["time-out"]
 
 

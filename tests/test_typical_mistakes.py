@@ -191,8 +191,8 @@ COMMAND_LINES: dict[str, str] = {
     "compare snapshot.json --methods first-fit,first-fit": (
         "--methods: expected each method once, found 'first-fit'"
     ),
-    "compare snapshot.json tree.json": (
-        "tree.json: expected instances of one kind, here tori, found trees"
+    "compare snapshot.json tree.json --methods none": (
+        "--methods: expected methods to run, or results, found neither"
     ),
     "compare machine.json": (
         'machine.json: schema: expected a snapshot ("topoplace.snapshot/1")'

@@ -1,9 +1,9 @@
-"""`topoplace compare`: several methods on the same snapshots, in one table."""
+"""`topoplace compare`: methods and results on the same instances, in one table."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -24,15 +24,7 @@ from topoplace.cli.options import (
 )
 from topoplace.cli.output import print_json, say
 from topoplace.cli.shipped_names import snapshots_like
-from topoplace.errors import ExitCode, InputError
-
-if TYPE_CHECKING:
-    from topoplace.report.page.exhibits import Exhibits
-    from topoplace.report.table import Rows
-    from topoplace.solving import Options
-    from topoplace.study.external.trial import AnyTrial
-
-    Compared = tuple[Rows, dict[str, object], list[AnyTrial]]
+from topoplace.errors import ExitCode
 
 
 def compare(
@@ -40,7 +32,8 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="SNAPSHOT...",
-            help="Snapshot, mapping instance or result files, shipped snapshots, or - for stdin.",
+            help="Snapshots, mapping instances or results: files, folders of them, shipped "
+            "snapshots, or - for stdin.",
             autocompletion=snapshots_like,
         ),
     ],
@@ -48,7 +41,9 @@ def compare(
     methods: Annotated[
         str | None,
         typer.Option(
-            metavar="A,B,...", help="Methods to run, also installed allocators; default all ours."
+            metavar="A,B,...|none",
+            help="Methods to run, also installed allocators; none holds only results against each "
+            "other; default all ours.",
         ),
     ] = None,
     command: Annotated[
@@ -71,107 +66,48 @@ def compare(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run methods on each SNAPSHOT and hold all of them against the best certified bound."""
+    """Run methods on each SNAPSHOT and hold all its results against the best certified bound."""
+    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
     from topoplace.report.page.exhibits import Exhibits  # noqa: PLC0415 - heavy
     from topoplace.report.table import comparison_csv, comparison_table  # noqa: PLC0415 - heavy
     from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
-    from topoplace.study.mapping_subject import is_mapping  # noqa: PLC0415 - heavy
-    from topoplace.study.subject import has_tree  # noqa: PLC0415 - heavy
+    from topoplace.solving import method_names  # noqa: PLC0415 - heavy
+    from topoplace.study import compare as study  # noqa: PLC0415 - heavy
+    from topoplace.study.case import load_cases  # noqa: PLC0415 - heavy
+    from topoplace.study.external.allocator import command_allocators  # noqa: PLC0415 - heavy
 
     options = solve_options(time_limit, interference, seed)
     require_writable(csv, "--csv")
     require_writable(html, "--html")
     require_writable(stderr, "--stderr")
     names = None if methods is None else [name.strip() for name in methods.split(",")]
-    kinds = ["mappings" if is_mapping(p) else "trees" if has_tree(p) else "tori" for p in snapshots]
-    for path, kind in zip(snapshots, kinds, strict=True):
-        if kind != kinds[0]:
-            expected = f"instances of one kind, here {kinds[0]}"
-            raise InputError(expected, file=str(path), found=kind)
+    names = [] if names == ["none"] else names
+    cases, skipped = load_cases(snapshots)
+    for note in skipped:
+        say(note, as_json=as_json)
     exhibits = Exhibits(folder=results, pictures=html is not None)
     require_writable(None if results is None else results / "r.json", "--results")
-    run = {"mappings": _mappings, "trees": _trees, "tori": _toruses}[kinds[0]]
-    rows, document, trials = run(snapshots, names, command or [], options, exhibits)
-    table = comparison_table(rows)
+    ours = {kind: method_names(kind) for kind in {case.kind for case in cases}}
+    taken = [*(name for known in ours.values() for name in known), *(names or ())]
+    allocators = command_allocators(command or [], taken)
+    for kind, known in ours.items():
+        compile_for(kind, known if names is None else [name for name in names if name in known])
+    comparison = study.compare(cases, names, options, exhibits.keep, allocators)
     if html is not None:
         from topoplace.report.page import write_comparison_page  # noqa: PLC0415 - heavy
 
-        write_comparison_page(html, rows, exhibits)
+        write_comparison_page(html, comparison, exhibits)
     if csv is not None:
-        write_text(csv, comparison_csv(rows))
-    say(table, as_json=as_json)
-    tell_verdicts(trials, as_json=as_json)
-    keep_stderr(trials, stderr)
-    for label, written in (
-        ("table", csv),
-        ("page", html),
-        ("results", results),
-        ("stderr", stderr),
-    ):
+        write_text(csv, comparison_csv(comparison))
+    say(comparison_table(comparison), as_json=as_json)
+    tell_verdicts(comparison.trials, as_json=as_json)
+    keep_stderr(comparison.trials, stderr)
+    files = {"table": csv, "page": html, "results": results, "stderr": stderr}
+    for label, written in files.items():
         if written is not None:
             say(f"{label}: {written}", as_json=as_json)
+    verdicts = verdict_documents(comparison.trials)
     if as_json:
-        verdicts = {"verdicts": verdict_documents(trials)} if trials else {}
-        print_json(document | verdicts)
-    faults = [trial.verdict.exit_code for trial in trials if trial.verdict is not None]
+        print_json(comparison.document() | ({"verdicts": verdicts} if verdicts else {}))
+    faults = [t.verdict.exit_code for t in comparison.trials if t.verdict is not None]
     raise typer.Exit(max(faults, default=ExitCode.DONE))
-
-
-def _toruses(
-    paths: list[Path],
-    names: list[str] | None,
-    commands: list[str],
-    options: Options,
-    exhibits: Exhibits,
-) -> Compared:
-    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
-    from topoplace.solving import method_names  # noqa: PLC0415 - heavy
-    from topoplace.study.compare import compare, rows_document  # noqa: PLC0415 - heavy
-    from topoplace.study.external.comparison import Rivals  # noqa: PLC0415 - heavy
-
-    rivals = Rivals(names, commands, method_names("placement"))
-    compile_for("placement", method_names("placement") if rivals.own is None else rivals.own)
-    rows = compare(rivals.on_tori(paths, options), rivals.own, options, exhibits.placement)
-    return rows, rows_document(rows), rivals.trials
-
-
-def _trees(
-    paths: list[Path],
-    names: list[str] | None,
-    commands: list[str],
-    options: Options,
-    exhibits: Exhibits,
-) -> Compared:
-    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
-    from topoplace.solving import method_names  # noqa: PLC0415 - heavy
-    from topoplace.study.compare_tree import (  # noqa: PLC0415 - heavy
-        compare_trees,
-        tree_rows_document,
-    )
-    from topoplace.study.external.comparison import Rivals  # noqa: PLC0415 - heavy
-
-    rivals = Rivals(names, commands, method_names("allocation"))
-    compile_for("allocation", method_names("allocation") if rivals.own is None else rivals.own)
-    rows = compare_trees(rivals.on_trees(paths, options), rivals.own, options, exhibits.allocation)
-    return rows, tree_rows_document(rows), rivals.trials
-
-
-def _mappings(
-    paths: list[Path],
-    names: list[str] | None,
-    commands: list[str],
-    options: Options,
-    exhibits: Exhibits,
-) -> Compared:
-    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
-    from topoplace.solving import method_names  # noqa: PLC0415 - heavy
-    from topoplace.study.compare_mapping import (  # noqa: PLC0415 - heavy
-        compare_mapping_files,
-        mapping_rows_document,
-    )
-
-    if commands:
-        raise InputError("snapshots: mappings are no placements", field="--command")
-    compile_for("mapping", method_names("mapping") if names is None else names)
-    rows = compare_mapping_files(paths, names, options, exhibits.mapping)
-    return rows, mapping_rows_document(rows), []

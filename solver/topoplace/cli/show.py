@@ -12,7 +12,7 @@ from topoplace.cli.output import print_json, say
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
-    from topoplace.report.page.result_page import AnyResult
+    from topoplace.study.case import AnyResult
 
 
 def show(
@@ -31,7 +31,11 @@ def show(
         raise InputError("a file to write, --png F or --html F", field="--png", found="neither")
     require_writable(png, "--png")
     require_writable(html, "--html")
-    document = _drawn(result, png)
+    from topoplace.study.case import load_result  # noqa: PLC0415 - heavy
+
+    document = load_result(result)
+    if png is not None:
+        _draw(document, png)
     if html is not None:
         from topoplace.report.page import write_result_page  # noqa: PLC0415 - heavy
 
@@ -45,33 +49,18 @@ def show(
         print_json({"schema": "topoplace.show/1", **named})
 
 
-def _drawn(path: Path, png: Path | None) -> AnyResult:
-    """Return the result in a file, drawn into a PNG file if one is named."""
-    from topoplace.study.subject import (  # noqa: PLC0415 - heavy
-        load_mapping_result,
-        load_result,
-        load_tree_result,
-        problem_of,
-    )
-
-    problem = problem_of(path)
-    if problem == "mapping":
+def _draw(result: AnyResult, png: Path) -> None:
+    if result.problem == "mapping":
         from topoplace.report.mapping_picture import write_mapping_picture  # noqa: PLC0415 - heavy
 
-        mapping = load_mapping_result(path)
-        if png is not None:
-            write_mapping_picture(mapping, png)
-        return mapping
-    if problem == "allocation":
+        write_mapping_picture(result, png)
+    elif result.problem == "allocation":
         from topoplace.report.tree_picture import write_tree_picture  # noqa: PLC0415 - heavy
 
-        allocation = load_tree_result(path)
-        if png is not None:
-            write_tree_picture(allocation, png)
-        return allocation
-    from topoplace.report.torus import write_picture  # noqa: PLC0415 - heavy
+        write_tree_picture(result, png)
+    else:
+        from topoplace.report.torus import write_picture  # noqa: PLC0415 - heavy
+        from topoplace.snapshot import prepare  # noqa: PLC0415 - heavy
+        from topoplace.snapshot.machines import resolve_machine  # noqa: PLC0415 - heavy
 
-    placement, state = load_result(path)
-    if png is not None:
-        write_picture(placement, state, png)
-    return placement
+        write_picture(result, prepare(resolve_machine(result.instance)), png)

@@ -45,6 +45,10 @@ def _figures(found: Evaluation) -> MappingFigures:
     )
 
 
+def _facts(result: MappingResult) -> dict[str, int | None]:
+    return {"max hops": None if result.solution is None else result.solution.figures.max_hops}
+
+
 FRAME = Frame(
     (("hop-bytes", "min"),),
     bounded,
@@ -53,5 +57,6 @@ FRAME = Frame(
     MappingLevel,
     _solution,
     lambda problem: problem.instance,
+    facts=_facts,
     heeds_clock=False,
 )

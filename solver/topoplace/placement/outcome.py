@@ -113,6 +113,15 @@ def _limits(problem: PlacementProblem, options: Options, hit: bool) -> Placement
     )
 
 
+def _facts(result: PlacementResult) -> dict[str, int | None]:
+    found = result.solution
+    return {
+        "started": None if found is None else len(found.placements),
+        "queued": len(result.instance.queue),
+        "shared": None if found is None else found.num_shared_links,
+    }
+
+
 FRAME = Frame(
     LEVELS,
     called,
@@ -123,4 +132,5 @@ FRAME = Frame(
     lambda problem: problem.state.snapshot,
     limits=_limits,
     extra=lambda outcome: {"explanations": list(outcome.explanations)},
+    facts=_facts,
 )

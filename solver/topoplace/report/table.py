@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from topoplace.report.text import gap_text, plain_table
-from topoplace.study.compare import ComparisonRow
-from topoplace.study.compare_mapping import MappingComparisonRow
-from topoplace.study.compare_tree import TreeComparisonRow
-from topoplace.study.ranking import MethodSummary, Row, by_instance, summaries
-
-Rows = Sequence[ComparisonRow] | Sequence[TreeComparisonRow] | Sequence[MappingComparisonRow]
+from topoplace.result import Proof
+from topoplace.study.compare import Comparison
+from topoplace.study.ranking import Exact, Figure, MethodSummary, Row, by_instance, summaries
 
 BREAKS_RULE = "does not obey the rule of prisms and links, so that the bound does not hold for it"
 
@@ -30,105 +25,94 @@ class Column:
     number: bool = True
 
 
-def _number(value: int | None) -> str:
+def _count(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
-def _decimal(value: Fraction | float | None, digits: int = 4) -> str:
-    return "-" if value is None else f"{float(value):,.{digits}f}"
-
-
-def _started(row: ComparisonRow | TreeComparisonRow) -> str:
-    return "-" if row.jobs_started is None else f"{row.jobs_started}/{row.jobs_queued}"
+def _decimal(value: float | None, digits: int = 2) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"
 
 
 def _method(row: Row) -> str:
-    return f"{row.method} *" if breaks_rule(row) else row.method
+    return f"{row.method} *" if row.breaks_rule else row.method
 
 
-def breaks_rule(row: Row) -> bool:
-    """Tell whether a row is marked by a star: its placement is not one the bound is about."""
-    return isinstance(row, ComparisonRow) and row.objective is not None and not row.conforming
+def _jobs(row: Row) -> str:
+    started = row.facts.get("started")
+    return "-" if started is None else f"{started}/{row.facts['queued']}"
 
-
-_METHOD = Column("method", _method, number=False)
-_OBJECTIVE = Column("objective", lambda row: _number(row.objective))
-_BOUND = Column("bound", lambda row: _number(row.bound))
-_GAP = Column("gap", lambda row: gap_text(row.gap))
-_SECONDS = Column("seconds", lambda row: _decimal(row.seconds, 2))
-_RANK = Column("rank", lambda row: _number(row.rank))
-_JOBS = Column("jobs", _started)
-_STATUS = Column("status", lambda row: str(row.status), number=False)
-_PROOF = Column("proof", lambda row: str(row.proof), number=False)
-
-_COLUMNS: dict[type, tuple[Column, ...]] = {
-    ComparisonRow: (
-        _METHOD,
-        _OBJECTIVE,
-        _BOUND,
-        _GAP,
-        _SECONDS,
-        _RANK,
-        _JOBS,
-        Column("shared", lambda row: _number(row.shared_links)),
-        _STATUS,
-    ),
-    TreeComparisonRow: (
-        _METHOD,
-        Column("nodes", lambda row: _number(row.nodes)),
-        Column("cost", lambda row: _decimal(row.cost)),
-        Column("bound", lambda row: _decimal(row.bound)),
-        _GAP,
-        _SECONDS,
-        _RANK,
-        _JOBS,
-        _STATUS,
-        _PROOF,
-    ),
-    MappingComparisonRow: (
-        _METHOD,
-        _OBJECTIVE,
-        _BOUND,
-        _GAP,
-        _SECONDS,
-        _RANK,
-        Column("max hops", lambda row: _number(row.max_hops)),
-        _STATUS,
-        _PROOF,
-    ),
-}
 
 SUMMARY_COLUMNS = (
     Column("method", lambda entry: entry.method, number=False),
     Column("ranked", lambda entry: f"{entry.ranked}/{entry.instances}"),
-    Column("wins", lambda entry: _number(entry.wins)),
-    Column("mean rank", lambda entry: _decimal(entry.mean_rank, 2)),
+    Column("wins", lambda entry: _count(entry.wins)),
+    Column("mean rank", lambda entry: _decimal(entry.mean_rank)),
     Column("median gap", lambda entry: gap_text(entry.median_gap)),
     Column("largest gap", lambda entry: gap_text(entry.largest_gap)),
-    Column("median seconds", lambda entry: _decimal(entry.median_seconds, 2)),
-    Column("total seconds", lambda entry: _decimal(entry.total_seconds, 2)),
+    Column("median seconds", lambda entry: _decimal(entry.median_seconds)),
+    Column("total seconds", lambda entry: _decimal(entry.total_seconds)),
 )
 """Columns of a table of `MethodSummary`."""
 
 
-def columns_of(rows: Rows) -> tuple[Column, ...]:
-    """Return the columns of a table of comparison rows, all but the instance's name."""
-    return _COLUMNS[_kind(rows)]
+def columns_of(rows: Sequence[Row], *, whole: bool = False) -> list[Column]:
+    """Return the columns of a table of rows of one problem, all but the instance's name.
+
+    Levels behind the one by which methods are compared are left out unless the `whole` is wanted.
+    """
+    columns = [Column("method", _method, number=False)]
+    for k in range(len(rows[0].levels) if whole else rows[0].decisive + 1):
+        columns += _level_columns(rows, k, bounded=k == rows[0].decisive, whole=whole)
+    columns.append(Column("seconds", lambda row: _decimal(row.seconds)))
+    columns.append(Column("rank", lambda row: _count(row.rank)))
+    facts = dict.fromkeys(name for row in rows for name in row.facts)
+    if "queued" in facts:
+        columns.append(Column("jobs", _jobs))
+    columns += [_fact(name) for name in facts if name not in ("started", "queued")]
+    columns.append(Column("status", lambda row: str(row.status), number=False))
+    if any(row.decider.proof is Proof.SEARCH for row in rows):
+        columns.append(Column("proof", lambda row: str(row.decider.proof), number=False))
+    return columns
 
 
-def comparison_table(rows: Rows) -> str:
-    """Return the table of a comparison, and over several instances what it says of each method."""
-    groups: list[list[Row]] = by_instance(list(rows))
-    name = "instance" if _kind(rows) is MappingComparisonRow else "snapshot"
-    first = Column(name, lambda row: row.instance, number=False)
-    columns = (first, *columns_of(rows))
+def _level_columns(rows: Sequence[Row], k: int, *, bounded: bool, whole: bool) -> list[Column]:
+    known = [x for row in rows for x in (row.levels[k].objective, row.levels[k].bound)]
+    digits = 0 if all(x is None or x.denominator == 1 for x in known) else 4
+
+    def column(name: str, pick: Callable[[Figure], Exact | None]) -> Column:
+        def text(row: Row) -> str:
+            value = pick(row.levels[k])
+            return "-" if value is None else f"{float(value) if digits else int(value):,.{digits}f}"
+
+        return Column(name, text)
+
+    objective = column(rows[0].levels[k].name, lambda level: level.objective)
+    bound = [column("bound", lambda level: level.bound)] if bounded else []
+    gap = [Column("gap", lambda row: gap_text(row.levels[k].gap))] if bounded or whole else []
+    return [objective, *bound, *gap]
+
+
+def _fact(name: str) -> Column:
+    return Column(name, lambda row: _count(row.facts.get(name)))
+
+
+def comparison_table(comparison: Comparison) -> str:
+    """Return a table per problem, over several instances what it says of each method, and notes."""
+    parts = [_table(rows) for rows in comparison.by_problem]
+    return "\n\n".join(parts) + "".join(f"\n{note}" for note in comparison.notes)
+
+
+def _table(rows: Sequence[Row]) -> str:
+    groups = by_instance(rows)
+    name = "instance" if rows[0].problem == "mapping" else "snapshot"
+    columns = [Column(name, lambda row: row.label, number=False), *columns_of(rows)]
     cells = []
     for group in groups:
         for idx, row in enumerate(group):
             texts = [column.text(row) for column in columns]
             cells.append(texts if idx == 0 else ["", *texts[1:]])
     text = _column_table(columns, cells)
-    if any(breaks_rule(row) for row in rows):
+    if any(row.breaks_rule for row in rows):
         text += f"\n* {BREAKS_RULE}"
     if len(groups) > 1:
         text += f"\n\n{summary_table(summaries(rows))}"
@@ -141,18 +125,26 @@ def summary_table(entries: Sequence[MethodSummary]) -> str:
     return _column_table(SUMMARY_COLUMNS, cells)
 
 
-def comparison_csv(rows: Rows) -> str:
+def comparison_csv(comparison: Comparison) -> str:
     """Return a comparison as CSV with a header line; absent values are empty."""
+    records = [_record(row) for row in comparison.document()["rows"]]
+    names = dict.fromkeys(name for record in records for name in record)
     stream = io.StringIO()
-    names = [field.name for field in dataclasses.fields(_kind(rows))]
-    writer = csv.DictWriter(stream, names, lineterminator="\n")
+    writer = csv.DictWriter(stream, list(names), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(dataclasses.asdict(row) for row in rows)
+    writer.writerows(records)
     return stream.getvalue()
 
 
-def _kind(rows: Rows) -> type[ComparisonRow | TreeComparisonRow | MappingComparisonRow]:
-    return type(rows[0]) if rows else ComparisonRow
+def _record(row: dict[str, Any]) -> dict[str, object]:
+    """Return a row flat, with columns such as ``nodes`` and ``nodes bound``."""
+    deep = ("levels", "decisive", "facts")
+    record = {name: value for name, value in row.items() if name not in deep}
+    for level in row["levels"]:
+        name = level["name"]
+        record[name] = level["objective"]
+        record |= {f"{name} {part}": level[part] for part in ("bound", "gap", "proof")}
+    return {**record, **row["facts"]}
 
 
 def _column_table(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> str:

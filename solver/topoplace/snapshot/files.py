@@ -150,6 +150,12 @@ def read_bytes(path: str | Path) -> bytes:
     return _not_too_large(text, str(path))
 
 
+def files_below(folder: Path) -> list[Path]:
+    """Return the ``*.json`` files in and below a folder, sorted, without hidden ones."""
+    found = [path for path in folder.rglob("*.json") if path.is_file()]
+    return sorted(p for p in found if not any(x[0] == "." for x in p.relative_to(folder).parts))
+
+
 def missing_file(path: str | Path, expected: str = "a file that exists") -> InputError:
     """Return the error of a path at which there is nothing, with the name most like it."""
     meant = likely_meant(path, snapshot_names())

@@ -53,6 +53,10 @@ class Frame:
         What bounded the solve, of a problem, options and whether the time limit was hit.
     extra
         Fields that only results of this problem have.
+    decisive
+        Number of the level by which methods are compared, after all before it.
+    facts
+        What a result counts beside the levels, for tables.
     heeds_clock
         Whether methods look at `topoplace.clock`, so that stopping it ends them.
     """
@@ -67,6 +71,8 @@ class Frame:
     number: Callable[[Number], Any] = int
     limits: Callable[[Any, Options, bool], Limits] = limits_of
     extra: Callable[[Outcome], Mapping[str, Any]] = lambda outcome: {}
+    decisive: int = 0
+    facts: Callable[[Any], Mapping[str, int | None]] = lambda result: {}
     heeds_clock: bool = True
 
 

@@ -1,181 +1,317 @@
-"""Several placement methods on the same snapshots, held against the best bound any can prove."""
+"""Methods, and results there are already, on the same instances: each against the best bound."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from fractions import Fraction
+from typing import Any
 
-from topoplace.errors import InputError, TopoplaceError, unknown_name
-from topoplace.result import Interference, PlacementResult, Proof
-from topoplace.snapshot import SnapshotState
-from topoplace.solving import Options, solve
-from topoplace.solving import methods as known_methods
-from topoplace.study.ranking import ranked, ratios, summaries
-from topoplace.study.subject import Subject, load_subject
+from topoplace.errors import InputError, TopoplaceError
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result import Proof
+from topoplace.snapshot import TreeState
+from topoplace.solving import Options, method_names, method_of, solve
+from topoplace.solving.frames import Frame, frame_of
+from topoplace.study.case import AnyResult, Case, State
+from topoplace.study.external.allocator import Allocator, split_methods
+from topoplace.study.external.trial import AnyTrial, try_on_torus, try_on_tree
+from topoplace.study.ranking import Exact, Figure, Row, by_instance, ranks, ratios, summaries
 
-COMPARISON_SCHEMA = "topoplace.comparison/1"
+COMPARISON_SCHEMA = "topoplace.comparison/2"
 
-ONLY_BY_NAME = ("minizinc",)
-"""Methods a comparison runs only when asked: the reference model takes small instances alone."""
+ONLY_BY_NAME = ("minizinc", "auto", "given", "scotch")
+"""Methods run only when asked: a model for small instances, a choice of others, other programs."""
 
-Keep = Callable[[PlacementResult, SnapshotState], None]
-"""Takes every result behind the rows, in their order, before the next snapshot is begun."""
+EXACT_SECONDS = 60.0
+"""Time limit of mapping by `exact` without another: it goes on until the optimum is proven."""
+
+UNSUITED = "unsuited"
+"""Status of a method that is not made for an instance, such as a fold of a cube."""
+
+Keep = Callable[[Row, AnyResult, State], None]
+"""Takes every row with the result behind it, before the next instance is begun."""
 
 
 @dataclass(frozen=True)
-class ComparisonRow:
-    """One method on one snapshot.
+class Comparison:
+    """What came of a comparison.
 
     Attributes
     ----------
-    objective
-        Priority-weighted nodes started; null if the method found no placement.
-    bound
-        The best certified bound of all methods run on the snapshot; null if none proved one.
-    gap
-        ``(bound - objective) / max(1, objective)``. Negative only for a placement that does not
-        conform: the bound does not hold for it.
-    conforming
-        Whether every job has a prism and no link breaks the interference rule.
-    rank
-        By objective among the conforming placements of the snapshot; null for others.
-    ratio
-        Best objective of these over this one, at least 1; null for others and if not finite.
+    rows
+        One per result, and per method that is not made for its instance.
+    notes
+        Lines on what the rows leave open, such as how to get a bound where there is none.
+    trials
+        One per run of an allocator that is not ours.
     """
 
-    snapshot: str
-    method: str
-    interference: Interference
-    objective: int | None
-    bound: int | None
-    gap: float | None
-    seconds: float
-    jobs_started: int | None
-    jobs_queued: int
-    shared_links: int | None
-    conforming: bool
-    status: str
-    proof: str
-    rank: int | None = None
-    ratio: float | None = None
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    trials: tuple[AnyTrial, ...] = ()
 
     @property
-    def instance(self) -> str:
-        """Name of the snapshot."""
-        return self.snapshot
+    def by_problem(self) -> list[list[Row]]:
+        """The rows of each problem, in the order in which these first occur."""
+        kinds = dict.fromkeys(row.problem for row in self.rows)
+        return [[row for row in self.rows if row.problem == kind] for kind in kinds]
 
+    def document(self) -> dict[str, Any]:
+        """Return it ready for JSON; figures that are no integers are texts such as ``37/4``."""
+        found = {
+            "schema": COMPARISON_SCHEMA,
+            "rows": [dataclasses.asdict(row) for row in self.rows],
+            "methods": [dataclasses.asdict(summary) for summary in summaries(self.rows)],
+            "notes": self.notes,
+        }
+        document: dict[str, Any] = json.loads(json.dumps(found, default=str))
+        return document
 
-def compare_files(
-    paths: Sequence[str | Path],
-    methods: Sequence[str] | None,
-    options: Options,
-    keep: Keep | None = None,
-) -> list[ComparisonRow]:
-    """Compare methods on snapshot or result files (see `compare`)."""
-    return compare([load_subject(path) for path in paths], methods, options, keep)
+    def __str__(self) -> str:
+        from topoplace.report.table import comparison_table  # noqa: PLC0415 - reports know studies
+
+        return comparison_table(self)
 
 
 def compare(
-    subjects: Iterable[Subject],
+    cases: Iterable[Case],
     methods: Sequence[str] | None = None,
     options: Options | None = None,
     keep: Keep | None = None,
-) -> list[ComparisonRow]:
-    """Run methods on snapshots and return one row for each pair, in the order given.
+    allocators: Sequence[Allocator] = (),
+) -> Comparison:
+    """Run methods on instances and hold all results of each against the best certified bound.
 
     Parameters
     ----------
-    subjects
-        Snapshots. The result that came along with one stands for its method, which is not run
-        again, if it was computed under the same interference rule.
+    cases
+        Instances, and results that came along. Cases of the same instance are one, wherever they
+        come from. A result stands for its method, which is not run again; that of a placement
+        only if it was computed under the same interference rule. Those of other rules are held
+        against each other.
     methods
-        Names of registered methods; default all but those of `ONLY_BY_NAME`.
+        Names of registered methods and installed allocators; each runs on all instances of its
+        kind. Default all but those of `ONLY_BY_NAME`, and for applications that are no grids all
+        but those that need one; empty for none.
     options
         Time limit for each solve, interference rule and seed.
     keep
-        Called with every result and its snapshot: results are large, and not held here.
+        Called with every row and its result: results are large, and not held here.
+    allocators
+        More allocators that are not ours.
 
     Raises
     ------
     InputError
-        If a method does not exist or is named twice.
+        If a method does not exist or is named twice, or there is nothing to compare.
     TopoplaceError
-        If a conforming placement beats a certified bound: then one of the two is wrong.
+        If a conforming answer beats a proven bound: then one of the two is wrong.
     """
     options = options or Options()
-    names = _checked_names(methods)
-    rows: list[ComparisonRow] = []
-    for subject in subjects:
-        results: dict[str, PlacementResult] = {}
-        stored = subject.result
-        if stored is not None and stored.limits.interference is options.interference:
-            results[stored.method] = stored
-        for name in names:
-            if name not in results:
-                results[name] = solve(subject.state, name, options)
-        results |= {other.method: other for other in subject.others}
-        rows += _rows(subject, list(results.values()))
-        if keep is not None:
-            for result in results.values():
-                keep(result, subject.state)
-    return rows
+    merged = _merged(cases)
+    own, others = _chosen(methods, [case.kind for case in merged], allocators)
+    rows: list[Row] = []
+    trials: list[AnyTrial] = []
+    notes: dict[str, str] = {}
+    for case in merged:
+        name, results, unsuited = case.instance.name, list(case.results), []
+        rule = options.interference if case.kind == "placement" else None
+        here = [result.method for result in results if _rule(result) == rule]
+        for method in _names_for(case) if own is None else own:
+            if method in here or method not in method_names(case.kind):
+                continue
+            try:
+                results.append(solve(case.state, method, _options_for(case, method, options)))
+            except InputError as error:
+                unsuited.append(method)
+                if own is not None:
+                    notes.setdefault(method, f"{name}: {method}: {error.brief}")
+        for allocator in () if case.kind == "mapping" else others:
+            trials.append(_tried(case.state, allocator, options))
+            results.append(trials[-1].result)
+        if not results:
+            notes[case.sha256] = f"{name}: no result, and no method that ran on it"
+        for each in dict.fromkeys([*map(_rule, results), *(rule for _ in unsuited)]):
+            ruled = [result for result in results if _rule(result) == each]
+            found = _rows(case, each, ruled, unsuited if each == rule else [])
+            rows += found
+            if keep is not None:
+                for row, result in zip(found, ruled, strict=False):  # rows of unsuited ones last
+                    keep(row, result, case.state)
+    if not rows:
+        raise InputError("methods to run, or results", field="methods", found="neither")
+    return Comparison(tuple(rows), (*notes.values(), *_without_bound(rows)), tuple(trials))
 
 
-def rows_document(rows: Sequence[ComparisonRow]) -> dict[str, object]:
-    """Return rows, and what they say of each method, as a document ready for JSON."""
-    return {
-        "schema": COMPARISON_SCHEMA,
-        "rows": [dataclasses.asdict(row) for row in rows],
-        "methods": [dataclasses.asdict(summary) for summary in summaries(rows)],
-    }
+def _merged(cases: Iterable[Case]) -> list[Case]:
+    """Return a case per instance, with all results of it, each once."""
+    found: dict[str, Case] = {}
+    for case in cases:
+        first = found.setdefault(case.sha256, dataclasses.replace(case, results=()))
+        more = [result for result in case.results if result not in first.results]
+        found[case.sha256] = dataclasses.replace(first, results=(*first.results, *more))
+    return list(found.values())
 
 
-def _checked_names(methods: Sequence[str] | None) -> list[str]:
-    known = known_methods("placement")
-    if methods is None:
-        return [name for name in known if name not in ONLY_BY_NAME]
-    for idx, name in enumerate(methods):
-        if name not in known:
-            raise unknown_name(name, known, field="methods")
-        if name in methods[:idx]:
-            raise InputError("each method once", field="methods", value=name)
-    return list(methods)
+def _chosen(
+    methods: Sequence[str] | None, kinds: Sequence[str], allocators: Sequence[Allocator]
+) -> tuple[list[str] | None, list[Allocator]]:
+    """Return our own methods by name, None for the default, and all allocators to run."""
+    own, others = None, list(allocators)
+    if methods is not None:
+        ours = [name for kind in dict.fromkeys(kinds) for name in method_names(kind)]
+        own, installed = split_methods(methods, ours)
+        others = [*installed, *others]
+    if others and set(kinds) == {"mapping"}:
+        raise InputError("snapshots: mappings are no placements", field="command")
+    return own, others
 
 
-def _rows(subject: Subject, results: list[PlacementResult]) -> list[ComparisonRow]:
-    proven = [r.bound for r in results if r.proof is Proof.CERTIFICATE and r.bound is not None]
-    bound = min(proven, default=None)
-    rows = []
-    for result in results:
-        solution, objective = result.solution, result.objective
-        conforming = solution is not None and solution.conforming
-        if conforming and None not in (bound, objective) and objective > bound:  # type: ignore[operator]
-            raise TopoplaceError(
-                f"{subject.name}: {result.method} starts {objective}, more than a bound of {bound} "
-                "that another method claims to have proved; please report this"
-            )
-        gap = None
-        if bound is not None and objective is not None:
-            gap = (bound - objective) / max(1, objective)
-        rows.append(
-            ComparisonRow(
-                snapshot=subject.name,
-                method=result.method,
-                interference=result.limits.interference,
-                objective=objective,
-                bound=bound,
-                gap=gap,
-                seconds=result.seconds,
-                jobs_started=None if solution is None else len(solution.placements),
-                jobs_queued=len(subject.state.queue),
-                shared_links=None if solution is None else solution.num_shared_links,
-                conforming=conforming,
-                status=result.status,
-                proof=result.proof,
-            )
+def _names_for(case: Case) -> list[str]:
+    gridless = isinstance(case.state, MappingProblem) and case.state.grid is None
+    return [
+        name
+        for name in method_names(case.kind)
+        if name not in ONLY_BY_NAME and not (gridless and method_of(case.kind, name).needs_grid)
+    ]
+
+
+def _options_for(case: Case, method: str, options: Options) -> Options:
+    endless = case.kind == "mapping" and method == "exact" and options.time_limit is None
+    return dataclasses.replace(options, time_limit=EXACT_SECONDS) if endless else options
+
+
+def _tried(state: State, allocator: Allocator, options: Options) -> AnyTrial:
+    assert not isinstance(state, MappingProblem)
+    if isinstance(state, TreeState):
+        return try_on_tree(state, allocator, options)
+    return try_on_torus(state, allocator, options)
+
+
+def _rule(result: AnyResult) -> str | None:
+    """Return the interference rule of a result; None if there is none."""
+    return getattr(result.limits, "interference", None)
+
+
+def _rows(
+    case: Case, rule: str | None, results: Sequence[AnyResult], unsuited: Sequence[str]
+) -> list[Row]:
+    """Return the rows of one instance under one rule: those of results, then of methods refused."""
+    frame = frame_of(case.kind)
+    rows: list[Row] = []
+    known: list[tuple[str, AnyResult | None]] = [(result.method, result) for result in results]
+    known += [(method, None) for method in unsuited]
+    numbers: Counter[str] = Counter()
+    for method, result in known:
+        numbers[method] += 1
+        status, conforming = UNSUITED, False
+        if result is not None:
+            status = result.levels[frame.decisive].status
+            conforming = getattr(result.solution, "conforming", result.solution is not None)
+        name = method if numbers[method] == 1 else f"{method} #{numbers[method]}"
+        row = Row(
+            problem=case.kind,
+            instance=case.instance.name,
+            sha256=case.sha256,
+            interference=rule,
+            method=name,
+            status=status,
+            seconds=None if result is None else result.seconds,
+            conforming=conforming,
+            levels=_figures(frame, result, results),
+            decisive=frame.decisive,
+            facts={} if result is None else dict(frame.facts(result)),
         )
-    values = [row.objective if row.conforming else None for row in rows]
-    losses = [None if value is None else (-value,) for value in values]
-    return ranked(rows, losses, ratios(values, larger_is_better=True))
+        beaten = [level for level in row.levels if conforming and (level.gap or 0) < 0]
+        if beaten:
+            raise TopoplaceError(
+                f"{row.label}: {name} reaches {beaten[0].objective} {beaten[0].name}, better than "
+                f"a bound of {beaten[0].bound} that a method claims to have proved; "
+                "please report this"
+            )
+        rows.append(row)
+    return _ranked(rows)
+
+
+def _figures(
+    frame: Frame, result: AnyResult | None, results: Sequence[AnyResult]
+) -> tuple[Figure, ...]:
+    """Return the levels of a result, each with the best bound of all results that holds there.
+
+    That is the best one with a certificate, or where there is none the best one found by search;
+    or its own, if that is better and found by search. A bound holds among the solutions whose
+    earlier levels are at least as good as in its result: it is shared among equals.
+    """
+    objectives = [None] * len(frame.levels) if result is None else _objectives(result)
+    figures = []
+    for k, (name, sense) in enumerate(frame.levels):
+        sign, value = -1 if sense == "max" else 1, objectives[k]  # times sign, less is better
+        known = [
+            (sign * bound, other.levels[k].proof is Proof.CERTIFICATE, other is result)
+            for other in results
+            for bound in [_exact(other.levels[k].bound)]
+            if bound is not None
+            and other.levels[k].proof is not Proof.NONE
+            and _objectives(other)[:k] == objectives[:k]
+        ]
+        certified = any(by_certificate for _, by_certificate, _ in known)
+        best = max((x for x in known if x[1] or x[2] or not certified), default=None)
+        bound, proof, gap = None, Proof.NONE, None
+        if best is not None:
+            bound, proof = sign * best[0], Proof.CERTIFICATE if best[1] else Proof.SEARCH
+            if value is not None:
+                gap = float((sign * value - best[0]) / max(Fraction(1), abs(Fraction(value))))
+        figures.append(Figure(name, sense, value, bound, gap, proof))
+    return tuple(figures)
+
+
+def _ranked(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of one instance with ranks, by all levels that decide, and ratios."""
+    losses = [_loss(row) for row in rows]
+    ahead = min((loss[:-1] for loss in losses if loss is not None), default=())
+    values = [
+        row.decider.objective if loss is not None and loss[:-1] == ahead else None
+        for row, loss in zip(rows, losses, strict=True)
+    ]
+    found = ratios(values, larger_is_better=rows[0].decider.sense == "max")
+    return [
+        dataclasses.replace(row, rank=rank, ratio=ratio)
+        for row, rank, ratio in zip(rows, ranks(losses), found, strict=True)
+    ]
+
+
+def _loss(row: Row) -> tuple[Exact, ...] | None:
+    """Return what the method aimed to make small; None without an answer that conforms."""
+    levels = row.levels[: row.decisive + 1]
+    loss = [
+        -level.objective if level.sense == "max" else level.objective
+        for level in levels
+        if level.objective is not None
+    ]
+    return tuple(loss) if row.conforming and len(loss) == len(levels) else None
+
+
+def _without_bound(rows: Sequence[Row]) -> list[str]:
+    """Return a line that says how to get a bound for the instances that have none."""
+    groups = [group for group in by_instance(rows) if all(r.decider.bound is None for r in group)]
+    if not groups:
+        return []
+    tried = all(any(row.method == "exact" for row in group) for group in groups)
+    advice = (
+        "give the method exact more time" if tried else "add the method exact, or a result of it"
+    )
+    return [f"no bound for {', '.join(group[0].label for group in groups)}: {advice}"]
+
+
+def _objectives(result: AnyResult) -> list[Exact | None]:
+    return [_exact(level.objective) for level in result.levels]
+
+
+def _exact(value: Any) -> Exact | None:
+    if value is None or isinstance(value, int):
+        return value
+    return Fraction(value.numerator, value.denominator)

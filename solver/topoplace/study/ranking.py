@@ -1,54 +1,113 @@
-"""Ranks, wins and performance profiles of methods over instances: pure functions of numbers."""
+"""Rows of comparisons, and what they say of methods: ranks, wins and performance profiles."""
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, TypeVar
+
+from topoplace.result import Proof
 
 Exact = int | Fraction
 Loss = tuple[Exact, ...]
 """What a method aims to make small, the most important part first."""
 
 
-class Row(Protocol):
-    """What rows of all comparisons have, whatever was compared."""
+@dataclass(frozen=True)
+class Figure:
+    """What a method reached on one level, and the best bound that holds for it.
 
-    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+    Attributes
+    ----------
+    gap
+        By how much the objective falls short of the bound, over ``max(1, abs(objective))``.
+        Negative only for an answer that does not conform: the bound does not hold for it.
+    proof
+        What supports the bound.
+    """
+
+    name: str
+    sense: str
+    objective: Exact | None
+    bound: Exact | None
+    gap: float | None
+    proof: Proof
+
+
+@dataclass(frozen=True)
+class Row:
+    """One result of one instance.
+
+    Attributes
+    ----------
+    problem
+        ``placement``, ``allocation`` or ``mapping``, as in result documents.
+    instance, sha256
+        Its name, and by what it is told from others (`topoplace.snapshot.normal.sha256_of`).
+    interference
+        The rule of a placement; null for other problems.
+    method
+        Of several results of one method on the instance, the second is ``NAME #2``.
+    status
+        That of the level by which methods are ranked; or ``unsuited`` for a method that is not
+        made for the instance, such as a fold of a cube.
+    seconds
+        Wall time of the solve; null for a method that is unsuited.
+    conforming
+        Whether the answer obeys the rules under which bounds hold.
+    levels
+        All levels of the objective, in their order.
+    decisive
+        Number of the level by which methods are compared, after all before it.
+    facts
+        What else the problem counts, such as jobs started.
+    rank
+        Among the conforming answers to the instance; null for others. Ties share the better rank.
+    ratio
+        Performance ratio to the best on the decisive level, at least 1, among those best on all
+        levels before; null for others and if not finite.
+    """
+
+    problem: str
+    instance: str
+    sha256: str
+    interference: str | None
+    method: str
+    status: str
+    seconds: float | None
+    conforming: bool
+    levels: tuple[Figure, ...]
+    decisive: int
+    facts: Mapping[str, int | None]
+    rank: int | None = None
+    ratio: float | None = None
 
     @property
-    def instance(self) -> str:
-        """Name of the instance."""
+    def group(self) -> tuple[str, str | None]:
+        """What rows of one instance under one rule have in common; they share bounds."""
+        return self.sha256, self.interference
 
     @property
-    def method(self) -> str:
-        """Name of the method."""
+    def label(self) -> str:
+        """The name of the instance, with the rule unless it is the usual one."""
+        usual = self.interference in (None, "strict")
+        return self.instance if usual else f"{self.instance} ({self.interference})"
+
+    @property
+    def decider(self) -> Figure:
+        """The level by which methods are compared."""
+        return self.levels[self.decisive]
 
     @property
     def gap(self) -> float | None:
-        """Relative gap to the best bound; null if there is none."""
+        """Gap on the level by which methods are compared."""
+        return self.decider.gap
 
     @property
-    def seconds(self) -> float | None:
-        """Wall time of the solve; null if the method was not made for the instance."""
-
-    @property
-    def rank(self) -> int | None:
-        """Rank among the methods on the instance; null if the method is not ranked."""
-
-    @property
-    def ratio(self) -> float | None:
-        """Performance ratio to the best method; null if it is not finite or not defined."""
-
-    @property
-    def conforming(self) -> bool:
-        """Whether the answer obeys the rules under which the bound holds."""
-
-
-AnyRow = TypeVar("AnyRow", bound=Row)
+    def breaks_rule(self) -> bool:
+        """Whether there is an answer that bounds do not hold for."""
+        return self.levels[0].objective is not None and not self.conforming
 
 
 def ranks(losses: Sequence[Loss | None]) -> list[int | None]:
@@ -82,16 +141,6 @@ def ratios(values: Sequence[Exact | None], *, larger_is_better: bool = False) ->
     return found
 
 
-def ranked(
-    rows: Sequence[AnyRow], losses: Sequence[Loss | None], found: Sequence[float | None]
-) -> list[AnyRow]:
-    """Return the rows of one instance with their ranks, by `losses`, and performance ratios."""
-    return [
-        dataclasses.replace(row, rank=rank, ratio=ratio)
-        for row, rank, ratio in zip(rows, ranks(losses), found, strict=True)
-    ]
-
-
 def performance_profile(found: Sequence[float | None]) -> list[tuple[float, float]]:
     """Return the performance profile of a method (Dolan and More 2002, sec. 2) as its steps.
 
@@ -115,12 +164,13 @@ def performance_profile(found: Sequence[float | None]) -> list[tuple[float, floa
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """One method over all instances it ran on.
+    """One method over all instances of one problem that it ran on.
 
     `ranked` counts the instances with a conforming answer; `mean_rank` and the gaps are over
     those, null if there are none. A win is rank 1, shared or not.
     """
 
+    problem: str
     method: str
     instances: int
     ranked: int
@@ -133,24 +183,19 @@ class MethodSummary:
 
 
 def summaries(rows: Iterable[Row]) -> list[MethodSummary]:
-    """Return a summary per method, in the order in which methods first occur."""
-    of_method: dict[str, list[Row]] = {}
+    """Return a summary per problem and method, in the order in which these first occur."""
+    of_method: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        of_method.setdefault(row.method, []).append(row)
-    return [_summary(method, own) for method, own in of_method.items()]
+        of_method.setdefault((row.problem, row.method), []).append(row)
+    return [_summary(*names, own) for names, own in of_method.items()]
 
 
-def by_instance(rows: Sequence[AnyRow]) -> list[list[AnyRow]]:
-    """Return the rows grouped by instance; two instances of one name next to each other part."""
-    groups: list[list[AnyRow]] = []
-    seen: set[str] = set()
+def by_instance(rows: Iterable[Row]) -> list[list[Row]]:
+    """Return the rows that share bounds together, in the order in which these first occur."""
+    groups: dict[tuple[str, str | None], list[Row]] = {}
     for row in rows:
-        if not groups or groups[-1][0].instance != row.instance or row.method in seen:
-            groups.append([])
-            seen = set()
-        groups[-1].append(row)
-        seen.add(row.method)
-    return groups
+        groups.setdefault(row.group, []).append(row)
+    return list(groups.values())
 
 
 def certified_gap(row: Row) -> float | None:
@@ -158,11 +203,12 @@ def certified_gap(row: Row) -> float | None:
     return row.gap if row.conforming else None
 
 
-def _summary(method: str, rows: list[Row]) -> MethodSummary:
+def _summary(problem: str, method: str, rows: list[Row]) -> MethodSummary:
     places = [row.rank for row in rows if row.rank is not None]
     gaps = [gap for gap in map(certified_gap, rows) if gap is not None]
     seconds = [row.seconds for row in rows if row.seconds is not None]
     return MethodSummary(
+        problem=problem,
         method=method,
         instances=len(rows),
         ranked=len(places),

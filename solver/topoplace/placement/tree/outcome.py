@@ -58,6 +58,14 @@ def fraction_model(value: Number) -> FractionModel:
     return FractionModel(numerator=value.numerator, denominator=value.denominator)
 
 
+def _facts(result: AllocationResult) -> dict[str, int | None]:
+    found = result.solution
+    return {
+        "started": None if found is None else len(found.allocations),
+        "queued": len(result.instance.queue),
+    }
+
+
 FRAME = Frame(
     (("nodes", "max"), ("cost", "min")),
     called,
@@ -67,4 +75,6 @@ FRAME = Frame(
     _solution,
     lambda problem: problem.state.snapshot,
     number=fraction_model,
+    decisive=1,
+    facts=_facts,
 )

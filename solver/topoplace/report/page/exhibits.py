@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +11,9 @@ from topoplace.errors import InputError
 from topoplace.snapshot.files import write_document
 
 if TYPE_CHECKING:
-    from topoplace.mapping.problem import MappingProblem
     from topoplace.report.page.thumbnails import Thumbnail
-    from topoplace.result import PlacementResult
-    from topoplace.result.mapping import MappingResult
-    from topoplace.result.tree import AllocationResult
-    from topoplace.snapshot import SnapshotState
-    from topoplace.snapshot.tree_state import TreeState
-
-    AnyResult = PlacementResult | AllocationResult | MappingResult
+    from topoplace.study.case import AnyResult, State
+    from topoplace.study.ranking import Row
 
 PICTURE_BYTES = 2_700_000
 """Bytes of PNG that one page holds, 3.6 MB in its text; pictures that come later are left out."""
@@ -63,7 +56,7 @@ class Exhibits:
         self.settings: dict[str, set[str]] = {}
         self._room = PICTURE_BYTES
         self._names: set[str] = set()
-        self._kept: dict[tuple[str, str], deque[Exhibit]] = {}
+        self._kept: dict[tuple[tuple[str, str | None], str], Exhibit] = {}
         if folder is not None:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -74,28 +67,26 @@ class Exhibits:
                     value=str(folder),
                 ) from None
 
-    def placement(self, result: PlacementResult, state: SnapshotState) -> None:
-        """Take a placement on a torus or mesh."""
-        from topoplace.report.page.thumbnails import placement_thumbnail  # noqa: PLC0415 - heavy
+    def keep(self, row: Row, result: AnyResult, state: State) -> None:
+        """Take the result behind a row."""
+        from topoplace.report.page.thumbnails import thumbnail  # noqa: PLC0415 - heavy
 
-        self._keep(result, placement_thumbnail(result, state) if self.pictures else None)
+        self._note_settings(result)
+        file = None
+        if self.folder is not None:
+            file = self.folder / self._file_name(row)
+            write_document(file, result)
+        picture = thumbnail(result, state) if self.pictures else None
+        if picture is not None and len(picture.png) > self._room:
+            self.left_out += 1
+            picture = None
+        elif picture is not None:
+            self._room -= len(picture.png)
+        self._kept[row.group, row.method] = Exhibit(picture, file)
 
-    def allocation(self, result: AllocationResult, state: TreeState) -> None:
-        """Take an allocation on a tree."""
-        from topoplace.report.page.thumbnails import allocation_thumbnail  # noqa: PLC0415 - heavy
-
-        self._keep(result, allocation_thumbnail(result, state) if self.pictures else None)
-
-    def mapping(self, result: MappingResult, problem: MappingProblem) -> None:
-        """Take a mapping."""
-        from topoplace.report.page.thumbnails import mapping_thumbnail  # noqa: PLC0415 - heavy
-
-        self._keep(result, mapping_thumbnail(result, problem) if self.pictures else None)
-
-    def take(self, instance: str, method: str) -> Exhibit | None:
-        """Return what was kept of a method on an instance, of several the first, only once."""
-        kept = self._kept.get((instance, method))
-        return kept.popleft() if kept else None
+    def of(self, row: Row) -> Exhibit | None:
+        """Return what was kept of a row; None if there was no result."""
+        return self._kept.get((row.group, row.method))
 
     def _note_settings(self, result: AnyResult) -> None:
         limit = result.limits.time_limit
@@ -108,23 +99,9 @@ class Exhibits:
         for name, value in found.items():
             self.settings.setdefault(name, set()).add(value)
 
-    def _keep(self, result: AnyResult, picture: Thumbnail | None) -> None:
-        self._note_settings(result)
-        file = None
-        if self.folder is not None:
-            file = self.folder / self._file_name(result.instance.name, result.method)
-            write_document(file, result)
-        if picture is not None and len(picture.png) > self._room:
-            self.left_out += 1
-            picture = None
-        elif picture is not None:
-            self._room -= len(picture.png)
-        key = (result.instance.name, result.method)
-        self._kept.setdefault(key, deque()).append(Exhibit(picture, file))
-
-    def _file_name(self, instance: str, method: str) -> str:
+    def _file_name(self, row: Row) -> str:
         """Return a name of a result file, safe on all systems and not given before."""
-        stem = re.sub(r"[^A-Za-z0-9._-]", "_", f"{instance}-{method}").lstrip(".-")
+        stem = re.sub(r"[^A-Za-z0-9._-]", "_", f"{row.instance}-{row.method}").lstrip(".-")
         name, number = f"{stem}.json", 1
         while name.lower() in self._names:  # some file systems do not tell cases apart
             number += 1

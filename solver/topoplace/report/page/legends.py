@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from topoplace.report.colours import (
     DOWN_COLOUR,
     FREE_COLOUR,
@@ -11,16 +13,14 @@ from topoplace.report.colours import (
 )
 from topoplace.report.page.markup import Markup, element
 from topoplace.report.page.thumbnails import FAR_COLOURS
-from topoplace.report.table import Rows
-from topoplace.study.compare import ComparisonRow
-from topoplace.study.compare_mapping import MappingComparisonRow
+from topoplace.study.ranking import Row
 
 _JOBS_SHOWN = 6
 
 
-def picture_legend(rows: Rows) -> Markup:
+def picture_legend(rows: Sequence[Row]) -> Markup:
     """Return a line that says what the colours of the pictures of a comparison mean."""
-    if isinstance(rows[0], MappingComparisonRow):
+    if rows[0].problem == "mapping":
         return _legend(
             "A pixel is a router, coloured by the mean hops of its messages:",
             (FAR_COLOURS, "none to the machine's diameter, square-root scale"),
@@ -34,7 +34,7 @@ def picture_legend(rows: Rows) -> Markup:
         ((FREE_COLOUR,), "free"),
         ((DOWN_COLOUR,), "down"),
     )
-    if isinstance(rows[0], ComparisonRow):
+    if rows[0].problem == "placement":
         what = "A pixel is a router, a tile a slice of the machine:"
         return _legend(what, *common, ((SERVICE_COLOUR,), "service"))
     return _legend("A pixel is a node, a row of pixels a leaf switch:", *common)

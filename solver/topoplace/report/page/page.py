@@ -12,61 +12,62 @@ from topoplace.report.page.frame import framed, image_url
 from topoplace.report.page.legends import picture_legend
 from topoplace.report.page.markup import Markup, element, join
 from topoplace.report.page.plots import gap_plot, legend, profile_plot, time_plot
-from topoplace.report.table import (
-    BREAKS_RULE,
-    SUMMARY_COLUMNS,
-    Column,
-    Rows,
-    breaks_rule,
-    columns_of,
-)
+from topoplace.report.table import BREAKS_RULE, SUMMARY_COLUMNS, Column, columns_of
 from topoplace.report.text import gap_text
 from topoplace.snapshot.files import write_text
+from topoplace.study.compare import Comparison
 from topoplace.study.ranking import Row, by_instance, certified_gap, summaries
 
 _SHOWN_PIXELS = 300
 _OPEN_INSTANCES = 2
 
 
-def write_comparison_page(path: Path, rows: Rows, exhibits: Exhibits) -> None:
+def write_comparison_page(path: Path, comparison: Comparison, exhibits: Exhibits) -> None:
     """Write the page of a comparison, all of it or nothing (see `comparison_page`)."""
-    write_text(path, comparison_page(rows, exhibits, path.parent))
+    write_text(path, comparison_page(comparison, exhibits, path.parent))
 
 
-def comparison_page(rows: Rows, exhibits: Exhibits, folder: Path) -> str:
+def comparison_page(comparison: Comparison, exhibits: Exhibits, folder: Path) -> str:
     """Return the page of a comparison as HTML that needs no other file, network or script.
 
     Parameters
     ----------
-    rows
-        The comparison.
+    comparison
+        Its problems follow one another.
     exhibits
-        The pictures and files of the results behind it; each can be taken once.
+        The pictures and files of the results behind it.
     folder
         Where the page will be: links to result files are relative to it.
     """
-    groups: list[list[Row]] = by_instance(list(rows))
-    methods = list(dict.fromkeys(row.method for row in rows))
-    columns = columns_of(rows)
-    instances = [
-        _instance(idx, group, columns, exhibits, folder, opened=len(groups) <= _OPEN_INSTANCES)
-        for idx, group in enumerate(groups)
-    ]
-    notes = [f"* {BREAKS_RULE}"] if any(breaks_rule(row) for row in rows) else []
+    rows = comparison.rows
+    methods = dict.fromkeys(row.method for row in rows)
+    notes = [f"* {BREAKS_RULE}"] if any(row.breaks_rule for row in rows) else []
+    notes += comparison.notes
     if exhibits.left_out:
         notes.append(f"{exhibits.left_out:,} pictures are left out to keep the page small")
     return framed(
-        f"{_count(len(methods), 'method')} on {_count(len(groups), 'instance')}",
+        f"{_count(len(methods), 'method')} on {_count(len(by_instance(rows)), 'instance')}",
         _settings(exhibits),
+        *(element("p", note, class_="note") for note in notes),
+        *(part for own in comparison.by_problem for part in _problem(own, exhibits, folder)),
+    )
+
+
+def _problem(rows: Sequence[Row], exhibits: Exhibits, folder: Path) -> list[Markup]:
+    groups = by_instance(rows)
+    methods = list(dict.fromkeys(row.method for row in rows))
+    columns = columns_of(rows, whole=True)
+    opened = len(groups) <= _OPEN_INSTANCES
+    return [
+        element("h2", f"Methods of {rows[0].problem}"),
         _methods(rows),
         *_plots(rows, methods),
         element("h2", "Gap by instance"),
         _gaps(groups, methods),
         element("h2", "Instances"),
         picture_legend(rows),
-        *(element("p", note, class_="note") for note in notes),
-        *instances,
-    )
+        *(_instance(group, columns, exhibits, folder, opened=opened) for group in groups),
+    ]
 
 
 def _settings(exhibits: Exhibits) -> Markup:
@@ -75,7 +76,7 @@ def _settings(exhibits: Exhibits) -> Markup:
     return element("p", text, class_="note")
 
 
-def _methods(rows: Rows) -> Markup:
+def _methods(rows: Sequence[Row]) -> Markup:
     entries = summaries(rows)
     most = max((entry.wins for entry in entries), default=0)
     body = [
@@ -93,7 +94,7 @@ def _methods(rows: Rows) -> Markup:
     return join(_table(SUMMARY_COLUMNS, body), element("p", note, class_="note"))
 
 
-def _plots(rows: Rows, methods: Sequence[str]) -> list[Markup]:
+def _plots(rows: Sequence[Row], methods: Sequence[str]) -> list[Markup]:
     return [
         element("h2", "Gap distribution"),
         gap_plot(rows, methods),
@@ -115,9 +116,9 @@ def _gaps(groups: Sequence[Sequence[Row]], methods: Sequence[str]) -> Markup:
     """Return the table of instances by methods: the gap of each pair, winners bold."""
     head = [element("th", "instance"), *(element("th", m, class_="num") for m in methods)]
     body = []
-    for idx, group in enumerate(groups):
+    for group in groups:
         of_method = {row.method: row for row in group}
-        link = element("a", group[0].instance, href=f"#i{idx}")
+        link = element("a", group[0].label, href=f"#{_anchor(group[0])}")
         cells = [_gap(of_method.get(method)) for method in methods]
         body.append(element("tr", element("td", link), *cells))
     return element("div", element("table", element("tr", *head), *body), class_="wide")
@@ -129,14 +130,17 @@ def _gap(row: Row | None) -> Markup:
     gap = certified_gap(row)
     win = " win" if row.rank == 1 else ""
     if gap is None:
-        return element("td", "*" if breaks_rule(row) else "-", class_=f"num{win}")
+        return element("td", "*" if row.breaks_rule else "-", class_=f"num{win}")
     shade = f"--far:{min(0.45, 0.04 + 0.8 * gap):.2f}"
     kind = f"num gap{' zero' if gap == 0 else ''}{win}"
     return element("td", gap_text(gap), class_=kind, style=None if gap == 0 else shade)
 
 
+def _anchor(row: Row) -> str:
+    return "-".join(filter(None, ("i", row.sha256[:16], row.interference)))
+
+
 def _instance(
-    idx: int,
     group: Sequence[Row],
     columns: Sequence[Column],
     exhibits: Exhibits,
@@ -144,7 +148,7 @@ def _instance(
     *,
     opened: bool,
 ) -> Markup:
-    taken = [(row, exhibits.take(row.instance, row.method)) for row in group]
+    taken = [(row, exhibits.of(row)) for row in group]
     body = []
     for row, exhibit in taken:
         link = Markup("")
@@ -155,9 +159,10 @@ def _instance(
     table = _table((*columns, Column("", str, number=False)), body)
     pictures = [_picture(row, exhibit) for row, exhibit in taken if exhibit is not None]
     winners = ", ".join(row.method for row in group if row.rank == 1) or "none"
-    summary = element("summary", group[0].instance, element("span", f"best: {winners}"))
+    summary = element("summary", group[0].label, element("span", f"best: {winners}"))
     # Links lead inside: browsers open a closed element around the target of a link.
-    inside = element("div", table, element("div", *pictures, class_="gallery"), id=f"i{idx}")
+    gallery = element("div", *pictures, class_="gallery")
+    inside = element("div", table, gallery, id=_anchor(group[0]))
     return element("details", summary, inside, open=opened)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.tree_state import TreeState
 
+if TYPE_CHECKING:
+    from topoplace.study.case import AnyResult, State
+
 FAR_COLOURS = (
     "#d5ecd4", "#aeddb0", "#7fc9ab", "#52b1b0", "#368fb5", "#3b6cb0", "#4a4a9c", "#5a2a83",
     "#6d0f63", "#5c0035",
@@ -35,6 +39,18 @@ class Thumbnail:
     png: bytes
     width: int
     height: int
+
+
+def thumbnail(result: AnyResult, state: State) -> Thumbnail:
+    """Return the small picture of a result and its instance."""
+    if isinstance(result, PlacementResult):
+        assert isinstance(state, SnapshotState)
+        return placement_thumbnail(result, state)
+    if isinstance(result, AllocationResult):
+        assert isinstance(state, TreeState)
+        return allocation_thumbnail(result, state)
+    assert isinstance(state, MappingProblem)
+    return mapping_thumbnail(result, state)
 
 
 def placement_thumbnail(result: PlacementResult, state: SnapshotState) -> Thumbnail:

@@ -12,7 +12,7 @@ from pathlib import Path
 from topoplace import __version__
 from topoplace.errors import InputError
 from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance
-from topoplace.snapshot.files import missing_file, read_document, text_of_document
+from topoplace.snapshot.files import files_below, missing_file, read_document, text_of_document
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TreeModel
 from topoplace.snapshot.shipped import file_meant
@@ -86,20 +86,15 @@ def find_files(sources: Sequence[Path], outdir: Path) -> list[Path]:
     ours = outdir.resolve()
     for source in sources:
         if source.is_dir():
-            below = source.rglob("*.json")
-            files = [path for path in below if not _hidden(path, source) and path.is_file()]
+            files = files_below(source)
         elif file_meant(source).exists():
             files = [file_meant(source)]
         else:
             raise missing_file(source, "a file or folder that exists")
-        for path in sorted(files):
+        for path in files:
             real = path.resolve()
             if not real.is_relative_to(ours):
                 found.setdefault(real, path)
     if not found:
         raise InputError("at least one *.json file", field="DIR|FILES", value=str(sources[0]))
     return sorted(found.values())
-
-
-def _hidden(path: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(folder).parts)

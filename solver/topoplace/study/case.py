@@ -1,0 +1,173 @@
+"""What a study works on: an instance, and the results of it that came along."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from topoplace.errors import InputError
+from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.result import RESULT_SCHEMA, PlacementResult
+from topoplace.result.mapping import MappingResult
+from topoplace.result.tree import AllocationResult
+from topoplace.snapshot import Snapshot, SnapshotState, TreeState, prepare, prepare_any
+from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance
+from topoplace.snapshot.files import files_below, parse_document, parse_object, read_bytes
+from topoplace.snapshot.machines import resolve_machine
+from topoplace.snapshot.normal import sha256_of
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
+from topoplace.snapshot.tree_state import prepare_tree
+from topoplace.solving import Options
+from topoplace.solving.frames import problem_of
+
+State = SnapshotState | TreeState | MappingProblem
+AnyResult = PlacementResult | AllocationResult | MappingResult
+
+_RESULTS: dict[str, type[AnyResult]] = {
+    "placement": PlacementResult,
+    "allocation": AllocationResult,
+    "mapping": MappingResult,
+}
+_SCHEMAS = (SNAPSHOT_SCHEMA, MAPPING_SCHEMA, RESULT_SCHEMA)
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Case:
+    """An instance, checked and ready to solve, and results of it."""
+
+    state: State
+    results: tuple[AnyResult, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The problem, as result documents name it."""
+        return problem_of(self.state, Options()).kind
+
+    @property
+    def instance(self) -> Snapshot | MappingInstance:
+        """The document of the instance."""
+        return (
+            self.state.instance if isinstance(self.state, MappingProblem) else self.state.snapshot
+        )
+
+    @cached_property
+    def sha256(self) -> str:
+        """By what instances are told apart (see `sha256_of`)."""
+        return sha256_of(self.instance)
+
+
+def load_document(source: str | Path | Mapping[str, Any]) -> State | AnyResult:
+    """Read a snapshot, a mapping instance or a result, whichever its `schema` says it is.
+
+    Parameters
+    ----------
+    source
+        A file, the name of a shipped snapshot, ``-`` for standard input, or the document itself.
+
+    Returns
+    -------
+    SnapshotState, TreeState, MappingProblem or a result
+        Instances are checked and ready to solve; that of a result is checked by `state_of`.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the field and the value at fault.
+    """
+    text, name = _read(source)
+    schema = parse_object(text, name).get("schema")
+    if schema == RESULT_SCHEMA:
+        return _result(text, name)
+    try:
+        if schema == MAPPING_SCHEMA:
+            return prepare_mapping(parse_document(text, MappingInstance, MAPPING_SCHEMA, name))
+        return prepare_any(resolve_machine(parse_document(text, Snapshot, SNAPSHOT_SCHEMA, name)))
+    except InputError as error:
+        raise error.located(name) from None
+
+
+def load_result(source: str | Path | Mapping[str, Any]) -> AnyResult:
+    """Read the result of any problem (see `load_document`)."""
+    return _result(*_read(source))
+
+
+def state_of(result: AnyResult) -> State:
+    """Check the instance inside a result.
+
+    Raises
+    ------
+    InputError
+        With the field at fault.
+    """
+    if isinstance(result, MappingResult):
+        return prepare_mapping(result.instance)
+    prepared = prepare_tree if isinstance(result, AllocationResult) else prepare
+    return prepared(resolve_machine(result.instance))
+
+
+def load_case(source: str | Path | Mapping[str, Any]) -> Case:
+    """Read an instance, or a result with its instance (see `load_document`)."""
+    document = load_document(source)
+    if isinstance(document, State):
+        return Case(document)
+    try:
+        return Case(state_of(document), (document,))
+    except InputError as error:
+        raise error.located("document" if isinstance(source, Mapping) else str(source)) from None
+
+
+def load_cases(sources: Iterable[str | Path]) -> tuple[list[Case], list[str]]:
+    """Read files, and all instances and results in and below folders, in the order of their names.
+
+    Returns
+    -------
+    cases
+        One per document.
+    notes
+        A line for each folder with documents of other kinds, which are skipped.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the field and the value at fault; or a folder without any documents.
+    """
+    cases: list[Case] = []
+    notes: list[str] = []
+    for source in sources:
+        if not Path(source).is_dir():
+            cases.append(load_case(source))
+            continue
+        files = files_below(Path(source))
+        known = [path for path in files if _schema(path) in _SCHEMAS]
+        if not known:
+            raise InputError("a folder of instances or results (*.json)", file=str(source))
+        cases += [load_case(path) for path in known]
+        others = [path.name for path in files if path not in known]
+        if others:
+            more = ", ..." if len(others) > _MOST_NAMED else ""
+            shown = ", ".join(others[:_MOST_NAMED]) + more
+            notes.append(f"{source}: skipped {len(others)} of other kinds: {shown}")
+    return cases, notes
+
+
+def _read(source: str | Path | Mapping[str, Any]) -> tuple[bytes, str]:
+    if not isinstance(source, Mapping):
+        return read_bytes(source), str(source)
+    try:
+        return json.dumps(source).encode(), "document"
+    except (TypeError, ValueError) as error:
+        raise InputError(f"a document of JSON values ({error})") from None
+
+
+def _schema(path: Path) -> object:
+    return parse_object(read_bytes(path), str(path)).get("schema")
+
+
+def _result(text: bytes, name: str) -> AnyResult:
+    problem = str(parse_object(text, name).get("problem"))
+    return parse_document(text, _RESULTS.get(problem, PlacementResult), RESULT_SCHEMA, name)
