@@ -134,6 +134,20 @@ def test_a_mesh_does_not_close_and_a_tree_may_be_listed() -> None:
     assert tp.place(model).placements[0].hosts == "x[1-2],y[1-2]"
 
 
+def test_a_comparison_prints_and_shares_bounds(tmp_path: Path) -> None:
+    exact, on_tree, mapped = results()
+    exact.save(tmp_path / "r.json")
+    found = tp.compare(tmp_path, torus_model(), on_tree, mapped, methods=["first-fit"])
+    assert [(row.problem, row.method) for row in found.rows] == [
+        ("placement", "exact"),
+        ("placement", "first-fit"),
+        ("allocation", "exact"),
+        ("mapping", "blocks"),
+    ]
+    assert found.rows[1].levels[0].bound == exact.bound
+    assert "first-fit" in str(found)
+
+
 def test_methods_are_listed_with_what_they_do() -> None:
     assert tp.methods("placement")["exact"]
     assert "mapping pencils" in tp.methods()

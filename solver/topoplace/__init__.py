@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from topoplace.errors import InputError as InputError
     from topoplace.errors import TopoplaceError as TopoplaceError
     from topoplace.front import check as check
+    from topoplace.front import compare as compare
     from topoplace.front import load as load
     from topoplace.front import machines as machines
     from topoplace.front import map as map
@@ -39,6 +40,7 @@ _NAMES = {
     "Result": "result",
     "TopoplaceError": "errors",
     "check": "front",
+    "compare": "front",
     "graph": "model",
     "grid": "model",
     "load": "front",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,41 +13,36 @@ from topoplace.certify.report import Report
 from topoplace.errors import InputError, unknown_name
 from topoplace.mapping.allocation import Source
 from topoplace.mapping.onto import load_places, problem_on
-from topoplace.mapping.problem import prepare_mapping
+from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.model import Machine, Model
 from topoplace.placement.problem import PlacementProblem
 from topoplace.placement.tree.problem import TreeProblem
-from topoplace.result import RESULT_SCHEMA, Interference, PlacementResult, Result
+from topoplace.result import Interference, PlacementResult, Result
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.application import (
-    MAPPING_SCHEMA,
     GraphApplication,
     GridApplication,
     MappingInstance,
     MatrixModel,
 )
-from topoplace.snapshot.files import parse_document, parse_object, read_bytes
-from topoplace.snapshot.load import prepare_any
-from topoplace.snapshot.machines import is_machine, load_machine, resolve_machine
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
+from topoplace.snapshot.machines import is_machine, load_machine
+from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.shipped import machine_names, snapshot_names
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, solve
 from topoplace.solving import methods as registered
+from topoplace.study.case import Document, File, load_cases, load_document
+from topoplace.study.case import Source as Comparable
+from topoplace.study.compare import Comparison
+from topoplace.study.compare import compare as compare_cases
 
-File = str | Path
-Document = Mapping[str, Any]
 Instance = Model | Snapshot | File | Document
 Application = GridApplication | GraphApplication | MappingInstance | File
 
 MAX_SEED = 2**31 - 1
 
-_RESULTS: dict[Any, type[Result[Any, Any, Any]]] = {
-    "placement": PlacementResult,
-    "allocation": AllocationResult,
-    "mapping": MappingResult,
-}
+_PROBLEMS = ("placement", "allocation", "mapping")
 
 
 def load(
@@ -73,25 +68,10 @@ def load(
     """
     if isinstance(source, str) and is_machine(source):
         return load_machine(source)
-    if isinstance(source, str | Path):
-        text, label = read_bytes(source), str(source)
-    else:
-        text, label = json.dumps(source).encode(), "document"
-    raw = parse_object(text, label)
-    schema = raw.get("schema")
-    if schema == RESULT_SCHEMA:
-        kind = _RESULTS.get(raw.get("problem"), PlacementResult)
-        return parse_document(text, kind, RESULT_SCHEMA, label)
-    try:
-        if schema == MAPPING_SCHEMA:
-            instance = parse_document(text, MappingInstance, MAPPING_SCHEMA, label)
-            prepare_mapping(instance)
-            return instance
-        snapshot = resolve_machine(parse_document(text, Snapshot, SNAPSHOT_SCHEMA, label))
-        prepare_any(snapshot)
-    except InputError as error:
-        raise error.located(label) from None
-    return Model.of(snapshot)
+    found = load_document(source)
+    if isinstance(found, MappingProblem):
+        return found.instance
+    return found if isinstance(found, Result) else Model.of(found.snapshot)
 
 
 def place(
@@ -185,6 +165,44 @@ def map(
     return solve(problem_on(places, application, tasks_per_node), method, options)
 
 
+def compare(
+    *sources: Model | Comparable,
+    methods: Sequence[str] | None = None,
+    time_limit: float | None = None,
+    interference: str = "strict",
+    seed: int = 0,
+) -> Comparison:
+    """Run methods on instances and hold all results of each against the best certified bound.
+
+    Parameters
+    ----------
+    sources
+        Instances and results of any problem, their files, and folders of these. A result stands
+        for its method, which is not run again.
+    methods
+        Names of methods; by default all of ours that suit an instance, an empty list for none.
+    time_limit, interference, seed
+        As of `place`, for each solve.
+
+    Returns
+    -------
+    Comparison
+        Its `rows`; printed, it is the table.
+
+    Raises
+    ------
+    InputError
+        If an argument or a field of an instance cannot be used, or there is nothing to compare.
+    TopoplaceError
+        If a conforming answer beats a proven bound: then one of the two is wrong.
+    """
+    given = [source.snapshot if isinstance(source, Model) else source for source in sources]
+    cases, skipped = load_cases(given)
+    options = _options(time_limit, seed, interference)
+    found = compare_cases(cases, methods, options)
+    return replace(found, notes=(*skipped, *found.notes))
+
+
 def check(result: Result[Any, Any, Any] | File | Document) -> Report:
     """Recompute every claim of a result from the instance inside, sharing no code with solvers.
 
@@ -229,9 +247,9 @@ def methods(problem: str | None = None) -> dict[str, str]:
         If there is no such problem.
     """
     if problem is None:
-        return {f"{kind} {name}": text for kind in _RESULTS for name, text in methods(kind).items()}
-    if problem not in _RESULTS:
-        raise unknown_name(problem, _RESULTS, field="problem")
+        return {f"{kind} {name}": x for kind in _PROBLEMS for name, x in methods(kind).items()}
+    if problem not in _PROBLEMS:
+        raise unknown_name(problem, _PROBLEMS, field="problem")
     return {name: method.summary for name, method in registered(problem).items()}
 
 

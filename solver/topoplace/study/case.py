@@ -26,6 +26,9 @@ from topoplace.solving.frames import problem_of
 
 State = SnapshotState | TreeState | MappingProblem
 AnyResult = PlacementResult | AllocationResult | MappingResult
+File = str | Path
+Document = Mapping[str, Any]
+Source = File | Document | Snapshot | MappingInstance | AnyResult
 
 _RESULTS: dict[str, type[AnyResult]] = {
     "placement": PlacementResult,
@@ -61,7 +64,7 @@ class Case:
         return sha256_of(self.instance)
 
 
-def load_document(source: str | Path | Mapping[str, Any]) -> State | AnyResult:
+def load_document(source: File | Document) -> State | AnyResult:
     """Read a snapshot, a mapping instance or a result, whichever its `schema` says it is.
 
     Parameters
@@ -85,44 +88,50 @@ def load_document(source: str | Path | Mapping[str, Any]) -> State | AnyResult:
         return _result(text, name)
     try:
         if schema == MAPPING_SCHEMA:
-            return prepare_mapping(parse_document(text, MappingInstance, MAPPING_SCHEMA, name))
-        return prepare_any(resolve_machine(parse_document(text, Snapshot, SNAPSHOT_SCHEMA, name)))
+            return state_of(parse_document(text, MappingInstance, MAPPING_SCHEMA, name))
+        return state_of(parse_document(text, Snapshot, SNAPSHOT_SCHEMA, name))
     except InputError as error:
         raise error.located(name) from None
 
 
-def load_result(source: str | Path | Mapping[str, Any]) -> AnyResult:
+def load_result(source: File | Document) -> AnyResult:
     """Read the result of any problem (see `load_document`)."""
     return _result(*_read(source))
 
 
-def state_of(result: AnyResult) -> State:
-    """Check the instance inside a result.
+def state_of(document: Snapshot | MappingInstance | AnyResult) -> State:
+    """Check an instance, or that inside a result.
 
     Raises
     ------
     InputError
         With the field at fault.
     """
-    if isinstance(result, MappingResult):
-        return prepare_mapping(result.instance)
-    prepared = prepare_tree if isinstance(result, AllocationResult) else prepare
-    return prepared(resolve_machine(result.instance))
+    if isinstance(document, Snapshot):
+        return prepare_any(resolve_machine(document))
+    if isinstance(document, MappingInstance):
+        return prepare_mapping(document)
+    if isinstance(document, MappingResult):
+        return prepare_mapping(document.instance)
+    prepared = prepare_tree if isinstance(document, AllocationResult) else prepare
+    return prepared(resolve_machine(document.instance))
 
 
-def load_case(source: str | Path | Mapping[str, Any]) -> Case:
+def load_case(source: Source) -> Case:
     """Read an instance, or a result with its instance (see `load_document`)."""
-    document = load_document(source)
+    if isinstance(source, Snapshot | MappingInstance):
+        return Case(state_of(source))
+    document = source if isinstance(source, AnyResult) else load_document(source)
     if isinstance(document, State):
         return Case(document)
     try:
         return Case(state_of(document), (document,))
     except InputError as error:
-        raise error.located("document" if isinstance(source, Mapping) else str(source)) from None
+        raise error.located(str(source) if isinstance(source, File) else "document") from None
 
 
-def load_cases(sources: Iterable[str | Path]) -> tuple[list[Case], list[str]]:
-    """Read files, and all instances and results in and below folders, in the order of their names.
+def load_cases(sources: Iterable[Source]) -> tuple[list[Case], list[str]]:
+    """Read whatever `load_case` takes, and what is in and below folders, in the order of names.
 
     Returns
     -------
@@ -139,7 +148,7 @@ def load_cases(sources: Iterable[str | Path]) -> tuple[list[Case], list[str]]:
     cases: list[Case] = []
     notes: list[str] = []
     for source in sources:
-        if not Path(source).is_dir():
+        if not isinstance(source, File) or not Path(source).is_dir():
             cases.append(load_case(source))
             continue
         files = files_below(Path(source))
@@ -155,7 +164,7 @@ def load_cases(sources: Iterable[str | Path]) -> tuple[list[Case], list[str]]:
     return cases, notes
 
 
-def _read(source: str | Path | Mapping[str, Any]) -> tuple[bytes, str]:
+def _read(source: File | Document) -> tuple[bytes, str]:
     if not isinstance(source, Mapping):
         return read_bytes(source), str(source)
     try:
