@@ -188,6 +188,8 @@ def test_documents_of_all_kinds_load(make: Any, tmp_path: Path) -> None:
             loaded = load_case(source)
             assert (type(loaded.state), loaded.sha256) == (type(case.state), case.sha256)
     assert load_document(path) == result
+    with pytest.raises(InputError, match="document: levels: expected the levels"):
+        load_case(result.model_copy(update={"levels": []}))
     with pytest.raises(InputError, match="expected a document of JSON values"):
         load_document({"schema": path})
 

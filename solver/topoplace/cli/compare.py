@@ -74,7 +74,10 @@ def compare(
     from topoplace.solving import method_names  # noqa: PLC0415 - heavy
     from topoplace.study import compare as study  # noqa: PLC0415 - heavy
     from topoplace.study.case import load_cases  # noqa: PLC0415 - heavy
-    from topoplace.study.external.allocator import command_allocators  # noqa: PLC0415 - heavy
+    from topoplace.study.external.allocator import (  # noqa: PLC0415 - heavy
+        command_allocators,
+        split_methods,
+    )
 
     options = solve_options(time_limit, interference, seed)
     require_writable(csv, "--csv")
@@ -87,11 +90,13 @@ def compare(
         say(note, as_json=as_json)
     exhibits = Exhibits(folder=results, pictures=html is not None)
     require_writable(None if results is None else results / "r.json", "--results")
-    ours = {kind: method_names(kind) for kind in {case.kind for case in cases}}
-    taken = [*(name for known in ours.values() for name in known), *(names or ())]
-    allocators = command_allocators(command or [], taken)
-    for kind, known in ours.items():
-        compile_for(kind, known if names is None else [name for name in names if name in known])
+    kinds = list(dict.fromkeys(case.kind for case in cases))
+    ours = [name for kind in kinds for name in method_names(kind)]
+    own, _ = split_methods(names or (), ours)
+    allocators = command_allocators(command or [], [*ours, *(names or ())])
+    for kind in kinds:
+        known = method_names(kind)
+        compile_for(kind, known if names is None else [name for name in own if name in known])
     comparison = study.compare(cases, names, options, exhibits.keep, allocators)
     if html is not None:
         from topoplace.report.page import write_comparison_page  # noqa: PLC0415 - heavy

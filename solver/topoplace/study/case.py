@@ -22,7 +22,7 @@ from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options
-from topoplace.solving.frames import problem_of
+from topoplace.solving.frames import frame_of, problem_of
 
 State = SnapshotState | TreeState | MappingProblem
 AnyResult = PlacementResult | AllocationResult | MappingResult
@@ -125,6 +125,9 @@ def load_case(source: Source) -> Case:
     if isinstance(document, State):
         return Case(document)
     try:
+        names = [name for name, _ in frame_of(document.problem).levels]
+        if [level.name for level in document.levels] != names:
+            raise InputError(f"the levels {', '.join(names)}", field="levels", found="others")
         return Case(state_of(document), (document,))
     except InputError as error:
         raise error.located(str(source) if isinstance(source, File) else "document") from None
