@@ -24,7 +24,7 @@ import numpy as np
 
 from blue_waters_page import METHODS, ReplayRow, SnapshotRow, Trace, write_study
 from study_page import STUDIES, stamp
-from topoplace.certify import check_result
+from topoplace.certify import check_document
 from topoplace.errors import TopoplaceError
 from topoplace.machine import parse_node_set
 from topoplace.placement.problem import job_links
@@ -59,7 +59,7 @@ def snapshot_rows(names: Sequence[str], time_limit: float, seed: int) -> Iterato
         bound = 0
         for method in METHODS:
             result = solve(state, method, Options(time_limit=time_limit, seed=seed))
-            checked = check_result(result)
+            checked = check_document(result)
             if not checked.holds:
                 raise TopoplaceError(f"{name}, {method}: the checker refuses the result")
             if method == "exact":

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from topoplace.certify.mapping import check_mapping
+from topoplace.certify import check_document
 from topoplace.errors import InputError
 from topoplace.mapping.allocation import Allocation, load_allocation
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
@@ -118,7 +118,7 @@ def row_of(problem: MappingProblem, machine: str, method: str, search: float, se
         best=None if first is None else first.objective,
         searched=min(found, default=None),
         bound=bound,
-        checked=all(check_mapping(result).holds for result in results),
+        checked=all(check_document(result).holds for result in results),
     )
 
 

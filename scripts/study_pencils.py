@@ -27,7 +27,7 @@ from pencils_rows import Row
 from study_mapping_gaps import problem_of
 from study_page import STUDIES, stamp
 from topoplace.bounds.mapping import best_bound
-from topoplace.certify import check_mapping
+from topoplace.certify import check_document
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.mapping.layouts import Layout, cells, ideal_hop_bytes
 from topoplace.mapping.mapped import outcome_of
@@ -110,7 +110,7 @@ def measure(case: Case, time_limit: float, search: float) -> Row:
     def value(method: str, outcome: Outcome, seconds: float) -> int:
         outcome = replace(outcome, bounds=(bound,))
         result = result_of(problem, outcome, method, options, seconds)
-        report = check_mapping(result)
+        report = check_document(result)
         if not report.holds or result.objective is None:
             raise TopoplaceError(f"{case}, {method}: the checker says {report.failures}")
         return result.objective

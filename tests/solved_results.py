@@ -10,9 +10,8 @@ from typing import Any
 from brute_force import Box, Choice, Coords, Tiny, best_placement, numbers
 from random_certificates import random_tree
 from random_instances import random_snapshot
-from topoplace.certify.instance import read_instance
-from topoplace.certify.pricing import pricer_of
-from topoplace.certify.tree import tree_bound
+from topoplace.certify.torus.instance import read_instance
+from topoplace.certify.torus.tree import tree_bound
 from topoplace.machine import Prism
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import Explanation, Interference, PlacementResult
@@ -168,11 +167,10 @@ def solved(rng: random.Random, snapshot: Snapshot, mode: Interference) -> Case:
     problem = PlacementProblem(prepare(snapshot), mode)
     best, chosen = best_placement(snapshot, mode)
     instance = read_instance(snapshot, mode)
-    pricer = pricer_of(instance)
     bounds = []
     for level_idx in range(3):
         tree = random_tree(rng, tiny, level_idx, depth=rng.choice((0, 0, 1, 2)))
-        proven = tree_bound(instance, pricer, tree, level_idx, best[:level_idx])
+        proven = tree_bound(instance, tree, best[:level_idx])
         bound = None if proven is None else proven.value
         assert bound is not None
         bounds.append(Bound(-bound if level_idx == 2 else bound, tree))

@@ -29,7 +29,7 @@ from batch_runs import (
     write_snapshots,
 )
 from random_grids import random_grid
-from topoplace.certify.file import check_file
+from topoplace.certify import check_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode
 from topoplace.snapshot import load_any

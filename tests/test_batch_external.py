@@ -17,7 +17,7 @@ from external_answers import FIRST, answer_of
 from small_snapshot import small_document
 from test_cli_bad_input import one_line_error
 from test_external_runs import is_alive
-from topoplace.certify import check_result
+from topoplace.certify import check_document
 from topoplace.cli import run
 from topoplace.errors import ExitCode
 from topoplace.result import PlacementResult
@@ -73,7 +73,7 @@ def test_every_verdict_is_stored_and_the_rest_goes_on(
     )
     result = PlacementResult.model_validate_json((out / good["result"]).read_text())
     assert result.objective == 8
-    assert check_result(result).holds
+    assert check_document(result).holds
     assert wrong["status"] == "breach"
     (path,) = (out / "failures").glob("wrong-*.json")
     verdict = json.loads(path.read_text())["verdict"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from pydantic import TypeAdapter
@@ -13,12 +15,9 @@ from brute_force import Tiny, brute_force
 from naive_bound import Naive, sum_of_parts
 from random_certificates import random_leaf, random_parts, random_tree
 from random_instances import random_snapshot
-from topoplace.certify.covers import Covers
-from topoplace.certify.instance import Instance, read_instance
-from topoplace.certify.leaf import read_prices
-from topoplace.certify.pricing import LARGEST_TABLE, Pricer, SweepPricer
-from topoplace.certify.table import TablePricer, table_size
-from topoplace.certify.tree import certified_bound
+from topoplace.certify.torus.instance import Instance, read_instance
+from topoplace.certify.torus.leaf import ANYWHERE, Covers, best_candidates, read_prices
+from topoplace.certify.torus.tree import certified_bound
 from topoplace.result import (
     Interference,
     Leaf,
@@ -32,20 +31,23 @@ from topoplace.result import (
 )
 from topoplace.result.placement import DEEPEST, Certificate, CertificateNode
 from topoplace.snapshot import Snapshot
+from topoplace.snapshot.geometry import Geometry
 
 MODES = list(Interference)
 NUM_MACHINES = 360
 
 
-def proven_by(
-    instance: Instance,
-    pricer: Pricer,
-    certificate: Certificate,
-    level_idx: int,
-    earlier: Sequence[int],
-) -> int | None:
-    proven = certified_bound(instance, pricer, certificate, level_idx, earlier)
+def proven_by(instance: Instance, certificate: Certificate, earlier: Sequence[int]) -> int | None:
+    proven = certified_bound(instance, certificate, earlier)
     return None if proven is None else proven.value
+
+
+def with_all_shapes(instance: Instance) -> Instance:
+    """Return the instance in which requests may have any shape, each said in their geometry."""
+    ranges = [range(1, n + 1) for n in instance.torus.shape]
+    every = tuple(Geometry(extents) for extents in itertools.product(*ranges))
+    wishes = [replace(w, geometries=w.geometries or every) for w in instance.wishes]
+    return replace(instance, wishes=tuple(wishes))
 
 
 @pytest.mark.parametrize("block", range(6))
@@ -58,15 +60,13 @@ def test_bounds_are_those_of_the_naive_evaluation_and_hold(block: int) -> None:
         instance = read_instance(snapshot, mode)
         tiny = Tiny(snapshot, mode)
         best = brute_force(snapshot, mode)
-        pricers: list[Pricer] = [TablePricer(instance), SweepPricer(instance)]
         for level_idx in range(3):
             earlier = best[:level_idx]
             naive = Naive(tiny, level_idx, earlier)
             tree = random_tree(rng, tiny, level_idx, depth=rng.choice((0, 1, 2, 4)))
             expected = naive.bound(tree, naive.choices, {})
             assert expected is not None
-            for pricer in pricers:
-                assert proven_by(instance, pricer, tree, level_idx, earlier) == expected, seed
+            assert proven_by(instance, tree, earlier) == expected, seed
             assert expected >= best[level_idx], seed
             num_bounds += 1
     assert num_bounds == NUM_MACHINES // 2
@@ -82,34 +82,25 @@ def test_parts_of_a_queue_bound_what_they_do_alone_and_together_hold(block: int)
         instance, tiny = read_instance(snapshot, mode), Tiny(snapshot, mode)
         parts = random_parts(rng, tiny, depth=rng.choice((0, 1, 2)))
         expected = sum_of_parts(tiny, parts)
-        pricers: list[Pricer] = [TablePricer(instance), SweepPricer(instance)]
-        for pricer in pricers:
-            assert proven_by(instance, pricer, parts, 0, []) == expected, seed
+        assert proven_by(instance, parts, []) == expected, seed
         assert expected is not None
         assert expected >= brute_force(snapshot, mode)[0], seed
         several += sum(bool(part.requests) for part in parts.parts) > 1
     assert several > 10
 
 
-def test_the_sweep_agrees_with_the_table_on_machines_too_large_for_naive_evaluation() -> None:
-    agreed = 0
+def test_the_sweep_agrees_with_the_shapes_on_machines_too_large_for_naive_evaluation() -> None:
     for seed in range(12):
         rng = random.Random(1000 + seed)
         snapshot = random_snapshot(rng, max_routers=60)
         mode = MODES[seed % 3]
         instance = read_instance(snapshot, mode)
-        assert table_size(instance) <= LARGEST_TABLE
-        tiny = Tiny(snapshot, mode)
+        tiny, shapes = Tiny(snapshot, mode), with_all_shapes(instance)
+        everywhere = dict.fromkeys(range(len(instance.wishes)), ANYWHERE)
         for level_idx in range(3):
-            tree = random_tree(rng, tiny, level_idx, depth=2)
-            earlier = [0] * level_idx
-            found = {
-                proven_by(instance, pricer, tree, level_idx, earlier)
-                for pricer in (TablePricer(instance), SweepPricer(instance))
-            }
-            assert len(found) == 1, seed
-            agreed += 1
-    assert agreed == 36
+            prices = read_prices(instance, random_leaf(rng, tiny, level_idx), level_idx)
+            swept = best_candidates(instance, prices, everywhere)
+            assert best_candidates(shapes, prices, everywhere) == swept, seed
 
 
 def test_the_deepest_tree_can_be_written_and_read() -> None:
@@ -168,7 +159,7 @@ def test_the_sweep_finds_prisms_that_cover_routers_either_way_round_a_ring() -> 
         inside = frozenset(rng.sample(range(num), rng.randint(1, 3)))
         outside = frozenset(rng.sample(range(num), rng.randint(0, 2))) - inside
         wanted = {0: Covers(inside, outside), 1: Covers(inside), 2: Covers()}
-        table = TablePricer(instance).best(prices, wanted)
-        assert SweepPricer(instance).best(prices, wanted) == table, seed
-        far_apart += len(inside) > 1 and table[1] is not None
+        swept = best_candidates(instance, prices, wanted)
+        assert best_candidates(with_all_shapes(instance), prices, wanted) == swept, seed
+        far_apart += len(inside) > 1 and swept[1] is not None
     assert far_apart > 50

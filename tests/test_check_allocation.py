@@ -12,8 +12,7 @@ import pytest
 
 from allocation_mutations import MUTATIONS
 from allocation_mutations.registry import Document, allocations, proofs
-from topoplace.certify.file import check_file
-from topoplace.certify.tree_machine import check_allocation
+from topoplace.certify import check_document, check_file
 from topoplace.certify.tree_machine.steps import steps_of
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import Communication, Pattern
@@ -42,7 +41,7 @@ def results() -> tuple[Document, ...]:
 
 
 def holds(document: Document) -> bool:
-    return check_allocation(AllocationResult.model_validate_json(json.dumps(document))).holds
+    return check_document(AllocationResult.model_validate_json(json.dumps(document))).holds
 
 
 def test_right_results_hold() -> None:
@@ -51,7 +50,7 @@ def test_right_results_hold() -> None:
     for seed in range(30):
         state = tiny_state(seed, most_ranks=5, num_requests=2)
         for name in HEURISTICS:
-            report = check_allocation(solve(state, name))
+            report = check_document(solve(state, name))
             assert report.holds, (seed, name, report.failures)
 
 

@@ -14,7 +14,7 @@ from soundness.attack import Target, attack
 from soundness.watched import Numpy, WrappedError, watch
 from topoplace.certify import integers
 from topoplace.certify.mapping import cuts
-from topoplace.certify.mapping.semidefinite import require_semidefinite
+from topoplace.certify.mapping.cuts import require_semidefinite
 from topoplace.certify.report import RefusedError
 
 Targets = Callable[[int], Iterator[Target]]

@@ -16,7 +16,7 @@ from baseline_instances import problem_on
 from mapping_results import document_of, solved
 from solved_results import solved_case
 from topoplace.certify import Report, check_file
-from topoplace.certify.tree import Proven
+from topoplace.certify.torus.tree import Proven
 from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.mapping.mapped import outcome_of
@@ -104,7 +104,7 @@ def test_a_certificate_that_proves_more_than_a_mapping_reaches_is_refused(
 def test_a_flow_that_proves_more_than_its_mapping_reaches_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("topoplace.certify.mapping.optimum.window_value", lambda *_: 10**9)
+    monkeypatch.setattr("topoplace.certify.mapping.pencils.window_value", lambda *_: 10**9)
     document = document_of(solved("pencils"))
     assert document["solution"]["optimum"]["flow"] is not None
     assert "the evidence contradicts itself" in reason(checked(document, tmp_path))
@@ -119,9 +119,9 @@ def test_a_certificate_that_proves_less_than_a_placement_reaches_is_refused(
     )
 
     def proven(*args: Any) -> Proven:
-        return Proven(case.best[args[3]] - (args[3] == level), " at the leaf a out")
+        return Proven(case.best[len(args[2])] - (len(args[2]) == level), " at the leaf a out")
 
-    monkeypatch.setattr("topoplace.certify.check.certified_bound", proven)
+    monkeypatch.setattr("topoplace.certify.torus.check.certified_bound", proven)
     found = reason(checked(case.document, tmp_path))
     assert "at the leaf a out" in found
     assert f"yet the solution reaches {case.best[level] * (-1 if level == 2 else 1)}" in found
@@ -186,7 +186,7 @@ def test_a_tree_without_solution_has_no_bound_of_its_cost(tmp_path: Path) -> Non
     for level in document["levels"]:
         level |= {"objective": None, "gap": None, "status": "unknown"}
     document |= {"objective": None, "gap": None, "status": "unknown"}
-    assert reason(checked(document, tmp_path)).startswith("cost.bound: the level before")
+    assert reason(checked(document, tmp_path)).startswith("cost.bound: the earlier levels")
 
 
 @pytest.mark.parametrize(

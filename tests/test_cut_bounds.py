@@ -16,9 +16,8 @@ from topoplace.bounds.cuts import cuts_bound
 from topoplace.bounds.cuts.machine_cuts import least_apart, machine_cuts
 from topoplace.bounds.mapping import best_bound
 from topoplace.bounds.star import star_bound
-from topoplace.certify.mapping.cuts import cuts_value
+from topoplace.certify.mapping.cuts import cuts_value, sides_of
 from topoplace.certify.mapping.instance import read_instance
-from topoplace.certify.mapping.sides import sides_of
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
 from topoplace.mapping.best import BestSoFar

@@ -14,8 +14,8 @@ from baseline_instances import problem_on
 from cut_cases import regular_graph
 from mapping_results import document_of
 from topoplace.bounds.cuts import cuts_bound
-from topoplace.certify import check_mapping
-from topoplace.certify.mapping.semidefinite import require_semidefinite
+from topoplace.certify import check_document
+from topoplace.certify.mapping.cuts import require_semidefinite
 from topoplace.certify.report import RefusedError
 from topoplace.mapping.mapped import outcome_of
 from topoplace.result.mapping import MappingResult
@@ -124,7 +124,7 @@ MUTATIONS: dict[str, tuple[str, Callable[[Certificate], Certificate]]] = {
 
 @pytest.mark.parametrize("name", ["factors", "lines"])
 def test_correct_certificates_hold(name: str) -> None:
-    report = check_mapping(solved(name))
+    report = check_document(solved(name))
     assert report.holds, report.failures
     assert report.claims[-1].name == "hop-bytes.bound"
     assert report.verified
@@ -136,14 +136,14 @@ def test_spoilt_certificates_are_rejected(name: str) -> None:
     document = document_of(solved(case))
     document["levels"][0]["certificate"] = change(document["levels"][0]["certificate"])
     assert document != document_of(solved(case))
-    report = check_mapping(MappingResult.model_validate_json(json.dumps(document)))
+    report = check_document(MappingResult.model_validate_json(json.dumps(document)))
     assert [claim.name for claim in report.failures] == ["hop-bytes.bound"]
 
 
 def test_cuts_of_another_graph_are_rejected() -> None:
     document = document_of(solved("lines"))
     document["levels"][0]["certificate"] = _certificate("factors")
-    report = check_mapping(MappingResult.model_validate_json(json.dumps(document)))
+    report = check_document(MappingResult.model_validate_json(json.dumps(document)))
     assert [claim.name for claim in report.failures] == ["hop-bytes.bound"]
 
 

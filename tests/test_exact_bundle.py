@@ -13,7 +13,7 @@ import pytest
 from brute_force import brute_force
 from exact_cases import MODES, mid_size_snapshot, reached, solve
 from random_instances import random_snapshot
-from topoplace.certify import check_result
+from topoplace.certify import check_document
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.bundle import Bundle, usable_prices
 from topoplace.placement.exact.dive import Diver
@@ -256,5 +256,5 @@ def test_bounds_near_zero_and_large_values_come_to_an_end(
         result = solve(snapshot, mode, time_limit=LONGEST_DIVE)
         assert reached(result) == brute_force(snapshot, mode)
         assert {level.status for level in result.levels} == {Status.OPTIMAL}
-        assert check_result(result).holds
+        assert check_document(result).holds
     assert steps < len(MODES) * STEPS

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from exact_cases import MODES, mid_size_snapshot, reached, solve, text_without_seconds
-from topoplace.certify import check_result
+from topoplace.certify import check_document
 from topoplace.result import Interference, Proof
 
 HEURISTICS = ("first-fit", "best-fit")
@@ -31,7 +31,7 @@ def test_never_below_a_heuristic_and_on_time(limit: float, seed: int, mode: Inte
     start = time.perf_counter()
     result = solve(snapshot, mode, time_limit=limit)
     seconds = time.perf_counter() - start
-    report = check_result(result)
+    report = check_document(result)
     assert report.holds, report
     assert result.proof is Proof.CERTIFICATE
     for method in HEURISTICS:

@@ -10,9 +10,8 @@ import pytest
 from brute_force import brute_force
 from exact_cases import MODES
 from random_instances import random_snapshot
-from topoplace.certify.instance import read_instance
-from topoplace.certify.pricing import pricer_of
-from topoplace.certify.tree import tree_bound
+from topoplace.certify.torus.instance import read_instance
+from topoplace.certify.torus.tree import tree_bound
 from topoplace.placement.exact.preferences import Preferences
 from topoplace.placement.exact.relaxation import Subproblem
 from topoplace.placement.problem import PlacementProblem
@@ -65,7 +64,7 @@ def test_a_branch_decides_those_that_follow() -> None:
     ref = LeafRef(leaf=0)
     whole = SharedLeaves(leaves=[Leaf(scale=1, router_prices="1*9")], tree=write(ref, ref))
     instance = read_instance(snapshot, Interference.STRICT)
-    proven = tree_bound(instance, pricer_of(instance), whole, 0, [])
+    proven = tree_bound(instance, whole, [])
     assert proven is not None
     assert proven.value == 8
 
@@ -93,6 +92,6 @@ def test_some_best_set_of_starts_obeys_the_preferences(seed: int) -> None:
         _, write = found.branch(Subproblem(), q)
         ref = LeafRef(leaf=0)
         tree = SharedLeaves(leaves=[free], tree=write(ref, ref))
-        bound = tree_bound(instance, pricer_of(instance), tree, 0, [])
+        bound = tree_bound(instance, tree, [])
         assert bound is not None
         assert bound.value >= best

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from topoplace.certify import check_result
+from topoplace.certify import check_document
 from topoplace.result import PlacementResult, Proof, Status
 from topoplace.snapshot import load_snapshot
 from topoplace.solving import Options, solve
@@ -24,7 +24,7 @@ def placed(label: str, time_limit: float | None = None) -> PlacementResult:
 def test_optimal_with_a_certificate_the_checker_accepts(label: str) -> None:
     result = placed(label)
     assert (result.status, result.proof, result.gap) == (Status.OPTIMAL, Proof.CERTIFICATE, 0)
-    report = check_result(result)
+    report = check_document(result)
     assert report.holds, report
 
 
@@ -44,4 +44,4 @@ def test_gap_within_the_time_limit(label: str, time_limit: float, gap: float) ->
     assert result.proof is Proof.CERTIFICATE
     assert result.gap is not None
     assert result.gap <= gap
-    assert check_result(result).holds
+    assert check_document(result).holds

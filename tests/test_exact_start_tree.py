@@ -14,9 +14,8 @@ import pytest
 
 from exact_cases import MODES, mid_size_snapshot
 from random_instances import random_snapshot
-from topoplace.certify.instance import read_instance
-from topoplace.certify.pricing import pricer_of
-from topoplace.certify.tree import certified_bound
+from topoplace.certify.torus.instance import read_instance
+from topoplace.certify.torus.tree import certified_bound
 from topoplace.placement.exact import start_tree
 from topoplace.placement.exact.bounding import Bounding
 from topoplace.placement.exact.branching import Node
@@ -73,7 +72,7 @@ def checked(snapshot: Snapshot, search: ExactSearch, root: Node) -> int | None:
     """Return what the checker says the tree proves."""
     instance = read_instance(snapshot, search.problem.interference)
     certificate = root.proof(search.relaxation)
-    proven = certified_bound(instance, pricer_of(instance), certificate, 0, [])
+    proven = certified_bound(instance, certificate, [])
     return None if proven is None else proven.value
 
 
@@ -162,7 +161,7 @@ def test_a_tree_that_asks_for_places_first_bounds_all_placements(
         certificate = places.certificate()
         assert places.bound >= best, seed
         instance = read_instance(snapshot, search.problem.interference)
-        proven = certified_bound(instance, pricer_of(instance), certificate, 0, [])
+        proven = certified_bound(instance, certificate, [])
         assert proven is None or best <= proven.value <= places.bound, seed
         written.append(certificate.model_dump_json())
     assert any('"alike":[["' in text and '"cover"' in text for text in written)
@@ -195,7 +194,7 @@ def test_the_classes_of_a_queue_by_themselves_bound_all_placements(chunk: int) -
         assert sorted(names) == sorted(request.id for request in snapshot.queue)
         assert len(certificate.parts) > 1
         instance = read_instance(snapshot, search.problem.interference)
-        proven = certified_bound(instance, pricer_of(instance), certificate, 0, [])
+        proven = certified_bound(instance, certificate, [])
         assert proven is not None
         assert best <= proven.value <= parts.bound, seed
         closed += proven.value == best

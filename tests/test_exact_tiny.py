@@ -9,7 +9,7 @@ import pytest
 from brute_force import brute_force
 from exact_cases import MODES, reached, solve, text_without_seconds
 from random_instances import random_snapshot
-from topoplace.certify import check_result
+from topoplace.certify import check_document
 from topoplace.result import Proof, Status
 
 CHUNKS, PER_CHUNK = 30, 20
@@ -25,7 +25,7 @@ def test_every_level_is_the_brute_force_optimum_and_certified(chunk: int) -> Non
         assert reached(result) == brute_force(snapshot, mode), case
         assert {level.status for level in result.levels} == {Status.OPTIMAL}, case
         assert {level.proof for level in result.levels} == {Proof.CERTIFICATE}, case
-        report = check_result(result)
+        report = check_document(result)
         assert report.holds, (case, report)
 
 

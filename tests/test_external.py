@@ -20,7 +20,7 @@ from external_answers import (
     write_document,
 )
 from scripts_of_the_project import script
-from topoplace.certify import check_result
+from topoplace.certify import check_document
 from topoplace.cli import run
 from topoplace.errors import ExitCode
 from topoplace.result import PlacementResult
@@ -207,7 +207,7 @@ def test_a_good_answer_is_scored_like_our_own(tmp_path: Path) -> None:
     assert theirs.levels == ours.levels
     assert theirs.solution == ours.solution
     assert theirs.versions["allocator"] == command
-    assert check_result(theirs).holds
+    assert check_document(theirs).holds
 
 
 def test_the_nodes_are_those_of_the_answer(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_the_nodes_are_those_of_the_answer(tmp_path: Path) -> None:
     result = PlacementResult.model_validate_json(output.read_text())
     assert [p.nodes for p in result.solution.placements] == ["84-87"]
     assert result.solution.conforming
-    assert check_result(result).holds
+    assert check_document(result).holds
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import random
 import numpy as np
 
 from small_snapshot import small_document
-from topoplace.certify.instance import read_instance
 from topoplace.certify.report import RefusedError
-from topoplace.certify.solution import check_exclusive, count_shared_links, read_starts
+from topoplace.certify.torus.instance import read_instance
+from topoplace.certify.torus.solution import check_exclusive, count_shared_links, read_starts
 from topoplace.errors import InputError
 from topoplace.machine import Prism, format_node_set
 from topoplace.result import Interference, Placement, Solution

@@ -11,7 +11,7 @@ import pytest
 
 from external_answers import tree_document, write_document
 from test_replay_cli import QUEUED, write_log
-from topoplace.certify import check_result
+from topoplace.certify import check_document
 from topoplace.cli import run
 from topoplace.errors import ExitCode
 from topoplace.result import PlacementResult
@@ -39,7 +39,7 @@ def test_the_example_in_perl(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     command = f"perl {program}"
     assert run(["place", snapshot, "--command", command, "-o", str(output)]) == ExitCode.DONE
     result = PlacementResult.model_validate_json(output.read_text())
-    assert check_result(result).holds
+    assert check_document(result).holds
     assert len(result.solution.placements) == 5
     args = ["compare", snapshot, "--methods", "first-fit", "--command", f"perl-first-fit={command}"]
     capsys.readouterr()

@@ -18,7 +18,7 @@ from external_answers import (
     verdict_of,
     write_document,
 )
-from topoplace.certify import check_result
+from topoplace.certify import check_document
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
 from topoplace.result import PlacementResult
@@ -83,7 +83,7 @@ def test_what_is_printed_before_the_time_limit_counts(tmp_path: Path) -> None:
     result = PlacementResult.model_validate_json(output.read_text())
     assert result.limits.hit
     assert result.objective == 8
-    assert check_result(result).holds
+    assert check_document(result).holds
 
 
 def test_what_a_program_leaves_running_is_not_waited_for(tmp_path: Path) -> None:

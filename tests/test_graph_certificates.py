@@ -15,7 +15,7 @@ from graph_bound_cases import application_of, matrix_problem
 from mapping_results import document_of
 from topoplace.bounds.distance_classes import distance_classes_bound
 from topoplace.bounds.star import star_bound
-from topoplace.certify import check_mapping
+from topoplace.certify import check_document
 from topoplace.mapping.mapped import outcome_of
 from topoplace.result.mapping import MappingResult
 from topoplace.solving import Options, result_of
@@ -102,7 +102,7 @@ MUTATIONS: dict[str, tuple[str, Callable[[Certificate], None]]] = {
 
 @pytest.mark.parametrize("name", ["star", "classes"])
 def test_correct_certificates_hold(name: str) -> None:
-    report = check_mapping(solved(name))
+    report = check_document(solved(name))
     assert report.holds, report.failures
     assert report.claims[-1].name == "hop-bytes.bound"
 
@@ -113,7 +113,7 @@ def test_spoilt_certificates_are_rejected(name: str) -> None:
     document = json.loads(json.dumps(document_of(solved(case))))
     change(document["levels"][0]["certificate"])
     assert document != document_of(solved(case))
-    report = check_mapping(MappingResult.model_validate_json(json.dumps(document)))
+    report = check_document(MappingResult.model_validate_json(json.dumps(document)))
     assert [claim.name for claim in report.failures] == ["hop-bytes.bound"]
 
 
@@ -121,5 +121,5 @@ def test_classes_of_another_machine_are_rejected() -> None:
     certificate = solved("classes").levels[0].certificate
     document = document_of(solved("star"))
     document["levels"][0]["certificate"] = certificate.model_dump(mode="json")  # type: ignore[union-attr]
-    report = check_mapping(MappingResult.model_validate_json(json.dumps(document)))
+    report = check_document(MappingResult.model_validate_json(json.dumps(document)))
     assert [claim.name for claim in report.failures] == ["hop-bytes.bound"]

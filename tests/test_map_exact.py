@@ -11,7 +11,7 @@ import pytest
 from baseline_instances import grid, problem_on, random_graph
 from minizinc_cases import needs_minizinc
 from real_files import real_file
-from topoplace.certify.mapping import check_mapping
+from topoplace.certify import check_document
 from topoplace.machine import MatrixMachine, format_node_set
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.exact import embedded, find_embedding, solved_by_search
@@ -378,7 +378,7 @@ def test_the_checker_accepts_both_proofs() -> None:
         result = result_of(problem, outcome, "exact", Options(), 0.1)
         assert result.status is Status.OPTIMAL
         assert result.proof is proof
-        report = check_mapping(result)
+        report = check_document(result)
         assert report.holds, report.failures
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pencil_cases import least_hop_bytes
-from topoplace.certify.mapping import check_mapping
+from topoplace.certify import check_document
 from topoplace.errors import InputError
 from topoplace.machine import Torus, format_node_set
 from topoplace.mapping.allocation import load_allocation
@@ -107,7 +107,7 @@ def test_search_equals_brute_force_over_all_windows() -> None:
                 solve(problem, "pencils")
             continue
         result = solve(problem, "pencils")
-        assert check_mapping(result).holds, (seed, check_mapping(result).failures)
+        assert check_document(result).holds, (seed, check_document(result).failures)
         assert result.solution is not None
         optimum = result.solution.optimum
         assert optimum is not None
@@ -116,7 +116,7 @@ def test_search_equals_brute_force_over_all_windows() -> None:
             assert optimum.objective == least, seed
             proven += 1
         topaware = solve(problem, "topaware")
-        assert check_mapping(topaware).holds
+        assert check_document(topaware).holds
         assert topaware.objective is not None
         assert topaware.objective >= optimum.bound
     assert proven >= 25
@@ -173,7 +173,7 @@ def test_deepens_until_a_window_is_feasible() -> None:
     problem = problem_of(machine, "0,11", [2], 1)
     result = solve(problem, "pencils")
     assert result.objective == 2 * 8 * 11
-    assert check_mapping(result).holds
+    assert check_document(result).holds
     with pytest.raises(InputError, match="room"):
         solve(problem, "pencils", Options(max_depth=11))
 
@@ -198,14 +198,14 @@ def test_time_limit_leaves_a_bound_without_proof() -> None:
     assert optimum is not None
     assert optimum.bound < optimum.objective
     assert optimum.proof is Proof.NONE
-    assert check_mapping(result).holds
+    assert check_document(result).holds
 
 
 def test_blue_waters_layout_and_window() -> None:
     allocation = load_allocation("blue_waters")
     problem = problem_of(allocation.machine, allocation.node_set, [32, 32, 32], 32)
     result = solve(problem, "pencils")
-    assert check_mapping(result).holds
+    assert check_document(result).holds
     assert result.solution is not None
     layout, optimum = result.solution.layout, result.solution.optimum
     assert layout is not None

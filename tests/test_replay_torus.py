@@ -15,7 +15,7 @@ import topoplace.solving.registry as known
 from test_cli_bad_input import one_line_error
 from test_replay import log_of, spans
 from test_replay_cli import QUEUED, write_log
-from topoplace.certify import check_result
+from topoplace.certify import check_document
 from topoplace.cli import run
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.machine import Prism, Torus, bisection_per_node, scattered_links
@@ -210,7 +210,7 @@ def test_no_link_is_ever_shared(method: str, fill_interior: bool, tmp_path: Path
         result = solve(state, method)
         assert result.solution is not None
         assert result.solution.conforming
-        assert check_result(result).holds
+        assert check_document(result).holds
 
 
 def test_the_largest_job_is_the_largest_that_can_be_placed() -> None:
@@ -309,7 +309,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert {r["nodes"] for r in rows} == {"16"}
     assert len(document["snapshots"]) == 3
     for path in document["snapshots"]:
-        assert check_result(solve(load_snapshot(path), "first-fit")).holds
+        assert check_document(solve(load_snapshot(path), "first-fit")).holds
     assert run([*args[:6], "--fill-interior"]) == 0
     assert "application efficiency (E_AVE) 100.00 %" in " ".join(capsys.readouterr().out.split())
 

@@ -27,8 +27,7 @@ from tiny_instances import (
     tiny_mapping,
     tiny_placement,
 )
-from topoplace.certify import check_mapping, check_result
-from topoplace.certify.tree_machine import check_allocation
+from topoplace.certify import check_document
 from topoplace.errors import InputError
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.scotch_program import is_installed
@@ -96,7 +95,7 @@ def place_tiny(seed: str, counts: Counter[str]) -> None:
             )
             case = (seed, mode, name, limit)
             counts[f"placement: {name}"] += 1
-            report = check_result(result)
+            report = check_document(result)
             assert report.holds, (case, report.failures)
             hold_placement(result, best, case)
             if name == "exact":
@@ -154,7 +153,7 @@ def allocate_tiny(seed: str, counts: Counter[str]) -> None:
             result = solve(state, name, Options(limit, seed=rng.randrange(1 << 31)))
             case = (seed, name, limit)
             counts[f"allocation: {name}"] += 1
-            report = check_allocation(result)
+            report = check_document(result)
             assert report.holds, (case, report.failures)
             proven = hold_allocation(result, best, case)
             counts["allocation: exact, proven"] += proven
@@ -273,7 +272,7 @@ def map_tiny(seed: str, problem: MappingProblem, counts: Counter[str]) -> None:
 
 def hold_mapping(result: MappingResult, best: int, case: object) -> None:
     """Hold a mapping and its bound against the optimum."""
-    report = check_mapping(result)
+    report = check_document(result)
     assert report.holds, (case, report.failures)
     assert result.bound is None or result.bound <= best, case
     if result.status is Status.OPTIMAL:

@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from topoplace.certify import check_document
 from topoplace.certify.report import RefusedError
-from topoplace.certify.tree_machine import check_allocation
 from topoplace.certify.tree_machine.boxes import Boxes
 from topoplace.certify.tree_machine.cubes import MOST_DEPTH, Cubes
 from topoplace.certify.tree_machine.instance import read_instance
@@ -220,9 +220,9 @@ def test_results_carry_what_the_checker_follows() -> None:
     (proof,) = level.certificate.proofs
     assert isinstance(proof, BoxProof)
     assert proof.cube_nogoods
-    assert check_allocation(result).holds
+    assert check_document(result).holds
     proof.cube_nogoods.clear()
-    assert not check_allocation(result).holds
+    assert not check_document(result).holds
 
 
 def test_other_requests_are_refused() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from allocation_mutations.registry import plus, refigure
-from topoplace.certify.tree_machine import check_allocation
+from topoplace.certify import check_document
 from topoplace.certify.tree_machine.transversal import has_cheap_one
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import Communication, Pattern
@@ -44,7 +44,7 @@ def documents() -> tuple[Document, ...]:
 
 
 def holds(document: Document) -> bool:
-    report = check_allocation(AllocationResult.model_validate_json(json.dumps(document)))
+    report = check_document(AllocationResult.model_validate_json(json.dumps(document)))
     return report.holds
 
 
@@ -77,7 +77,7 @@ def test_a_search_cut_off_at_once_still_proves_its_bound(ranks: int, seconds: fl
     )
     result = solved(state, time_limit=seconds)
     assert result.levels[1].bound is not None
-    assert check_allocation(result).holds
+    assert check_document(result).holds
 
 
 # ---- Changed certificates ---------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minizinc_cases import needs_minizinc
-from topoplace.certify.tree_machine import check_allocation
+from topoplace.certify import check_document
 from topoplace.placement.tree import minizinc as backend
 from topoplace.placement.tree.exact.bounding.structure import CUBES, Family, dims_of
 from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
@@ -41,7 +41,7 @@ def assert_optimal(state: TreeState, seed: int) -> None:
     nodes, cost = result.levels
     assert (number(nodes.objective), number(cost.objective)) == expected, seed
     assert {nodes.status, cost.status} == {Status.OPTIMAL}, seed
-    assert check_allocation(result).holds, seed
+    assert check_document(result).holds, seed
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -233,4 +233,4 @@ def test_certificate_of_a_job_on_one_leaf() -> None:
     assert result.levels[1].proof is Proof.CERTIFICATE
     assert result.levels[1].certificate is not None
     assert number(result.levels[1].objective) == 8  # two steps of 2 (1 + 4/4)
-    assert check_allocation(result).holds
+    assert check_document(result).holds

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from real_files import real_file
-from topoplace.certify import Report
+from topoplace.certify import Report, check_document
 from topoplace.certify.report import RefusedError
-from topoplace.certify.tree_machine import check_allocation
 from topoplace.certify.tree_machine.choices import least_of_choices
 from topoplace.certify.tree_machine.filling import (
     counted,
@@ -237,10 +236,10 @@ def test_the_cost_of_a_queue_that_does_not_fit_is_verified() -> None:
     queue = [(9, uses(Pattern.RECURSIVE_DOUBLING)), (9, RING)]
     result = solved(prepare_tree(snapshot_on(model_of([8, 8]), [], queue)))
     assert result.levels[1].proof is Proof.CERTIFICATE
-    assert check_allocation(result).verified
+    assert check_document(result).verified
     document = result.model_dump(mode="json")
     document["levels"][1]["certificate"]["proofs"].pop()
-    assert not claim(check_allocation(read(document)), "cost.bound").holds
+    assert not claim(check_document(read(document)), "cost.bound").holds
 
 
 def test_a_queue_that_does_not_fit_is_verified() -> None:
@@ -249,16 +248,16 @@ def test_a_queue_that_does_not_fit_is_verified() -> None:
     result = solved(prepare_tree(snapshot))
     assert result.objective == result.bound == 8
     assert result.levels[0].certificate == CountingCertificate()
-    assert check_allocation(result).verified
+    assert check_document(result).verified
 
 
 def test_counting_is_refused_where_it_proves_less() -> None:
     result = solved(prepare_tree(snapshot_on(apart([4, 4]), [], [(3, RING)] * 2 + [(2, RING)])))
     assert isinstance(result.levels[0].certificate, DomainsCertificate)
-    assert claim(check_allocation(result), "nodes.bound").holds
+    assert claim(check_document(result), "nodes.bound").holds
     document = result.model_dump(mode="json")
     document["levels"][0]["certificate"] = {"kind": "counting"}
-    refused = claim(check_allocation(read(document)), "nodes.bound")
+    refused = claim(check_document(read(document)), "nodes.bound")
     assert refused.detail == (
         "bound is 6, the certificate only proves 8, the most that 8 free nodes hold"
     )
@@ -269,7 +268,7 @@ def test_nothing_of_the_cost_is_proven_by_counts(kind: str) -> None:
     result = solved(prepare_tree(snapshot_on(model_of([4, 4]), [], [(5, ())])))
     document = result.model_dump(mode="json")
     document["levels"][1]["certificate"] = {"kind": kind}
-    refused = claim(check_allocation(read(document)), "cost.bound")
+    refused = claim(check_document(read(document)), "cost.bound")
     assert refused.detail == "the certificate bounds nodes alone"
 
 

@@ -25,8 +25,8 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from soundness.attack import EXTREMES, Json, Number, Target, number
+from topoplace.certify import check_document
 from topoplace.certify.report import RefusedError
-from topoplace.certify.tree_machine import check_allocation
 from topoplace.certify.tree_machine.cubes import Cubes
 from topoplace.certify.tree_machine.doubling import Doubling
 from topoplace.certify.tree_machine.doubling_states import DoublingStates, DoublingView
@@ -354,7 +354,7 @@ class Problem:
             result = self.result(claims)
         except ValidationError:
             return False
-        return check_allocation(result).verified
+        return check_document(result).verified
 
     def solution(self, rng: random.Random, names: Sequence[str], tries: int, sign: int) -> Json:
         """Return a solution that starts these requests, or as many of them as fit.

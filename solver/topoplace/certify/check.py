@@ -1,30 +1,106 @@
-"""Check every claim of a result, from the instance inside it alone."""
+"""Check all claims of a result of any problem: one frame, and a plug-in for every problem."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
 
-from topoplace.certify.explanations import check_explanations
-from topoplace.certify.figures import check_figures, check_proven, check_top
-from topoplace.certify.instance import Instance, read_instance
-from topoplace.certify.pricing import Pricer, pricer_of
-from topoplace.certify.report import Claims, RefusedError, Report
-from topoplace.certify.solution import (
-    Start,
-    check_exclusive,
-    count_shared_links,
-    read_starts,
-    worth,
+from topoplace.certify.figures import (
+    AnyLevel,
+    Number,
+    Searches,
+    check_figures,
+    check_proven,
+    check_top,
 )
-from topoplace.certify.tree import certified_bound
-from topoplace.result import PlacementLevel, PlacementResult, Solution
+from topoplace.certify.mapping.check import Mapping
+from topoplace.certify.report import Claim, Claims, RefusedError, Report
+from topoplace.certify.torus.check import TorusPlacement
+from topoplace.certify.tree_machine.check import TreeAllocation
+from topoplace.errors import InputError
+from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof
+from topoplace.result.mapping import MappingResult
+from topoplace.result.tree import AllocationResult
+from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance
+from topoplace.snapshot.files import parse_document, parse_object, read_bytes
+from topoplace.snapshot.normal import sha256_of
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 
-NAMES = ("nodes", "shape", "fragmentation")
-SENSES = ("max", "max", "min")
+AnyResult = PlacementResult | MappingResult | AllocationResult
 
 
-def check_result(result: PlacementResult) -> Report:
-    """Check every claim of a result (docs/proofs.md).
+class Problem(Protocol):
+    """What the frame asks of a problem, made of a result of it."""
+
+    @property
+    def levels(self) -> Sequence[tuple[str, str]]:
+        """Name and sense of every level."""
+
+    @property
+    def together(self) -> bool:
+        """Whether the figures of all levels are one claim, `levels`, and not one each."""
+
+    @property
+    def searches(self) -> Searches:
+        """Which bounds may rest on a search of the solver."""
+
+    @property
+    def values(self) -> Sequence[Number | None]:
+        """What the solution is worth by the checker's own computation, per level.
+
+        None without a solution, or where a level does not apply. Known after `follow`.
+        """
+
+    def read(self) -> str:
+        """Read the instance and return what it is; raise if it contradicts itself."""
+
+    def follow(self, claims: Claims) -> bool:
+        """Add the claims about the solution; tell whether it is understood."""
+
+    def bound(self, level_idx: int) -> tuple[Number, str]:
+        """Return what the certificate of a level proves, and which part of it decides."""
+
+
+_PROBLEMS: dict[type, Callable[[Any], Problem]] = {
+    PlacementResult: TorusPlacement,
+    MappingResult: Mapping,
+    AllocationResult: TreeAllocation,
+}
+_MODELS: dict[str, type[AnyResult]] = {"mapping": MappingResult, "allocation": AllocationResult}
+
+
+def check_file(path: str | Path, instance: str | Path | None = None) -> Report:
+    """Read the result file of a placement, a mapping or an allocation and check all it claims.
+
+    Which it is says its field `problem`.
+
+    Parameters
+    ----------
+    instance
+        The file of the instance that the result should be of: a snapshot, a mapping instance, or a
+        result with its instance inside.
+
+    Raises
+    ------
+    InputError
+        If a file is no such document: an unreadable file claims nothing.
+    """
+    wanted = None if instance is None else sha256_of(_instance_of(instance))
+    report = check_document(_read(path))
+    if wanted is None:
+        return report
+    same = report.sha256 == wanted
+    detail = f"sha256 {report.sha256}, {'as' if same else 'not'} {wanted} of {instance}"
+    if same:
+        detail = f"the instance is that of {instance}"
+    return replace(report, claims=(*report.claims, Claim("whose", same, detail)))
+
+
+def check_document(result: AnyResult) -> Report:
+    """Check all claims of a result of any problem.
 
     Returns
     -------
@@ -32,119 +108,90 @@ def check_result(result: PlacementResult) -> Report:
         One claim per statement; a result whose instance or solution does not hold is not
         followed further.
     """
-    return _Checker(result).report()
+    claims = Claims()
+    _follow(_PROBLEMS[type(result)](result), result, claims)
+    try:
+        return Report(claims.all, sha256_of(result.instance))
+    except InputError:
+        return Report(claims.all)
 
 
-class _Checker:
-    """The claims of one result."""
-
-    def __init__(self, result: PlacementResult) -> None:
-        self._result = result
-        self._claims = Claims()
-
-    def report(self) -> Report:
-        result = self._result
-        self._claims.add("levels", lambda: _order(result))
-        instance = self._claims.add("instance", self._instance)
-        if instance is not None:
-            starts = self._solution(instance)
-            if starts is not None and self._claims.hold:
-                self._levels(instance, starts)
-        return self._claims.report()
-
-    def _instance(self) -> tuple[Instance, str]:
-        instance = read_instance(self._result.instance, self._result.limits.interference)
-        counts = f"{len(instance.jobs)} running, {len(instance.wishes)} waiting"
-        rule = f"{instance.interference.value} interference"
-        return instance, f"{instance.torus.text}, {counts}, {rule}"
-
-    def _solution(self, instance: Instance) -> list[Start] | None:
-        """Check the solution and the explanations; None if its placements are not understood."""
-        solution = self._result.solution
-        starts: list[Start] | None = []
-        if solution is not None:
-            starts = self._claims.add("placements", lambda: _placements(instance, solution))
-        if starts is None:
-            return None
-        known = starts
-        if solution is not None:
-            self._claims.add("exclusive", lambda: _exclusive(instance, known))
-            self._claims.add("links", lambda: _links(instance, known, solution))
-        self._claims.add("explanations", lambda: _explanations(instance, known, self._result))
-        return starts
-
-    def _levels(self, instance: Instance, starts: list[Start]) -> None:
-        worths: list[int | None] = [None] * len(NAMES)
-        if self._result.solution is not None:
-            worths = worth(instance, starts)
-        scattered = any(start.prism is None for start in starts)
-        pricer = pricer_of(instance)
-        for idx, level in enumerate(self._result.levels):
-            self._claims.add(NAMES[idx], partial(_figures, level, worths[idx], scattered))
-            if level.certificate is not None:
-                check = partial(_bound, instance, pricer, idx, level, worths)
-                self._claims.add(f"{NAMES[idx]}.bound", check)
+def _follow(problem: Problem, result: AnyResult, claims: Claims) -> None:
+    """Add the claims of a result, as far as they can be followed."""
+    if not problem.together:
+        claims.add("levels", lambda: (True, _names(problem, result)))
+    if claims.add("instance", lambda: (True, problem.read())) is None:
+        return
+    understood = problem.follow(claims)
+    if problem.together and understood:
+        claims.add("levels", lambda: (True, _names(problem, result, figures=True)))
+    if not understood or not claims.hold:
+        return
+    levels: Sequence[AnyLevel] = result.levels
+    for idx, level in enumerate(levels):
+        if not problem.together:
+            claims.add(level.name, partial(_figures, problem, level, idx))
+        if level.bound is not None:
+            searched = level.proof is Proof.SEARCH
+            claims.add(
+                f"{level.name}.bound", partial(_bound, problem, level, idx), by_search=searched
+            )
 
 
-def _order(result: PlacementResult) -> tuple[bool, str]:
-    found = [(level.name, level.sense) for level in result.levels]
-    if found != list(zip(NAMES, SENSES, strict=True)):
-        raise RefusedError(f"the levels are {found}")
+def _names(problem: Problem, result: AnyResult, *, figures: bool = False) -> str:
+    """Check which levels there are, the top figures, and all others if these are one claim."""
+    levels: Sequence[AnyLevel] = result.levels
+    found = [(level.name, level.sense) for level in levels]
+    if found != list(problem.levels):
+        raise RefusedError(f"the levels are {found}, not {list(problem.levels)}")
     check_top(result)
-    return True, ", ".join(NAMES)
+    if not figures:
+        return ", ".join(name for name, _ in found)
+    details = []
+    for idx, level in enumerate(levels):
+        try:
+            details.append(f"{level.name} {_figures(problem, level, idx)[1]}")
+        except RefusedError as error:
+            raise RefusedError(f"{level.name}: {error}") from None
+    return "; ".join(details)
 
 
-def _placements(instance: Instance, solution: Solution) -> tuple[list[Start], str]:
-    starts = read_starts(instance, solution)
-    return starts, f"{len(starts)} requests start, {sum(len(s.nodes) for s in starts)} nodes"
+def _figures(problem: Problem, level: AnyLevel, idx: int) -> tuple[bool, str]:
+    return True, check_figures(level, problem.values[idx], problem.searches)
 
 
-def _exclusive(instance: Instance, starts: list[Start]) -> tuple[bool, str]:
-    check_exclusive(instance, starts)
-    return True, "no node and no router of a prism has two jobs"
-
-
-def _links(instance: Instance, starts: list[Start], solution: Solution) -> tuple[bool, str]:
-    shared = count_shared_links(instance, starts)
-    if solution.num_shared_links != shared:
-        raise RefusedError(f"num_shared_links is {solution.num_shared_links}, not {shared}")
-    scattered = any(start.prism is None for start in starts)
-    if shared and not scattered:
-        raise RefusedError(f"{shared} links are shared against the rule")
-    if solution.conforming == (scattered or shared > 0):
-        raise RefusedError(f"conforming is {solution.conforming}")
-    return True, f"{shared} links are shared against the rule"
-
-
-def _explanations(
-    instance: Instance, starts: list[Start], result: PlacementResult
-) -> tuple[bool, str]:
-    return True, check_explanations(instance, starts, result.explanations)
-
-
-def _figures(level: PlacementLevel, value: int | None, scattered: bool) -> tuple[bool, str]:
-    if scattered and level.bound is not None:
-        raise RefusedError("a bound on prisms says nothing of scattered nodes")
-    objective = None if value is None else _sign(level) * value
-    return True, check_figures(level, objective, searches=False)
-
-
-def _sign(level: PlacementLevel) -> int:
-    """Return what turns a reported figure of a level into its maximising sense, and back."""
-    return 1 if level.sense == "max" else -1
-
-
-def _bound(
-    instance: Instance, pricer: Pricer, idx: int, level: PlacementLevel, worths: list[int | None]
-) -> tuple[bool, str]:
-    if level.certificate is None:
-        raise RefusedError("a bound without a certificate")
-    known = [value for value in worths[:idx] if value is not None]
-    if len(known) < idx:
+def _bound(problem: Problem, level: AnyLevel, idx: int) -> tuple[bool, str]:
+    """Check what supports a bound: a search is not repeated, and may not hide a certificate."""
+    if any(earlier is None for earlier in problem.values[:idx]):
         raise RefusedError("the earlier levels have no objective to hold")
-    proven = certified_bound(instance, pricer, level.certificate, idx, known)
-    if proven is None:
-        raise RefusedError("the certificate leaves no placement at all")
-    value = worths[idx]
-    reached = None if value is None else _sign(level) * value
-    return True, check_proven(level, reached, _sign(level) * proven.value, proven.where)
+    searched = level.proof is Proof.SEARCH
+    if level.certificate is None:
+        if not searched:
+            raise RefusedError("a bound without a certificate")
+        return True, "found by search, not repeated"
+    proven, where = problem.bound(idx)
+    summary = check_proven(level, problem.values[idx], proven, where)
+    return True, f"found by search, not repeated; {summary}" if searched else summary
+
+
+def _read(path: str | Path) -> AnyResult:
+    text, file = read_bytes(path), str(path)
+    model = _MODELS.get(str(parse_object(text, file).get("problem")), PlacementResult)
+    return parse_document(text, model, RESULT_SCHEMA, file)
+
+
+def _instance_of(path: str | Path) -> Snapshot | MappingInstance:
+    """Return the instance that a file is, or has inside.
+
+    Raises
+    ------
+    InputError
+        If it is neither a snapshot, a mapping instance nor a result.
+    """
+    text, file = read_bytes(path), str(path)
+    schema = parse_object(text, file).get("schema")
+    if schema == RESULT_SCHEMA:
+        return _read(path).instance
+    if schema == MAPPING_SCHEMA:
+        return parse_document(text, MappingInstance, MAPPING_SCHEMA, file)
+    return parse_document(text, Snapshot, SNAPSHOT_SCHEMA, file)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from topoplace.certify.report import RefusedError
 from topoplace.result import Fraction as FractionModel
@@ -12,6 +12,8 @@ from topoplace.result import Level, Proof, Result, Status
 
 AnyLevel = Level[Any, Any]
 Number = int | Fraction
+Searches = Literal["none", "alone", "beside"]
+"""Which bounds may rest on a search: none, those without a certificate, or any."""
 
 _TOLERANCE = Fraction(1, 10**9)
 """A gap is written as a float, which is off by a share of some 10^-16."""
@@ -38,15 +40,13 @@ def check_top(result: Result[Any, Any, Any]) -> None:
             raise RefusedError(f"{field} of the result is {top}, that of its first level {own}")
 
 
-def check_figures(level: AnyLevel, value: Number | None, *, searches: bool) -> str:
+def check_figures(level: AnyLevel, value: Number | None, searches: Searches) -> str:
     """Check the figures of a level against what its solution is worth.
 
     Parameters
     ----------
     value
         The objective of the solution; None if there is no solution, or the level does not apply.
-    searches
-        Whether a bound may rest on a search.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def check_figures(level: AnyLevel, value: Number | None, *, searches: bool) -> s
     objective, bound = exact(level.objective), exact(level.bound)
     if objective != value:
         raise RefusedError(f"objective is {objective}, the solution's is {value}")
-    _check_proof(level, searches=searches)
+    _check_proof(level, searches)
     status = Status.OPTIMAL if objective == bound else Status.FEASIBLE
     if objective is None:
         status = Status.UNKNOWN
@@ -83,13 +83,15 @@ def check_proven(level: AnyLevel, value: Number | None, proven: Number, where: s
     str
         A summary for the report.
     """
-    bound = exact(level.bound)
+    bound, searched = exact(level.bound), level.proof is Proof.SEARCH
     if value is not None and _is_beyond(level, proven, value):
         raise RefusedError(
             f"the certificate proves {proven}{where}, yet the solution reaches {value}: "
             "the evidence contradicts itself"
         )
-    if bound is not None and level.proof is not Proof.SEARCH and _is_beyond(level, bound, proven):
+    if bound is not None and _is_beyond(level, bound, proven) != searched:
+        if searched:
+            raise RefusedError(f"proof is search, but the certificate proves {proven}")
         raise RefusedError(f"bound is {bound}, the certificate only proves {proven}{where}")
     return f"the certificate proves {proven}"
 
@@ -99,7 +101,7 @@ def _is_beyond(level: AnyLevel, one: Number, other: Number) -> bool:
     return one < other if level.sense == "max" else one > other
 
 
-def _check_proof(level: AnyLevel, *, searches: bool) -> None:
+def _check_proof(level: AnyLevel, searches: Searches) -> None:
     certificate = level.certificate is not None
     if level.bound is None:
         if certificate:
@@ -107,7 +109,8 @@ def _check_proof(level: AnyLevel, *, searches: bool) -> None:
         allowed = [Proof.NONE]
     else:
         allowed = [Proof.CERTIFICATE] if certificate else []
-        allowed += [Proof.SEARCH] if searches else []
+        if searches == "beside" or (searches == "alone" and not certificate):
+            allowed.append(Proof.SEARCH)
         if not allowed:
             raise RefusedError(f"bound is {exact(level.bound)}, and no certificate supports it")
     if level.proof not in allowed:

@@ -92,10 +92,11 @@ class Claims:
         return found
 
     @property
+    def all(self) -> tuple[Claim, ...]:
+        """All so far."""
+        return tuple(self._claims)
+
+    @property
     def hold(self) -> bool:
         """Whether all so far hold."""
         return all(claim.holds for claim in self._claims)
-
-    def report(self) -> Report:
-        """Return all so far."""
-        return Report(tuple(self._claims))

@@ -1,9 +1,6 @@
-"""The independent checker of mappings.
+"""Checking a mapping: from its instance and the nodes of its tasks alone.
 
-It shares no code with `topoplace.mapping` and `topoplace.bounds`: only `machine`, the schemas
-and docs/proofs-mapping.md.
+`instance` and `figures` read what is there and recompute it; `pencils` checks layouts and what is
+claimed among pencil placements; the others find what the certificates prove: `blocks` of grids,
+`star` and `distance_classes` of graphs, `cuts` of both.
 """
-
-from topoplace.certify.mapping.check import check_mapping
-
-__all__ = ["check_mapping"]

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.certify.integers import ROOM, IntArray
-from topoplace.certify.mapping.instance import Instance
-from topoplace.certify.mapping.volumes import mutual_volumes
+from topoplace.certify.mapping.instance import Instance, mutual_volumes
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
 from topoplace.result.mapping import DistanceClassesCertificate

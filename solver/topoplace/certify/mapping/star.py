@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from topoplace.certify.integers import ROOM, IntArray, largest, require_room
-from topoplace.certify.mapping.instance import Instance
-from topoplace.certify.mapping.volumes import Volumes, directed_volumes, mutual_volumes
+from topoplace.certify.mapping.instance import Instance, Volumes, directed_volumes, mutual_volumes
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
 from topoplace.machine.matrix import MatrixMachine

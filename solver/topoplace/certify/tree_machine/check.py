@@ -1,11 +1,11 @@
-"""Check every claim of an allocation on a tree, from the instance inside it alone."""
+"""The claims of an allocation on a tree (docs/proofs-tree.md)."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from topoplace.certify.figures import check_figures, check_proven, check_top, fraction_of
-from topoplace.certify.report import Claims, RefusedError, Report
+from topoplace.certify.figures import Number, Searches, fraction_of
+from topoplace.certify.report import Claims, RefusedError
 from topoplace.certify.tree_machine.boxes import Boxes
 from topoplace.certify.tree_machine.choices import least_of_choices
 from topoplace.certify.tree_machine.cubes import Cubes
@@ -15,7 +15,6 @@ from topoplace.certify.tree_machine.instance import Instance, Wish, read_instanc
 from topoplace.certify.tree_machine.lines import Lines
 from topoplace.certify.tree_machine.relaxed import Relaxed
 from topoplace.certify.tree_machine.solution import Starts, check_costs, read_starts
-from topoplace.result import Proof
 from topoplace.result.tree import (
     AllocationResult,
     AllStartCertificate,
@@ -25,104 +24,62 @@ from topoplace.result.tree import (
     DomainsCertificate,
     DoublingProof,
     LineProof,
-    TreeLevel,
+    TreeSolution,
 )
 
-_LEVELS = (("nodes", "max"), ("cost", "min"))
 
+class TreeAllocation:
+    """An allocation, as the frame asks for it (`certify.check.Problem`)."""
 
-def check_allocation(result: AllocationResult) -> Report:
-    """Check every claim of an allocation (docs/proofs-tree.md).
-
-    Returns
-    -------
-    Report
-        One claim per statement; a result whose instance or solution does not hold is not
-        followed further.
-    """
-    return _Checker(result).report()
-
-
-class _Checker:
-    """The claims of one result."""
+    levels = (("nodes", "max"), ("cost", "min"))
+    together = True
+    searches: Searches = "alone"
 
     def __init__(self, result: AllocationResult) -> None:
         self._result = result
-        self._claims = Claims()
+        self._instance: Instance
+        self._starts: Starts | None = None
 
-    def report(self) -> Report:
-        result = self._result
-        instance = self._claims.add("instance", self._instance)
-        if instance is None:
-            return self._claims.report()
-        starts: Starts | None = None
-        if result.solution is not None:
-            solution = result.solution
-            starts = self._claims.add("allocations", lambda: _starts(instance, result))
-            if starts is None:
-                return self._claims.report()
-            known = starts
-            self._claims.add("costs", lambda: (True, check_costs(instance, known, solution)))
-        self._claims.add("levels", lambda: (True, _levels(result, starts)))
-        if self._claims.hold:
-            for level in result.levels:
-                if level.bound is not None:
-                    self._bound(instance, level, starts)
-        return self._claims.report()
+    @property
+    def values(self) -> tuple[Number | None, Number | None]:
+        """What the solution is worth, per level."""
+        starts = self._starts
+        return (None, None) if starts is None else (Fraction(starts.value), starts.cost)
 
-    def _bound(self, instance: Instance, level: TreeLevel, starts: Starts | None) -> None:
-        self._claims.add(
-            f"{level.name}.bound",
-            lambda: (True, _bound(instance, level, starts)),
-            by_search=level.proof is Proof.SEARCH,
-        )
+    def read(self) -> str:
+        """Read the instance and return what it is."""
+        self._instance = read_instance(self._result.instance)
+        tree = self._instance.tree
+        return f"{tree.num_leaves} leaves, {tree.num_nodes} nodes"
 
-    def _instance(self) -> tuple[Instance, str]:
-        instance = read_instance(self._result.instance)
-        tree = instance.tree
-        return instance, f"{tree.num_leaves} leaves, {tree.num_nodes} nodes"
+    def follow(self, claims: Claims) -> bool:
+        """Add the claims about the solution."""
+        solution = self._result.solution
+        if solution is None:
+            return True
+        starts = claims.add("allocations", lambda: _starts(self._instance, solution))
+        if starts is not None:
+            self._starts = starts
+            claims.add("costs", lambda: (True, check_costs(starts, solution)))
+        return starts is not None
+
+    def bound(self, level_idx: int) -> tuple[Number, str]:
+        """Return what the certificate of a level proves, and where."""
+        certificate = self._result.levels[level_idx].certificate
+        assert certificate is not None
+        if not isinstance(certificate, BoxesCertificate):
+            if level_idx != 0:
+                raise RefusedError("the certificate bounds nodes alone")
+            return _most(self._instance, certificate)
+        if level_idx != 1 or self._starts is None:
+            raise RefusedError("the certificate bounds the cost alone")
+        return _alone(self._instance, certificate, self._starts), ""
 
 
-def _starts(instance: Instance, result: AllocationResult) -> tuple[Starts, str]:
-    assert result.solution is not None
-    starts = read_starts(instance, result.solution)
+def _starts(instance: Instance, solution: TreeSolution) -> tuple[Starts, str]:
+    starts = read_starts(instance, solution)
     nodes = sum(len(nodes) for nodes in starts.nodes.values())
     return starts, f"{len(starts.nodes)} requests start, {nodes} nodes"
-
-
-def _levels(result: AllocationResult, starts: Starts | None) -> str:
-    """Check the levels and the top figures against the solution; return what was found."""
-    if [(level.name, level.sense) for level in result.levels] != list(_LEVELS):
-        raise RefusedError("the levels are not nodes (max) and cost (min)")
-    check_top(result)
-    values = (None, None) if starts is None else (Fraction(starts.value), starts.cost)
-    found = []
-    for level, value in zip(result.levels, values, strict=True):
-        try:
-            found.append(f"{level.name} {check_figures(level, value, searches=True)}")
-        except RefusedError as error:
-            raise RefusedError(f"{level.name}: {error}") from None
-    return "; ".join(found)
-
-
-def _bound(instance: Instance, level: TreeLevel, starts: Starts | None) -> str:
-    """Check what supports a bound; a search is not repeated."""
-    certificate = level.certificate
-    if level.name == "cost" and starts is None:
-        raise RefusedError("the level before has no objective to hold")
-    if (level.proof is Proof.CERTIFICATE) != (certificate is not None):
-        raise RefusedError(f"proof is {level.proof.value} beside a certificate")
-    if certificate is None:
-        return "found by search, not repeated"
-    if not isinstance(certificate, BoxesCertificate):
-        if level.name != "nodes":
-            raise RefusedError("the certificate bounds nodes alone")
-        value = None if starts is None else starts.value
-        proven, where = _most(instance, certificate)
-        return check_proven(level, value, proven, where)
-    if level.name != "cost" or starts is None:
-        raise RefusedError("the certificate bounds the cost alone")
-    return check_proven(level, starts.cost, _alone(instance, certificate, starts))
 
 
 def _most(
@@ -131,15 +88,11 @@ def _most(
 ) -> tuple[Fraction, str]:
     """Return what a certificate proves of the priority-weighted nodes, and why, for a refusal."""
     if isinstance(certificate, AllStartCertificate):
-        return _worth(instance), ", what all requests are worth"
+        worth = sum(wish.value for wish in instance.wishes.values())
+        return Fraction(worth), ", what all requests are worth"
     if isinstance(certificate, CountingCertificate):
         return counted(instance), f", the most that {len(instance.free)} free nodes hold"
     return priced(instance, certificate), ", at the prices of the domains"
-
-
-def _worth(instance: Instance) -> Fraction:
-    """Return what all requests are worth together."""
-    return Fraction(sum(wish.value for wish in instance.wishes.values()))
 
 
 def _alone(instance: Instance, certificate: BoxesCertificate, starts: Starts) -> Fraction:

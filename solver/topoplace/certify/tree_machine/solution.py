@@ -79,7 +79,7 @@ def _check(instance: Instance, allocation: Allocation) -> None:
         raise RefusedError(f"{name} has nodes without a common switch")
 
 
-def check_costs(instance: Instance, starts: Starts, solution: TreeSolution) -> str:
+def check_costs(starts: Starts, solution: TreeSolution) -> str:
     """Raise `RefusedError` unless every cost is as stated; return what was found."""
     for allocation in solution.allocations:
         stated, found = fraction_of(allocation.cost), starts.each[allocation.request]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.certify.instance import Instance, Wish, prism_of, read_instance
 from topoplace.certify.report import RefusedError
-from topoplace.certify.solution import check_exclusive, fits, read_starts
+from topoplace.certify.torus.instance import Instance, Wish, prism_of, read_instance
+from topoplace.certify.torus.solution import check_exclusive, fits, read_starts
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, parse_node_set, prism_links
 from topoplace.result import Interference, Placement, Solution

@@ -1,26 +1,26 @@
-"""The prices of a leaf, read and checked (docs/proofs.md, "A leaf: integer prices")."""
+"""The prices of a leaf, and the best candidates at them ("A leaf: integer prices")."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from topoplace.certify.instance import Instance
 from topoplace.certify.integers import require_room
 from topoplace.certify.report import RefusedError
-from topoplace.certify.score import ShapeTables
+from topoplace.certify.torus.instance import Instance, IntArray, Wish
+from topoplace.certify.torus.shapes import best_of_shapes
+from topoplace.certify.torus.solution import ShapeTables
+from topoplace.certify.torus.sweep import NONE, Gains, Group, Sweep
 from topoplace.result import Interference, Leaf
 from topoplace.snapshot.schema import Communication
-
-IntArray = NDArray[np.int64]
 
 LARGEST = 1 << 58
 """Of what any candidate may be worth or pay.
 
-All that `table`, `sweep`, `direct` and `column` add up are prices and values of sets of routers and
+All that `sweep` and `shapes` add up are prices and values of sets of routers and
 links, at most twice each (prefix sums go round a ring twice), so that sums stay below 2^60.
 """
 
@@ -149,3 +149,75 @@ def _require_room(instance: Instance, total: int, factors: tuple[int, int, int])
     # a factor is a number of its own even where nothing is worth anything
     reach = total + sum(f * max(1, v) for f, v in zip(factors, largest, strict=True))
     require_room(reach, "the prices and multipliers of a leaf", LARGEST)
+
+
+@dataclass(frozen=True)
+class Covers:
+    """Routers inside, and routers outside; none if a prism may be anywhere."""
+
+    inside: frozenset[int] = frozenset()
+    outside: frozenset[int] = frozenset()
+
+    def split(self, router: int, *, inside: bool) -> Covers:
+        """Return one side of a branch on a router."""
+        if inside:
+            return replace(self, inside=self.inside | {router})
+        return replace(self, outside=self.outside | {router})
+
+
+ANYWHERE = Covers()
+
+
+def best_candidates(
+    instance: Instance, prices: Prices, wanted: Mapping[int, Covers]
+) -> dict[int, int | None]:
+    """Return best(q) per request (by queue position), None where it has no candidate.
+
+    Sweeps go over all prisms, one sweep for each set of routers to be covered; requests with a
+    geometry have few shapes, which are gone through one by one.
+    """
+    gains = Gains(prices.routers, prices.factors[1], prices.factors[2])
+    found: dict[int, int] = {}
+    together: dict[frozenset[int], dict[tuple[object, ...], list[int]]] = {}
+    for idx, covers in wanted.items():
+        wish = instance.wishes[idx]
+        if wish.geometries:
+            group = _group(instance, [wish], prices, covers.outside)
+            found[idx] = best_of_shapes(instance, wish, group, gains, covers.inside)
+        else:
+            own_row = wish.id if wish.id in prices.tolerant else None
+            kind = (covers.outside, *wish.kind, own_row)
+            together.setdefault(covers.inside, {}).setdefault(kind, []).append(idx)
+    for inside, kinds in together.items():
+        groups = [
+            _group(instance, [instance.wishes[i] for i in own], prices, wanted[own[0]].outside)
+            for own in kinds.values()
+        ]
+        reaches = Sweep(instance, groups, gains, inside).run()
+        for own, group, reach in zip(kinds.values(), groups, reaches, strict=True):
+            places = np.searchsorted(group.needs, [instance.wishes[i].nodes for i in own])
+            found |= dict(zip(own, reach[places].tolist(), strict=True))
+    idle = instance.snapshot.weights.idle
+    to_value, to_shape, _ = prices.factors
+    best: dict[int, int | None] = {}
+    for idx, gain in found.items():
+        wish = instance.wishes[idx]  # what all its candidates share comes last
+        share = to_value * wish.value + to_shape * idle * wish.nodes
+        best[idx] = None if gain == NONE else gain + share
+    return best
+
+
+def _group(
+    instance: Instance, wishes: list[Wish], prices: Prices, outside: frozenset[int]
+) -> Group:
+    first = wishes[0]
+    closed = instance.closed(first.sharing)
+    blocked = ~instance.allowed(first)
+    blocked[sorted(outside)] = True
+    return Group(
+        instance.usable_counts[first.class_idx],
+        blocked,
+        closed if closed.any() else None,
+        prices.links(first.id, first.sharing),
+        np.unique(np.array([wish.nodes for wish in wishes], dtype=np.int64)),
+    )

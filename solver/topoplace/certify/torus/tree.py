@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from topoplace.certify.alike import with_alike
-from topoplace.certify.covers import ANYWHERE, Covers
-from topoplace.certify.instance import Instance, Wish
-from topoplace.certify.leaf import read_prices
-from topoplace.certify.parts import instances_of
-from topoplace.certify.pricing import Pricer
 from topoplace.certify.report import RefusedError
+from topoplace.certify.torus.instance import Instance, Wish
+from topoplace.certify.torus.leaf import ANYWHERE, Covers, best_candidates, read_prices
 from topoplace.result import CoverBranch, Leaf, LeafRef, Parts, SharedLeaves, StartBranch
 from topoplace.result.placement import Certificate, CertificateNode, WholeTree
 
@@ -55,18 +52,14 @@ class Proven:
 
 
 def certified_bound(
-    instance: Instance,
-    pricer: Pricer,
-    certificate: Certificate,
-    level_idx: int,
-    earlier: Sequence[int],
+    instance: Instance, certificate: Certificate, earlier: Sequence[int]
 ) -> Proven | None:
     """Return the bound of a certificate in maximising sense, None if it leaves no placement.
 
     Parameters
     ----------
     earlier
-        Objectives V_1 .. V_{k-1} of the levels before, in maximising sense.
+        Objectives V_1 .. V_{k-1} of the levels before level k, in maximising sense.
 
     Raises
     ------
@@ -74,42 +67,31 @@ def certified_bound(
         If the certificate is not what proofs.md describes.
     """
     if not isinstance(certificate, Parts):
-        return tree_bound(instance, pricer, certificate, level_idx, earlier)
-    if level_idx:
+        return tree_bound(instance, certificate, earlier)
+    if earlier:
         raise RefusedError("the queue comes in parts on the first level only")
-    bounds = [
-        tree_bound(part, pricer.of(part), tree, 0, [])
-        for part, tree in instances_of(instance, certificate)
-    ]
+    bounds = [tree_bound(part, tree, []) for part, tree in _parts_of(instance, certificate)]
     known = [bound.value for bound in bounds if bound is not None]
     if len(known) < len(bounds):
         return None
     return Proven(sum(known), f" in parts: {' + '.join(map(str, known))}")
 
 
-def tree_bound(
-    instance: Instance,
-    pricer: Pricer,
-    root: WholeTree,
-    level_idx: int,
-    earlier: Sequence[int],
-) -> Proven | None:
+def tree_bound(instance: Instance, root: WholeTree, earlier: Sequence[int]) -> Proven | None:
     """Return the bound of a tree, None if all its leaves are empty (see `certified_bound`)."""
+    level_idx = len(earlier)
     shared: list[_Priced] = []
     alike: list[frozenset[int]] = []
     best: Proven | None = None
-    todo: list[tuple[CertificateNode, _Scope]] = []
     if isinstance(root, SharedLeaves):
         if root.alike:
-            if level_idx:
+            if earlier:
                 raise RefusedError("requests are alike on the first level only")
-            instance = with_alike(instance, root.alike)
-            pricer = pricer.of(instance)
+            instance = _with_alike(instance, root.alike)
             alike = [frozenset(instance.by_id[name] for name in names) for names in root.alike]
-        shared = [_Priced(instance, pricer, leaf, level_idx, again=True) for leaf in root.leaves]
-        todo.append((root.tree, _Scope()))
-    else:
-        todo.append((root, _Scope()))
+        shared = [_Priced(instance, leaf, level_idx, again=True) for leaf in root.leaves]
+    todo: list[tuple[CertificateNode, _Scope]]
+    todo = [(root.tree if isinstance(root, SharedLeaves) else root, _Scope())]
     while todo:
         node, scope = todo.pop()
         try:
@@ -123,8 +105,8 @@ def tree_bound(
                 _require_shared(node, len(shared), level_idx)
                 bound = _shared_bound(instance, shared[node.leaf], node, scope)
             else:
-                priced = _Priced(instance, pricer, node, level_idx, again=False)
-                bound = _leaf_bound(instance, priced, scope, level_idx=level_idx, earlier=earlier)
+                priced = _Priced(instance, node, level_idx, again=False)
+                bound = _leaf_bound(instance, priced, scope, earlier)
         except RefusedError as error:
             raise RefusedError(f"{error}{scope.where}") from None
         if bound is not None and (best is None or bound > best.value):
@@ -169,12 +151,7 @@ def _followers(instance: Instance, idx: int, starts: bool) -> set[int]:
 def _preferred(first: tuple[int, Wish], second: tuple[int, Wish]) -> bool:
     """Tell whether a request can take any place of another, for at least its value."""
     (at, better), (below, worse) = first, second
-    alike = (better.class_idx, better.region, better.sharing) == (
-        worse.class_idx,
-        worse.region,
-        worse.sharing,
-    )
-    if not alike or better.geometries or worse.geometries:
+    if better.kind != worse.kind or better.geometries or worse.geometries:
         return False
     rank, other = (-better.value, better.nodes, at), (-worse.value, worse.nodes, below)
     return better.nodes <= worse.nodes and better.value >= worse.value and rank < other
@@ -217,19 +194,16 @@ class _Priced:
     A leaf that is referred to again and again finds best(q) of every request at once.
     """
 
-    def __init__(
-        self, instance: Instance, pricer: Pricer, leaf: Leaf, level_idx: int, *, again: bool
-    ) -> None:
+    def __init__(self, instance: Instance, leaf: Leaf, level_idx: int, *, again: bool) -> None:
         self.prices = read_prices(instance, leaf, level_idx)
         self.multipliers = leaf.multipliers
-        self._pricer = pricer
-        self._requests = range(len(instance.wishes))
+        self._instance = instance
         self._again = again
         self._best: dict[tuple[int, Covers], int | None] = {}
 
     def best(self, scope: _Scope) -> dict[int, int | None]:
         """Return best(q) of the requests that may start, where they may go."""
-        every = {q: scope.places.get(q, ANYWHERE) for q in self._requests}
+        every = {q: scope.places.get(q, ANYWHERE) for q in range(len(self._instance.wishes))}
         wanted = {q: covers for q, covers in every.items() if scope.starts.get(q, True)}
         if self._again and not self._best:
             self._ask(every)
@@ -238,17 +212,12 @@ class _Priced:
 
     def _ask(self, wanted: dict[int, Covers]) -> None:
         if wanted:
-            found = self._pricer.best(self.prices, wanted)
+            found = best_candidates(self._instance, self.prices, wanted)
             self._best |= {(q, covers): found[q] for q, covers in wanted.items()}
 
 
 def _leaf_bound(
-    instance: Instance,
-    leaf: _Priced,
-    scope: _Scope,
-    *,
-    level_idx: int,
-    earlier: Sequence[int],
+    instance: Instance, leaf: _Priced, scope: _Scope, earlier: Sequence[int]
 ) -> int | None:
     prices = leaf.prices
     side = prices.total - sum(m * v for m, v in zip(leaf.multipliers, earlier, strict=True))
@@ -259,7 +228,7 @@ def _leaf_bound(
             side += best
         elif best is not None:
             side += max(0, best)
-    return _rounded(instance, scope, level_idx, side // prices.scale)
+    return _rounded(instance, scope, len(earlier), side // prices.scale)
 
 
 def _require_shared(node: LeafRef, num_shared: int, level_idx: int) -> None:
@@ -308,3 +277,52 @@ def _largest_sum(instance: Instance, scope: _Scope, limit: int) -> int | None:
         elif starts:
             sums <<= wish.value
     return (sums & ((1 << (limit + 1)) - 1)).bit_length() - 1 if sums else None
+
+
+def _parts_of(instance: Instance, certificate: Parts) -> Iterator[tuple[Instance, WholeTree]]:
+    """Yield for every part the instance with its requests alone, and its certificate.
+
+    Raises
+    ------
+    RefusedError
+        If a request is in no part or twice in parts, or a part names what is no request.
+    """
+    named = Counter(name for part in certificate.parts for name in part.requests)
+    for name in named:
+        if name not in instance.by_id:
+            raise RefusedError(f"{name} in a part of the queue, which is no request")
+    for name in instance.by_id:
+        if named[name] != 1:
+            raise RefusedError(f"{name} is {named[name]} times in parts of the queue, not once")
+    for part in certificate.parts:
+        wishes = tuple(instance.wishes[instance.by_id[name]] for name in part.requests)
+        by_id = {wish.id: idx for idx, wish in enumerate(wishes)}
+        yield replace(instance, wishes=wishes, by_id=by_id), part.certificate
+
+
+def _with_alike(instance: Instance, groups: Sequence[Sequence[str]]) -> Instance:
+    """Return the instance in which requests need the fewest nodes of their group.
+
+    Raises
+    ------
+    RefusedError
+        If the members of a group differ in more than nodes and priority, or are no requests, or a
+        request is in two.
+    """
+    wishes = list(instance.wishes)
+    grouped: set[int] = set()
+    for names in groups:
+        members = []
+        for name in names:
+            if name not in instance.by_id:
+                raise RefusedError(f"{name} among alike requests, which is no request")
+            if (idx := instance.by_id[name]) in grouped:
+                raise RefusedError(f"{name} twice among alike requests")
+            grouped.add(idx)
+            members.append(idx)
+        if len({wishes[i].kind for i in members}) > 1 or any(wishes[i].geometries for i in members):
+            raise RefusedError(f"requests {', '.join(names)} are not alike")
+        fewest = min((wishes[i].nodes for i in members), default=0)
+        for i in members:
+            wishes[i] = replace(wishes[i], nodes=fewest, value=wishes[i].value)
+    return replace(instance, wishes=tuple(wishes))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
-from topoplace.certify.instance import Instance, Job, Wish, prism_of, read_instance
-from topoplace.certify.pricing import LARGEST_TABLE
 from topoplace.certify.report import RefusedError
-from topoplace.certify.solution import Start, is_candidate, routers_of
-from topoplace.certify.table import TablePricer, table_size
+from topoplace.certify.torus.instance import Instance, Job, Wish, prism_of, read_instance
+from topoplace.certify.torus.shapes import Box
+from topoplace.certify.torus.solution import Start, is_candidate, routers_of
 from topoplace.machine import Prism, prism_links
 from topoplace.result import Explanation
 from topoplace.snapshot.schema import Communication
+
+MOST_ROUTERS = 200
+"""Of machines on which explanations are held against all prisms."""
 
 
 def check_explanations(
@@ -23,8 +27,7 @@ def check_explanations(
     """Raise unless every explanation is of another request that waits, and is true.
 
     That its reason is the first that applies and no prism is nearer to free is found by going
-    through all prisms, on machines small enough for a table of them (docs/proofs.md,
-    "Explanations").
+    through all prisms, on small machines (docs/proofs.md, "Explanations").
 
     Returns
     -------
@@ -63,17 +66,12 @@ class _Settings:
 
     def __init__(self, instance: Instance, starts: list[Start]) -> None:
         self.instance, self.starts = instance, starts
-        self.are_small = table_size(instance) <= LARGEST_TABLE
+        self.are_small = instance.torus.num_routers <= MOST_ROUTERS
 
     @cached_property
     def idle(self) -> Instance:
         snapshot = self.instance.snapshot.model_copy(update={"running": []})
         return read_instance(snapshot, self.instance.interference)
-
-    @cached_property
-    def tables(self) -> dict[str, TablePricer]:
-        """All prisms, with the running jobs and without, by the reason they stand for."""
-        return {"outbid": TablePricer(self.instance), "blocked": TablePricer(self.idle)}
 
     def of(self, reason: str) -> tuple[Instance, Sequence[Job | Start]]:
         """Return the setting that a reason speaks of, and the jobs that stand in it."""
@@ -81,28 +79,35 @@ class _Settings:
             return self.instance, self.starts
         return self.idle, self.instance.jobs
 
-    def reason(self, wish: Wish) -> str:
-        """Return the first reason that applies, on a small machine."""
-        idx = self.instance.by_id[wish.id]
-        return next((r for r, t in self.tables.items() if len(t.candidates(idx))), "no-shape")
+    def nearest(self, wish: Wish) -> tuple[str, tuple[int, int] | None]:
+        """Return the first reason that applies, on a small machine.
 
-    def nearest(self, wish: Wish, reason: str) -> tuple[int, int]:
-        """Return nodes of others and volume of a prism nearest to free, on a small machine."""
-        table, (_, others) = self.tables[reason], self.of(reason)
+        With it come nodes of others and volume of a prism nearest to free, if there is one.
+        """
         torus = self.instance.torus
-        held = np.zeros(torus.num_routers, dtype=np.int64)
-        for other in others:
-            np.add.at(held, other.nodes // torus.nodes_per_router, 1)
-        rows = table.candidates(self.instance.by_id[wish.id])
-        nodes = table.routers[rows] @ held
-        volumes = table.extents[rows].prod(axis=1)
-        return min(zip(nodes.tolist(), volumes.tolist(), strict=True))
+        for reason in ("outbid", "blocked"):
+            setting, others = self.of(reason)
+            held = np.zeros(torus.num_routers, dtype=np.int64)
+            for other in others:
+                np.add.at(held, other.nodes // torus.nodes_per_router, 1)
+            found = []
+            for extents in itertools.product(*(range(1, n + 1) for n in torus.shape)):
+                box = Box(setting, extents)
+                good = box.candidates(wish)
+                if good.any():
+                    found.append((int(box.sums(held)[good].min()), math.prod(extents)))
+            if found:
+                return reason, min(found)
+        return "no-shape", None
 
 
 def _check(settings: _Settings, wish: Wish, explanation: Explanation) -> None:
     instance, reason = settings.instance, explanation.reason
-    if settings.are_small and reason != (found := settings.reason(wish)):
-        raise RefusedError(f"the reason is {reason}, not {found}")
+    nearest: tuple[int, int] | None = None
+    if settings.are_small:
+        first, nearest = settings.nearest(wish)
+        if reason != first:
+            raise RefusedError(f"the reason is {reason}, not {first}")
     if reason == "no-shape":
         named = explanation.prism, explanation.nodes_to_free
         if named != (None, None) or explanation.jobs:
@@ -121,13 +126,11 @@ def _check(settings: _Settings, wish: Wish, explanation: Explanation) -> None:
         raise RefusedError(f"jobs are {explanation.jobs}, not {names}")
     if explanation.nodes_to_free != held:
         raise RefusedError(f"nodes_to_free is {explanation.nodes_to_free}, not {held}")
-    if settings.are_small:
-        nodes, volume = settings.nearest(wish, reason)
-        if (held, prism.volume) != (nodes, volume):
-            raise RefusedError(
-                f"{prism.text} holds {held} nodes of others in {prism.volume} routers, "
-                f"one nearer to free {nodes} in {volume}"
-            )
+    if nearest not in (None, (held, prism.volume)):
+        raise RefusedError(
+            f"{prism.text} holds {held} nodes of others in {prism.volume} routers, "
+            f"one nearer to free {nearest[0]} in {nearest[1]}"
+        )
 
 
 def _standing(

@@ -38,20 +38,20 @@ class Job:
 
 @dataclass(frozen=True)
 class Wish:
-    """A queued request, with `sharing` being how its links count under the rule."""
+    """A queued request, its value on level 1, and how its links count under the rule."""
 
     id: str
     nodes: int
+    value: int
     class_idx: int
-    priority: int
     geometries: tuple[Geometry, ...]
     region: str | None
     sharing: Communication
 
     @property
-    def value(self) -> int:
-        """Its level-1 value."""
-        return self.priority * self.nodes
+    def kind(self) -> tuple[int, str | None, Communication]:
+        """What requests without a geometry share that may stand in the same prisms."""
+        return self.class_idx, self.region, self.sharing
 
 
 @dataclass(frozen=True)
@@ -246,8 +246,8 @@ def _wishes(
             Wish(
                 request.id,
                 request.nodes,
+                request.priority * request.nodes,
                 classes.index(wanted),
-                request.priority,
                 geometries,
                 request.region,
                 sharing_of(request.communication, interference),
