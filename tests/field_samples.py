@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel
 
 import mapping_results
-from allocation_mutations.registry import refigure
+from allocation_mutations import refigure
 from baseline_instances import problem_on, random_graph
 from graph_bound_cases import application_of, matrix_problem
 from random_certificates import random_parts

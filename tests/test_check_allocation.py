@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import random
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from allocation_mutations import MUTATIONS
-from allocation_mutations.registry import Document, allocations, proofs
+from allocation_mutations import MUTATIONS, allocations, proofs
+from edits import Document, InapplicableError
 from topoplace.certify import check_document, check_file
 from topoplace.certify.tree_machine.steps import steps_of
 from topoplace.result.tree import AllocationResult
@@ -58,8 +59,10 @@ def test_right_results_hold() -> None:
 def test_mutants_are_rejected(name: str) -> None:
     applied = 0
     for number, document in enumerate(results()):
-        mutant = MUTATIONS[name](random.Random(f"{name}-{number}"), copy.deepcopy(document))
-        if mutant is None or mutant == document:
+        mutant = copy.deepcopy(document)
+        with suppress(InapplicableError):
+            MUTATIONS[name](mutant, random.Random(f"{name}-{number}"))
+        if mutant == document:
             continue
         if name == "ranks_in_another_order" and same_cost(document, mutant):
             continue

@@ -1,7 +1,6 @@
 """The checker accepts correct mapping results and rejects every spoilt one.
 
-The mutation classes are the functions of `mapping_mutations`, `mapping_certificate_mutations` and
-`mapping_layout_mutations`.
+The mutation classes are the table of `mapping_mutations`.
 """
 
 from __future__ import annotations
@@ -9,13 +8,12 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import mapping_certificate_mutations  # noqa: F401 - lists its mutations
-import mapping_layout_mutations  # noqa: F401 - lists its mutations
 from baseline_instances import grid, problem_on
 from mapping_mutations import MUTATIONS
 from mapping_results import CASES, document_of, result_for, solved, some_nodes
@@ -46,7 +44,7 @@ def test_spoilt_results_are_rejected(name: str) -> None:
     mutation = MUTATIONS[name]
     for case in mutation.cases:
         document = json.loads(json.dumps(document_of(solved(case))))
-        mutation.change(document)
+        mutation.change(document, random.Random(name))
         assert document != document_of(solved(case)), case
         report = check_document(MappingResult.model_validate_json(json.dumps(document)))
         assert not report.holds, f"{name} of {case} was accepted"

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from allocation_mutations.registry import plus, refigure
+from allocation_mutations import refigure
+from edits import plus
 from topoplace.certify import check_document
 from topoplace.certify.tree_machine.transversal import has_cheap_one
 from topoplace.result.tree import AllocationResult

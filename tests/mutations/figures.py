@@ -1,146 +1,154 @@
-"""Objectives, bounds, gaps, statuses and proofs that do not fit."""
+"""Objectives, bounds, gaps, statuses, proofs and explanations that do not fit."""
 
 from __future__ import annotations
 
+import math
 import random
 
-from mutations.registry import (
-    CAUGHT_AS,
-    MUTATIONS,
-    Document,
-    Mutation,
-    mutation,
+from edits import Document, Edit, add, append, change, draw, need, pick, put
+from mutations.registry import mutation, table
+from solved_results import Case, explanations, nodes_of
+
+
+def refigure(document: Document, _: random.Random) -> None:
+    """Make gap and status of all levels, and the top, fit objectives and bounds again."""
+    for level in document["levels"]:
+        objective, bound = level["objective"], level["bound"]
+        known = objective is not None and bound is not None
+        level["gap"] = abs(objective - bound) / max(1, abs(objective)) if known else None
+        level["status"] = "unknown" if objective is None else "feasible"
+        if known and objective == bound:
+            level["status"] = "optimal"
+    top(document, _)
+
+
+def top(document: Document, _: random.Random) -> None:
+    """Make the top fit the first level again."""
+    for field in ("status", "objective", "bound", "gap", "proof"):
+        document[field] = document["levels"][0][field]
+
+
+def _other(*options: str) -> Edit:
+    return draw(
+        "levels/*/status", lambda rng, was: rng.choice([name for name in options if name != was])
+    )
+
+
+def _gap(rng: random.Random, gap: float) -> float | None:
+    return rng.choice((gap + 0.001, gap / 2 if gap else None))
+
+
+LIES = {}
+for _k in range(3):
+    LIES[f"lied_objective_of_level_{_k + 1}"] = add(f"levels/{_k}/objective", -2, -1, 1, 2)
+    LIES[f"lied_bound_of_level_{_k + 1}"] = add(f"levels/{_k}/bound", -1 if _k < 2 else 1)
+table("figures bound", LIES, refigure)
+table(
+    "figures",
+    {
+        "objective_withheld": put("levels/*/objective", None),
+        "dropped_bound": put("levels/*/bound", None),
+    },
     refigure,
 )
-from solved_results import Case
-
-
-def lied_objective(level_idx: int) -> Mutation:
-    def lie(rng: random.Random, case: Case) -> Document:
-        document = case.spoilt()
-        document["levels"][level_idx]["objective"] += rng.choice((-2, -1, 1, 2))
-        return refigure(document)
-
-    return lie
-
-
-def lied_bound(level_idx: int) -> Mutation:
-    def lie(_: random.Random, case: Case) -> Document:
-        document = case.spoilt()
-        document["levels"][level_idx]["bound"] -= 1 if level_idx < 2 else -1
-        return refigure(document)
-
-    return lie
-
-
-for _idx in range(3):
-    for _name, _lie in (("objective", lied_objective), ("bound", lied_bound)):
-        MUTATIONS[f"lied_{_name}_of_level_{_idx + 1}"] = _lie(_idx)
-        CAUGHT_AS[f"lied_{_name}_of_level_{_idx + 1}"] = ("figures", "bound")
-
-
-@mutation("figures")
-def objective_withheld(rng: random.Random, case: Case) -> Document | None:
-    document = case.spoilt()
-    rng.choice(document["levels"])["objective"] = None
-    return refigure(document)
-
-
-@mutation("figures", "explanations")
-def solution_withheld(_: random.Random, case: Case) -> Document | None:
-    document = case.spoilt()
-    document["solution"] = None
-    return document
-
-
-@mutation("figures")
-def wrong_status(rng: random.Random, case: Case) -> Document | None:
-    document = case.spoilt()
-    level = rng.choice(document["levels"])
-    names = ["optimal", "feasible", "infeasible", "unknown"]
-    level["status"] = rng.choice([name for name in names if name != level["status"]])
-    document["status"] = document["levels"][0]["status"]
-    return document
-
-
-@mutation("figures")
-def wrong_gap(rng: random.Random, case: Case) -> Document | None:
-    document = case.spoilt()
-    level = rng.choice(document["levels"])
-    level["gap"] = rng.choice((level["gap"] + 0.001, level["gap"] / 2 if level["gap"] else None))
-    document["gap"] = document["levels"][0]["gap"]
-    return document
-
-
-@mutation("figures")
-def wrong_proof(rng: random.Random, case: Case) -> Document | None:
-    document = case.spoilt()
-    rng.choice(document["levels"])["proof"] = rng.choice(("search", "none"))
-    document["proof"] = document["levels"][0]["proof"]
-    return document
+table(
+    "figures",
+    {
+        "wrong_status": _other("optimal", "feasible", "infeasible", "unknown"),
+        "wrong_gap": draw("levels/*/gap", _gap),
+        "wrong_proof": draw("levels/*/proof", lambda rng, _: rng.choice(("search", "none"))),
+        "dropped_certificate": put("levels/*/certificate", None),
+    },
+    top,
+)
+table("figures explanations", {"solution_withheld": put("solution", None)})
+table(
+    "links",
+    {
+        "wrong_num_shared_links": add("solution/num_shared_links", -1, 1, 7),
+        "conforming_flipped": change("solution/conforming", lambda was: not was),
+    },
+)
+table(
+    "levels",
+    {
+        "sense_flipped": change("levels/*/sense", lambda was: "min" if was == "max" else "max"),
+        "level_missing": lambda document, rng: document["levels"].pop(rng.randrange(1, 3)),
+        "top_not_of_first_level": lambda document, rng: add(
+            rng.choice(("objective", "bound", "gap")), 1
+        )(document, rng),
+    },
+)
+table("instance", {"instance_only_named": put("instance/machine", "blue_waters")})
 
 
 @mutation("levels")
-def top_not_of_first_level(rng: random.Random, case: Case) -> Document | None:
-    document = case.spoilt()
-    field = rng.choice(("objective", "bound", "gap"))
-    document[field] += 1
-    return document
-
-
-@mutation("links")
-def wrong_num_shared_links(rng: random.Random, case: Case) -> Document | None:
-    document = case.spoilt()
-    document["solution"]["num_shared_links"] += rng.choice((-1, 1, 7))
-    return document
-
-
-@mutation("links")
-def conforming_flipped(_: random.Random, case: Case) -> Document | None:
-    document = case.spoilt()
-    document["solution"]["conforming"] = not document["solution"]["conforming"]
-    return document
-
-
-@mutation("figures")
-def dropped_certificate(rng: random.Random, case: Case) -> Document | None:
-    document = case.spoilt()
-    rng.choice(document["levels"])["certificate"] = None
-    return document
-
-
-@mutation("figures")
-def dropped_bound(rng: random.Random, case: Case) -> Document | None:
-    document = case.spoilt()
-    rng.choice(document["levels"])["bound"] = None
-    return refigure(document)
-
-
-@mutation("levels")
-def levels_swapped(rng: random.Random, case: Case) -> Document | None:
-    document = case.spoilt()
+def levels_swapped(rng: random.Random, case: Case, document: Document) -> None:
     a, b = rng.sample(document["levels"], 2)
     a["name"], b["name"] = b["name"], a["name"]
-    return document
 
 
-@mutation("levels")
-def sense_flipped(rng: random.Random, case: Case) -> Document | None:
-    document = case.spoilt()
-    level = rng.choice(document["levels"])
-    level["sense"] = "min" if level["sense"] == "max" else "max"
-    return document
+# Explanations
 
 
-@mutation("levels")
-def level_missing(rng: random.Random, case: Case) -> Document | None:
-    document = case.spoilt()
-    document["levels"].pop(rng.randrange(1, 3))
-    return document
+def with_prism(document: Document) -> list[Document]:
+    """Return the explanations that name a prism."""
+    return [e for e in document["explanations"] if e["prism"] is not None]
 
 
-@mutation("instance")
-def instance_only_named(_: random.Random, case: Case) -> Document | None:
-    document = case.spoilt()
-    document["instance"]["machine"] = "blue_waters"
-    return document
+def of_prism(edit: Edit, *, blamed: bool = False) -> Edit:
+    """Edit an explanation that names a prism, or also jobs."""
+
+    def spoil(document: Document, rng: random.Random) -> None:
+        found = [e for e in with_prism(document) if e["jobs"] or not blamed]
+        edit(pick(rng, found), rng)
+
+    return spoil
+
+
+def _wrong_reason(rng: random.Random, was: str) -> str:
+    """Blame running jobs for what started ones do, and the reverse; or that no shape fits."""
+    return rng.choice(sorted({"outbid", "blocked", "no-shape"} - {was}))
+
+
+NOTHING: Document = {"reason": "no-shape", "prism": None, "jobs": [], "nodes_to_free": None}
+table(
+    "explanations",
+    {
+        "stranger_explained": append(
+            "explanations", {"request": "stranger", "reason": "no-shape", "text": "?"}
+        ),
+        "wrong_nodes_to_free": of_prism(add("nodes_to_free", -1, 1)),
+        "stranger_in_the_way": of_prism(append("jobs", "stranger")),
+        "job_in_the_way_unnamed": of_prism(lambda e, _: e["jobs"].pop(), blamed=True),
+        "reason_without_prism": of_prism(put("prism", None)),
+        "wrong_reason": of_prism(draw("reason", _wrong_reason), blamed=True),
+        "reason_that_comes_later": of_prism(lambda e, _: e.update(NOTHING)),
+    },
+)
+
+
+@mutation("explanations")
+def explained_prism_outside(rng: random.Random, case: Case, document: Document) -> None:
+    of_prism(put("prism/extents/0", case.tiny.shape[0] + 1))(document, rng)
+
+
+@mutation("explanations")
+def explained_though_started(rng: random.Random, case: Case, document: Document) -> None:
+    name = pick(rng, sorted(case.chosen))
+    document["explanations"].append({"request": name, "reason": "outbid", "text": "?"})
+
+
+@mutation("explanations")
+def another_prism(rng: random.Random, case: Case, document: Document) -> None:
+    """Name the prism that is farthest from free, with its own jobs and nodes."""
+    true = {e["request"]: e for e in with_prism(document)}
+    for false in explanations(rng, case.tiny, case.chosen, nodes_of(document), farthest=True):
+        if false.prism is None or false.request not in true:
+            continue
+        old = true[false.request]
+        nearer = old["nodes_to_free"], math.prod(old["prism"]["extents"])
+        if (false.nodes_to_free, math.prod(false.prism.extents)) != nearer:
+            old |= false.model_dump(mode="json")
+            return
+    need(False)

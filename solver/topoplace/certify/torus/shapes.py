@@ -10,7 +10,16 @@ import numpy as np
 
 from topoplace.certify.torus.instance import BoolArray, Instance, IntArray, Wish
 from topoplace.certify.torus.solution import ShapeTables
-from topoplace.certify.torus.sweep import NONE, Gains, Group, faces, num_origins, windows
+from topoplace.certify.torus.sweep import (
+    NONE,
+    Gains,
+    Group,
+    faces,
+    num_origins,
+    padded,
+    prefix_sums,
+    windows,
+)
 
 
 class Box:
@@ -26,7 +35,8 @@ class Box:
         ]
 
     def _along(self, grid: IntArray, dim: int, length: int) -> IntArray:
-        return windows(grid, dim, self._torus.wrap[dim]).sums(length, 0, self._num_origins[dim])
+        prefix = prefix_sums(grid, dim, self._torus.wrap[dim])
+        return windows(prefix, dim, length, self._num_origins[dim])
 
     def _others(self, grid: IntArray, left_out: int) -> IntArray:
         for d, e in enumerate(self.extents):
@@ -55,8 +65,8 @@ class Box:
         total = np.zeros(self._num_origins, dtype=np.int64)
         for d, e in enumerate(self.extents):
             if e < self._torus.shape[d]:
-                padded = faces(self._others(grid, d), d, self._torus.wrap[d])
-                total += padded.sums(e, 0, self._num_origins[d])
+                beside = padded(self._others(grid, d), d, self._torus.wrap[d])
+                total += faces(beside, d, e, self._num_origins[d])
         return total
 
     def enough(self, wish: Wish) -> BoolArray:

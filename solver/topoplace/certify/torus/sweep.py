@@ -1,9 +1,10 @@
-"""Best priced candidates of large machines, by running sums over all prisms.
+"""Best priced candidates, by running sums over all prisms.
 
 For every footprint (extents in all dimensions but the last) the sums over the footprint are kept
-for all origins at once; `Column` then runs through the depths. Requests that differ only in how
-many nodes they want, and for what, are one group: a candidate's gain is the same for all of them
-up to a constant, and what a request needs is the largest gain among candidates that hold enough.
+for all origins at once; then all depths along the last dimension are gone through. Requests that
+differ only in how many nodes they want, and for what, are one group: a candidate's gain is the same
+for all of them up to a constant, and what a request needs is the largest gain among candidates that
+hold enough.
 
 Links and faces of dimension d are products like the routers of a prism, with another factor in
 dimension d only, so they travel beside the routers and join them once d is done.
@@ -11,7 +12,6 @@ dimension d only, so they travel beside the routers and join them once d is done
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,22 +32,8 @@ def num_origins(n: int, wraps: bool, extent: int) -> int:
     return 1 if extent == n else n if wraps else n - extent + 1
 
 
-@dataclass(frozen=True)
-class Windows:
-    """Prefix sums along one axis, twice round where it is a ring."""
-
-    prefix: IntArray
-    axis: int
-
-    def sums(self, length: int, first: int, stop: int) -> IntArray:
-        """Return the sums over `length` positions from the origins ``first..stop-1``."""
-        return _cut(self.prefix, self.axis, first + length, stop + length) - _cut(
-            self.prefix, self.axis, first, stop
-        )
-
-
-def windows(values: IntArray, axis: int, wraps: bool) -> Windows:
-    """Return the prefix sums of an array along an axis."""
+def prefix_sums(values: IntArray, axis: int, wraps: bool) -> IntArray:
+    """Return the prefix sums of an array along an axis, twice round where it is a ring."""
     n = values.shape[axis]
     shape = list(values.shape)
     shape[axis] = (2 * n if wraps else n) + 1
@@ -56,32 +42,27 @@ def windows(values: IntArray, axis: int, wraps: bool) -> Windows:
     if wraps:
         once = _cut(prefix, axis, n, n + 1)
         np.add(_cut(prefix, axis, 1, n + 1), once, out=_cut(prefix, axis, n + 1, 2 * n + 1))
-    return Windows(prefix, axis)
+    return prefix
 
 
-@dataclass(frozen=True)
-class Faces:
-    """An array along one axis with what lies before its first position and after its last."""
-
-    padded: IntArray
-    axis: int
-
-    def sums(self, extent: int, first: int, stop: int) -> IntArray:
-        """Return what lies at both ends of an interval from the origins ``first..stop-1``."""
-        return _cut(self.padded, self.axis, first, stop) + _cut(
-            self.padded, self.axis, first + extent + 1, stop + extent + 1
-        )
+def windows(prefix: IntArray, axis: int, length: int, num: int) -> IntArray:
+    """Return the sums over `length` positions from the first `num` origins, from prefix sums."""
+    return _cut(prefix, axis, length, length + num) - _cut(prefix, axis, 0, num)
 
 
-def faces(values: IntArray, axis: int, wraps: bool) -> Faces:
-    """Return an array padded for face sums: by itself on a ring, by nothing on a line."""
+def padded(values: IntArray, axis: int, wraps: bool) -> IntArray:
+    """Return an array with what lies before its first position and after its last."""
     n = values.shape[axis]
     if wraps:
-        parts: Sequence[IntArray] = (_cut(values, axis, n - 1, n), values, values)
-    else:
-        edge = np.zeros_like(_cut(values, axis, 0, 1))
-        parts = (edge, values, edge)
-    return Faces(np.concatenate(parts, axis=axis), axis)
+        return np.concatenate([_cut(values, axis, n - 1, n), values, values], axis=axis)
+    edge = np.zeros_like(_cut(values, axis, 0, 1))
+    return np.concatenate([edge, values, edge], axis=axis)
+
+
+def faces(padded_values: IntArray, axis: int, extent: int, num: int) -> IntArray:
+    """Return what lies at both ends of an interval from the first `num` origins."""
+    after = _cut(padded_values, axis, extent + 1, extent + 1 + num)
+    return _cut(padded_values, axis, 0, num) + after
 
 
 def _cut(array: IntArray, axis: int, start: int, stop: int) -> IntArray:
@@ -130,196 +111,6 @@ class Gains:
     to_boundary: int
 
 
-@dataclass(frozen=True)
-class _Layer:
-    """The sums over a footprint so far; arrays are ``(channel, last, dimension 0, 1, ...)``.
-
-    Channels 2g and 2g+1 are the gains and the counts of group g. Links and faces are listed for
-    the dimensions still to come, None where nothing is charged or closed; faces have one channel.
-    """
-
-    base: IntArray
-    links: tuple[IntArray | None, ...]
-    faces: tuple[IntArray | None, ...]
-    extents: tuple[int, ...]
-
-    def only(self, axis: int, origins: IntArray) -> _Layer:
-        """Return the sums from some origins along an axis."""
-        return replace(
-            self,
-            base=self.base.take(origins, axis),
-            links=tuple(None if x is None else x.take(origins, axis) for x in self.links),
-            faces=tuple(None if x is None else x.take(origins, axis) for x in self.faces),
-        )
-
-
-class Sweep:
-    """One run over all prisms that cover some routers, for several groups at once."""
-
-    def __init__(
-        self, instance: Instance, groups: list[Group], gains: Gains, inside: frozenset[int]
-    ) -> None:
-        self._torus = instance.torus
-        self._tables = ShapeTables(instance)
-        self._inside = inside
-        self._groups = groups
-        self._gains = gains
-        self._per_node = gains.to_shape * instance.snapshot.weights.idle
-        # Prices only grow with the prism; without shape and boundary terms so does the loss.
-        self._minimal = not gains.to_shape and not gains.to_boundary
-        self._best = [Best(group.needs) for group in groups]
-        last = self._torus.num_dims - 1
-        self._link_lengths = [
-            self._tables.link_length(last, e) if e else 0
-            for e in range(self._torus.shape[last] + 1)
-        ]
-        self._free = instance.free
-        self._covering = None
-        if inside:
-            self._covering = [
-                origins_that_cover(self._torus, inside, last, e)
-                for e in range(self._torus.shape[last] + 1)
-            ]
-
-    def run(self) -> list[IntArray]:
-        """Return per group the largest gain for each of its needs (`column.NONE`: none)."""
-        self._descend(self._first_layer(), 0)
-        return [best.reach for best in self._best]
-
-    def _first_layer(self) -> _Layer:
-        base, links = [], []
-        for group in self._groups:
-            base.append(-self._gains.router_prices - self._per_node * group.usable)
-            base.append(group.usable - BLOCK * group.blocked.astype(np.int64))
-            zero = np.zeros(self._torus.num_links, dtype=np.int64)
-            links.append(zero if group.link_prices is None else -group.link_prices)
-            links.append(zero if group.closed is None else -BLOCK * group.closed.astype(np.int64))
-        stacked = np.stack(links).reshape(len(links), self._torus.num_dims, -1)
-        shape = self._torus.shape
-        free = [-self._gains.to_boundary * self._free.astype(np.int64)]
-        return _Layer(
-            self._grid(np.stack(base)),
-            tuple(
-                self._grid(stacked[:, d]) if stacked[:, d].any() else None
-                for d in range(len(shape))
-            ),
-            tuple(self._grid(np.stack(free)) if self._gains.to_boundary else None for _ in shape),
-            (),
-        )
-
-    def _grid(self, rows: IntArray) -> IntArray:
-        return np.ascontiguousarray(np.moveaxis(rows.reshape(-1, *self._torus.shape), -1, 1))
-
-    def _descend(self, layer: _Layer, dim: int) -> None:
-        if dim == self._torus.num_dims - 1:
-            self._search_columns(layer)
-            return
-        axis, n, wraps = 2 + dim, self._torus.shape[dim], self._torus.wrap[dim]
-        sums = _Sums(layer, axis, wraps)
-        for extent in range(1, n + 1):
-            length = self._tables.link_length(dim, extent)
-            wider = sums.layer(extent, num_origins(n, wraps, extent), length, extent < n)
-            counts = wider.base[1::2]
-            # What blocks the thinnest prism of a footprint blocks every one that contains it.
-            if (counts < 0).all():
-                return
-            if self._inside:
-                covering = origins_that_cover(self._torus, self._inside, dim, extent)
-                if covering.any():
-                    self._descend(wider.only(axis, np.flatnonzero(covering)), dim + 1)
-                continue  # a wider one may hold what must be covered the other way round a ring
-            self._descend(wider, dim + 1)
-            if self._minimal and self._all_served(counts):
-                return
-
-    def _all_served(self, counts: IntArray) -> bool:
-        """Tell whether no origin can gain from a wider footprint: all blocked, or enough inside."""
-        return all(
-            bool(((c < 0) | (c >= group.needs[-1])).all())
-            for c, group in zip(counts, self._groups, strict=True)
-        )
-
-    def _search_columns(self, layer: _Layer) -> None:
-        last = self._torus.num_dims - 1
-        n, wraps = self._torus.shape[last], self._torus.wrap[last]
-        consts = self._shape_gains(layer.extents, n)
-        face: Faces | None = None
-        if layer.faces[0] is not None:
-            face = faces(layer.faces[0].reshape(n, -1), 0, wraps)
-        for g, (group, best) in enumerate(zip(self._groups, self._best, strict=True)):
-            gains, counts = layer.base[2 * g].reshape(n, -1), layer.base[2 * g + 1].reshape(n, -1)
-            per_depth = int(counts.max())
-            if per_depth <= 0:
-                continue
-            shallowest = -(-int(group.needs[0]) // per_depth)
-            link_gains = link_counts = None
-            if layer.links[0] is not None:
-                link_gains = _column_windows(layer.links[0][2 * g], n, wraps)
-                link_counts = _column_windows(layer.links[0][2 * g + 1], n, wraps)
-            Column(
-                n,
-                wraps,
-                windows(counts, 0, wraps),
-                windows(gains, 0, wraps),
-                link_counts,
-                link_gains,
-                face,
-                self._minimal,
-            ).search(
-                best,
-                range(shallowest, n + 1),
-                covering=self._covering,
-                link_lengths=self._link_lengths,
-                consts=consts,
-                per_node=self._per_node,
-            )
-
-    def _shape_gains(self, footprint: tuple[int, ...], n: int) -> list[int]:
-        """Return what the shapes on a footprint gain, by depth from 0 (unused) to `n`."""
-        if not self._gains.to_shape:
-            return [0] * (n + 1)
-        extents = np.empty((n + 1, len(footprint) + 1), dtype=np.int64)
-        extents[:, :-1] = footprint
-        extents[:, -1] = np.arange(n + 1)
-        scores: list[int] = (self._gains.to_shape * self._tables.scores(extents)).tolist()
-        return scores
-
-
-def _column_windows(values: IntArray, n: int, wraps: bool) -> Windows | None:
-    return windows(values.reshape(n, -1), 0, wraps) if values.any() else None
-
-
-class _Sums:
-    """Window sums of a layer along its next dimension."""
-
-    def __init__(self, layer: _Layer, axis: int, wraps: bool) -> None:
-        self._layer = layer
-        self._base = windows(layer.base, axis, wraps)
-        self._links = [None if x is None else windows(x, axis, wraps) for x in layer.links]
-        self._faces = [None if x is None else windows(x, axis, wraps) for x in layer.faces[1:]]
-        own = layer.faces[0]
-        self._own_faces = None if own is None else faces(own, axis, wraps)
-
-    def layer(self, extent: int, num: int, link_length: int, has_faces: bool) -> _Layer:
-        """Return the layer of one extent more, this dimension's links and faces joined in."""
-        base = self._base.sums(extent, 0, num)
-        own, *others = self._links
-        if own is not None and extent > 1:
-            base += own.sums(link_length, 0, num)
-        if self._own_faces is not None and has_faces:
-            base[::2] += self._own_faces.sums(extent, 0, num)
-        return replace(
-            self._layer,
-            base=base,
-            links=tuple(None if x is None else x.sums(extent, 0, num) for x in others),
-            faces=tuple(None if x is None else x.sums(extent, 0, num) for x in self._faces),
-            extents=(*self._layer.extents, extent),
-        )
-
-
-# One footprint: all depths along the last dimension.
-
-
 class Best:
     """The largest gain found so far among candidates with at least so many usable nodes.
 
@@ -362,124 +153,245 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Column:
-    """One group on one footprint.
+class _Layer:
+    """The sums over a footprint so far; arrays are ``(channel, last, dimension 0, 1, ...)``.
 
-    Arrays have the last dimension first and all origins of the footprint flat behind it.
-
-    Attributes
-    ----------
-    counts, gains
-        Usable nodes (far below 0 where blocked) and gains, to be summed along the last dimension.
-    link_counts, link_gains
-        The same of the links along the last dimension; None if none matters.
-    faces
-        Gains of the faces at both ends; None if the level does not ask for them.
-    minimal
-        No candidate gains by growing, so that one which serves every need ends its origin.
+    Channels 2g and 2g+1 are the gains and the counts of group g. Links and faces are listed for
+    the dimensions still to come, None where nothing is charged or closed; faces have one channel.
     """
 
-    size: int
-    wraps: bool
-    counts: Windows
-    gains: Windows
-    link_counts: Windows | None
-    link_gains: Windows | None
-    faces: Faces | None
-    minimal: bool
+    base: IntArray
+    links: tuple[IntArray | None, ...]
+    faces: tuple[IntArray | None, ...]
+    extents: tuple[int, ...]
 
-    def search(
+    def only(self, axis: int, origins: IntArray) -> _Layer:
+        """Return the sums from some origins along an axis."""
+        return replace(
+            self,
+            base=self.base.take(origins, axis),
+            links=tuple(None if x is None else x.take(origins, axis) for x in self.links),
+            faces=tuple(None if x is None else x.take(origins, axis) for x in self.faces),
+        )
+
+
+class Sweep:
+    """One run over all prisms that cover some routers, for several groups at once."""
+
+    def __init__(
+        self, instance: Instance, groups: list[Group], gains: Gains, inside: frozenset[int]
+    ) -> None:
+        self._torus = instance.torus
+        self._free = instance.free.astype(np.int64)
+        self._tables = ShapeTables(instance)
+        self._groups, self._gains, self._inside = groups, gains, inside
+        self._per_node = gains.to_shape * instance.snapshot.weights.idle
+        # Prices only grow with the prism; without shape and boundary terms so does the loss.
+        self._minimal = not gains.to_shape and not gains.to_boundary
+        self._best = [Best(group.needs) for group in groups]
+        last = self._torus.num_dims - 1
+        depths = range(1, self._torus.shape[last] + 1)
+        self._link_lengths = [0, *(self._tables.link_length(last, e) for e in depths)]
+        self._covering = [
+            origins_that_cover(self._torus, inside, last, e) for e in (0, *depths) if inside
+        ]
+
+    def run(self) -> list[IntArray]:
+        """Return per group the largest gain for each of its needs (`NONE`: none)."""
+        self._descend(self._first_layer(), 0)
+        return [best.reach for best in self._best]
+
+    def _first_layer(self) -> _Layer:
+        base, links = [], []
+        for group in self._groups:
+            base.append(-self._gains.router_prices - self._per_node * group.usable)
+            base.append(group.usable - BLOCK * group.blocked.astype(np.int64))
+            zero = np.zeros(self._torus.num_links, dtype=np.int64)
+            links.append(zero if group.link_prices is None else -group.link_prices)
+            links.append(zero if group.closed is None else -BLOCK * group.closed.astype(np.int64))
+        dims = self._torus.num_dims
+        stacked = np.stack(links).reshape(len(links), dims, -1)
+        free = -self._gains.to_boundary * self._free
+        return _Layer(
+            self._grid(np.stack(base)),
+            tuple(self._grid(x) if x.any() else None for x in np.moveaxis(stacked, 1, 0)),
+            (self._grid(free) if self._gains.to_boundary else None,) * dims,
+            (),
+        )
+
+    def _grid(self, rows: IntArray) -> IntArray:
+        return np.ascontiguousarray(np.moveaxis(rows.reshape(-1, *self._torus.shape), -1, 1))
+
+    def _descend(self, layer: _Layer, dim: int) -> None:
+        if dim == self._torus.num_dims - 1:
+            self._search_columns(layer)
+            return
+        axis, n, wraps = 2 + dim, self._torus.shape[dim], self._torus.wrap[dim]
+        sums = _Sums(layer, axis, wraps)
+        for extent in range(1, n + 1):
+            length = self._tables.link_length(dim, extent)
+            wider = sums.layer(extent, num_origins(n, wraps, extent), length, extent < n)
+            counts = wider.base[1::2]
+            # What blocks the thinnest prism of a footprint blocks every one that contains it.
+            if (counts < 0).all():
+                return
+            if self._inside:
+                covering = origins_that_cover(self._torus, self._inside, dim, extent)
+                if covering.any():
+                    self._descend(wider.only(axis, np.flatnonzero(covering)), dim + 1)
+                continue  # a wider one may hold what must be covered the other way round a ring
+            self._descend(wider, dim + 1)
+            if self._minimal and self._all_served(counts):
+                return
+
+    def _all_served(self, counts: IntArray) -> bool:
+        """Tell whether no origin can gain from a wider footprint: all blocked, or enough inside."""
+        return all(
+            bool(((c < 0) | (c >= group.needs[-1])).all())
+            for c, group in zip(counts, self._groups, strict=True)
+        )
+
+    def _search_columns(self, layer: _Layer) -> None:
+        last = self._torus.num_dims - 1
+        n, wraps = self._torus.shape[last], self._torus.wrap[last]
+        consts = self._shape_gains(layer.extents, n)
+        ends = None if layer.faces[0] is None else padded(layer.faces[0].reshape(n, -1), 0, wraps)
+        for g, best in enumerate(self._best):
+            per_depth = int(layer.base[2 * g + 1].max())
+            if per_depth > 0:
+                rows = [
+                    _Column(
+                        prefix_sums(layer.base[channel].reshape(n, -1), 0, wraps),
+                        self._links_of(layer.links[0], channel),
+                    )
+                    for channel in (2 * g + 1, 2 * g)
+                ]
+                depths = range(-(-int(best.needs[0]) // per_depth), n + 1)
+                self._search_column(best, depths, rows[0], rows[1], ends, consts)
+
+    def _links_of(self, links: IntArray | None, channel: int) -> IntArray | None:
+        if links is None or not links[channel].any():
+            return None
+        return prefix_sums(links[channel].reshape(len(links[channel]), -1), 0, self._torus.wrap[-1])
+
+    def _shape_gains(self, footprint: tuple[int, ...], n: int) -> list[int]:
+        """Return what the shapes on a footprint gain, by depth from 0 (unused) to `n`."""
+        if not self._gains.to_shape:
+            return [0] * (n + 1)
+        extents = np.empty((n + 1, len(footprint) + 1), dtype=np.int64)
+        extents[:, :-1] = footprint
+        extents[:, -1] = np.arange(n + 1)
+        scores: list[int] = (self._gains.to_shape * self._tables.scores(extents)).tolist()
+        return scores
+
+    def _search_column(
         self,
         best: Best,
         depths: range,
-        *,
-        covering: list[BoolArray] | None,
-        link_lengths: list[int],
+        counts_of: _Column,
+        gains_of: _Column,
+        ends: IntArray | None,
         consts: list[int],
-        per_node: int,
     ) -> None:
-        """Record the candidates of all depths.
-
-        `consts` are the shape gains by depth, and `covering` marks the origins whose prisms cover
-        what they must, by depth; None if there is nothing to be covered.
+        """Record the candidates of all depths of a group on a footprint.
 
         Origins die as the depth grows: what blocks a prism blocks every deeper one from the same
-        origin. While most live, windows are contiguous slices; later they are gathered.
+        origin. While most live (`live` is None), windows are contiguous slices; later they are
+        gathered.
         """
-        width = self.counts.prefix.shape[1]
+        n, wraps = self._torus.shape[-1], self._torus.wrap[-1]
+        width = counts_of.prefix.shape[1]
         live: IntArray | None = None
         for depth in depths:
-            num = num_origins(self.size, self.wraps, depth)
-            span = _Span(num, width, live)
+            num = num_origins(n, wraps, depth) * width
             if live is not None:
-                live = span.inside()
+                live = live[: np.searchsorted(live, num)]
                 if not len(live):
                     return
-                span = _Span(num, width, live)
-            counts = span.window(self.counts, depth)
-            if depth > 1 and self.link_counts is not None:
-                counts += span.window(self.link_counts, link_lengths[depth])
+            length = self._link_lengths[depth]
+            counts = counts_of.windows(depth, length, num, live)
             if int(counts.max()) < 0:
                 return
-            if covering is not None:  # too few nodes elsewhere, but not blocked for good
-                elsewhere = ~span.rows_of(covering[depth])
+            if self._covering:  # too few nodes elsewhere, but not blocked for good
+                at = np.arange(num) if live is None else live
+                elsewhere = ~self._covering[depth][at // width]
                 counts[elsewhere] = np.minimum(counts[elsewhere], best.needs[0] - 1)
-            most = int(counts.max())
-            const = consts[depth]
-            if most >= best.needs[0] and not best.hopeless(most, const, per_node):
-                gains = span.window(self.gains, depth)
-                if depth > 1 and self.link_gains is not None:
-                    gains += span.window(self.link_gains, link_lengths[depth])
-                if self.faces is not None and depth < self.size:
-                    gains += span.ends(self.faces, depth)
+            most, const = int(counts.max()), consts[depth]
+            if most >= best.needs[0] and not best.hopeless(most, const, self._per_node):
+                gains = gains_of.windows(depth, length, num, live)
+                if ends is not None and depth < n:
+                    before, after = _both(ends, depth + 1, num, live)
+                    gains += before
+                    gains += after
                 best.record(counts, gains, const)
-            live = self._survivors(span, counts, int(best.needs[-1]))
-            if live is not None and not len(live):
-                return
-
-    def _survivors(self, span: _Span, counts: IntArray, largest_need: int) -> IntArray | None:
-        """Return the origins worth deepening; None while nearly all are."""
-        alive = counts >= 0
-        if self.minimal:
-            alive &= counts < largest_need
-        num = int(np.count_nonzero(alive))
-        if span.live is None:
-            if 5 * num > 3 * len(counts):
-                return None
-            return np.flatnonzero(alive)
-        return span.live[alive] if 8 * num < 7 * len(counts) else span.live
+            alive = counts >= 0
+            if self._minimal:  # one that serves every need ends its origin
+                alive &= counts < best.needs[-1]
+            left = int(np.count_nonzero(alive))
+            if live is None and 5 * left <= 3 * num:
+                live = np.flatnonzero(alive)
+            elif live is not None and 8 * left < 7 * len(live):
+                live = live[alive]
 
 
 @dataclass(frozen=True)
-class _Span:
-    """The origins under search at one depth: the first rows, or the `live` ones of them."""
+class _Column:
+    """Prefix sums along the last dimension, origins of the footprint flat behind it.
 
-    num: int
-    width: int
-    live: IntArray | None
+    Attributes
+    ----------
+    links
+        The same of the links along the last dimension; None if none matters.
+    """
 
-    def inside(self) -> IntArray:
-        assert self.live is not None
-        return self.live[: np.searchsorted(self.live, self.num * self.width)]
+    prefix: IntArray
+    links: IntArray | None
 
-    def rows_of(self, marked: BoolArray) -> BoolArray:
-        """Return a mark of every row for every origin under search."""
-        if self.live is None:
-            return np.repeat(marked, self.width)
-        return marked[self.live // self.width]
+    def windows(self, depth: int, length: int, num: int, live: IntArray | None) -> IntArray:
+        """Return the sums over prisms from the first `num` origins, or the live ones of them."""
+        before, after = _both(self.prefix, depth, num, live)
+        sums: IntArray = after - before
+        if self.links is not None and depth > 1:
+            before, after = _both(self.links, length, num, live)
+            sums += after
+            sums -= before
+        return sums
 
-    def window(self, values: Windows, length: int) -> IntArray:
-        if self.live is None:
-            return values.sums(length, 0, self.num).ravel()
-        flat = values.prefix.ravel()
-        ends: IntArray = flat.take(self.live + length * self.width)
-        ends -= flat.take(self.live)
-        return ends
 
-    def ends(self, values: Faces, extent: int) -> IntArray:
-        if self.live is None:
-            return values.sums(extent, 0, self.num).ravel()
-        flat = values.padded.ravel()
-        both: IntArray = flat.take(self.live)
-        both += flat.take(self.live + (extent + 1) * self.width)
-        return both
+def _both(rows: IntArray, shift: int, num: int, live: IntArray | None) -> tuple[IntArray, IntArray]:
+    """Return entries at the first `num` places, or the live ones, and so many rows after them."""
+    flat, shift = rows.ravel(), shift * rows.shape[1]
+    if live is None:
+        return flat[:num], flat[shift : shift + num]
+    return flat.take(live), flat.take(live + shift)
+
+
+class _Sums:
+    """Window sums of a layer along its next dimension."""
+
+    def __init__(self, layer: _Layer, axis: int, wraps: bool) -> None:
+        self._layer, self._axis = layer, axis
+        self._base = prefix_sums(layer.base, axis, wraps)
+        self._links = [None if x is None else prefix_sums(x, axis, wraps) for x in layer.links]
+        self._faces = [None if x is None else prefix_sums(x, axis, wraps) for x in layer.faces[1:]]
+        own = layer.faces[0]
+        self._own_faces = None if own is None else padded(own, axis, wraps)
+
+    def layer(self, extent: int, num: int, link_length: int, has_faces: bool) -> _Layer:
+        """Return the layer of one extent more, this dimension's links and faces joined in."""
+        base = windows(self._base, self._axis, extent, num)
+        own, *others = self._links
+        if own is not None and extent > 1:
+            base += windows(own, self._axis, link_length, num)
+        if self._own_faces is not None and has_faces:
+            base[::2] += faces(self._own_faces, self._axis, extent, num)
+        return replace(
+            self._layer,
+            base=base,
+            links=tuple(self._along(x, extent, num) for x in others),
+            faces=tuple(self._along(x, extent, num) for x in self._faces),
+            extents=(*self._layer.extents, extent),
+        )
+
+    def _along(self, prefix: IntArray | None, extent: int, num: int) -> IntArray | None:
+        return None if prefix is None else windows(prefix, self._axis, extent, num)
