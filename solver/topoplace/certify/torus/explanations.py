@@ -12,7 +12,7 @@ import numpy as np
 from topoplace.certify.report import RefusedError
 from topoplace.certify.torus.instance import Instance, Job, Wish, prism_of, read_instance
 from topoplace.certify.torus.shapes import Box
-from topoplace.certify.torus.solution import Start, is_candidate, routers_of
+from topoplace.certify.torus.solution import Start, is_candidate
 from topoplace.machine import Prism, prism_links
 from topoplace.result import Explanation
 from topoplace.snapshot.schema import Communication
@@ -34,7 +34,7 @@ def check_explanations(
     str
         A summary for the report.
     """
-    started = {start.wish.id for start in starts}
+    started = {start.id for start in starts}
     explained: set[str] = set()
     settings = _Settings(instance, starts)
     for explanation in explanations:
@@ -73,7 +73,7 @@ class _Settings:
         snapshot = self.instance.snapshot.model_copy(update={"running": []})
         return read_instance(snapshot, self.instance.interference)
 
-    def of(self, reason: str) -> tuple[Instance, Sequence[Job | Start]]:
+    def of(self, reason: str) -> tuple[Instance, Sequence[Job]]:
         """Return the setting that a reason speaks of, and the jobs that stand in it."""
         if reason == "outbid":
             return self.instance, self.starts
@@ -134,7 +134,7 @@ def _check(settings: _Settings, wish: Wish, explanation: Explanation) -> None:
 
 
 def _standing(
-    instance: Instance, wish: Wish, prism: Prism, others: Sequence[Job | Start]
+    instance: Instance, wish: Wish, prism: Prism, others: Sequence[Job]
 ) -> tuple[list[str], int]:
     """Return which of the others are in the way, and the nodes they have in the prism."""
     torus = instance.torus
@@ -145,10 +145,8 @@ def _standing(
         used[prism_links(torus, prism)] = True
     names, held = [], 0
     for other in others:
-        sharing = other.sharing if isinstance(other, Job) else other.wish.sharing
-        both_tolerant = sharing is wish.sharing is Communication.TOLERANT
-        routers = other.routers if isinstance(other, Job) else routers_of(instance, other)
-        if inside[routers].any() or (not both_tolerant and used[other.links].any()):
-            names.append(other.id if isinstance(other, Job) else other.wish.id)
+        both_tolerant = other.sharing is wish.sharing is Communication.TOLERANT
+        if inside[other.routers].any() or (not both_tolerant and used[other.links].any()):
+            names.append(other.id)
         held += int(inside[other.nodes // torus.nodes_per_router].sum())
     return names, held

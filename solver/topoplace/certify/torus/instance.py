@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,6 +16,7 @@ from topoplace.snapshot.geometry import Geometry, parse_geometry
 from topoplace.snapshot.schema import (
     Communication,
     PrismModel,
+    Request,
     RunningJob,
     Snapshot,
     TorusModel,
@@ -27,11 +29,15 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Job:
-    """A running job: its nodes, the routers it holds and the links it uses under the rule."""
+    """A job: its nodes, the routers it holds, its prism, and the links it uses under the rule.
+
+    Scattered nodes have no prism; they hold the routers they are on.
+    """
 
     id: str
     nodes: IntArray
     routers: IntArray
+    prism: Prism | None
     links: IntArray
     sharing: Communication
 
@@ -134,7 +140,7 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
     )
     names, node_class = _classes(model, torus)
     jobs = tuple(_job(torus, job, node_class, interference) for job in snapshot.running)
-    held = _held(torus, snapshot, jobs)
+    held = _held(torus, jobs)
     usable = (node_class >= 0) & ~np.repeat(held, torus.nodes_per_router)
     usable[parse_node_set(snapshot.down, torus.num_nodes, "down")] = False
     regions = {}
@@ -143,9 +149,11 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
         for prism in prisms:
             inside[prism_of(torus, prism).routers(torus)] = True
         regions[name] = inside
-    wishes = _wishes(snapshot, torus, names, model.default_class, interference)
+    wishes = tuple(
+        _wish(snapshot, torus, names, request, interference) for request in snapshot.queue
+    )
     by_id = {wish.id: idx for idx, wish in enumerate(wishes)}
-    if len(by_id) < len(wishes) or by_id.keys() & {job.id for job in jobs}:
+    if len(by_id.keys() | {job.id for job in jobs}) < len(wishes) + len(jobs):
         raise RefusedError("two jobs of the instance have one id")
     return Instance(
         torus,
@@ -190,67 +198,74 @@ def _classes(model: TorusModel, torus: Torus) -> tuple[list[str], IntArray]:
     return names, node_class
 
 
+def job_on(
+    torus: Torus, name: str, nodes: IntArray, model: PrismModel | None, sharing: Communication
+) -> Job:
+    """Return the job that stands on some nodes, in a prism or without."""
+    routers = np.unique(nodes // torus.nodes_per_router)
+    if model is None:
+        prism, links = None, scattered_links(torus, routers)
+    else:
+        prism = prism_of(torus, model)
+        inside = prism.routers(torus)
+        if not np.isin(routers, inside).all():
+            raise RefusedError(f"{name} has nodes outside its prism")
+        routers, links = inside, prism_links(torus, prism)
+    if sharing is Communication.NONE:
+        links = links[:0]
+    return Job(name, nodes, routers, prism, links, sharing)
+
+
 def _job(torus: Torus, job: RunningJob, node_class: IntArray, interference: Interference) -> Job:
     nodes = parse_node_set(job.nodes, torus.num_nodes, "running")
     if not len(nodes) or (node_class[nodes] < 0).any():
         raise RefusedError(f"running job {job.id} holds no node, or a service node")
-    sharing = sharing_of(job.communication, interference)
-    routers = np.unique(nodes // torus.nodes_per_router)
-    if job.prism is None:
-        links = scattered_links(torus, routers)
-    else:
-        prism = prism_of(torus, job.prism)
-        inside = np.sort(prism.routers(torus))
-        if not np.isin(routers, inside).all():
-            raise RefusedError(f"running job {job.id} has nodes outside its prism")
-        routers, links = inside, prism_links(torus, prism)
-    if sharing is Communication.NONE:
-        links = links[:0]
-    return Job(job.id, nodes, routers, links, sharing)
+    return job_on(torus, job.id, nodes, job.prism, sharing_of(job.communication, interference))
 
 
-def _held(torus: Torus, snapshot: Snapshot, jobs: tuple[Job, ...]) -> BoolArray:
+def _held(torus: Torus, jobs: tuple[Job, ...]) -> BoolArray:
     """Return the routers of all jobs; scattered ones may share routers, never nodes."""
-    if len({job.id for job in jobs}) < len(jobs):
-        raise RefusedError("two running jobs have one id")
-    nodes = np.concatenate([job.nodes for job in jobs]) if jobs else np.zeros(0, dtype=np.int64)
+    nodes = np.concatenate([np.zeros(0, dtype=np.int64), *(job.nodes for job in jobs)])
     if len(np.unique(nodes)) < len(nodes):
         raise RefusedError("two running jobs hold one node")
+    if crowded := crowded_prism(torus, jobs):
+        raise RefusedError(f"another running job stands in the prism of {crowded}")
+    held = np.zeros(torus.num_routers, dtype=bool)
+    for job in jobs:
+        held[job.routers] = True
+    return held
+
+
+def crowded_prism(torus: Torus, jobs: Sequence[Job]) -> str | None:
+    """Return a job in whose prism another one holds a router; None if there is none."""
     holders = np.zeros(torus.num_routers, dtype=np.int64)
     for job in jobs:
         holders[job.routers] += 1
-    for job, model in zip(jobs, snapshot.running, strict=True):
-        if model.prism is not None and (holders[job.routers] > 1).any():
-            raise RefusedError(f"another running job stands in the prism of {job.id}")
-    return holders > 0
+    crowded = (j.id for j in jobs if j.prism is not None and (holders[j.routers] > 1).any())
+    return next(crowded, None)
 
 
-def _wishes(
+def _wish(
     snapshot: Snapshot,
     torus: Torus,
     classes: list[str],
-    default_class: str,
+    request: Request,
     interference: Interference,
-) -> tuple[Wish, ...]:
-    wishes = []
-    for request in snapshot.queue:
-        wanted = request.node_class or default_class
-        if wanted not in classes:
-            raise RefusedError(f"request {request.id} wants the unknown class {wanted}")
-        if request.region is not None and request.region not in snapshot.regions:
-            raise RefusedError(f"request {request.id} names the unknown region {request.region}")
-        geometries: tuple[Geometry, ...] = ()
-        if request.shapes is not None:
-            geometries = parse_geometry(request.shapes, torus, request.nodes, "shapes")
-        wishes.append(
-            Wish(
-                request.id,
-                request.nodes,
-                request.priority * request.nodes,
-                classes.index(wanted),
-                geometries,
-                request.region,
-                sharing_of(request.communication, interference),
-            )
-        )
-    return tuple(wishes)
+) -> Wish:
+    wanted = request.node_class or classes[0]
+    if wanted not in classes:
+        raise RefusedError(f"request {request.id} wants the unknown class {wanted}")
+    if request.region is not None and request.region not in snapshot.regions:
+        raise RefusedError(f"request {request.id} names the unknown region {request.region}")
+    geometries: tuple[Geometry, ...] = ()
+    if request.shapes is not None:
+        geometries = parse_geometry(request.shapes, torus, request.nodes, "shapes")
+    return Wish(
+        request.id,
+        request.nodes,
+        request.priority * request.nodes,
+        classes.index(wanted),
+        geometries,
+        request.region,
+        sharing_of(request.communication, interference),
+    )

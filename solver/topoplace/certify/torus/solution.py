@@ -8,12 +8,19 @@ from functools import cached_property
 import numpy as np
 
 from topoplace.certify.report import RefusedError
-from topoplace.certify.torus.instance import BoolArray, Instance, IntArray, Wish, prism_of
+from topoplace.certify.torus.instance import (
+    BoolArray,
+    Instance,
+    IntArray,
+    Job,
+    Wish,
+    crowded_prism,
+    job_on,
+)
 from topoplace.machine import (
     Prism,
     parse_node_set,
     prism_links,
-    scattered_links,
     uses_whole_ring,
 )
 from topoplace.result import Placement, Solution
@@ -22,13 +29,10 @@ from topoplace.snapshot.schema import Communication
 
 
 @dataclass(frozen=True)
-class Start:
-    """A started request: its nodes, its prism if it has one, and the links it uses."""
+class Start(Job):
+    """A started request."""
 
     wish: Wish
-    nodes: IntArray
-    prism: Prism | None
-    links: IntArray
 
 
 def read_starts(instance: Instance, solution: Solution) -> list[Start]:
@@ -44,7 +48,7 @@ def read_starts(instance: Instance, solution: Solution) -> list[Start]:
         if placement.request not in instance.by_id:
             raise RefusedError(f"{placement.request} is no request of the queue")
         starts.append(_start(instance, placement))
-    ids = [start.wish.id for start in starts]
+    ids = [start.id for start in starts]
     if len(set(ids)) < len(ids):
         raise RefusedError("a request is started twice")
     return starts
@@ -59,19 +63,12 @@ def _start(instance: Instance, placement: Placement) -> Start:
     wrong = nodes[~instance.usable[nodes] | (instance.node_class[nodes] != wish.class_idx)]
     if len(wrong):
         raise RefusedError(f"{wish.id} may not use node {wrong[0]}")
-    uses_links = wish.sharing is not Communication.NONE
-    if placement.prism is None:
-        routers = np.unique(nodes // torus.nodes_per_router)
-        links = scattered_links(torus, routers) if uses_links else nodes[:0]
-        return Start(wish, nodes, None, links)
-    prism = prism_of(torus, placement.prism)
-    links = prism_links(torus, prism) if uses_links else nodes[:0]
-    if not np.isin(nodes // torus.nodes_per_router, prism.routers(torus)).all():
-        raise RefusedError(f"{wish.id} has nodes outside its prism")
-    _check_candidate(instance, wish, prism, nodes)
-    if instance.closed(wish.sharing)[links].any():
-        raise RefusedError(f"{wish.id} uses a link that a running job closes to it")
-    return Start(wish, nodes, prism, links)
+    job = job_on(torus, wish.id, nodes, placement.prism, wish.sharing)
+    if job.prism is not None:
+        _check_candidate(instance, wish, job.prism, nodes)
+        if instance.closed(wish.sharing)[job.links].any():
+            raise RefusedError(f"{wish.id} uses a link that a running job closes to it")
+    return Start(**vars(job), wish=wish)
 
 
 def _check_candidate(instance: Instance, wish: Wish, prism: Prism, nodes: IntArray) -> None:
@@ -135,20 +132,9 @@ def check_exclusive(instance: Instance, starts: list[Start]) -> str:
         node_users[start.nodes] += 1
     if (node_users > 1).any():
         raise RefusedError(f"node {int(node_users.argmax())} has two jobs")
-    router_users = np.zeros(instance.torus.num_routers, dtype=np.int64)
-    for start in starts:
-        router_users[routers_of(instance, start)] += 1
-    for start in starts:
-        if start.prism is not None and (router_users[routers_of(instance, start)] > 1).any():
-            raise RefusedError(f"another started request stands in the prism of {start.wish.id}")
+    if crowded := crowded_prism(instance.torus, starts):
+        raise RefusedError(f"another started request stands in the prism of {crowded}")
     return "no node and no router of a prism has two jobs"
-
-
-def routers_of(instance: Instance, start: Start) -> IntArray:
-    """Return the routers that a start takes: its prism's, or those of its nodes."""
-    if start.prism is not None:
-        return start.prism.routers(instance.torus)
-    return np.unique(start.nodes // instance.torus.nodes_per_router)
 
 
 def count_shared_links(instance: Instance, starts: list[Start]) -> int:
@@ -156,11 +142,9 @@ def count_shared_links(instance: Instance, starts: list[Start]) -> int:
     users = np.zeros(instance.torus.num_links, dtype=np.int64)
     strict = np.zeros(instance.torus.num_links, dtype=bool)
     started = np.zeros(instance.torus.num_links, dtype=bool)
-    for links, sharing in [(job.links, job.sharing) for job in instance.jobs] + [
-        (start.links, start.wish.sharing) for start in starts
-    ]:
-        users[links] += 1
-        strict[links] |= sharing is Communication.STRICT
+    for job in (*instance.jobs, *starts):
+        users[job.links] += 1
+        strict[job.links] |= job.sharing is Communication.STRICT
     for start in starts:
         started[start.links] = True
     return int(((users > 1) & strict & started).sum())

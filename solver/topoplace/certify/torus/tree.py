@@ -102,11 +102,15 @@ def tree_bound(instance: Instance, root: WholeTree, earlier: Sequence[int]) -> P
                 todo += _split_cover(instance, node, scope, alike)
                 continue
             if isinstance(node, LeafRef):
-                _require_shared(node, len(shared), level_idx)
-                bound = _shared_bound(instance, shared[node.leaf], node, scope)
+                if earlier:
+                    raise RefusedError("leaves are shared on the first level only")
+                if node.leaf >= len(shared):
+                    raise RefusedError(f"there is no shared leaf {node.leaf}")
+                leaf = shared[node.leaf]
+                bound = _leaf_bound(leaf, scope, [], times=node.times, over=node.over)
             else:
-                priced = _Priced(instance, node, level_idx, again=False)
-                bound = _leaf_bound(instance, priced, scope, earlier)
+                leaf = _Priced(instance, node, level_idx, again=False)
+                bound = _leaf_bound(leaf, scope, earlier)
         except RefusedError as error:
             raise RefusedError(f"{error}{scope.where}") from None
         if bound is not None and (best is None or bound > best.value):
@@ -139,18 +143,13 @@ def _split_start(
 
 def _followers(instance: Instance, idx: int, starts: bool) -> set[int]:
     """Return who starts, too, if a request does, or who does not, either, if it does not."""
-    wishes = list(enumerate(instance.wishes))
-    mine = (idx, instance.wishes[idx])
-    return {
-        other[0]
-        for other in wishes
-        if (_preferred(other, mine) if starts else _preferred(mine, other))
-    }
+    pairs = ((q, (q, idx) if starts else (idx, q)) for q in range(len(instance.wishes)))
+    return {q for q, pair in pairs if _preferred(instance.wishes, *pair)}
 
 
-def _preferred(first: tuple[int, Wish], second: tuple[int, Wish]) -> bool:
+def _preferred(wishes: Sequence[Wish], at: int, below: int) -> bool:
     """Tell whether a request can take any place of another, for at least its value."""
-    (at, better), (below, worse) = first, second
+    better, worse = wishes[at], wishes[below]
     if better.kind != worse.kind or better.geometries or worse.geometries:
         return False
     rank, other = (-better.value, better.nodes, at), (-worse.value, worse.nodes, below)
@@ -173,19 +172,12 @@ def _split_cover(
         for q in group
         if scope.starts.get(q, False) and scope.places.get(q, ANYWHERE) == covers
     ]
-    within = {idx: covers.split(node.router, inside=True)}
-    without = dict.fromkeys({idx, *others}, covers.split(node.router, inside=False))
-    return [
-        (
-            child,
-            replace(
-                scope,
-                places=scope.places | places,
-                path=(*scope.path, f"{node.request} {side} {node.router}"),
-            ),
-        )
-        for side, child, places in (("on", node.inside, within), ("off", node.outside, without))
-    ]
+    children = []
+    for child, inside, whose in ((node.inside, True, {idx}), (node.outside, False, {idx, *others})):
+        places = scope.places | dict.fromkeys(whose, covers.split(node.router, inside=inside))
+        path = (*scope.path, f"{node.request} {'on' if inside else 'off'} {node.router}")
+        children.append((child, replace(scope, places=places, path=path)))
+    return children
 
 
 class _Priced:
@@ -197,13 +189,13 @@ class _Priced:
     def __init__(self, instance: Instance, leaf: Leaf, level_idx: int, *, again: bool) -> None:
         self.prices = read_prices(instance, leaf, level_idx)
         self.multipliers = leaf.multipliers
-        self._instance = instance
+        self.instance = instance
         self._again = again
         self._best: dict[tuple[int, Covers], int | None] = {}
 
     def best(self, scope: _Scope) -> dict[int, int | None]:
         """Return best(q) of the requests that may start, where they may go."""
-        every = {q: scope.places.get(q, ANYWHERE) for q in range(len(self._instance.wishes))}
+        every = {q: scope.places.get(q, ANYWHERE) for q in range(len(self.instance.wishes))}
         wanted = {q: covers for q, covers in every.items() if scope.starts.get(q, True)}
         if self._again and not self._best:
             self._ask(every)
@@ -212,56 +204,31 @@ class _Priced:
 
     def _ask(self, wanted: dict[int, Covers]) -> None:
         if wanted:
-            found = best_candidates(self._instance, self.prices, wanted)
+            found = best_candidates(self.instance, self.prices, wanted)
             self._best |= {(q, covers): found[q] for q, covers in wanted.items()}
 
 
 def _leaf_bound(
-    instance: Instance, leaf: _Priced, scope: _Scope, earlier: Sequence[int]
+    leaf: _Priced, scope: _Scope, earlier: Sequence[int], *, times: int = 1, over: int = 1
 ) -> int | None:
-    prices = leaf.prices
-    side = prices.total - sum(m * v for m, v in zip(leaf.multipliers, earlier, strict=True))
-    for idx, best in leaf.best(scope).items():
-        if idx in scope.starts:
-            if best is None:
-                return None
-            side += best
-        elif best is not None:
-            side += max(0, best)
-    return _rounded(instance, scope, len(earlier), side // prices.scale)
+    """Return the bound of a leaf at prices that are multiplied by ``times / over``.
 
-
-def _require_shared(node: LeafRef, num_shared: int, level_idx: int) -> None:
-    if level_idx:
-        raise RefusedError("leaves are shared on the first level only")
-    if node.leaf >= num_shared:
-        raise RefusedError(f"there is no shared leaf {node.leaf}")
-
-
-def _shared_bound(instance: Instance, leaf: _Priced, node: LeafRef, scope: _Scope) -> int | None:
-    """Return the bound of a leaf that is a multiple of one that all share.
-
-    Only on the first level, where no multipliers are: there a candidate's price is that multiple,
-    too, and its value is the request's, so that the cheapest candidate stays the best.
+    Other factors than 1 come on the first level only, where no multipliers are: there a
+    candidate's value is the request's, so that the cheapest candidate stays the best.
     """
-    prices = leaf.prices
-    side = node.times * prices.total  # `over` times the scale makes it true units
+    prices, wishes = leaf.prices, leaf.instance.wishes
+    # `over` times the scale makes all of it true units
+    side = times * prices.total - sum(m * v for m, v in zip(leaf.multipliers, earlier, strict=True))
     for idx, best in leaf.best(scope).items():
         if best is None:
             if idx in scope.starts:
                 return None
             continue
-        value = prices.scale * instance.wishes[idx].value
-        gain = node.over * value - node.times * (value - best)
+        gain = times * best + (over - times) * prices.scale * wishes[idx].value
         side += gain if idx in scope.starts else max(0, gain)
-    return _rounded(instance, scope, 0, side // (node.over * prices.scale))
-
-
-def _rounded(instance: Instance, scope: _Scope, level_idx: int, bound: int) -> int | None:
-    """Return a leaf's bound, on the first level rounded down to a sum of values."""
-    most = sum(wish.value for wish in instance.wishes)
-    if level_idx == 0 and most <= LARGEST_SUM:
-        return _largest_sum(instance, scope, min(bound, most))
+    bound, most = side // (over * prices.scale), sum(wish.value for wish in wishes)
+    if not earlier and most <= LARGEST_SUM:
+        return _largest_sum(leaf.instance, scope, min(bound, most))
     return bound
 
 
