@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import EnumType
 from pathlib import Path
-from types import UnionType
+from types import ModuleType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
@@ -78,6 +78,28 @@ FIXED = Cover("fixed")
 Covers = dict[str, Cover]
 
 
+def types_of(model: Model) -> dict[str, Any]:
+    """Return the type of every field: names resolved, constraints left out."""
+    hints = get_type_hints(model)
+    own = vars(model).get("__annotations__", {})
+    inherited = {  # of a generic base, whose hints name its parameters
+        name: field.annotation for name, field in model.model_fields.items() if name not in own
+    }
+    hints |= get_type_hints(type(model.__name__, (), {"__annotations__": inherited}))
+    return {name: hints[name] for name in model.model_fields}
+
+
+def whole(cover: Cover, module: ModuleType, names: str) -> dict[Model, Covers]:
+    """Return one cover for all fields of some models, but for those that have one value only."""
+
+    def of(annotation: Any) -> Cover:
+        is_fixed = get_origin(annotation) is Literal and len(get_args(annotation)) == 1
+        return FIXED if is_fixed else cover
+
+    models = [getattr(module, name) for name in names.split()]
+    return {model: {name: of(kind) for name, kind in types_of(model).items()} for model in models}
+
+
 def same(cover: Cover, names: str) -> Covers:
     """Return one cover for several fields, named with spaces between."""
     return dict.fromkeys(names.split(), cover)
@@ -104,23 +126,25 @@ ANOTHER_LAYOUT = "Layouts of the same cells in windows that hold them describe t
 LESS = "A lower bound, or one without a proof, says less of the same mapping, and is as true."
 NO_OPTIMUM = "Without it, less is said of the same mapping."
 
+RESULT: Covers = {
+    **same(FIXED, "schema_version problem"),
+    "method": METHOD,
+    **same(claim("levels"), "status objective bound gap proof levels"),
+    "seconds": SECONDS,
+    "limits": PARTS,
+    "seed": SEED,
+    "versions": VERSIONS,
+    "instance": QUESTION,
+}
 FIELDS: dict[Model, Covers] = {
     schema.PlacementResult: {
-        "schema_version": FIXED,
-        "problem": FIXED,
-        "method": METHOD,
-        **same(claim("levels"), "status objective bound gap proof levels"),
-        "seconds": SECONDS,
-        "limits": PARTS,
-        "seed": SEED,
-        "versions": VERSIONS,
+        **RESULT,
         "solution": claim("placements", "links", "explanations", "nodes"),
         "explanations": claim(
             "explanations",
             unless="Requests need no explanation and come in any order, "
             "so those that are left say what is true.",
         ),
-        "instance": QUESTION,
     },
     schema.PlacementLimits: {
         "time_limit": TIME_LIMIT,
@@ -158,32 +182,15 @@ FIELDS: dict[Model, Covers] = {
         "jobs": claim("explanations", unless="Their order says nothing."),
         "nodes_to_free": claim("explanations"),
     },
-    schema.Leaf: {
-        "kind": FIXED,
-        **same(PROOF, "scale router_prices link_prices multipliers"),
-    },
-    schema.LinkPrices: same(PROOF, "request links prices"),
-    schema.StartBranch: {"kind": FIXED, **same(PROOF, "request out into")},
-    schema.CoverBranch: {"kind": FIXED, **same(PROOF, "request router inside outside")},
-    schema.LeafRef: {"kind": FIXED, **same(NODES_PROOF, "leaf times over")},
-    schema.SharedLeaves: {"kind": FIXED, **same(NODES_PROOF, "alike leaves tree")},
-    schema.Parts: {"kind": FIXED, "parts": NODES_PROOF},
-    schema.Part: same(NODES_PROOF, "requests certificate"),
+    **whole(PROOF, schema, "Leaf LinkPrices StartBranch CoverBranch"),
+    **whole(NODES_PROOF, schema, "LeafRef SharedLeaves Parts Part"),
     schema.Fraction: {
         "numerator": HOLDER,
         "denominator": Cover("holder", (), "Zero over any number is zero."),
     },
     mapping.MappingResult: {
-        "schema_version": FIXED,
-        "problem": FIXED,
-        "method": METHOD,
-        **same(claim("levels"), "status objective bound gap proof levels"),
-        "seconds": SECONDS,
-        "limits": PARTS,
-        "seed": SEED,
-        "versions": VERSIONS,
+        **RESULT,
         "solution": claim("solution", "figures", "hop-bytes"),
-        "instance": QUESTION,
     },
     schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT},
     mapping.MappingLevel: {
@@ -219,28 +226,16 @@ FIELDS: dict[Model, Covers] = {
         ),
         "flow": evidence("optimum"),
     },
-    mapping.FlowCertificate: same(evidence("optimum"), "tails heads flows"),
-    mapping.TotalCertificate: {"kind": FIXED},
-    mapping.BlocksCertificate: {"kind": FIXED, "families": HOP_BOUND},
-    mapping.BlockFamily: same(HOP_BOUND, "extents slope multiplier"),
-    mapping.StarCertificate: {"kind": FIXED, "prices": HOP_BOUND},
-    mapping.DistanceClassesCertificate: {
-        "kind": FIXED,
-        **same(HOP_BOUND, "shape routers classes scale filters factors rows"),
-    },
-    mapping.CutsCertificate: {"kind": FIXED, **same(HOP_BOUND, "wrap scale lines factors gains")},
-    mapping.CutLine: same(HOP_BOUND, "prices balance"),
+    **whole(evidence("optimum"), mapping, "FlowCertificate"),
+    **whole(
+        HOP_BOUND,
+        mapping,
+        "TotalCertificate BlocksCertificate BlockFamily StarCertificate "
+        "DistanceClassesCertificate CutsCertificate CutLine",
+    ),
     tree.AllocationResult: {
-        "schema_version": FIXED,
-        "problem": FIXED,
-        "method": METHOD,
-        **same(claim("levels"), "status objective bound gap proof levels"),
-        "seconds": SECONDS,
-        "limits": PARTS,
-        "seed": SEED,
-        "versions": VERSIONS,
+        **RESULT,
         "solution": claim("allocations", "costs", "levels"),
-        "instance": QUESTION,
     },
     tree.TreeLevel: {
         **same(claim("levels"), "name sense"),
@@ -256,57 +251,21 @@ FIELDS: dict[Model, Covers] = {
         "nodes": claim("allocations", "costs", unless=ANOTHER),
         "cost": claim("costs"),
     },
-    tree.AllStartCertificate: {"kind": FIXED},
-    tree.CountingCertificate: {"kind": FIXED},
-    tree.DomainsCertificate: {"kind": FIXED, **same(NODES_PROOF, "scale prices node_price")},
-    tree.BoxesCertificate: {"kind": FIXED, "proofs": COST_BOUND},
-    tree.BoxProof: same(COST_BOUND, "request bound moves cube_nogoods"),
-    tree.CubeNogood: same(COST_BOUND, "at proof"),
-    tree.CubeNeeds: {"kind": FIXED, "sides": COST_BOUND},
-    tree.CubeEmpty: {"kind": FIXED},
-    tree.CubeBranch: {"kind": FIXED, **same(COST_BOUND, "state without more")},
-    tree.DoublingProof: same(COST_BOUND, "request bound nogoods"),
-    tree.DoublingSharesNogood: same(COST_BOUND, "at shares cuts"),
-    tree.DoublingTreeNogood: same(COST_BOUND, "at proof"),
-    tree.DoublingShares: {"kind": FIXED, **same(COST_BOUND, "shares cuts")},
-    tree.DoublingBranch: {"kind": FIXED, **same(COST_BOUND, "state without more")},
-    tree.LineProof: same(COST_BOUND, "request bound line_nogoods"),
-    tree.LineNogood: same(COST_BOUND, "at proof"),
-    tree.LinePrices: {"kind": FIXED, **same(COST_BOUND, "cells segments wholes")},
-    tree.LineEmpty: {"kind": FIXED},
-    tree.LineBranch: {"kind": FIXED, **same(COST_BOUND, "state without more")},
-    snapshot.Snapshot: {
-        "schema_version": FIXED,
-        **same(QUESTION, "name machine down running regions queue weights seed source"),
-    },
-    snapshot.TorusModel: {
-        "kind": FIXED,
-        **same(QUESTION, "name shape wrap bandwidth nodes_per_router default_class classes"),
-        **same(QUESTION, "service source"),
-    },
-    snapshot.TreeModel: {"kind": FIXED, **same(QUESTION, "name switches source")},
-    snapshot.SwitchModel: same(QUESTION, "name nodes switches"),
-    snapshot.PrismModel: same(HOLDER, "origin extents"),
-    snapshot.RunningJob: same(QUESTION, "id nodes prism communication patterns application"),
-    snapshot.Request: {
-        **same(QUESTION, "id nodes node_class priority shapes region communication application"),
-        **same(QUESTION, "patterns walltime submitted"),
-    },
-    snapshot.PatternUse: same(QUESTION, "pattern share message_bytes"),
-    snapshot.ShapeWeights: same(QUESTION, "bisection volume hops idle wrap"),
-    application.MappingInstance: {
-        "schema_version": FIXED,
-        **same(QUESTION, "name machine nodes tasks_per_node application source"),
-    },
-    application.MatrixModel: {"kind": FIXED, **same(QUESTION, "name distances source")},
-    application.GridApplication: {
-        "kind": FIXED,
-        **same(QUESTION, "shape periodic bytes stencil diagonal_bytes"),
-    },
-    application.GraphApplication: {
-        "kind": FIXED,
-        **same(QUESTION, "num_tasks sources targets bytes"),
-    },
+    **whole(NODES_PROOF, tree, "AllStartCertificate CountingCertificate DomainsCertificate"),
+    **whole(
+        COST_BOUND,
+        tree,
+        "BoxesCertificate BoxProof CubeNogood CubeNeeds CubeEmpty CubeBranch "
+        "DoublingProof DoublingSharesNogood DoublingTreeNogood DoublingShares "
+        "DoublingBranch LineProof LineNogood LinePrices LineEmpty LineBranch",
+    ),
+    **whole(
+        QUESTION,
+        snapshot,
+        "Snapshot TorusModel TreeModel SwitchModel RunningJob Request PatternUse ShapeWeights",
+    ),
+    **whole(QUESTION, application, "MappingInstance MatrixModel GridApplication GraphApplication"),
+    **whole(HOLDER, snapshot, "PrismModel"),
 }
 
 DOCUMENTS: dict[str, Model] = {
@@ -317,17 +276,6 @@ DOCUMENTS: dict[str, Model] = {
     "The instance of a mapping": application.MappingInstance,
 }
 RESULTS: tuple[Model, ...] = (schema.PlacementResult, mapping.MappingResult, tree.AllocationResult)
-
-
-def types_of(model: Model) -> dict[str, Any]:
-    """Return the type of every field: names resolved, constraints left out."""
-    hints = get_type_hints(model)
-    own = vars(model).get("__annotations__", {})
-    inherited = {  # of a generic base, whose hints name its parameters
-        name: field.annotation for name, field in model.model_fields.items() if name not in own
-    }
-    hints |= get_type_hints(type(model.__name__, (), {"__annotations__": inherited}))
-    return {name: hints[name] for name in model.model_fields}
 
 
 def models_in(annotation: Any) -> Iterator[Model]:

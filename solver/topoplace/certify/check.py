@@ -119,12 +119,12 @@ def check_document(result: AnyResult) -> Report:
 def _follow(problem: Problem, result: AnyResult, claims: Claims) -> None:
     """Add the claims of a result, as far as they can be followed."""
     if not problem.together:
-        claims.add("levels", lambda: (True, _names(problem, result)))
-    if claims.add("instance", lambda: (True, problem.read())) is None:
+        claims.add("levels", lambda: _names(problem, result))
+    if claims.add("instance", problem.read) is None:
         return
     understood = problem.follow(claims)
     if problem.together and understood:
-        claims.add("levels", lambda: (True, _names(problem, result, figures=True)))
+        claims.add("levels", lambda: _names(problem, result, figures=True))
     if not understood or not claims.hold:
         return
     levels: Sequence[AnyLevel] = result.levels
@@ -150,17 +150,17 @@ def _names(problem: Problem, result: AnyResult, *, figures: bool = False) -> str
     details = []
     for idx, level in enumerate(levels):
         try:
-            details.append(f"{level.name} {_figures(problem, level, idx)[1]}")
+            details.append(f"{level.name} {_figures(problem, level, idx)}")
         except RefusedError as error:
             raise RefusedError(f"{level.name}: {error}") from None
     return "; ".join(details)
 
 
-def _figures(problem: Problem, level: AnyLevel, idx: int) -> tuple[bool, str]:
-    return True, check_figures(level, problem.values[idx], problem.searches)
+def _figures(problem: Problem, level: AnyLevel, idx: int) -> str:
+    return check_figures(level, problem.values[idx], problem.searches)
 
 
-def _bound(problem: Problem, level: AnyLevel, idx: int) -> tuple[bool, str]:
+def _bound(problem: Problem, level: AnyLevel, idx: int) -> str:
     """Check what supports a bound: a search is not repeated, and may not hide a certificate."""
     if any(earlier is None for earlier in problem.values[:idx]):
         raise RefusedError("the earlier levels have no objective to hold")
@@ -168,10 +168,10 @@ def _bound(problem: Problem, level: AnyLevel, idx: int) -> tuple[bool, str]:
     if level.certificate is None:
         if not searched:
             raise RefusedError("a bound without a certificate")
-        return True, "found by search, not repeated"
+        return "found by search, not repeated"
     proven, where = problem.bound(idx)
     summary = check_proven(level, problem.values[idx], proven, where)
-    return True, f"found by search, not repeated; {summary}" if searched else summary
+    return f"found by search, not repeated; {summary}" if searched else summary
 
 
 def _read(path: str | Path) -> AnyResult:

@@ -75,20 +75,30 @@ class Claims:
         self._claims: list[Claim] = []
 
     def add(
-        self, name: str, check: Callable[[], tuple[Found, str]], *, by_search: bool = False
+        self,
+        name: str,
+        check: Callable[[], Found],
+        detail: Callable[[Found], object] = str,
+        *,
+        by_search: bool = False,
     ) -> Found | None:
-        """Add a claim: it holds if the check returns (value, detail), fails if it refuses.
+        """Add a claim: it holds if the check returns something, and fails if it refuses.
+
+        Parameters
+        ----------
+        detail
+            What to say of what was found; without it, that is said itself.
 
         Returns
         -------
-        The value; None if the claim fails.
+        What was found; None if the claim fails.
         """
         try:
-            found, detail = check()
+            found = check()
         except (RefusedError, InputError, OverflowError) as error:
             self._claims.append(Claim(name, False, str(error)))
             return None
-        self._claims.append(Claim(name, True, detail, by_search))
+        self._claims.append(Claim(name, True, str(detail(found)), by_search))
         return found
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from topoplace.certify.figures import Searches
-from topoplace.certify.integers import IntArray
 from topoplace.certify.mapping.blocks import blocks_value, total_value
 from topoplace.certify.mapping.cuts import cuts_value
 from topoplace.certify.mapping.distance_classes import distance_classes_value
@@ -15,10 +14,8 @@ from topoplace.certify.report import Claims
 from topoplace.result.mapping import (
     CutsCertificate,
     DistanceClassesCertificate,
-    LayoutModel,
     MappingCertificate,
     MappingResult,
-    MappingSolution,
     StarCertificate,
     TotalCertificate,
 )
@@ -46,22 +43,32 @@ class Mapping:
         instance, solution = self._instance, self._result.solution
         if solution is None:
             return True
-        nodes = claims.add("solution", lambda: _nodes(instance, solution))
+        nodes = claims.add(
+            "solution",
+            lambda: read_nodes(instance, solution),
+            lambda _: "every task has a node, none is too full",
+        )
         if nodes is None:
             return False
-        value = claims.add("figures", lambda: _figures(instance, nodes, solution))
+        value = claims.add(
+            "figures",
+            lambda: check_figures(instance, nodes, solution.figures),
+            lambda value: f"hop-bytes {value}, {solution.figures.hops} hops",
+        )
         if value is None:
             return False
         self.values = [value]
         window: Window | None = None
         layout, optimum = solution.layout, solution.optimum
         if layout is not None:
-            window = claims.add("layout", lambda: _layout(instance, nodes, layout))
+            window = claims.add(
+                "layout",
+                lambda: check_layout(instance, nodes, layout),
+                lambda window: f"the mapping is its layout, {window.text}",
+            )
         if optimum is not None:
             claims.add(
-                "optimum",
-                lambda: (True, check_optimum(instance, window, value, optimum)),
-                by_search=True,
+                "optimum", lambda: check_optimum(instance, window, value, optimum), by_search=True
             )
         return True
 
@@ -70,21 +77,6 @@ class Mapping:
         certificate = self._result.levels[level_idx].certificate
         assert certificate is not None
         return _proven(self._instance, certificate), ""
-
-
-def _nodes(instance: Instance, solution: MappingSolution) -> tuple[IntArray, str]:
-    return read_nodes(instance, solution), "every task has a node, none is too full"
-
-
-def _figures(instance: Instance, nodes: IntArray, solution: MappingSolution) -> tuple[int, str]:
-    value = check_figures(instance, nodes, solution.figures)
-    return value, f"hop-bytes {value}, {solution.figures.hops} hops"
-
-
-def _layout(instance: Instance, nodes: IntArray, layout: LayoutModel) -> tuple[Window, str]:
-    window = check_layout(instance, nodes, layout)
-    pencils = f"{len(window.usable)} pencils of {window.levels} in depth {window.depth}"
-    return window, f"the mapping is its layout, {pencils}"
 
 
 def _proven(instance: Instance, certificate: MappingCertificate) -> int:

@@ -154,7 +154,7 @@ def _grid_messages(grid: Grid) -> tuple[IntArray, IntArray, IntArray]:
     """Walk every task along every offset, by its coordinates."""
     tasks = np.arange(math.prod(grid.shape), dtype=np.int64)
     coords = np.unravel_index(tasks, grid.shape)
-    parts: list[tuple[IntArray, IntArray, IntArray]] = []
+    parts = [(tasks[:0], tasks[:0], tasks[:0])]
     for offset, size in grid.sent.items():
         target = np.zeros_like(tasks)
         exists = np.ones(len(tasks), dtype=bool)
@@ -167,15 +167,6 @@ def _grid_messages(grid: Grid) -> tuple[IntArray, IntArray, IntArray]:
         exists &= target != tasks
         senders = tasks[exists]
         parts.append((senders, target[exists], np.full(len(senders), size, dtype=np.int64)))
-    return _joined(parts)
-
-
-def _joined(
-    parts: list[tuple[IntArray, IntArray, IntArray]],
-) -> tuple[IntArray, IntArray, IntArray]:
-    empty = np.zeros(0, dtype=np.int64)
-    if not parts:
-        return empty, empty, empty
     sources, targets, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
     return sources, targets, sizes
 

@@ -47,6 +47,11 @@ class Window:
         """Positions of a pencil."""
         return int(self.usable.shape[1])
 
+    @property
+    def text(self) -> str:
+        """What it is, in a few words."""
+        return f"{len(self.usable)} pencils of {self.levels} in depth {self.depth}"
+
     def pencil_of(self, cells: IntArray) -> IntArray:
         """Return the pencils of cells, numbered row-major."""
         number = np.zeros(len(cells), dtype=np.int64)

@@ -47,18 +47,16 @@ class TorusPlacement:
         instance, solution = self._instance, self._result.solution
         starts: list[Start] | None = []
         if solution is not None:
-            starts = claims.add("placements", lambda: _placements(instance, solution))
+            starts = claims.add("placements", lambda: read_starts(instance, solution), _counts)
         if starts is None:
             return False
         known = starts
         if solution is not None:
-            claims.add("exclusive", lambda: (True, check_exclusive(instance, known)))
-            claims.add("links", lambda: (True, _links(instance, known, solution)))
+            claims.add("exclusive", lambda: check_exclusive(instance, known))
+            claims.add("links", lambda: _links(instance, known, solution))
             self._scattered = any(start.prism is None for start in known)
         explanations = self._result.explanations
-        claims.add(
-            "explanations", lambda: (True, check_explanations(instance, known, explanations))
-        )
+        claims.add("explanations", lambda: check_explanations(instance, known, explanations))
         if claims.hold and solution is not None:
             self._worth = worth(instance, known)
         return True
@@ -83,9 +81,8 @@ def _turned(sense: str, value: int | None) -> int | None:
     return -value if value is not None and sense == "min" else value
 
 
-def _placements(instance: Instance, solution: Solution) -> tuple[list[Start], str]:
-    starts = read_starts(instance, solution)
-    return starts, f"{len(starts)} requests start, {sum(len(s.nodes) for s in starts)} nodes"
+def _counts(starts: list[Start]) -> str:
+    return f"{len(starts)} requests start, {sum(len(start.nodes) for start in starts)} nodes"
 
 
 def _links(instance: Instance, starts: list[Start], solution: Solution) -> str:

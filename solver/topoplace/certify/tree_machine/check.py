@@ -24,7 +24,6 @@ from topoplace.result.tree import (
     DomainsCertificate,
     DoublingProof,
     LineProof,
-    TreeSolution,
 )
 
 
@@ -57,10 +56,10 @@ class TreeAllocation:
         solution = self._result.solution
         if solution is None:
             return True
-        starts = claims.add("allocations", lambda: _starts(self._instance, solution))
+        starts = claims.add("allocations", lambda: read_starts(self._instance, solution), _counts)
         if starts is not None:
             self._starts = starts
-            claims.add("costs", lambda: (True, check_costs(starts, solution)))
+            claims.add("costs", lambda: check_costs(starts, solution))
         return starts is not None
 
     def bound(self, level_idx: int) -> tuple[Number, str]:
@@ -76,10 +75,9 @@ class TreeAllocation:
         return _alone(self._instance, certificate, self._starts), ""
 
 
-def _starts(instance: Instance, solution: TreeSolution) -> tuple[Starts, str]:
-    starts = read_starts(instance, solution)
+def _counts(starts: Starts) -> str:
     nodes = sum(len(nodes) for nodes in starts.nodes.values())
-    return starts, f"{len(starts.nodes)} requests start, {nodes} nodes"
+    return f"{len(starts.nodes)} requests start, {nodes} nodes"
 
 
 def _most(
