@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from topoplace.certify.file import check_document
+from topoplace.certify.check import check_document
 from topoplace.certify.report import Report
 from topoplace.errors import InputError, unknown_name
 from topoplace.mapping.allocation import Source

@@ -21,7 +21,7 @@ from topoplace.certify.report import Claim, Claims, RefusedError, Report
 from topoplace.certify.torus.check import TorusPlacement
 from topoplace.certify.tree_machine.check import TreeAllocation
 from topoplace.errors import InputError
-from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof
+from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance
@@ -29,7 +29,7 @@ from topoplace.snapshot.files import parse_document, parse_object, read_bytes
 from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 
-AnyResult = PlacementResult | MappingResult | AllocationResult
+AnyResult = Result[Any, Any, Any]
 
 
 class Problem(Protocol):
@@ -109,7 +109,8 @@ def check_document(result: AnyResult) -> Report:
         followed further.
     """
     claims = Claims()
-    _follow(_PROBLEMS[type(result)](result), result, claims)
+    problem = next(of for model, of in _PROBLEMS.items() if isinstance(result, model))
+    _follow(problem(result), result, claims)
     try:
         return Report(claims.all, sha256_of(result.instance))
     except InputError:
@@ -191,7 +192,8 @@ def _instance_of(path: str | Path) -> Snapshot | MappingInstance:
     text, file = read_bytes(path), str(path)
     schema = parse_object(text, file).get("schema")
     if schema == RESULT_SCHEMA:
-        return _read(path).instance
+        found: Snapshot | MappingInstance = _read(path).instance
+        return found
     if schema == MAPPING_SCHEMA:
         return parse_document(text, MappingInstance, MAPPING_SCHEMA, file)
     return parse_document(text, Snapshot, SNAPSHOT_SCHEMA, file)

@@ -103,7 +103,7 @@ class Result(Model, Generic[LevelType, SolutionType, InstanceType]):
 
     def check(self) -> Report:
         """Recompute every claim from the instance inside, with code that no solver shares."""
-        from topoplace.certify.file import check_document  # noqa: PLC0415 - only when asked
+        from topoplace.certify.check import check_document  # noqa: PLC0415 - only when asked
 
         return check_document(self)
 
