@@ -12,7 +12,7 @@ import numpy as np
 from topoplace.certify.report import RefusedError
 from topoplace.certify.torus.instance import Instance, Job, Wish, prism_of, read_instance
 from topoplace.certify.torus.shapes import Box
-from topoplace.certify.torus.solution import Start, is_candidate
+from topoplace.certify.torus.solution import Start, why_no_candidate
 from topoplace.machine import Prism, prism_links
 from topoplace.result import Explanation
 from topoplace.snapshot.schema import Communication
@@ -117,7 +117,7 @@ def _check(settings: _Settings, wish: Wish, explanation: Explanation) -> None:
         raise RefusedError("the prism is missing")
     prism = prism_of(instance.torus, explanation.prism)
     setting, others = settings.of(reason)
-    if not is_candidate(setting, wish, prism):
+    if why_no_candidate(setting, wish, prism):
         raise RefusedError(f"{prism.text} could not hold the request if it were free")
     names, held = _standing(instance, wish, prism, others)
     if reason == "blocked" and not names:

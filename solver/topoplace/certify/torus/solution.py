@@ -65,23 +65,30 @@ def _start(instance: Instance, placement: Placement) -> Start:
         raise RefusedError(f"{wish.id} may not use node {wrong[0]}")
     job = job_on(torus, wish.id, nodes, placement.prism, wish.sharing)
     if job.prism is not None:
-        _check_candidate(instance, wish, job.prism, nodes)
-        if instance.closed(wish.sharing)[job.links].any():
-            raise RefusedError(f"{wish.id} uses a link that a running job closes to it")
+        if reason := why_no_candidate(instance, wish, job.prism):
+            raise RefusedError(f"the prism of {wish.id} {reason}")
+        if wish.geometries and not any(
+            fits(instance, wish, geometry, job.prism) and _takes(instance, wish, geometry, job)
+            for geometry in wish.geometries
+        ):
+            raise RefusedError(f"{wish.id} has nodes that its geometry leaves out")
     return Start(**vars(job), wish=wish)
 
 
-def _check_candidate(instance: Instance, wish: Wish, prism: Prism, nodes: IntArray) -> None:
+def why_no_candidate(instance: Instance, wish: Wish, prism: Prism) -> str | None:
+    """Return why a prism is no candidate of a request (rules 1 to 4 of "The problem")."""
     inside = prism.routers(instance.torus)
     outside = inside[~instance.allowed(wish)[inside]]
     if len(outside):
         reason = "held by a running job" if instance.held[outside[0]] else "outside its region"
-        raise RefusedError(f"the prism of {wish.id} has router {outside[0]}, {reason}")
-    if wish.geometries and not any(
-        fits(instance, wish, geometry, prism) and _takes(instance, wish, geometry, prism, nodes)
-        for geometry in wish.geometries
-    ):
-        raise RefusedError(f"{wish.id} does not stand as any alternative of its geometry allows")
+        return f"has router {outside[0]}, {reason}"
+    if instance.closed(wish.sharing)[prism_links(instance.torus, prism)].any():
+        return "uses a link that a running job closes to it"
+    if wish.geometries and not any(fits(instance, wish, g, prism) for g in wish.geometries):
+        return "is none that its geometry allows"
+    if instance.usable_counts[wish.class_idx][inside].sum() < wish.nodes:
+        return "has too few usable nodes"
+    return None
 
 
 def fits(instance: Instance, wish: Wish, geometry: Geometry, prism: Prism) -> bool:
@@ -95,34 +102,20 @@ def fits(instance: Instance, wish: Wish, geometry: Geometry, prism: Prism) -> bo
     return bool((_whole(instance, wish, prism).sum(axis=1) >= low).all())
 
 
-def is_candidate(instance: Instance, wish: Wish, prism: Prism) -> bool:
-    """Tell whether a prism is a candidate of a request (rules 1 to 4 of "The problem")."""
-    inside = prism.routers(instance.torus)
-    if not instance.allowed(wish)[inside].all():
-        return False
-    if instance.closed(wish.sharing)[prism_links(instance.torus, prism)].any():
-        return False
-    if wish.geometries:
-        return any(fits(instance, wish, geometry, prism) for geometry in wish.geometries)
-    return int(instance.usable_counts[wish.class_idx][inside].sum()) >= wish.nodes
-
-
 def _whole(instance: Instance, wish: Wish, prism: Prism) -> BoolArray:
     """Return which routers of every pencil of a prism are whole, shape ``(pencils, depth)``."""
     pencils = prism.routers(instance.torus).reshape(-1, prism.extents[-1])
     return instance.whole(wish.class_idx)[pencils]
 
 
-def _takes(
-    instance: Instance, wish: Wish, geometry: Geometry, prism: Prism, nodes: IntArray
-) -> bool:
+def _takes(instance: Instance, wish: Wish, geometry: Geometry, job: Job) -> bool:
     """Tell whether the nodes lie where an alternative wants them inside the prism."""
-    if geometry.max_depth is None:
+    if geometry.max_depth is None or job.prism is None:
         return True
-    whole = _whole(instance, wish, prism)
+    whole = _whole(instance, wish, job.prism)
     first = whole & (np.cumsum(whole, axis=1) <= geometry.extents[-1])
-    routers = prism.routers(instance.torus)[first.ravel()]
-    return bool(np.isin(nodes // instance.torus.nodes_per_router, routers).all())
+    taken = job.nodes // instance.torus.nodes_per_router
+    return bool(np.isin(taken, job.routers[first.ravel()]).all())
 
 
 def check_exclusive(instance: Instance, starts: list[Start]) -> str:
