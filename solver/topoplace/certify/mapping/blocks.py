@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.certify.figures import fraction_of
 from topoplace.certify.integers import ROOM, IntArray, largest, require_room, times
 from topoplace.certify.mapping.instance import Grid, Instance, Vector
 from topoplace.certify.report import RefusedError
 from topoplace.machine.matrix import MatrixMachine
-from topoplace.result import Fraction as FractionModel
 from topoplace.result import mapping as schema
 
 MOST_BOXES = 1 << 20
@@ -52,7 +52,7 @@ def blocks_value(instance: Instance, certificate: schema.BlocksCertificate) -> i
     if grid is None:
         raise RefusedError("a blocks certificate is for grids")
     cuts = [_cuts(instance, family) for family in certificate.families]
-    multipliers = [_exact(family.multiplier) for family in certificate.families]
+    multipliers = [fraction_of(family.multiplier) for family in certificate.families]
     if any(m < 0 for m in multipliers):
         raise RefusedError("a multiplier is negative")
     for d in range(instance.torus.num_dims):
@@ -65,20 +65,11 @@ def blocks_value(instance: Instance, certificate: schema.BlocksCertificate) -> i
     for family, multiplier, cut, count in zip(
         certificate.families, multipliers, cuts, counts, strict=True
     ):
-        slope = _exact(family.slope)
+        slope = fraction_of(family.slope)
         inside = _inside(psi, slope, count) / math.prod(one.patterns for one in cut)
         proven += multiplier * (instance.total - slope * instance.num_tasks - inside)
-    return _rounded(grid, proven)
-
-
-def _rounded(grid: Grid, proven: Fraction) -> int:
-    """Round up to the unit that all hop-bytes are multiples of."""
-    unit = lines_of(grid)[1]
+    unit = lines_of(grid)[1]  # all hop-bytes are multiples of it
     return max(0, unit * math.ceil(proven / unit))
-
-
-def _exact(number: FractionModel) -> Fraction:
-    return Fraction(number.numerator, number.denominator)
 
 
 def _cuts(instance: Instance, family: schema.BlockFamily) -> list[Cut]:

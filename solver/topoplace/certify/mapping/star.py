@@ -60,21 +60,18 @@ def _ways(instance: Instance, routers: IntArray) -> list[tuple[Volumes, IntArray
         table = machine.distances
         inside = table[np.ix_(routers, routers)]
         if (inside != inside.T).any():
-            out, back = directed_volumes(instance)
-            return [
-                (out, _nearest(table[routers], routers, capacity, out.most)),
-                (back, _nearest(table.T[routers], routers, capacity, back.most)),
-            ]
-        both = mutual_volumes(instance)
-        return [(both, _nearest(table[routers], routers, capacity, both.most))]
+            pairs = zip(directed_volumes(instance), (table, table.T), strict=True)
+            return [(v, _nearest(way[routers], routers, capacity, v.most)) for v, way in pairs]
     both = mutual_volumes(instance)
-    if len(routers) > STAR_ROUTERS:
+    rows: Iterable[IntArray]
+    if isinstance(machine, MatrixMachine):
+        rows = machine.distances[routers]
+    elif len(routers) <= STAR_ROUTERS:
+        rows = map(machine.distances_from, routers.tolist())
+    else:
         # closed and full it has all places that the machine has, and none farther away
-        machine = Torus(machine.shape)
-        capacity = np.full(machine.num_routers, capacity.max())
-        best = _nearest([machine.distances_from(0)], np.zeros(1, np.int64), capacity, both.most)
-        return [(both, best)]
-    rows = map(machine.distances_from, routers.tolist())
+        rows, routers = [Torus(machine.shape).distances_from(0)], np.zeros(1, dtype=np.int64)
+        capacity = np.full(len(capacity), capacity.max())
     return [(both, _nearest(rows, routers, capacity, both.most))]
 
 
