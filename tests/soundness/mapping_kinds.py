@@ -395,12 +395,21 @@ def spoilt(rng: Random, document: Json, share: float = 0.4) -> Json:
     return replaced(document, place, number(rng, value + 1, value - 1, -value, extremes=0.5))
 
 
+def target_of(
+    problem: Problem, proven: Proven, draw: Callable[[Random], Json], share: float = 0.4
+) -> Target:
+    """Return a problem with certificates, a share of which is spoilt."""
+    return Target(
+        least_hop_bytes(problem), False, lambda rng: spoilt(rng, draw(rng), share), proven
+    )
+
+
 # Total, and the embedding that it is tight for
 
 
 def _total_target(problem: Problem) -> Target:
     proven = by_value(schema.TotalCertificate, lambda _: total_value(problem.instance))
-    return Target(least_hop_bytes(problem), False, lambda _: {"kind": "total"}, proven)
+    return target_of(problem, proven, lambda _: {"kind": "total"})
 
 
 def total_target(rng: Random) -> Target:
@@ -436,11 +445,7 @@ def embedding_target(rng: Random) -> Target:
 def star_target(rng: Random) -> Target:
     problem = random_problem(rng)
     proven = by_value(schema.StarCertificate, lambda c: star_value(problem.instance, c))
-
-    def draw(rng: Random) -> Json:
-        return spoilt(rng, _star(rng, problem, proven))
-
-    return Target(least_hop_bytes(problem), False, draw, proven)
+    return target_of(problem, proven, lambda rng: _star(rng, problem, proven))
 
 
 def _star(rng: Random, problem: Problem, proven: Proven) -> Json:
@@ -472,11 +477,7 @@ def _star(rng: Random, problem: Problem, proven: Proven) -> Json:
 def blocks_target(rng: Random) -> Target:
     problem = random_problem(rng, random_grid, random_torus if rng.random() < 0.9 else long_ring)
     proven = by_value(schema.BlocksCertificate, lambda c: blocks_value(problem.instance, c))
-
-    def draw(rng: Random) -> Json:
-        return spoilt(rng, _blocks(rng, problem))
-
-    return Target(least_hop_bytes(problem), False, draw, proven)
+    return target_of(problem, proven, lambda rng: _blocks(rng, problem))
 
 
 def _blocks(rng: Random, problem: Problem) -> Json:
@@ -550,11 +551,7 @@ def cuts_target(rng: Random) -> Target:
     application = random_graph if rng.random() < 0.7 else random_grid
     problem = random_problem(rng, application, machine)
     proven = by_value(schema.CutsCertificate, lambda c: cuts_value(problem.instance, c))
-
-    def draw(rng: Random) -> Json:
-        return spoilt(rng, _cuts(rng, problem), 0.2)
-
-    return Target(least_hop_bytes(problem), False, draw, proven)
+    return target_of(problem, proven, lambda rng: _cuts(rng, problem), 0.2)
 
 
 def _cuts(rng: Random, problem: Problem) -> Json:
@@ -697,11 +694,7 @@ def distance_classes_target(rng: Random) -> Target:
     proven = by_value(
         schema.DistanceClassesCertificate, lambda c: distance_classes_value(problem.instance, c)
     )
-
-    def draw(rng: Random) -> Json:
-        return spoilt(rng, _distance_classes(rng, problem, proven))
-
-    return Target(least_hop_bytes(problem), False, draw, proven)
+    return target_of(problem, proven, lambda rng: _distance_classes(rng, problem, proven))
 
 
 def _distance_classes(rng: Random, problem: Problem, proven: Proven) -> Json:

@@ -671,22 +671,6 @@ def _depth(rng: random.Random) -> int:
     return rng.choice((0, 1, 1, 2, 2, 3, 4, 6, 12))
 
 
-def _leaf(rng: random.Random, problem: Problem) -> Json:
-    return _Writer(rng, problem).leaf(Scope())
-
-
-def _start(rng: random.Random, problem: Problem) -> Json:
-    return _Writer(rng, problem, cover_share=0.0).whole(max(1, _depth(rng)))
-
-
-def _cover(rng: random.Random, problem: Problem) -> Json:
-    return _Writer(rng, problem, cover_share=0.9, forcing=0.2).whole(1 + _depth(rng))
-
-
-def _shared(rng: random.Random, problem: Problem) -> Json:
-    return _Writer(rng, problem, shares=True).whole(_depth(rng))
-
-
 def _parts(rng: random.Random, problem: Problem) -> Json:
     parts: list[list[str]] = [[] for _ in range(rng.randint(1, 3))]
     for name in rng.sample(problem.names, len(problem.names)):
@@ -720,10 +704,12 @@ def _level(rng: random.Random, problem: Problem) -> Json:
 
 
 _DRAWS: dict[str, Callable[[random.Random, Problem], Json]] = {
-    "leaf": _leaf,
-    "start": _start,
-    "cover": _cover,
-    "shared": _shared,
+    "leaf": lambda rng, problem: _Writer(rng, problem).leaf(Scope()),
+    "start": lambda rng, problem: _Writer(rng, problem, cover_share=0.0).whole(max(1, _depth(rng))),
+    "cover": lambda rng, problem: _Writer(rng, problem, cover_share=0.9, forcing=0.2).whole(
+        1 + _depth(rng)
+    ),
+    "shared": lambda rng, problem: _Writer(rng, problem, shares=True).whole(_depth(rng)),
     "parts": _parts,
     "alike": _alike,
     "level 2": _level,

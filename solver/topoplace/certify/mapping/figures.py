@@ -65,7 +65,7 @@ def check_figures(instance: Instance, nodes: IntArray, claimed: schema.MappingFi
 
 
 def figures_of(instance: Instance, nodes: IntArray) -> schema.MappingFigures:
-    """Return the figures of a mapping under dimension-ordered routing (DESIGN 2)."""
+    """Return the figures of a mapping under dimension-ordered routing."""
     machine = instance.machine
     routers = nodes // machine.nodes_per_router
     ends = routers[instance.sources], routers[instance.targets]
