@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import topoplace as tp
 from baseline_instances import grid, problem_on
 from mapping_mutations import MUTATIONS
 from mapping_results import CASES, document_of, result_for, solved, some_nodes
@@ -81,6 +82,18 @@ def test_a_searched_bound_is_reported_as_not_repeated() -> None:
     report = check_document(MappingResult.model_validate_json(json.dumps(document)))
     assert report.holds, report.failures
     assert "not repeated" in report.claims[-1].detail
+
+
+@pytest.mark.parametrize(("machine", "confirmed"), [((4, 4, 4), True), ((6, 4, 4), False)])
+def test_an_optimum_of_pencils_that_bounds_any_mapping_is_verified(
+    machine: tuple[int, ...], confirmed: bool
+) -> None:
+    result = tp.map(tp.grid(4, 4, 4, periodic=True), tp.torus(*machine), "pencils")
+    report = result.check()
+    claim = next(claim for claim in report.claims if claim.name == "optimum")
+    assert report.holds
+    assert claim.by_search is not confirmed
+    assert report.verified is confirmed
 
 
 def test_a_matrix_machine_is_checked() -> None:

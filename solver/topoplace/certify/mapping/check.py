@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from topoplace.certify.figures import Searches
 from topoplace.certify.mapping.blocks import blocks_value, total_value
 from topoplace.certify.mapping.cuts import cuts_value
@@ -10,7 +12,8 @@ from topoplace.certify.mapping.figures import check_figures, read_nodes
 from topoplace.certify.mapping.instance import Instance, read_instance
 from topoplace.certify.mapping.pencils import Window, check_layout, check_optimum
 from topoplace.certify.mapping.star import star_value
-from topoplace.certify.report import Claims
+from topoplace.certify.report import Claims, RefusedError
+from topoplace.errors import InputError
 from topoplace.result.mapping import (
     CutsCertificate,
     DistanceClassesCertificate,
@@ -67,19 +70,38 @@ class Mapping:
                 lambda window: f"the mapping is its layout, {window.text}",
             )
         if optimum is not None:
+            # pencil placements are mappings: what holds of all of these, holds of them
+            confirmed = self._proven is not None and optimum.bound <= self._proven
             claims.add(
-                "optimum", lambda: check_optimum(instance, window, value, optimum), by_search=True
+                "optimum",
+                lambda: check_optimum(instance, window, value, optimum),
+                lambda text: "by the certificate of any mapping" if confirmed else text,
+                by_search=not confirmed,
             )
         return True
 
     def bound(self, level_idx: int) -> tuple[int, str]:
         """Return the hop-bytes that the certificate proves of any mapping."""
-        certificate = self._result.levels[level_idx].certificate
-        assert certificate is not None
-        return _proven(self._instance, certificate), ""
+        proven = self._proven
+        if proven is None:  # refused before: say why
+            certificate = self._result.levels[level_idx].certificate
+            assert certificate is not None
+            proven = _value_of(self._instance, certificate)
+        return proven, ""
+
+    @cached_property
+    def _proven(self) -> int | None:
+        """The hop-bytes that the certificate proves of any mapping; None without a sound one."""
+        certificates = [level.certificate for level in self._result.levels]
+        if len(certificates) != 1 or certificates[0] is None:
+            return None
+        try:
+            return _value_of(self._instance, certificates[0])
+        except (RefusedError, InputError, OverflowError):
+            return None
 
 
-def _proven(instance: Instance, certificate: MappingCertificate) -> int:
+def _value_of(instance: Instance, certificate: MappingCertificate) -> int:
     if isinstance(certificate, TotalCertificate):
         return total_value(instance)
     if isinstance(certificate, StarCertificate):
