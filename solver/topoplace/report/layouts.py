@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from topoplace.mapping.layouts.ranking import RankedLayout
 from topoplace.report.text import plain_table
 
-_HEADER = (
+_HEADER = [
     "routers",
     "partitions",
     "map",
@@ -22,7 +22,7 @@ _HEADER = (
     "bisection/node",
     "hop-bytes",
     "nodes",
-)
+]
 
 
 def layouts_table(ranked: Sequence[RankedLayout]) -> str:
@@ -57,22 +57,13 @@ def layouts_table(ranked: Sequence[RankedLayout]) -> str:
 def layout_document(entry: RankedLayout) -> dict[str, object]:
     """Return a layout as JSON: lists per machine dimension, dimensions counted from 0."""
     layout, metrics = entry.layout, entry.metrics
+    own = ("axes", "logical", "partitions", "whole", "folds", "layer_order", "stagger", "split")
+    shares = ("percent_used", "bal_metric", "ppn_metric", "p2c_metric", "qual_metric")
     return {
-        "axes": list(layout.axes),
-        "logical": list(layout.logical),
-        "partitions": list(layout.partitions),
-        "whole": layout.whole,
-        "folds": list(layout.folds),
-        "layer_order": list(layout.layer_order),
-        "stagger": layout.stagger,
-        "split": layout.split,
+        **{name: getattr(layout, name) for name in own},
         "nodes": layout.num_nodes,
         "balanced": entry.balanced,
-        "percent_used": float(metrics.percent_used),
-        "bal_metric": float(metrics.bal_metric),
-        "ppn_metric": float(metrics.ppn_metric),
-        "p2c_metric": float(metrics.p2c_metric),
-        "qual_metric": metrics.qual_metric,
+        **{name: float(getattr(metrics, name)) for name in shares},
         "bisection": float(entry.bisection),
         "bisection_per_node": float(entry.bisection_per_node),
         "off_router_bytes": entry.off_router_bytes,
