@@ -17,11 +17,11 @@ from matplotlib.image import imread
 from baseline_instances import grid, problem_on, random_graph
 from small_snapshot import small_document
 from topoplace.cli.entry import run
-from topoplace.report.colours import rgb
+from topoplace.report.cells import rgb
 from topoplace.report.page import Exhibits, comparison_page, exhibits
 from topoplace.report.page.exhibits import PICTURE_BYTES
-from topoplace.report.page.style import STYLE
-from topoplace.report.page.thumbnails import placement_thumbnail
+from topoplace.report.page.markup import STYLE
+from topoplace.report.page.thumbnails import thumbnail
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.schema import Pattern
@@ -137,7 +137,7 @@ def test_results_of_one_name_and_pictures_without_room(
 ) -> None:
     cases = [small(name="../x/y"), small(name="../x/y", down="8"), small(name="../x/y", down="")]
     result = solve(cases[0].state, "first-fit")
-    size = len(placement_thumbnail(result, cases[0].state).png)
+    size = len(thumbnail(result, cases[0].state).png)
     monkeypatch.setattr(exhibits, "PICTURE_BYTES", int(2.5 * size))
     kept = Exhibits(tmp_path / "made")
     found = compare(cases, ["first-fit"], keep=kept.keep)
@@ -202,7 +202,7 @@ def test_show_writes_a_page_of_any_result(tmp_path: Path) -> None:
         shown = Page(text)
         shown.require_offline()
         assert any(told in words for words in shown.words)
-        assert text.count("data:image/png") == 1
+        assert text.count("data:image/png") == 2  # light and dark
     assert not list(tmp_path.glob("*.png"))
 
 

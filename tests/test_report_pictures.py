@@ -2,151 +2,257 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.collections import LineCollection
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from matplotlib.image import imread
+from mpl_toolkits.mplot3d import Axes3D
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
+from baseline_instances import grid, problem_on, random_graph
 from small_snapshot import small_document
-from topoplace.placement.problem import PlacementProblem
-from topoplace.report.cells import DOWN, FREE, RUNNING, SERVICE, CellMap, cell_map
-from topoplace.report.colours import cell_colours, job_colour, rgb
-from topoplace.report.torus import legend_handles, placement_figure, title, write_picture
-from topoplace.report.voxels import ELEVATION
+from topoplace.report.cells import (
+    DOWN,
+    FREE,
+    RUNNING,
+    UNUSABLE,
+    Cells,
+    allocation_cells,
+    colours_of,
+    job_colour,
+    placement_cells,
+)
+from topoplace.report.figure import WIDTH, draw, full_figure, title, write_figure
+from topoplace.report.tiles import leaf_tiles, machine_tiles
+from topoplace.report.voxels import draw_torus
 from topoplace.result import PlacementResult
 from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, prepare
 from topoplace.snapshot.machines import data_folder, load_machine
-from topoplace.solving import Options, solve
+from topoplace.snapshot.schema import Pattern
+from topoplace.snapshot.tree_state import prepare_tree
+from topoplace.solving import solve
+from tree_cases import model_of, snapshot_on, uses
 
 
-def solved(**changes: Any) -> tuple[PlacementResult, SnapshotState]:
+def solved(method: str = "first-fit", **changes: Any) -> tuple[PlacementResult, SnapshotState]:
     state = prepare(Snapshot.model_validate(small_document() | changes))
-    return solve(state, "first-fit", Options()), state
+    return solve(state, method), state
 
 
-def on_machine(spec: str) -> tuple[PlacementResult, SnapshotState]:
+def on_machine(spec: str) -> PlacementResult:
     queue = [{"id": "a", "nodes": 4}, {"id": "b", "nodes": 3}]
     running = [{"id": "r", "nodes": "1"}]
     machine = load_machine(spec).model_dump()
-    return solved(machine=machine, queue=queue, running=running, down="2")
+    return solved(machine=machine, queue=queue, running=running, down="2")[0]
+
+
+def image_of(axes: Axes) -> np.ndarray:
+    (image,) = axes.images
+    return np.asarray(image.get_array())
+
+
+def texts_of(axes: Axes) -> list[str]:
+    return [text.get_text() for text in axes.texts]
+
+
+def legend_of(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_every_router_is_what_the_result_says() -> None:
     result, state = solved()
-    cells = cell_map(result, state)
-    assert cells.codes[0, 0, 0] == SERVICE  # nodes 0-1
+    cells = placement_cells(result, state)
+    assert cells.codes[0, 0, 0] == UNUSABLE  # nodes 0-1
     assert cells.codes[1, 0, 0] == cells.codes[1, 0, 1] == RUNNING
-    jobs = {job.name: idx for idx, job in enumerate(cells.jobs)}
-    assert list(jobs) == ["first", "second", "third"]  # the largest first
+    codes = {text.split(":")[0]: code for code, text in cells.jobs.items()}
+    assert list(codes) == ["first", "second", "third"]  # the largest first
     for placement in result.solution.placements:
         volume = int(np.prod(placement.prism.extents))
-        shown = np.count_nonzero(cells.owner == jobs[placement.request])
-        assert shown == volume
+        assert np.count_nonzero(cells.owner == codes[placement.request]) == volume
     assert cells.special.sum() == 4  # nodes 48-55
     assert cells.special_name == "XK"
-
-
-def test_a_router_is_down_when_all_its_nodes_are() -> None:
-    result, state = solved(down="8-9,11", queue=[])
-    cells = cell_map(result, state)
-    assert cells.codes[0, 1, 1] == DOWN
-    assert cells.codes[0, 1, 2] == FREE
+    down = placement_cells(*solved(down="8-9,11", queue=[])).codes
+    assert (down[0, 1, 1], down[0, 1, 2]) == (DOWN, FREE)  # down if all its nodes are
 
 
 def test_service_inside_a_block_of_a_class_belongs_to_it() -> None:
     state = load_snapshot(data_folder("instances") / "snapshots" / "blue_waters_60.json")
-    empty = solve(state, "first-fit")
-    cells = cell_map(empty, state)
-    block = cells.special_block
-    assert block is not None
-    assert block.extents == (15, 6, 24)  # Enos 2014: XK
-    assert cells.special.sum() == block.volume
+    special = placement_cells(solve(state, "first-fit"), state).special
+    spans = [int(special.any(axis=axes).sum()) for axes in ((1, 2), (0, 2), (0, 1))]
+    assert spans == [15, 6, 24]  # Enos 2014: XK
+    assert special.sum() == 15 * 6 * 24
 
 
-def test_colours_follow_the_codes_and_differ() -> None:
+def test_a_job_keeps_its_colour_whatever_else_starts() -> None:
     result, state = solved()
-    cells = cell_map(result, state)
-    colours = cell_colours(cells)
-    assert tuple(colours[0, 0, 0]) == rgb("#ffd400")
-    first = np.argwhere(cells.codes == 0)[0]
-    assert tuple(colours[tuple(first)]) == job_colour(0)
-    assert len({job_colour(idx) for idx in range(200)}) == 200
+    (first, *_), queue = result.solution.placements, state.snapshot.queue
+    alone = result.solution.model_copy(update={"placements": [result.solution.placements[-1]]})
+    fewer = placement_cells(result.model_copy(update={"solution": alone}), state)
+    every = placement_cells(result, state)
+    assert len(fewer.jobs) == 1 < len(every.jobs)
+    assert fewer.jobs.items() <= every.jobs.items()
+    assert every.jobs[0].startswith(max(queue, key=lambda request: request.nodes).id)
+    at = tuple(first.prism.origin)
+    assert tuple(colours_of(every.codes)[at]) == (*job_colour(every.codes[at]), 1)
+    assert len({job_colour(rank) for rank in range(200)}) == 200
 
 
-def test_a_3d_figure_has_all_its_artists() -> None:
-    result, state = solved()
-    cells = cell_map(result, state)
-    space, maps = placement_figure(result, state).axes
-    cubes = next(c for c in space.collections if isinstance(c, Poly3DCollection))
-    assert len(cubes.get_facecolor()) == expected_faces(cells)
-    assert space.elev == ELEVATION
-    assert len(maps.images) == 4  # one map for each y
-    labels = {text.get_text() for text in maps.texts}
-    assert {f"y = {k}" for k in range(4)} <= labels
-    job_lines, class_lines = [c for c in maps.collections if isinstance(c, LineCollection)][1:]
-    assert len(class_lines.get_segments()) > 0
-    assert len(job_lines.get_segments()) > 0
+def test_greys_are_one_grey_over_any_paper() -> None:
+    greys = colours_of(np.array([FREE, RUNNING, UNUSABLE, DOWN]))
+    assert (greys[:, :3] == greys[0, :3]).all()
+    for paper in (1.0, 0.09):
+        shades = greys[:, 3] * greys[:, 0] + (1 - greys[:, 3]) * paper
+        assert np.abs(np.diff(shades)).min() > 0.08
 
 
-def expected_faces(cells: CellMap) -> int:
-    """Count faces router by router: three for a small cube, the uncovered seen ones for a job."""
-    total = 0
-    for at in np.ndindex(cells.shape):
+def expected_faces(cells: Cells) -> tuple[int, int, int]:
+    """Count faces router by router: of jobs, of running jobs, of small cubes."""
+    jobs = running = small = 0
+    for at in np.ndindex(cells.codes.shape):
         for dim, side in enumerate((1, -1, 1)):
-            ahead = list(at)
+            ahead = np.array(at)
             ahead[dim] += side
-            inside = 0 <= ahead[dim] < cells.shape[dim]
-            code = cells.codes[at]
-            solid = code >= 0 or code == RUNNING
-            if solid and inside:
-                code_ahead = cells.codes[tuple(ahead)]
-                solid_ahead = code_ahead >= 0 or code_ahead == RUNNING
-                if solid_ahead and cells.owner[at] == cells.owner[tuple(ahead)]:
-                    continue
-            total += 1
-    return total
+            inside = 0 <= ahead[dim] < cells.codes.shape[dim]
+            before = cells.codes[tuple(ahead)] if inside else FREE
+            jobs += cells.codes[at] >= 0 and before < 0
+            running += cells.codes[at] == RUNNING and before < 0 and before != RUNNING
+            small += cells.codes[at] in (UNUSABLE, DOWN)
+    return jobs, running, small
+
+
+def test_in_space_jobs_are_opaque_and_running_ones_can_be_seen() -> None:
+    cells = placement_cells(*solved(down="8-9"))
+    axes = Figure().add_subplot(projection="3d")
+    assert isinstance(axes, Axes3D)
+    draw_torus(axes, cells)
+    (cubes,) = (c for c in axes.collections if isinstance(c, Poly3DCollection))
+    opacity = np.asarray(cubes.get_facecolor())[:, 3]
+    jobs, running, small = expected_faces(cells)
+    faces = np.count_nonzero(opacity > 0)
+    assert faces == jobs + running + small
+    assert np.count_nonzero((opacity > 0.15) & (opacity < 0.3)) == running
+    assert len(opacity) > faces  # edges
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_zlabel()) == ("x", "y", "z")
 
 
 @pytest.mark.parametrize(
-    ("spec", "num_maps"),
-    [("torus:9", 1), ("mesh:5x4", 1), ("torus:4x3x2x5", 6), ("torus:3x2x2x2x2", 8)],
+    ("spec", "num_tiles"),
+    [("torus:9", 2), ("mesh:5x4", 1), ("torus:4x3x2x5", 6), ("torus:3x2x2x2x2", 8)],
 )
-def test_other_dimensions_are_maps_only(spec: str, num_maps: int) -> None:
-    (maps,) = placement_figure(*on_machine(spec)).axes
-    assert len(maps.images) == num_maps
-    image = np.stack([np.asarray(image.get_array()) for image in maps.images])
-    assert image.shape[0] == num_maps
-    state = on_machine(spec)[1]
-    assert image[..., 0].size == state.torus.num_routers
+def test_tiles_show_every_router_once_with_its_colour(spec: str, num_tiles: int) -> None:
+    result = on_machine(spec)
+    state = prepare(result.instance)
+    tiles = machine_tiles(state.torus.shape)
+    assert len(tiles.numbers) == num_tiles
+    canvas = tiles.fitted(600, 300, 7).numbers
+    assert sorted(canvas[canvas >= 0]) == list(range(state.torus.num_routers))
+    axes = draw(result)
+    assert len(full_figure(result).axes) == 1
+    kinds, counts = np.unique(image_of(axes).reshape(-1, 4), axis=0, return_counts=True)
+    codes = placement_cells(result, state).codes
+    for code in np.unique(codes[codes != FREE]):
+        colour = colours_of(np.array(code))
+        assert counts[(kinds == colour).all(axis=1)] == np.count_nonzero(codes == code)
 
 
-def test_the_picture_is_a_png_of_sensible_size(tmp_path: Path) -> None:
-    path = tmp_path / "f.png"
-    write_picture(*solved(), path)
-    assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-    height, width = imread(path).shape[:2]
-    assert 1000 < height < 2500
-    assert 1500 < width < 4000
-    assert [p.name for p in tmp_path.iterdir()] == ["f.png"]
+def test_slices_have_numbered_axes_names_and_numbers_of_jobs() -> None:
+    axes = draw(solved()[0])
+    assert {f"y = {k}" for k in range(4)} | {"1", "2"} <= set(texts_of(axes))
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x", "z")
+    assert {"0", "1", "2"} <= {label.get_text() for label in axes.get_xticklabels()}
 
 
-def test_title_and_legend() -> None:
-    result, state = solved()
-    assert "objective 16" in title(result)
-    assert "3 of 3 requests" in title(result)
-    assert "bound" not in title(result)  # first-fit proves none
-    labels = [handle.get_label() for handle in legend_handles(cell_map(result, state))]
-    assert any(label.startswith("1  first: 8, ") for label in labels)
-    assert "class XK" in labels
+def test_drawing_into_given_axes_without_pyplot(tmp_path: Path) -> None:
+    result = solved()[0]
+    given = Figure().subplots(1, 2)[1]
+    assert draw(result, given, dark=True) is given
+    result.save(tmp_path / "r.json")
+    told = subprocess.run(
+        [sys.executable, "-c", _DRAWS, tmp_path / "r.json"], capture_output=True, check=True
+    )
+    assert told.stdout == b"False\n"
+
+
+_DRAWS = """
+import sys, topoplace
+from topoplace.report.figure import draw
+draw(topoplace.load(sys.argv[1]))
+print("matplotlib.pyplot" in sys.modules)
+"""
+
+
+def test_the_file_is_a_png_light_or_dark(tmp_path: Path) -> None:
+    result = solved()[0]
+    for name, dark, paper in (("light.png", False, "#ffffff"), ("dark.png", True, "#15171a")):
+        write_figure(result, tmp_path / name, dark=dark)
+        pixels = imread(tmp_path / name)[..., :3]
+        assert 1000 < len(pixels) < 2500
+        assert tuple(pixels[0, 0]) == pytest.approx(to_rgb(paper), abs=0.01)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_legend_can_be_read_and_has_what_fits() -> None:
+    queue = [
+        {"id": f"a-job-with-quite-a-long-name-in-the-queue-{k}", "nodes": 1} for k in range(40)
+    ]
+    result, state = solved(queue=queue)
+    figure = full_figure(result)
+    (legend,) = figure.legends
+    assert min(text.get_fontsize() for text in legend.get_texts()) * 900 / 96 / WIDTH >= 8
+    names = legend_of(figure)
+    shown = [name for name in names if "a-job-with" in name]
+    assert names[-1] == f"and {len(placement_cells(result, state).jobs) - len(shown)} more"
+    figure.canvas.draw()
+    box = legend.get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+    assert 0 <= box.y0 < box.y1 <= figure.bbox.y1
+    first, start, *_ = legend_of(full_figure(solved()[0]))
+    assert first.startswith("free: ")
+    assert start.startswith("running: ")
 
 
 def test_a_result_without_solution_is_drawn_as_it_stands() -> None:
     result, state = solved()
+    assert title(result)[-1] == "3 of 3 requests start"
     bare = result.model_copy(update={"solution": None, "objective": None})
-    assert cell_map(bare, state).jobs == ()
-    assert PlacementProblem(state).requests  # the queue is still there
-    assert len(placement_figure(bare, state).axes) == 2
+    assert placement_cells(bare, state).jobs == {}
+    assert len(full_figure(bare).axes) == 2
+    assert len(title(bare)) == 1
+
+
+def test_a_tree_is_a_row_for_every_leaf() -> None:
+    uneven = leaf_tiles(["a", "b"], np.array([130, 3]))
+    assert uneven.names == ["a", "", "b"]
+    assert sorted(uneven.numbers[uneven.numbers >= 0]) == list(range(133))
+    two_columns = leaf_tiles(list("abcd"), np.ones(4, dtype=np.int64)).fitted(6, 4).numbers
+    assert [[n for n in row if n >= 0] for row in two_columns] == [[0, 2], [1, 3]]
+    state = prepare_tree(
+        snapshot_on(model_of([3, 2]), [("n0", "strict")], [(2, uses(Pattern.RING))])
+    )
+    result = solve(state, "default")
+    codes = allocation_cells(result, state).codes
+    assert sorted(codes) == [RUNNING, FREE, FREE, 0, 0]
+    axes = draw(result)
+    shown = image_of(axes)
+    assert (shown == [*job_colour(0), 1]).all(axis=-1).sum() == 2
+    leaves = [switch.name for switch in state.tree.switches[: state.tree.num_leaves]]
+    assert set(leaves) <= set(texts_of(axes))
+
+
+def test_mappings_show_their_tasks_or_the_levels_of_pencils() -> None:
+    graph = random_graph(np.random.default_rng(3), 8, 20)
+    mapped = solve(problem_on(graph, [3, 3]), "greedy")
+    tasks = texts_of(draw(mapped))
+    assert sorted(map(int, tasks)) == list(range(8))
+    assert legend_of(draw(mapped).figure)[-1] == "free: 1 routers"
+    assert len(full_figure(mapped).axes) == 2  # and the load of all links
+    pencils = solve(problem_on(grid((4, 4, 2)), [4, 4, 2]), "pencils")
+    assert texts_of(draw(pencils)).count("1") == 4
+    assert len(full_figure(pencils).axes) == 2

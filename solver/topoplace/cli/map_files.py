@@ -53,14 +53,13 @@ class MapFiles:
 
     def require_suited(self, problem: MappingProblem) -> None:
         """Raise `InputError` if a file needs coordinates that the machine does not have."""
-        for option in ("png", "maplib"):
-            if option in self.asked:
-                try:
-                    _ = problem.torus
-                except InputError as error:
-                    raise InputError(
-                        error.expected, field=f"--{option} with --on", value=error.value
-                    ) from None
+        if self.maplib is not None:
+            try:
+                _ = problem.torus
+            except InputError as error:
+                raise InputError(
+                    error.expected, field="--maplib with --on", value=error.value
+                ) from None
 
     def write(self, problem: MappingProblem, result: MappingResult) -> None:
         """Write the result, the picture, and the mapping in the formats asked for."""
@@ -75,11 +74,9 @@ class MapFiles:
         if self.output is not None:
             write_document(self.output, result)
         if self.png is not None:
-            from topoplace.report.mapping_picture import (  # noqa: PLC0415 - heavy
-                write_mapping_picture,
-            )
+            from topoplace.report.figure import write_figure  # noqa: PLC0415 - heavy
 
-            write_mapping_picture(result, self.png)
+            write_figure(result, self.png)
         if result.solution is None:
             return
         nodes = np.asarray(result.solution.nodes, dtype=np.int64)

@@ -25,10 +25,6 @@ from topoplace.errors import InputError
 if TYPE_CHECKING:
     from topoplace.result import PlacementResult
     from topoplace.result.tree import AllocationResult
-    from topoplace.snapshot import SnapshotState
-    from topoplace.snapshot.tree_state import TreeState
-
-    AnyState = SnapshotState | TreeState
 
 
 def place(
@@ -105,7 +101,9 @@ def place(
     if csv is not None:
         write_text(csv, csv_text(result))
     if png is not None:
-        _draw(result, state, png)
+        from topoplace.report.figure import write_figure  # noqa: PLC0415 - heavy
+
+        write_figure(result, png)
     say(summary(result, shutil.get_terminal_size((WIDTH, 24)).columns), as_json=as_json)
     files = {"result": output, "picture": png, "host lists": hostlist, "csv": csv, "stderr": stderr}
     for label, path in files.items():
@@ -114,18 +112,3 @@ def place(
     if as_json:
         print(result.model_dump_json())
     raise typer.Exit(exit_code_of(result))
-
-
-def _draw(result: PlacementResult | AllocationResult, state: AnyState, png: Path) -> None:
-    from topoplace.result import PlacementResult  # noqa: PLC0415 - heavy
-    from topoplace.snapshot import SnapshotState  # noqa: PLC0415 - heavy
-
-    if isinstance(result, PlacementResult):
-        from topoplace.report.torus import write_picture  # noqa: PLC0415 - heavy
-
-        assert isinstance(state, SnapshotState)
-        write_picture(result, state, png)
-    else:
-        from topoplace.report.tree_picture import write_tree_picture  # noqa: PLC0415 - heavy
-
-        write_tree_picture(result, png)

@@ -12,7 +12,7 @@ from topoplace.cli.output import print_json, say
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
-    from topoplace.study.case import AnyResult
+    pass
 
 
 def show(
@@ -35,7 +35,9 @@ def show(
 
     document = load_result(result)
     if png is not None:
-        _draw(document, png)
+        from topoplace.report.figure import write_figure  # noqa: PLC0415 - heavy
+
+        write_figure(document, png)
     if html is not None:
         from topoplace.report.page import write_result_page  # noqa: PLC0415 - heavy
 
@@ -47,20 +49,3 @@ def show(
         files = {"png": png, "html": html}
         named = {name: str(path) for name, path in files.items() if path is not None}
         print_json({"schema": "topoplace.show/1", **named})
-
-
-def _draw(result: AnyResult, png: Path) -> None:
-    if result.problem == "mapping":
-        from topoplace.report.mapping_picture import write_mapping_picture  # noqa: PLC0415 - heavy
-
-        write_mapping_picture(result, png)
-    elif result.problem == "allocation":
-        from topoplace.report.tree_picture import write_tree_picture  # noqa: PLC0415 - heavy
-
-        write_tree_picture(result, png)
-    else:
-        from topoplace.report.torus import write_picture  # noqa: PLC0415 - heavy
-        from topoplace.snapshot import prepare  # noqa: PLC0415 - heavy
-        from topoplace.snapshot.machines import resolve_machine  # noqa: PLC0415 - heavy
-
-        write_picture(result, prepare(resolve_machine(result.instance)), png)

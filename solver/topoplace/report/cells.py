@@ -1,134 +1,240 @@
-"""What stands on every router: the picture of a result before any drawing."""
+"""What stands on every router or node, and in which colour: the same in all pictures.
+
+A job has the colour of its rank by size in the queue, whatever else starts. Everything else is one
+grey, more or less of it over the paper, so that a picture without paper fits light and dark pages.
+"""
 
 from __future__ import annotations
 
+import colorsys
+import io
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.machine import Prism, Torus, parse_node_set
-from topoplace.result import PlacementResult
-from topoplace.snapshot import SnapshotState
+from topoplace.machine import Prism, parse_node_set
 
-FREE, DOWN, SERVICE, RUNNING = -1, -2, -3, -4
-"""Codes of routers without a started job: free, down, service, held by a running job."""
+if TYPE_CHECKING:
+    from topoplace.mapping.problem import MappingProblem
+    from topoplace.result import PlacementResult
+    from topoplace.result.mapping import MappingResult
+    from topoplace.result.tree import AllocationResult
+    from topoplace.snapshot import SnapshotState
+    from topoplace.snapshot.tree_state import TreeState
 
 IntArray = NDArray[np.int64]
+Colours = NDArray[np.float64]
+RGB = tuple[float, float, float]
+
+FREE, RUNNING, UNUSABLE, DOWN, NOTHING = -1, -2, -3, -4, -5
+"""Codes of routers without a started job; `NOTHING` is where a picture has no router."""
+
+GREY_NAMES = {FREE: "free", RUNNING: "running", UNUSABLE: "not usable", DOWN: "down"}
+CLASS_COLOUR = "#e5342b"
+
+_PALETTE, _SAME_BITS = 256, 0xF8F8F8F8
+GREY = "#6b7077"
+_OPACITY = {FREE: 0.0, RUNNING: 0.32, UNUSABLE: 0.6, DOWN: 1.0}
+_NOTHING = (0.29, 0.50, 0.71, 0.5)
+# Of middle lightness, for white and near-black paper, and none like the red of classes.
+# fmt: off
+_JOB_COLOURS = (
+    "#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf",
+    "#a0624f", "#e377c2", "#4a5cff", "#8fbf00", "#0f8a6c",
+    "#d12a94", "#6fb1ff", "#c58b3f", "#1fd69a", "#8250ff",
+    "#ff9f80", "#2f8fa3", "#b8a5ff", "#6d8f1a", "#ff5fa2",
+)
+_FAR_COLOURS = (
+    "#d5ecd4", "#aeddb0", "#7fc9ab", "#52b1b0", "#368fb5",
+    "#3b6cb0", "#4f4fa8", "#6a329b", "#8d1f86", "#a3155f",
+)
+# fmt: on
+NUM_FAR = len(_FAR_COLOURS)
 
 
 @dataclass(frozen=True)
-class DrawnJob:
-    """A started job as it is drawn."""
-
-    name: str
-    nodes: int
-    prism: Prism | None
-
-
-@dataclass(frozen=True)
-class CellMap:
-    """The routers of a machine by what holds them.
+class Cells:
+    """The routers of a torus, or the nodes of a tree, by what holds them.
 
     Attributes
     ----------
     codes
-        Per router the position of its job in `jobs`, or one of the codes `FREE`, `DOWN`,
-        `SERVICE`, `RUNNING`, shape ``torus.shape``.
+        Per router the code of its job, or one of `FREE`, `RUNNING`, `UNUSABLE`, `DOWN`, shape
+        ``torus.shape`` or ``(num_nodes,)``.
     owner
-        Which job holds a router (started jobs first, then running ones), -1 if none; tells
-        neighbouring jobs apart, same shape.
+        Which job holds a router, started or running; -1 if none. Same shape.
     special
-        Whether the router holds nodes of a class that is not the default one, same shape. Where
-        such nodes fill a block but for service routers, the whole block counts.
-    special_block
-        That block, if there is one.
+        Whether the router is of a class that is not the default one, same shape.
+    special_name
+        The names of such classes.
     jobs
-        Started jobs, the largest first.
+        What a legend says of started jobs, by code: their rank by size in the queue, from 0 on.
     """
 
     codes: IntArray
     owner: IntArray
     special: NDArray[np.bool_]
-    jobs: tuple[DrawnJob, ...]
-    special_block: Prism | None
     special_name: str
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Routers per dimension."""
-        return self.codes.shape
+    jobs: dict[int, str]
 
 
-def cell_map(result: PlacementResult, state: SnapshotState) -> CellMap:
-    """Return what stands on every router under a result.
+def placement_cells(result: PlacementResult, state: SnapshotState) -> Cells:
+    """Return what stands on every router of a torus.
 
     A service or down router inside a job's prism stays what it is; all other routers of a prism
     carry the job's code, the idle ones too. Of several jobs on one router the smallest is shown.
     """
     torus = state.torus
-    per_router = state.node_class.reshape(torus.num_routers, -1)
-    codes = np.full(torus.num_routers, FREE, dtype=np.int64)
-    codes[~_up(state).reshape(torus.num_routers, -1).any(axis=1)] = DOWN
-    codes[(per_router < 0).all(axis=1)] = SERVICE
+    node_class = state.node_class.reshape(torus.num_routers, -1)
+    up = np.ones(torus.num_nodes, dtype=bool)
+    up[parse_node_set(state.snapshot.down, torus.num_nodes)] = False
+    codes = np.where(up.reshape(torus.num_routers, -1).any(axis=1), FREE, DOWN)
+    codes[(node_class < 0).all(axis=1)] = UNUSABLE
     fixed = codes != FREE
     owner = np.full(torus.num_routers, -1, dtype=np.int64)
-    jobs: list[tuple[DrawnJob, IntArray]] = []
-    sizes = {request.id: request.nodes for request in state.queue}
-    for placement in result.solution.placements if result.solution else []:
-        nodes = parse_node_set(placement.nodes, torus.num_nodes)
-        prism = None
-        routers = np.unique(nodes // torus.nodes_per_router)
-        if placement.prism is not None:
-            prism = Prism(tuple(placement.prism.origin), tuple(placement.prism.extents))
-            routers = prism.routers(torus)
-        nodes_wanted = sizes.get(placement.request, len(nodes))
-        jobs.append((DrawnJob(placement.request, nodes_wanted, prism), routers))
-    jobs.sort(key=lambda item: (-item[0].nodes, item[0].name))
-    for idx, running in enumerate(state.running):
+    for idx, running in enumerate(state.running, start=len(state.queue)):
         codes[running.routers[~fixed[running.routers]]] = RUNNING
-        owner[running.routers] = len(jobs) + idx
-    for idx, (_, routers) in enumerate(jobs):
-        codes[routers[~fixed[routers]]] = idx
-        owner[routers] = idx
-    special = np.asarray((per_router > 0).any(axis=1), dtype=bool).reshape(-1)
-    block = _block_around(torus, special)
-    if block is not None:
-        inside = block.routers(torus)
-        if (special | (codes == SERVICE))[inside].all():
-            special[inside] = True
-        else:
-            block = None
-    return CellMap(
-        codes.reshape(torus.shape),
-        owner.reshape(torus.shape),
-        special.reshape(torus.shape),
-        tuple(job for job, _ in jobs),
-        block,
-        ", ".join(state.classes[1:]).upper(),
-    )
+        owner[running.routers] = idx
+    ranks, routers, jobs = _ranks(state.queue), {}, {}
+    nodes = {request.id: request.nodes for request in state.queue}
+    for start in result.solution.placements if result.solution else []:
+        code = ranks[start.request]
+        jobs[code] = f"{start.request}: {nodes[start.request]:,}"
+        held = parse_node_set(start.nodes, torus.num_nodes) // torus.nodes_per_router
+        if start.prism is not None:
+            prism = Prism(tuple(start.prism.origin), tuple(start.prism.extents))
+            held = prism.routers(torus)
+            jobs[code] += f", {'x'.join(map(str, start.prism.extents))}"
+        routers[code] = np.unique(held)
+    for code, held in sorted(routers.items()):
+        codes[held[~fixed[held]]] = code
+        owner[held] = code
+    special = np.asarray((node_class > 0).any(axis=1)).reshape(torus.shape)
+    codes = codes.reshape(torus.shape)
+    block = np.ix_(*map(np.unique, np.nonzero(special)))
+    if (special | (codes == UNUSABLE))[block].all():
+        special[block] = True
+    names = ", ".join(state.classes[1:]).upper()
+    return Cells(codes, owner.reshape(torus.shape), special, names, dict(sorted(jobs.items())))
 
 
-def _block_around(torus: Torus, marked: NDArray[np.bool_]) -> Prism | None:
-    """Return the smallest prism around some routers: per ring, all but the widest gap."""
-    if not marked.any():
-        return None
-    origin, extents = [], []
-    for d, n in enumerate(torus.shape):
-        held = np.unique(torus.coordinates[marked, d])
-        if torus.wrap[d]:
-            gaps = np.diff(held, append=held[0] + n)
-            widest = int(gaps.argmax())
-            extent = n - int(gaps[widest]) + 1
-            start = int(held[(widest + 1) % len(held)])
-        else:
-            start, extent = int(held[0]), int(held[-1] - held[0]) + 1
-        origin.append(0 if extent == n else start)
-        extents.append(extent)
-    return Prism(tuple(origin), tuple(extents))
+def allocation_cells(result: AllocationResult, state: TreeState) -> Cells:
+    """Return what stands on every node of a tree."""
+    codes = np.where(state.free, FREE, DOWN)
+    owner = np.full(codes.shape, -1, dtype=np.int64)
+    for idx, running in enumerate(state.running, start=len(state.requests)):
+        codes[running.nodes] = RUNNING
+        owner[running.nodes] = idx
+    numbers = {name: idx for idx, name in enumerate(state.tree.node_names)}
+    ranks, jobs = _ranks(state.requests), {}
+    for start in result.solution.allocations if result.solution else []:
+        code = ranks[start.request]
+        held = [numbers[name] for name in start.nodes]
+        codes[held] = owner[held] = code
+        jobs[code] = f"{start.request}: {len(start.nodes):,}"
+    return Cells(codes, owner, np.zeros(codes.shape, dtype=bool), "", dict(sorted(jobs.items())))
 
 
-def _up(state: SnapshotState) -> NDArray[np.bool_]:
-    up = np.ones(state.torus.num_nodes, dtype=bool)
-    up[parse_node_set(state.snapshot.down, state.torus.num_nodes)] = False
-    return up
+def far_codes(result: MappingResult, problem: MappingProblem) -> IntArray:
+    """Return how far the messages of every router of a mapping go, shape ``(num_routers,)``.
+
+    The code of a router with tasks is the mean of the hops of the bytes that it sends and receives,
+    on a square-root scale from 0 to `NUM_FAR`, the machine's diameter, so that pictures of one
+    machine compare; others are `FREE` or `UNUSABLE`.
+    """
+    machine, graph = problem.machine, problem.graph
+    codes = np.where(problem.capacity > 0, FREE, UNUSABLE)
+    if result.solution is None:
+        return codes
+    routers = problem.routers_of(np.asarray(result.solution.nodes, dtype=np.int64))
+    ends = routers[graph.sources], routers[graph.targets]
+    hops = machine.hops(*ends)
+    total, weighted = np.zeros(machine.num_routers), np.zeros(machine.num_routers)
+    for end in ends:
+        total += np.bincount(end, graph.bytes, machine.num_routers)
+        weighted += np.bincount(end, graph.bytes * hops.astype(float), machine.num_routers)
+    used = np.unique(routers)
+    mean = weighted[used] / np.maximum(total[used], 1)
+    share = np.sqrt(mean / max(1, machine.diameter))
+    codes[used] = np.minimum(NUM_FAR * share, NUM_FAR - 1).astype(np.int64)
+    return codes
+
+
+def job_colour(rank: int) -> RGB:
+    """Return the colour of a request by its rank by size in the queue."""
+    if rank < len(_JOB_COLOURS):
+        return rgb(_JOB_COLOURS[rank])
+    # The golden angle never repeats a hue; lightness alternates to part near neighbours.
+    return colorsys.hls_to_rgb((0.55 + 0.618034 * rank) % 1, (0.4, 0.55, 0.68)[rank % 3], 0.65)
+
+
+def far_colour(code: int) -> RGB:
+    """Return the colour of a router by `far_codes`, the darker the farther."""
+    return rgb(_FAR_COLOURS[code])
+
+
+def colours_of(codes: IntArray, inked: Callable[[int], RGB] = job_colour) -> Colours:
+    """Return red, green, blue and opacity of every cell, shape ``(*codes.shape, 4)``.
+
+    Parameters
+    ----------
+    inked
+        The colour of a code from 0 on.
+    """
+    kinds, where = np.unique(codes, return_inverse=True)
+    table = [colour_of(int(code), inked) for code in kinds]
+    return np.array(table).reshape(-1, 4)[where.reshape(codes.shape)]
+
+
+def colour_of(
+    code: int, inked: Callable[[int], RGB] = job_colour
+) -> tuple[float, float, float, float]:
+    """Return red, green, blue and opacity of a code."""
+    if code == NOTHING:
+        return _NOTHING
+    return (*inked(code), 1.0) if code >= 0 else (*rgb(GREY), _OPACITY[code])
+
+
+def palette_png(pixels: NDArray[np.uint8]) -> bytes:
+    """Return a PNG file of pixels, ``(height, width, 4)``, with a palette of 256 at most.
+
+    Of more colours, those that agree in the first bits become the most frequent one of them, and
+    the rarest the nearest one. Such a file has a third of the bytes of any other.
+    """
+    from PIL import Image  # noqa: PLC0415 - heavy
+
+    keys = np.ascontiguousarray(pixels).view(np.uint32)[..., 0]
+    found, entries, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    colours = found.view(np.uint8).reshape(-1, 4)
+    coarse = found & (_SAME_BITS if len(found) > _PALETTE else 0xFFFFFFFF)
+    by_count = np.argsort(-counts, kind="stable")
+    _, first, group = np.unique(coarse[by_count], return_index=True, return_inverse=True)
+    largest = np.argsort(-np.bincount(group, counts[by_count]), kind="stable")[:_PALETTE]
+    palette = colours[by_count[first[largest]]]
+    goal = palette.astype(np.float32)
+    lengths = (goal**2).sum(axis=1)
+    nearest = [
+        (lengths - 2 * part.astype(np.float32) @ goal.T).argmin(axis=1)
+        for part in np.array_split(colours, len(colours) // 4096 + 1)
+    ]
+    picked = np.concatenate(nearest).astype(np.uint8)[entries.reshape(keys.shape)]
+    image = Image.fromarray(picked)
+    image.putpalette(palette.tobytes(), "RGBA")
+    stream = io.BytesIO()
+    image.save(stream, "png", optimize=True)
+    return stream.getvalue()
+
+
+def rgb(text: str) -> RGB:
+    """Return a ``#rrggbb`` colour as three numbers from 0 to 1."""
+    red, green, blue = (int(text[k : k + 2], 16) / 255 for k in (1, 3, 5))
+    return red, green, blue
+
+
+def _ranks(queue: tuple[Any, ...]) -> dict[str, int]:
+    """Return the rank of every request by size, the largest 0; of one size in queue order."""
+    by_size = sorted((-request.nodes, place) for place, request in enumerate(queue))
+    return {queue[place].id: rank for rank, (_, place) in enumerate(by_size)}

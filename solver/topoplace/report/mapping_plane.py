@@ -1,9 +1,9 @@
-"""One plane of a mapped machine: its pencils, and the load of its links."""
+"""Pictures of mappings by layout: the pencils of a plane, and the load of links."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 from topoplace.mapping.evaluate import link_loads
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem
-from topoplace.report.colours import FREE_COLOUR, SERVICE_COLOUR
+from topoplace.report.cells import FREE, UNUSABLE, colours_of, rgb
+from topoplace.report.tiles import RIM, dimension_name, size_of, spread_ticks
 from topoplace.result.mapping import LayoutModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Normalize
 
-USED_COLOUR = "#a9d3f5"
-_MOST_NUMBERED = 26
+USED_COLOUR = rgb("#8fc4ee")
+_IDLE = f"{RIM}55"
+_BOX = 0.62  # of a router, in parts of the way to the next
+_LEAST_NUMBERED = 10.0  # points of that way
 
 
 @dataclass(frozen=True)
@@ -33,37 +35,36 @@ class Plane:
     across, along
         Machine dimensions of the rows and of the columns (`across` is -1 on a machine of one
         dimension).
-    fixed
-        Coordinates of the plane, shown in its title.
-    tasks
-        Tasks on every router of the machine.
+    coordinates
+        Of its routers, shape ``(rows, columns, num_dims)``.
+    used
+        Which routers of the machine hold tasks.
     """
 
     routers: IntArray
     across: int
     along: int
-    fixed: tuple[int, ...]
-    tasks: IntArray
+    coordinates: IntArray
+    used: NDArray[np.bool_]
 
 
-def plane_of(problem: MappingProblem, nodes: IntArray, layout: LayoutModel | None) -> Plane:
+def plane_of(problem: MappingProblem, nodes: IntArray, layout: LayoutModel) -> Plane:
     """Return the plane to show: of those with most tasks the one with most routers skipped."""
-    torus = problem.torus
-    along = layout.pencil if layout else torus.num_dims - 1
+    torus, along = problem.torus, layout.pencil
     across = next((d for d in range(torus.num_dims) if d != along), -1)
-    tasks = np.bincount(problem.routers_of(nodes), minlength=torus.num_routers)
+    used = np.bincount(problem.routers_of(nodes), minlength=torus.num_routers) > 0
     numbers = np.arange(torus.num_routers).reshape(torus.shape)
-    if layout:
-        for d, (start, extent) in enumerate(zip(layout.origin, _window(layout), strict=True)):
-            wanted = (start + np.arange(min(extent, torus.shape[d]))) % torus.shape[d]
-            numbers = np.take(numbers, wanted, axis=d)
-    planes = np.moveaxis(numbers, [max(across, 0), along], [-2, -1]) if across >= 0 else numbers
-    planes = planes.reshape(-1, *planes.shape[-2:]) if across >= 0 else planes.reshape(1, 1, -1)
-    whole = problem.whole_routers
-    used = (tasks[planes] > 0).sum(axis=(1, 2))
-    skipped = (~whole[planes]).sum(axis=(1, 2))
-    best = int(np.lexsort((-skipped, -used))[0])
-    return Plane(planes[best], across, along, torus.coords(int(planes[best][0, 0])), tasks)
+    for d, (start, extent) in enumerate(zip(layout.origin, _window(layout), strict=True)):
+        wanted = (start + np.arange(min(extent, torus.shape[d]))) % torus.shape[d]
+        numbers = np.take(numbers, wanted, axis=d)
+    planes = numbers[None, None, :]
+    if across >= 0:
+        planes = np.moveaxis(numbers, [across, along], [-2, -1])
+        planes = planes.reshape(-1, *planes.shape[-2:])
+    num_used = used[planes].sum(axis=(1, 2))
+    skipped = (~problem.whole_routers[planes]).sum(axis=(1, 2))
+    routers = planes[int(np.lexsort((-skipped, -num_used))[0])]
+    return Plane(routers, across, along, torus.coordinates[routers], used)
 
 
 def _window(layout: LayoutModel) -> list[int]:
@@ -76,56 +77,65 @@ def _window(layout: LayoutModel) -> list[int]:
     return extents
 
 
-def draw_pencils(axes: Axes, plane: Plane, problem: MappingProblem, numbered: bool) -> None:
-    """Draw the routers as Figure 7 of Enos 2014: the levels of each pencil, skipped ones marked.
+def draw_plane(axes: Axes, plane: Plane, problem: MappingProblem, nodes: IntArray) -> None:
+    """Draw routers as Figure 7 of Enos 2014, the levels of each pencil in them, and their links.
 
-    With `numbered` a router shows its level in its pencil, else how many tasks it holds.
+    Routers without tasks have no level; the colour of a link is its load.
     """
-    from matplotlib.patches import Rectangle  # noqa: PLC0415 - heavy
-
-    rows, columns = plane.routers.shape
-    usable = problem.capacity > 0
-    size = max(4.0, min(11.0, 260 / max(rows, columns)))
-    for row in range(rows):
-        level = 0
-        for column in range(columns):
-            router = plane.routers[row, column]
-            count = int(plane.tasks[router])
-            level += count > 0
-            colour = USED_COLOUR if count else FREE_COLOUR if usable[router] else SERVICE_COLOUR
-            axes.add_patch(
-                Rectangle((column - 0.45, row - 0.45), 0.9, 0.9, facecolor=colour, edgecolor="#888")
-            )
-            if count and max(rows, columns) <= _MOST_NUMBERED:
-                text = str(level if numbered else count)
-                axes.text(column, row, text, ha="center", va="center", fontsize=size)
-    _frame(axes, plane)
-
-
-def draw_loads(axes: Axes, plane: Plane, loads: NDArray[np.float64], norm: Normalize) -> None:
-    """Draw the links inside the plane, coloured by their load."""
+    from matplotlib import colormaps  # noqa: PLC0415 - heavy
     from matplotlib.collections import LineCollection  # noqa: PLC0415 - heavy
+    from matplotlib.colors import Normalize  # noqa: PLC0415 - heavy
 
+    loads = heaviest_loads(problem, nodes)
     rows, columns = plane.routers.shape
+    unit = min(size / n for size, n in zip(size_of(axes), (columns, rows), strict=True))
+    row, column = np.mgrid[:rows, :columns]
     segments, values = [], []
-    for dim, step in ((plane.along, (0, 1)), (plane.across, (1, 0))):
-        if dim < 0:
-            continue
-        for row in range(rows - step[0]):
-            for column in range(columns - step[1]):
-                segments.append([(column, row), (column + step[1], row + step[0])])
-                values.append(loads[dim, plane.routers[row, column]])
-    lines = LineCollection(segments, array=np.array(values), cmap="inferno_r", norm=norm)
-    lines.set_linewidth(3.0)
-    axes.add_collection(lines)
-    axes.plot(
-        np.tile(np.arange(columns), rows),
-        np.repeat(np.arange(rows), columns),
-        "o",
-        color="#555555",
-        markersize=2.5,
+    for dim, (down, right) in ((plane.along, (0, 1)), (plane.across, (1, 0))):
+        if dim >= 0:
+            inside = (row < rows - down) & (column < columns - right)
+            ends = np.stack([column, row, column + right, row + down], axis=-1)[inside]
+            segments.append(ends.reshape(-1, 2, 2))
+            values.append(loads[dim, plane.routers[inside]])
+    links = LineCollection(
+        list(np.concatenate(segments)),
+        array=np.ma.masked_equal(np.concatenate(values), 0),
+        cmap=colormaps["plasma"].with_extremes(bad=_IDLE),
+        norm=Normalize(0, max(float(loads.max(initial=0)), 1e-9)),
+        linewidths=unit / 6,
     )
-    _frame(axes, plane)
+    axes.add_collection(links)
+    scale = axes.figure.colorbar(links, cax=axes.inset_axes((1.03, 0.1, 0.02, 0.8)))
+    scale.outline.set_visible(False)
+    scale.set_label("bytes over bandwidth of links, heavier direction")
+    used = plane.used[plane.routers]
+    codes = np.where(problem.capacity[plane.routers] > 0, FREE, UNUSABLE)
+    colours = colours_of(np.where(used, 0, codes), lambda _: USED_COLOUR).reshape(-1, 4)
+    for fill in (axes.get_facecolor(), colours):  # free routers hide their links as well
+        box: dict[str, Any] = {"marker": "s", "edgecolors": RIM, "linewidths": 0.5, "zorder": 3}
+        axes.scatter(column, row, (_BOX * unit) ** 2, facecolors=fill, **box)
+    levels = np.cumsum(used, axis=1)
+    for at in np.argwhere(used) if unit > _LEAST_NUMBERED else []:
+        text: dict[str, Any] = {"ha": "center", "va": "center", "color": "black", "zorder": 4}
+        axes.text(at[1], at[0], str(levels[tuple(at)]), fontsize=min(8.0, unit / 2.4), **text)
+    _name_axes(axes, plane)
+
+
+def draw_distribution(axes: Axes, loads: NDArray[np.float64]) -> None:
+    """Draw the loads of all links in use, per dimension, heaviest first."""
+    for dim, values in enumerate(loads):
+        used = np.sort(values[values > 0])[::-1]
+        if len(used):
+            places = np.arange(1, len(used) + 1)
+            thick = 4.0 / (1 + dim)  # so that lines that coincide can be told apart
+            name = f"along {dimension_name(dim)}"
+            axes.step(places, used, where="post", label=name, linewidth=thick)
+    axes.set_xlabel("links, heaviest first")
+    axes.set_ylim(bottom=0)
+    axes.set_title("load of the links in use, bytes over bandwidth")
+    axes.spines[["top", "right"]].set_visible(False)
+    if axes.lines:
+        axes.legend()
 
 
 def heaviest_loads(problem: MappingProblem, nodes: IntArray) -> NDArray[np.float64]:
@@ -138,13 +148,16 @@ def heaviest_loads(problem: MappingProblem, nodes: IntArray) -> NDArray[np.float
     return heaviest
 
 
-def _frame(axes: Axes, plane: Plane) -> None:
+def _name_axes(axes: Axes, plane: Plane) -> None:
+    """Number the routers by their coordinates along and across the pencils."""
     rows, columns = plane.routers.shape
-    axes.set_xlim(-0.6, columns - 0.4)
-    axes.set_ylim(rows - 0.4, -0.6)
-    axes.set_aspect("equal")
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.set_xlabel(f"dimension {plane.along + 1}")
-    if plane.across >= 0:
-        axes.set_ylabel(f"dimension {plane.across + 1}")
+    axes.set(xlim=(-0.6, columns - 0.4), ylim=(rows - 0.4, -0.6), aspect="equal")
+    right, down = spread_ticks(columns), spread_ticks(rows) if plane.across >= 0 else []
+    axes.set_xticks(right, plane.coordinates[0, right, plane.along])
+    axes.set_yticks(down, plane.coordinates[down, 0, plane.across])
+    axes.set_xlabel(dimension_name(plane.along))
+    axes.set_ylabel(dimension_name(plane.across) if plane.across >= 0 else "")
+    fixed = (d for d in range(plane.coordinates.shape[-1]) if d not in (plane.across, plane.along))
+    where = [f", {dimension_name(d)} = {plane.coordinates[0, 0, d]}" for d in fixed]
+    axes.set_title(f"levels of the pencils{''.join(where)}")
+    axes.spines[:].set_visible(False)

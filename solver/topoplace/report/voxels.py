@@ -2,99 +2,99 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.machine import Prism
-from topoplace.report.cells import DOWN, FREE, RUNNING, SERVICE, CellMap
-from topoplace.report.colours import CLASS_COLOUR, cell_colours, rgb
+from topoplace.report.cells import (
+    CLASS_COLOUR,
+    DOWN,
+    GREY,
+    RUNNING,
+    UNUSABLE,
+    Cells,
+    colours_of,
+    rgb,
+)
+from topoplace.report.tiles import borders, spread_ticks
 
 if TYPE_CHECKING:
     from mpl_toolkits.mplot3d import Axes3D
 
+    from topoplace.report.cells import Colours, IntArray
+
 ELEVATION, AZIMUTH = 24.0, -58.0
+_VIEWER = np.array([0.484, -0.775, 0.407])  # the direction to the viewer
 
-_SIZE = {FREE: 0.10, DOWN: 0.4, SERVICE: 0.5}
-_FREE_DOT = "#9aa0a6"
+_SIZE = {DOWN: 0.55, UNUSABLE: 0.4}
+_RUNNING_OPACITY = 0.22
 _SHADE = (0.78, 0.9, 1.0)  # faces across x, y, z: light from above
-# The two unit edges that span the face across each dimension.
-_SPAN = {0: (1, 2), 1: (0, 2), 2: (0, 1)}
-# The side of a cube that the viewer at this elevation and azimuth sees, per dimension.
+# The two dimensions along the face across each dimension, and the side of a cube that is seen.
+_SPAN = ((1, 2), (0, 2), (0, 1))
 _SEEN_SIDE = (1, 0, 1)
+_NEARER = 0.4  # lines lie before the faces they bound, by so many routers; twice around classes
 
 
-def draw_torus(axes: Axes3D, cells: CellMap) -> int:
-    """Draw a 3-D machine as cubes and return how many faces were drawn.
+def draw_torus(axes: Axes3D, cells: Cells) -> None:
+    """Draw a 3-D machine as cubes.
 
-    Started jobs are opaque, running ones a thin haze, free and service routers small cubes.
-    Only the three sides that face the viewer are drawn, and only where nothing of the same job
+    Started jobs are opaque, running ones a haze with edges, service and down routers small cubes,
+    and what is free is empty. Only the sides that face the viewer are drawn, of jobs where no job
     stands before them.
     """
-    from mpl_toolkits.mplot3d.art3d import (  # noqa: PLC0415 - heavy
-        Line3DCollection,
-        Poly3DCollection,
-    )
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # noqa: PLC0415 - heavy
 
-    colours = cell_colours(cells)
-    colours[cells.codes == FREE] = rgb(_FREE_DOT)
-    faces: list[NDArray[np.float64]] = []
-    fills: list[NDArray[np.float64]] = []
-    edges: list[NDArray[np.float64]] = []
+    colours = colours_of(cells.codes)
+    hazy = cells.codes == RUNNING
+    colours[hazy, 3] = _RUNNING_OPACITY
+    special = np.where(cells.special, 0, -1)
+    quads, fills, edges, widths = [], [], [], []
+
+    def add(some: NDArray[np.float64], fill: Colours, edge: Colours, width: float) -> None:
+        quads.append(some)
+        fills.append(np.broadcast_to(fill, (len(some), 4)))
+        edges.append(np.broadcast_to(edge, (len(some), 4)))
+        widths.append(np.full(len(some), width))
+
     for dim in range(3):
-        hidden = _behind_same(cells, dim)
-        for alpha, where in (
-            (1.0, (cells.codes >= 0) & ~hidden),
-            (0.13, (cells.codes == RUNNING) & ~hidden),
-        ):
-            at = np.argwhere(where)
-            faces.append(_faces(at, dim, 1.0))
-            fills.append(_fill(colours[where], _SHADE[dim], alpha))
-            edges.append(_fill(colours[where], 0.55, 0.7 if alpha == 1 else 0.04))
+        shaded = colours * (*[_SHADE[dim]] * 3, 1)
         for code, size in _SIZE.items():
             where = cells.codes == code
-            faces.append(_faces(np.argwhere(where), dim, size))
-            fills.append(_fill(colours[where], _SHADE[dim], 1.0))
-            edges.append(_fill(colours[where], 0.7, 0.0))
-    quads = np.concatenate(faces)
+            add(_faces(np.argwhere(where), dim, size), shaded[where], np.zeros(4), 0)
+        before = _before(cells.codes, dim)
+        for where, edge in (
+            (hazy & (before < 0) & (before != RUNNING), 0.0),
+            ((cells.codes >= 0) & (before < 0), 0.35),
+        ):
+            faint = shaded[where] * (0.6, 0.6, 0.6, edge)
+            add(_faces(np.argwhere(where), dim, 1.0), shaded[where], faint, 0.25)
+            lines = _outlines(np.where(where, cells.owner, -1), dim)
+            ink = (0.1, 0.1, 0.1, 0.9) if edge else (*rgb(GREY), 0.75)
+            add(lines, np.zeros(4), np.array(ink), 0.5)
+        lines = _outlines(np.where(_before(special, dim) < 0, special, -1), dim)
+        add(lines + _NEARER * _VIEWER, np.zeros(4), np.array((*rgb(CLASS_COLOUR), 1.0)), 1.3)
     axes.add_collection3d(
         Poly3DCollection(
-            quads,
+            np.concatenate(quads),
             facecolors=np.concatenate(fills),
             edgecolors=np.concatenate(edges),
-            linewidths=0.25,
+            linewidths=np.concatenate(widths),
+            clip_on=False,
         )
     )
-    axes.add_collection3d(
-        Line3DCollection(
-            _frame(np.zeros(3), np.array(cells.shape)), colors="#777777", linewidths=0.6
-        )
-    )
-    if cells.special_block is not None:
-        block = _block_frames(cells.special_block, cells.shape)
-        axes.add_collection3d(Line3DCollection(block, colors=CLASS_COLOUR, linewidths=1.6))
-    elif cells.special.any():
-        centres = np.argwhere(cells.special) + 0.5
-        axes.scatter(*centres.T, s=3, c=CLASS_COLOUR, depthshade=False)
-    _dress(axes, cells.shape)
-    return len(quads)
+    _dress(axes, cells.codes.shape)
 
 
-def _behind_same(cells: CellMap, dim: int) -> NDArray[np.bool_]:
-    """Return which cells have a cell of the same owner right before the side that is seen."""
+def _before(codes: IntArray, dim: int) -> IntArray:
+    """Return what stands right before the seen side of every cell; before the rim nothing, -1."""
     step = 1 if _SEEN_SIDE[dim] else -1
-    ahead = np.roll(cells.owner, -step, axis=dim)
-    solid = np.roll((cells.codes >= 0) | (cells.codes == RUNNING), -step, axis=dim)
-    same: NDArray[np.bool_] = (ahead == cells.owner) & solid
-    last = [slice(None)] * 3
-    last[dim] = slice(-1, None) if step == 1 else slice(0, 1)
-    same[tuple(last)] = False  # nothing stands before the rim: the ring's other end is far away
-    return same
+    before: IntArray = np.roll(codes, -step, axis=dim)
+    np.moveaxis(before, dim, 0)[-1 if step == 1 else 0] = -1
+    return before
 
 
-def _faces(at: NDArray[np.int64], dim: int, size: float) -> NDArray[np.float64]:
+def _faces(at: IntArray, dim: int, size: float) -> NDArray[np.float64]:
     """Return the seen faces across one dimension of the cubes at some cells, ``(n, 4, 3)``."""
     low = at + (1 - size) / 2
     a, b = (np.eye(3)[k] * size for k in _SPAN[dim])
@@ -103,45 +103,32 @@ def _faces(at: NDArray[np.int64], dim: int, size: float) -> NDArray[np.float64]:
     return corners
 
 
-def _fill(colours: NDArray[np.float64], shade: float, alpha: float) -> NDArray[np.float64]:
-    return np.column_stack([colours * shade, np.full(len(colours), alpha)])
+def _outlines(owner: IntArray, dim: int) -> NDArray[np.float64]:
+    """Return the edges of what has one owner on the seen faces across a dimension.
 
-
-def _frame(low: NDArray[np.float64], high: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """Return the twelve edges of a box."""
+    They are quads without area, ``(n, 4, 3)``, so that they are sorted by depth with the faces.
+    """
     lines = []
-    for dim in range(3):
-        for corner in np.ndindex(2, 2):
-            ends = np.empty((2, 3))
-            for k, side in zip(_SPAN[dim], corner, strict=True):
-                ends[:, k] = (low, high)[side][k]
-            ends[:, dim] = low[dim], high[dim]
-            lines.append(ends)
-    return lines
-
-
-def _block_frames(block: Prism, shape: tuple[int, ...]) -> list[NDArray[np.float64]]:
-    """Return the edges of a block, of each of its parts where it wraps."""
-    spans = []
-    for o, e, n in zip(block.origin, block.extents, shape, strict=True):
-        spans.append([(o, o + e)] if o + e <= n else [(o, n), (0, o + e - n)])
-    lines = []
-    for part in itertools.product(*spans):
-        ends = np.array(part, dtype=float)
-        lines += _frame(ends[:, 0], ends[:, 1])
-    return lines
+    for level, layer in enumerate(np.moveaxis(owner, dim, 0)):
+        flat = borders(np.pad(layer, 1, constant_values=-1)) - 1  # (n, 2, 2): second, first axis
+        line = np.empty((len(flat), 2, 3))
+        line[..., _SPAN[dim][1]], line[..., _SPAN[dim][0]] = flat[..., 0], flat[..., 1]
+        line[..., dim] = level + _SEEN_SIDE[dim]
+        lines.append(line)
+    ends = np.concatenate(lines)[:, [0, 1, 1, 0]]
+    return ends + _NEARER * _VIEWER
 
 
 def _dress(axes: Axes3D, shape: tuple[int, ...]) -> None:
     axes.view_init(elev=ELEVATION, azim=AZIMUTH)
     axes.set_proj_type("persp", focal_length=1.4)
-    # A cube fills the panel at 1.12; longer machines stand out further on one side.
-    axes.set_box_aspect(shape, zoom=1.12 * (min(shape) / max(shape)) ** 0.5)
+    axes.set_box_aspect(shape, zoom=1.15 * (min(shape) / max(shape)) ** 0.15)  # fills the panel
     for dim, name in enumerate("xyz"):
-        n = shape[dim]
-        getattr(axes, f"set_{name}lim")(0, n)
-        ticks = np.arange(0, n, max(1, -(-n // 6)))
-        getattr(axes, f"set_{name}ticks")(ticks + 0.5, [str(t) for t in ticks], fontsize=7)
-        getattr(axes, f"set_{name}label")(name, fontsize=9)
-        getattr(axes, f"{name}axis").pane.set_visible(False)
-    axes.grid(visible=False)
+        ticks = spread_ticks(shape[dim])
+        axes.set(**{f"{name}lim": (0, shape[dim])})
+        axis = getattr(axes, f"{name}axis")
+        axis.set_ticks([t + 0.5 for t in ticks], [str(t) for t in ticks])
+        axis.set_tick_params(labelsize=7, pad=-1)
+        axis.set_label_text(name, fontsize=8)
+        axis.labelpad = -4
+        axis.pane.set(facecolor="none", edgecolor="none")

@@ -8,10 +8,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from topoplace.report.page.exhibits import Exhibit, Exhibits
-from topoplace.report.page.frame import framed, image_url
-from topoplace.report.page.legends import picture_legend
-from topoplace.report.page.markup import Markup, element, join
+from topoplace.report.page.markup import Markup, element, framed, image_url, join
 from topoplace.report.page.plots import gap_plot, legend, profile_plot, time_plot
+from topoplace.report.page.thumbnails import picture_legend
 from topoplace.report.table import BREAKS_RULE, SUMMARY_COLUMNS, Column, columns_of
 from topoplace.report.text import gap_text
 from topoplace.snapshot.files import write_text

@@ -1,0 +1,284 @@
+"""Flat pictures: tiles side by side in which a cell is a router or a node, exact, none hidden."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.report.cells import CLASS_COLOUR, Cells, IntArray, colours_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+    from topoplace.report.cells import Colours
+
+RIM = "#8a8f96"
+TEXT = 7.0
+"""Points of the text of ticks and names."""
+
+_AXIS_NAMES = "xyzuvw"
+_MAX_SLICES = 400
+_LEAF_WIDTH = 120
+_TASK_TEXTS = (8, 7, 6, 5)
+_CHARACTER, _LINE = 0.62, 1.25  # width and height in parts of the size of text
+_LEAST_LINED = 8.0  # points of a cell from which on lines part it from the next
+_LEAST, _LARGEST = 0.5, 40.0  # points of a cell
+_POINTS = 72
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """How a machine is laid out flat.
+
+    Attributes
+    ----------
+    numbers
+        Of the routers or nodes, from 0 on, -1 for none, shape ``(num_tiles, height, width)``.
+    names
+        Of the tiles, or empty.
+    rows
+        Whether the tiles are rows with their names at the left, column by column; else names stand
+        above, and the tiles go on row by row.
+    across, up
+        What is numbered below and at the left; `up` may be empty.
+    """
+
+    numbers: IntArray
+    names: Sequence[str]
+    rows: bool
+    across: str
+    up: str = ""
+
+    def fitted(self, wide: float, high: float, text: float = 0.0) -> Canvas:
+        """Return the tiles side by side, their cells as large as fit, with text of some size."""
+        num, height, width = self.numbers.shape
+        longest = max(map(len, self.names), default=0)
+        above = 1.7 * text * (longest > 0 and not self.rows)
+        named = _CHARACTER * text * (longest + 2)
+        left = named if self.rows else _CHARACTER * text
+        units = [
+            min((wide / c - left) / (width + 0.5), (high / -(-num // c) - above) / height, _LARGEST)
+            for c in range(1, min(num, _MAX_SLICES) + 1)
+            if c == 1 or wide / c > named
+        ]
+        columns, unit = int(np.argmax(units)) + 1, max([_LEAST, *units])
+        gap_x = max(1, math.ceil(left / unit))
+        gap_y = 0 if self.rows else max(1, math.ceil(above / unit))
+        rows = -(-num // columns)
+        order = np.arange(rows * columns)
+        if self.rows:
+            order = order.reshape(columns, rows).T.ravel()
+        padding = ((0, rows * columns - num), (gap_y, 0), (gap_x, 0))
+        padded = np.pad(self.numbers, padding, constant_values=-1)[order]
+        grid = padded.reshape(rows, columns, height + gap_y, width + gap_x).swapaxes(1, 2)
+        numbers = grid.reshape(rows * (height + gap_y), -1)
+        row, column = np.divmod(np.argsort(order)[:num], columns)
+        corners = np.stack([row * (height + gap_y) + gap_y, column * (width + gap_x) + gap_x], 1)
+        unit = min(wide / numbers.shape[1], high / numbers.shape[0])
+        return Canvas(numbers, corners, unit, gap_y, gap_x)
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Tiles side by side: numbers of all cells, first row and column of each tile, size of a cell.
+
+    Above every tile are `gap_y` and left of it `gap_x` empty cells.
+    """
+
+    numbers: IntArray
+    corners: IntArray
+    unit: float
+    gap_y: int
+    gap_x: int
+
+
+def machine_tiles(shape: tuple[int, ...]) -> Tiles:
+    """Return a machine as slices, the first dimension to the right and the last one upwards.
+
+    The dimensions between number the slices (the y-slices of a 3-D torus). What has one dimension
+    is a block of rows.
+    """
+    numbers = np.arange(math.prod(shape))
+    if len(shape) == 1:
+        width = math.isqrt(2 * len(numbers) - 1) + 1
+        rows = np.pad(numbers, (0, -len(numbers) % width), constant_values=-1)
+        names = [str(first) for first in range(0, len(numbers), width)]
+        return Tiles(rows.reshape(-1, 1, width), names, True, "router")
+    slices = np.moveaxis(numbers.reshape(shape), (-1, 0), (-2, -1))[..., ::-1, :]
+    names = [
+        f"{','.join(map(dimension_name, range(1, len(shape) - 1)))} = {','.join(map(str, at))}"
+        for at in np.ndindex(shape[1:-1])
+        if at
+    ]
+    slices = slices.reshape(-1, *slices.shape[-2:])
+    return Tiles(slices, names, False, dimension_name(0), dimension_name(len(shape) - 1))
+
+
+def leaf_tiles(names: Sequence[str], per_leaf: IntArray) -> Tiles:
+    """Return the nodes of a tree, a row for every leaf; of more than 120 nodes, several rows."""
+    width = min(_LEAF_WIDTH, int(per_leaf.max()))
+    rows, labels = [], []
+    for name, last, num in zip(names, np.cumsum(per_leaf), per_leaf, strict=True):
+        own = np.pad(np.arange(last - num, last), (0, -num % width), constant_values=-1)
+        rows.append(own.reshape(-1, 1, width))
+        labels += [name] + [""] * (len(rows[-1]) - 1)
+    return Tiles(np.concatenate(rows), labels, True, "nodes of the leaf switch")
+
+
+def dimension_name(dim: int) -> str:
+    """Return the name of a dimension: x, y, z, u, v, w, then d6 and so on."""
+    return _AXIS_NAMES[dim] if dim < len(_AXIS_NAMES) else f"d{dim}"
+
+
+def tiles_height(tiles: Tiles, wide: float, most: float) -> float:
+    """Return the inches that tiles need in so many inches of width, `most` at most."""
+    canvas = tiles.fitted(wide * _POINTS, most * _POINTS, TEXT)
+    return min(canvas.unit, _LARGEST) * len(canvas.numbers) / _POINTS
+
+
+def size_of(axes: Axes) -> tuple[float, float]:
+    """Return the width and the height of axes in points."""
+    return (
+        axes.bbox.width / axes.figure.dpi * _POINTS,
+        axes.bbox.height / axes.figure.dpi * _POINTS,
+    )
+
+
+def draw_tiles(
+    axes: Axes,
+    tiles: Tiles,
+    colours: Colours,
+    *,
+    cells: Cells | None = None,
+    tasks: Mapping[int, str] | None = None,
+) -> None:
+    """Draw tiles, 400 at most, with numbered axes.
+
+    Parameters
+    ----------
+    colours
+        Of every router or node, shape ``(num, 4)``.
+    cells
+        Of these, thin lines part jobs, red ones surround special classes, and the number of a job
+        stands in each tile that has room.
+    tasks
+        Tasks on routers, named where there is room.
+    """
+    num = len(tiles.numbers)
+    if num > _MAX_SLICES and not tiles.rows:
+        axes.set_title(f"the first {_MAX_SLICES} of {num:,} slices", loc="right")
+        tiles = Tiles(tiles.numbers[:_MAX_SLICES], tiles.names, False, tiles.across, tiles.up)
+    canvas = tiles.fitted(*size_of(axes), TEXT)
+    numbers, unit = canvas.numbers, canvas.unit
+    height, width = numbers.shape
+    image = np.concatenate([colours, np.zeros((1, 4))])[numbers]
+    axes.imshow(image, extent=(0, width, height, 0), interpolation="nearest")
+    _draw_lines(axes, numbers if unit > _LEAST_LINED else numbers >= 0, RIM, 0.5)
+    if cells is not None:
+        owner, special = (np.append(values, -1)[numbers] for values in (cells.owner, cells.special))
+        _draw_lines(axes, owner, axes.xaxis.label.get_color(), 0.35)
+        _draw_lines(axes, special > 0, CLASS_COLOUR, 1.2)
+        codes = np.append(cells.codes, -1)[tiles.numbers]
+        for tile, corner in zip(codes, canvas.corners, strict=True):
+            _number_jobs(axes, tile, corner, unit)
+    if tasks and unit > _LEAST_LINED:
+        texts = {router: _fitting(names, unit) for router, names in tasks.items()}
+        size = min(size for _, size in texts.values())
+        for row, column in np.argwhere(np.isin(numbers, list(tasks))):
+            router = int(numbers[row, column])
+            _write(axes, column + 0.5, row + 0.5, texts[router][0], colours[router], size)
+    _name_axes(axes, tiles, canvas)
+
+
+def _draw_lines(axes: Axes, values: NDArray[Any], colour: Any, width: float) -> None:
+    """Draw lines between cells of different values, and at the rim around those above the least."""
+    from matplotlib.collections import LineCollection  # noqa: PLC0415 - heavy
+
+    lines = borders(np.pad(values.astype(np.int64), 1, constant_values=int(values.min()))) - 1
+    drawn = LineCollection(list(lines), colors=[colour], linewidths=width, clip_on=False)
+    axes.add_collection(drawn, autolim=False)
+
+
+def borders(values: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the unit segments between cells of different values, ``(num, 2, 2)`` as x and y."""
+    row, column = np.nonzero(values[:, 1:] != values[:, :-1])
+    down = np.stack([[column + 1, row], [column + 1, row + 1]])
+    row, column = np.nonzero(values[1:] != values[:-1])
+    right = np.stack([[column, row + 1], [column + 1, row + 1]])
+    lines: NDArray[np.float64] = np.concatenate([down, right], axis=2).transpose(2, 0, 1)
+    return lines.astype(np.float64)
+
+
+def _number_jobs(axes: Axes, tile: IntArray, corner: IntArray, unit: float) -> None:
+    """Write the number of every job, in its largest part, where that has room."""
+    for code in np.unique(tile[tile >= 0]):
+        rows = _longest_run((tile == code).any(axis=1))
+        columns = _longest_run(tile[rows[len(rows) // 2]] == code)
+        text = str(code + 1)
+        if unit * len(columns) > TEXT * _CHARACTER * len(text) and unit * len(rows) > TEXT:
+            row, column = corner[0] + rows.mean() + 0.5, corner[1] + columns.mean() + 0.5
+            _write(axes, column, row, text, colours_of(np.array(code)), TEXT)
+
+
+def _longest_run(marked: NDArray[np.bool_]) -> IntArray:
+    """Return the longest row of neighbours among those marked."""
+    at = np.flatnonzero(marked)
+    return max(np.split(at, np.flatnonzero(np.diff(at) > 1) + 1), key=len)
+
+
+def _write(axes: Axes, x: float, y: float, text: str, on: Colours, size: float) -> None:
+    """Write on a colour, in black or white."""
+    ink = "black" if on[:3] @ (0.30, 0.59, 0.11) > 0.55 else "white"
+    axes.text(x, y, text, fontsize=size, color=ink, ha="center", va="center")
+
+
+def _fitting(text: str, unit: float) -> tuple[str, float]:
+    """Return a list of numbers as lines that fit into a cell, cut if need be, and their size."""
+    for size in _TASK_TEXTS:
+        per_line, most = int(unit / size / _CHARACTER), int(unit / size / _LINE)
+        if most and per_line >= max(map(len, text.split(","))):
+            lines = textwrap.wrap(text.replace(",", ", "), per_line)
+            if len(lines) <= most:
+                return "\n".join(lines), size
+            if size == _TASK_TEXTS[-1]:
+                return "\n".join([*lines[: most - 1], "..."]), size
+    return "", _TASK_TEXTS[-1]
+
+
+def _name_axes(axes: Axes, tiles: Tiles, canvas: Canvas) -> None:
+    """Number the cells below and at the left of all tiles, and name the tiles."""
+    _, height, width = tiles.numbers.shape
+    axes.set(xlabel=tiles.across, ylabel=tiles.up, aspect="equal")
+    axes.set_xlim(canvas.gap_x * (not tiles.rows), canvas.numbers.shape[1])
+    axes.set_ylim(len(canvas.numbers), canvas.gap_y)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=2, width=0.5, labelsize=TEXT, pad=1.5)
+    tops, lefts = canvas.corners.T
+    below = lefts[tops == tops.max()] if not tiles.rows else np.unique(lefts)
+    across = [(left + t + 0.5, t) for left in below for t in spread_ticks(width)]
+    up = [(top + height - t - 0.5, t) for top in np.unique(tops) for t in spread_ticks(height)]
+    _set_ticks(axes.xaxis, across)
+    _set_ticks(axes.yaxis, [] if tiles.rows else up)
+    every = max(1, math.ceil(TEXT / canvas.unit)) if tiles.rows else 1
+    style: dict[str, Any] = {"textcoords": "offset points", "fontsize": TEXT}
+    style |= {"ha": "right", "va": "center"} if tiles.rows else {"va": "bottom"}
+    for (top, left), name in list(zip(canvas.corners, tiles.names, strict=False))[::every]:
+        at, off = ((left, top + 0.5), (-3, 0)) if tiles.rows else ((left, top), (0, 1))
+        axes.annotate(name, at, off, **style)
+
+
+def _set_ticks(axis: Axis, ticks: list[tuple[float, int]]) -> None:
+    axis.set_ticks([at for at, _ in ticks], [str(name) for _, name in ticks])
+
+
+def spread_ticks(num: int, most: int = 5) -> list[int]:
+    """Return round numbers below `num`, from 0 on, no more than `most`."""
+    steps = (digit * 10**power for power in range(9) for digit in (1, 2, 4, 5))
+    return list(range(0, num, next(step for step in steps if step * most >= num)))
