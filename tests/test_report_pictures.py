@@ -172,7 +172,7 @@ def test_slices_have_numbered_axes_names_and_numbers_of_jobs() -> None:
 def test_drawing_into_given_axes_without_pyplot(tmp_path: Path) -> None:
     result = solved()[0]
     given = Figure().subplots(1, 2)[1]
-    assert draw(result, given, dark=True) is given
+    assert result.plot(given, dark=True) is given
     result.save(tmp_path / "r.json")
     told = subprocess.run(
         [sys.executable, "-c", _DRAWS, tmp_path / "r.json"], capture_output=True, check=True
@@ -182,8 +182,7 @@ def test_drawing_into_given_axes_without_pyplot(tmp_path: Path) -> None:
 
 _DRAWS = """
 import sys, topoplace
-from topoplace.report.figure import draw
-draw(topoplace.load(sys.argv[1]))
+topoplace.load(sys.argv[1]).plot()
 print("matplotlib.pyplot" in sys.modules)
 """
 

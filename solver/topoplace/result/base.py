@@ -15,12 +15,10 @@ from pydantic import Field
 from topoplace.snapshot.schema import Model, Name, Seconds
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from pandas import DataFrame
 
     from topoplace.certify.report import Report
-
-if TYPE_CHECKING:
-    pass
 
 Value = TypeVar("Value")
 Certificate = TypeVar("Certificate")
@@ -121,6 +119,15 @@ class Result(Model, Generic[LevelType, SolutionType, InstanceType]):
         from topoplace.report.answer import columns_of  # noqa: PLC0415 - only when asked
 
         return pd.DataFrame(columns_of(self))
+
+    def plot(self, ax: Axes | None = None, *, dark: bool = False) -> Axes:
+        """Draw what matters most into `ax`, or into a new figure (matplotlib).
+
+        `dark` is for dark backgrounds. `topoplace show --png` draws more.
+        """
+        from topoplace.report.figure import draw  # noqa: PLC0415 - heavy
+
+        return draw(self, ax, dark=dark)
 
     def __repr__(self) -> str:
         from topoplace.report.summary import summary  # noqa: PLC0415 - only when asked
