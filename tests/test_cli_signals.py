@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from small_snapshot import write_small
+from topoplace import interrupts
 from topoplace.certify import check_file
 from topoplace.cli import run
 from topoplace.errors import InputError
@@ -89,19 +90,18 @@ INSIDE_PYDANTIC = """
 import os, signal
 from pydantic import BaseModel, field_serializer
 from topoplace.cli import main
-from topoplace.solving import register
+from topoplace.cli.app import app
 
 class Document(BaseModel):
     number: int = 0
 
     @field_serializer("number")
     def interrupted(self, number: int) -> int:
-        os.kill(os.getpid(), signal.SIGINT)  # ends the search
-        os.kill(os.getpid(), signal.SIGINT)  # insists
+        os.kill(os.getpid(), signal.SIGTERM)
         return number
 
-@register("placement", "sleepy", "interrupted while it writes JSON")
-def sleepy(problem, options):
+@app.command()
+def dump() -> None:
     Document().model_dump_json()
     raise AssertionError("the signal went unheard")
 
@@ -110,10 +110,68 @@ main()
 
 
 def test_a_signal_that_pydantic_makes_an_error_of(tmp_path: Path) -> None:
+    process = ended(INSIDE_PYDANTIC, tmp_path, "dump")
+    assert (process.returncode, process.stderr) == (143, "topoplace: interrupted\n")
+
+
+WHILE_WRITING = """
+import os, signal
+from topoplace.cli import main
+from topoplace.snapshot import files
+
+def write(path, document, before=files.write_document):
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)
+    before(path, document)
+
+files.write_document = write
+main()
+"""
+
+
+def test_a_signal_during_writing_does_not_lose_the_answer(tmp_path: Path) -> None:
     write_small(tmp_path)
-    process = ended(INSIDE_PYDANTIC, tmp_path, *COMMAND)
-    assert (process.returncode, process.stderr) == (130, "topoplace: interrupted\n")
-    assert [p.name for p in tmp_path.iterdir()] == ["snapshot.json"]
+    process = ended(WHILE_WRITING, tmp_path, "place", "snapshot.json", "-o", "r.json")
+    assert process.returncode == 0
+    assert check_file(tmp_path / "r.json").holds
+
+
+IN_PYTHON = """
+import os, signal, threading, time
+from topoplace.snapshot.load import load_any
+from topoplace.solving import Interrupted, Options, heeded, register, solve
+
+@register("placement", "sleepy", "has one answer and never ends")
+def sleepy(problem, options):
+    if options.seed:
+        options.report([], [0, 0, 0])
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(600)
+
+state = load_any("snapshot.json")
+before = signal.getsignal(signal.SIGINT)
+assert solve(state, "sleepy", Options(seed=1)).limits.hit
+assert signal.getsignal(signal.SIGINT) is before
+try:
+    solve(state, "sleepy")
+except KeyboardInterrupt:
+    print("interrupted")
+assert signal.getsignal(signal.SIGINT) is before
+with heeded() as interrupt:
+    solve(state, "sleepy", Options(seed=1))
+    assert interrupt
+    try:
+        solve(state, "first-fit")
+    except Interrupted:
+        print("no other solve is begun")
+assert not solve(state, "first-fit").limits.hit
+"""
+
+
+def test_a_solve_in_python_ends_with_its_best(tmp_path: Path) -> None:
+    write_small(tmp_path)
+    process = ended(IN_PYTHON, tmp_path)
+    assert process.stdout == "interrupted\nno other solve is begun\n", process.stderr
 
 
 AT_ANY_STEP = """
@@ -189,10 +247,8 @@ def test_a_folder_is_no_file_to_write(
 SHIPPED = Path(__file__).resolve().parent.parent / "instances" / "snapshots"
 
 
-def a_long_solve(name: str, folder: Path) -> Path:
-    """Return a snapshot that takes longer to prove than a test waits."""
-    if name == "torus":
-        return SHIPPED / "blue_waters_20.json"
+def long_tree(folder: Path) -> None:
+    """Write a snapshot of a tree that takes longer to prove than a test waits."""
     rng = random.Random("a long solve")
     nodes = [f"n{k}" for k in range(384)]
     switches = [
@@ -213,16 +269,33 @@ def a_long_solve(name: str, folder: Path) -> Path:
             for k in range(3)
         ],
     }
-    file = folder / "long.json"
-    file.write_text(json.dumps(document))
-    return file
+    (folder / "long.json").write_text(json.dumps(document))
+
+
+def long_graph(folder: Path) -> None:
+    """Write a graph whose mapping takes longer to bound than a test waits."""
+    rng = random.Random("a long map")
+    pairs = sorted({(rng.randrange(400), rng.randrange(400)) for _ in range(3000)})
+    rows = [f"{i},{j},{rng.randint(1, 9)}" for i, j in pairs if i != j]
+    (folder / "graph.csv").write_text("\n".join(["source,target,bytes", *rows]) + "\n")
+
+
+BLUE = str(SHIPPED / "blue_waters_20.json")
+LONG = {
+    "torus": ["place", BLUE, "-o", "r.json"],
+    "tree": ["place", "long.json", "-o", "r.json"],
+    "map": ["map", "--graph", "graph.csv", "--on", "torus:8x8x8", "-o", "r.json"],
+    "compare": ["compare", BLUE, "--results", ".", "--methods", "exact,best-fit,alps-o2"],
+}
 
 
 def interrupted(name: str, number: signal.Signals, seconds: float, folder: Path) -> int:
-    """Interrupt a solve after some seconds, check what it leaves, and return its exit code."""
-    snapshot = a_long_solve(name, folder)
+    """Interrupt a command after some seconds, check what it leaves, and return its exit code."""
+    long_tree(folder)
+    long_graph(folder)
+    known = {file.name for file in folder.iterdir()}
     process = subprocess.Popen(
-        [sys.executable, "-m", "topoplace", "place", str(snapshot), "-o", "r.json"],
+        [sys.executable, "-m", "topoplace", *LONG[name]],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -237,36 +310,41 @@ def interrupted(name: str, number: signal.Signals, seconds: float, folder: Path)
         _, err = process.communicate(timeout=30)
     finally:
         process.kill()
-    print(f"{name}, {number.name} after {seconds:.2f} s: {time.monotonic() - begun:.2f} s")
+    took = time.monotonic() - begun
+    left = sorted(file for file in folder.iterdir() if file.name not in known)
+    print(f"{name}, {number.name} at {seconds:.2f} s: {took:.2f} s, {process.returncode}, {left}")
     assert "internal error" not in err
-    left = {file.name for file in folder.iterdir()} - {"long.json"}
+    assert "Traceback" not in err
     if process.returncode:
-        assert process.returncode == 128 + number
+        assert process.returncode in (128 + number, -number), err
         assert not left
         return process.returncode
-    assert left == {"r.json"}
-    report = check_file(folder / "r.json")
-    assert report.holds, report.failures
-    document = json.loads((folder / "r.json").read_text())
-    assert document["limits"]["hit"]
-    assert document["solution"] is not None
+    for file in left:
+        report = check_file(file)
+        assert report.holds, report.failures
+        document = json.loads(file.read_text())
+        assert document["limits"]["hit"] or name == "compare"
+        assert document["solution"] is not None
+    assert left
     return 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("name", ["torus", "tree"])
-def test_an_interrupted_solve_returns_its_best_answer(
+both_signals = pytest.mark.parametrize("number", interrupts.SIGNALS, ids=["SIGINT", "SIGTERM"])
+
+
+@both_signals
+@pytest.mark.parametrize("name", LONG)
+def test_an_interrupted_command_has_its_best_answer(
     name: str, number: signal.Signals, tmp_path: Path
 ) -> None:
     assert interrupted(name, number, 8.0, tmp_path) == 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["torus", "tree"])
-def test_a_solve_can_be_interrupted_at_any_moment(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", LONG)
+def test_a_command_can_be_interrupted_at_any_moment(name: str, tmp_path: Path) -> None:
     rng = random.Random(name)
-    for turn in range(100):
+    for turn in range(100 if "place" in LONG[name] else 30):
         folder = tmp_path / str(turn)
         folder.mkdir()
-        number = rng.choice([signal.SIGINT, signal.SIGTERM])
-        interrupted(name, number, rng.uniform(0.05, 12.0), folder)
+        interrupted(name, rng.choice(interrupts.SIGNALS), rng.uniform(0.05, 12.0), folder)

@@ -20,11 +20,10 @@ from topoplace.certify.mapping.cuts import cuts_value, sides_of
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
-from topoplace.mapping.best import BestSoFar
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import CutLine, CutsCertificate
 from topoplace.snapshot.application import GraphApplication
-from topoplace.solving import Options, solve
+from topoplace.solving import Incumbent, Options, solve
 
 
 def bound_and_proof(problem: MappingProblem) -> tuple[int, CutsCertificate] | None:
@@ -230,7 +229,6 @@ def test_the_time_limit_holds() -> None:
 def test_a_bound_of_the_first_stage_is_reported() -> None:
     """A run that is ended early has the bound that was raised before."""
     problem = problem_on(regular_graph(np.random.default_rng(4), 48, 3), [8, 6])
-    best = BestSoFar()
-    result = solve(problem, "search", Options(time_limit=4, best=best))
-    assert best.bound is not None
-    assert best.bound.value == result.bound
+    best = Incumbent()
+    result = solve(problem, "search", Options(time_limit=4, incumbent=best))
+    assert best.outcome.bounds[0].value == result.bound

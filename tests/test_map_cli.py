@@ -11,19 +11,12 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from real_files import real_file
 from test_cli_bad_input import one_line_error
-from topoplace.bounds.mapping import total_bound
 from topoplace.cli import run
-from topoplace.cli.map_run import MapRun
-from topoplace.cli.progress import Progress
-from topoplace.mapping.best import BestSoFar
-from topoplace.mapping.graphfiles import read_graph
-from topoplace.mapping.onto import load_places, problem_on
-from topoplace.solving import Bound, Options
+from topoplace.solving import Bound, Display, Incumbent, Outcome
 
 SQUARE = "0,9,0,9\n9,0,9,0\n0,9,0,9\n9,0,9,0\n"
 QAPLIB = "3\n0 1 2\n1 0 1\n2 1 0\n\n0 0 7\n0 0 5\n7 5 0\n"
@@ -219,19 +212,18 @@ def test_maplib_figures_from_the_command(capsys, tmp_path):
     assert checked(tmp_path / "r.json", capsys)
 
 
-def test_progress_is_rare_and_ends_with_the_last_news():
-    stream = io.StringIO()
-    progress = Progress(stream)
-    best = BestSoFar(progress.improved)
-    for value in range(1000, 900, -1):
-        best.report(np.zeros(1, dtype=np.int64), value)
-    best.report(None, None, Bound(7, None))
-    progress.say("too soon, so dropped")
-    progress.close()
-    lines = stream.getvalue().splitlines()
-    assert len(lines) == 2
-    assert "hop-bytes 1,000, bound none yet" in lines[0]
-    assert "hop-bytes 901, bound 7" in lines[1]
+@pytest.mark.parametrize("live", [True, False], ids=["terminal", "lines"])
+def test_progress_is_one_live_line_or_a_line_now_and_then(live):
+    stream, incumbent = io.StringIO(), Incumbent(instance="square", method="tabu")
+    with Display(stream, live) as display:
+        for value in (1000, 900):
+            incumbent.report("a mapping", [value], [Bound(700)])
+            display(incumbent.progress())
+    shown = stream.getvalue()
+    assert "square, tabu: hop-bytes 1,000, bound 700, gap 30.00 %" in shown
+    assert ("hop-bytes 900" in shown) == live
+    assert shown.endswith("\r\x1b[K" if live else "\n")
+    assert ("\n" in shown) != live
 
 
 def test_progress_is_shown_when_asked_for(square, capsys):
@@ -240,6 +232,13 @@ def test_progress_is_shown_when_asked_for(square, capsys):
     assert "hop-bytes 72" in capsys.readouterr().err
     assert run(args) == 0
     assert capsys.readouterr().err == ""
+    assert run([*args, "-v"]) == 0
+    assert "embedding" in capsys.readouterr().err
+    for words in (["-q", *args], [*args, "-q"]):
+        assert run(words) == 0
+        assert capsys.readouterr() == ("", "")
+    assert run([*args, "-q", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["objective"] == 72
 
 
 PROGRAM = """
@@ -248,13 +247,14 @@ from pathlib import Path
 import numpy as np
 from topoplace.cli import main
 from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.mapped import Mapped
 from topoplace.solving import register
 
 @register("mapping", "endless", "reports and never ends")
 def endless(problem, options):
     if {reports}:
         for answer in (np.array([0, 2, 1, 3]), np.array([3, 1, 2, 0])):
-            options.report(answer, hop_bytes(problem, answer))
+            options.report(Mapped(answer), [hop_bytes(problem, answer)])
     Path("started").touch()
     if {native}:  # one long call into native code, deaf to Python's signal handlers
         hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)
@@ -327,26 +327,15 @@ def test_a_method_that_forgets_its_time_limit_is_ended(square, tmp_path, capsys)
     assert checked(tmp_path / "r.json", capsys)
 
 
-def test_the_best_so_far_keeps_what_is_better():
-    news = []
-    best = BestSoFar(lambda known: news.append((known.value, known.bound)))
-    nodes = np.arange(3)
-    low, high = Bound(3, None), Bound(5, None)
-    best.report(nodes, 9, low)
-    nodes[:] = 0  # the caller may go on with its array
-    best.report(nodes, 9)
-    best.report(nodes, 10, low)
-    best.report(None, None, high)
-    assert best.outcome.solution.nodes is not None
-    assert best.outcome.solution.nodes.tolist() == [0, 1, 2]
-    assert best.outcome.time_limit_hit
-    assert news == [(9, low), (9, high)]
-
-
-def test_a_quick_bound_is_not_dropped(square):
-    problem = problem_on(load_places("torus:4"), read_graph(square))
-    early = MapRun(problem, "auto", Options())
-    early.best.report(np.array([0, 2, 1, 3]), 108)
-    known = total_bound(problem)
-    assert known is not None
-    assert early.best_result().bound == known.value
+def test_the_incumbent_keeps_what_is_better():
+    incumbent = Incumbent((("nodes", "max"), ("cost", "min")))
+    low, high = Bound(30), Bound(50)
+    assert incumbent.outcome is None
+    incumbent.report("first", [9, 4], [high])
+    incumbent.report("worse", [9, 5], [high, Bound(3)])
+    incumbent.report(None, [], [low])
+    assert incumbent.outcome == Outcome("first", (low,), time_limit_hit=True)
+    incumbent.report("better", [9, 3], [high, Bound(3)])
+    assert incumbent.outcome == Outcome("better", (low, Bound(3)), time_limit_hit=True)
+    incumbent.say("branches", 1, 2)
+    assert (incumbent.progress().objective, incumbent.progress().gap) == (3, 0)

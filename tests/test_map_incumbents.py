@@ -16,7 +16,6 @@ from test_local_search import cost, random_problem
 from topoplace.errors import InputError
 from topoplace.machine import MatrixMachine
 from topoplace.mapping import scotch_program
-from topoplace.mapping.best import BestSoFar
 from topoplace.mapping.curves import hilbert_order
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import TaskGraph
@@ -30,7 +29,7 @@ from topoplace.mapping.rankfiles.check import require_mapping
 from topoplace.mapping.tabu_search import MAX_PLACES, Tabu
 from topoplace.mapping.tabu_search._kernels import all_changes
 from topoplace.snapshot.application import GraphApplication
-from topoplace.solving import Options
+from topoplace.solving import Incumbent, Options, solve
 
 METHODS = {
     "greedy": greedy.map_greedy,
@@ -172,15 +171,14 @@ def test_each_step_of_the_curve_through_a_cube_is_one_hop(shape):
 def test_never_worse_than_the_start_and_what_is_reported_is_true(name):
     for seed in range(12):
         problem = skewed(random_problem(seed)[0], seed)
-        best = BestSoFar()
+        best = Incumbent()
         start = METHODS["hilbert"](problem, Options()).solution.nodes
-        lines = []
-        options = Options(start=start, best=best, progress=lines.append)
+        options = Options(start=start, incumbent=best)
         nodes = METHODS[name](problem, options).solution.nodes
         require_mapping(problem, nodes)
         assert hop_bytes(problem, nodes) <= hop_bytes(problem, start)
-        assert hop_bytes(problem, nodes) == best.value == hop_bytes(problem, best.nodes)
-        assert name == "tabu" or lines
+        known = best.outcome.solution.nodes
+        assert hop_bytes(problem, nodes) == best.progress().objective == hop_bytes(problem, known)
 
 
 @pytest.mark.parametrize("name", [*SEEDED, "bisection"])
@@ -267,14 +265,12 @@ class Reached(Exception):
 def require_reached(problem, goal, seconds):
     """Fail if the search does not find a mapping of at most so many hop-bytes in time."""
 
-    def watch(best):
-        if best.value <= goal:
+    def watch(progress):
+        if progress.objective is not None and progress.objective <= goal:
             raise Reached
 
-    best = BestSoFar(watch)
     with pytest.raises(Reached):
-        search.map_search(problem, Options(time_limit=seconds, best=best))
-    assert hop_bytes(problem, best.nodes) == best.value <= goal
+        solve(problem, "search", Options(time_limit=seconds, watch=watch))
 
 
 @pytest.mark.parametrize(

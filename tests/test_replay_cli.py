@@ -19,7 +19,7 @@ from real_files import real_file
 from scripts_of_the_project import script
 from test_cli_bad_input import one_line_error
 from topoplace.cli import run
-from topoplace.cli.progress_bar import progress_bar
+from topoplace.cli.output import counted
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import solve
@@ -227,16 +227,14 @@ def test_a_bad_log(
     assert named in error
 
 
-def test_the_progress_bar_is_for_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_for_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
     for is_terminal in (False, True):
         stream = io.StringIO()
         monkeypatch.setattr(stream, "isatty", lambda answer=is_terminal: answer)
         monkeypatch.setattr(sys, "stderr", stream)
-        with progress_bar(4, "greedy") as progress:
-            for done in (1, 3, 4):
-                progress(done)
-        assert ("greedy" in stream.getvalue()) is is_terminal
-        assert ("100%" in stream.getvalue()) is is_terminal
+        with counted("greedy") as progress:
+            progress(3, 4)
+        assert ("greedy: 3 of 4" in stream.getvalue()) is is_terminal
 
 
 PROGRAM = """
@@ -258,7 +256,7 @@ main()
 """
 
 
-def test_an_interrupted_replay_leaves_whole_snapshots_only(tmp_path: Path) -> None:
+def test_an_interrupted_replay_reports_what_it_got_to(tmp_path: Path) -> None:
     write_log(tmp_path, QUEUED)
     args = ["replay", "log.swf", "--on", "tree:2x4", "--method", "sleepy", "--against", "sleepy"]
     args += ["--snapshots", "s", "--every", "1", "--csv", "jobs.csv", "-o", "out.json"]
@@ -280,9 +278,11 @@ def test_an_interrupted_replay_leaves_whole_snapshots_only(tmp_path: Path) -> No
         out, err = process.communicate(timeout=20)
     finally:
         process.kill()
-    assert process.returncode == 130
-    assert (out, err) == ("", "topoplace: interrupted\n")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.swf", "s", "started"]
+    assert (process.returncode, err) == (0, "")
+    assert "interrupted: jobs left out: " in out
+    document = json.loads((tmp_path / "out.json").read_text())
+    assert document["interrupted"]
+    assert len((tmp_path / "jobs.csv").read_text().splitlines()) == 2
     assert [p.name for p in (tmp_path / "s").iterdir()] == ["log-0001.json"]
     assert [job.id for job in load(tmp_path / "s" / "log-0001.json").running] == ["1"]
 

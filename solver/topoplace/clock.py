@@ -16,9 +16,11 @@ from collections.abc import Callable, Iterator
 _LEAP = 1e9
 """Seconds by which the clock leaps at every look once it is stopped."""
 
+_NEVER = 1e8
+"""Seconds to a deadline that only a stopped clock passes."""
+
 _stopped = threading.Event()
 _leaps = itertools.count(1)
-_listening = 0
 _native: dict[int, Callable[[], object]] = {}
 
 
@@ -29,14 +31,14 @@ def now() -> float:
     return time.perf_counter()
 
 
+def deadline(time_limit: float | None) -> float:
+    """Return when a time limit is over that begins now; without one, when the clock is stopped."""
+    return time.perf_counter() + (_NEVER if time_limit is None else time_limit)
+
+
 def is_stopped() -> bool:
     """Tell whether the clock has been stopped."""
     return _stopped.is_set()
-
-
-def is_heeded() -> bool:
-    """Tell whether a search is under way that looks at the clock."""
-    return _listening > 0
 
 
 def stop() -> None:
@@ -49,17 +51,6 @@ def stop() -> None:
 def start() -> None:
     """Let the clock go on."""
     _stopped.clear()
-
-
-@contextlib.contextmanager
-def heeded() -> Iterator[None]:
-    """Say that what runs in the block looks at the clock."""
-    global _listening  # noqa: PLW0603 - signals are global
-    _listening += 1
-    try:
-        yield
-    finally:
-        _listening -= 1
 
 
 @contextlib.contextmanager

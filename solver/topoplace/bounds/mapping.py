@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
+from topoplace import clock
 from topoplace.bounds.blocks import blocks_bound
 from topoplace.bounds.cuts import cuts_bound
 from topoplace.bounds.distance_classes import distance_classes_bound
@@ -42,29 +41,27 @@ def best_bound(
     Bound or None
         The value, in bytes x hops, with its certificate; None if nothing is known.
     """
-    start = time.perf_counter()
+    stop = clock.deadline(time_limit)
     best = stronger(total_bound(problem), star_bound(problem))
     if problem.grid is not None and isinstance(problem.machine, Torus):
         best = stronger(blocks_bound(problem, problem.grid), best)
     if _reached(best, target):
         return best
-    stop = None if time_limit is None else start + time_limit
+
+    def left() -> float | None:
+        return None if time_limit is None else max(0.0, stop - clock.now())
+
     if problem.grid is None:
-        best = stronger(best, cuts_bound(problem, _left(stop), target))
-    elif stop is None:
+        best = stronger(best, cuts_bound(problem, left(), target))
+    elif time_limit is None:
         return best
-    left = _left(stop)
-    if _reached(best, target) or (left is not None and left <= 0):
+    if _reached(best, target) or clock.now() >= stop:
         return best
-    return stronger(best, distance_classes_bound(problem, left, target))
+    return stronger(best, distance_classes_bound(problem, left(), target))
 
 
 def _reached(bound: Bound | None, target: int | None) -> bool:
     return bound is not None and target is not None and bound.value >= target
-
-
-def _left(stop: float | None) -> float | None:
-    return None if stop is None else max(0.0, stop - time.perf_counter())
 
 
 def total_bound(problem: MappingProblem) -> Bound | None:

@@ -5,7 +5,10 @@ Each command imports what it needs when it runs, so that `--help` does not wait 
 
 from __future__ import annotations
 
-from typing import Annotated
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, get_type_hints
 
 import typer
 
@@ -16,6 +19,7 @@ from topoplace.cli.compare import compare
 from topoplace.cli.convert import convert
 from topoplace.cli.layouts import layouts
 from topoplace.cli.map import map_command
+from topoplace.cli.output import QUIET, USUAL, VERBOSE, set_verbosity
 from topoplace.cli.place import place
 from topoplace.cli.replay import replay
 from topoplace.cli.shipped_names import epilogue
@@ -39,6 +43,35 @@ _EPILOGUES = {
 }
 """What the help of a command lists below its options."""
 
+Verbose = Annotated[
+    bool, typer.Option("-v", "--verbose", help="Say on stderr what is done, as it is done.")
+]
+Quiet = Annotated[
+    bool, typer.Option("-q", "--quiet", help="Say nothing but errors, and JSON if asked for.")
+]
+
+
+def _with_verbosity(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that takes the options of how much is said as well."""
+
+    @functools.wraps(command)
+    def run(*, verbose: bool, quiet: bool, **given: object) -> None:
+        if verbose or quiet:
+            set_verbosity(QUIET if quiet else VERBOSE)
+        command(**given)
+
+    hints = get_type_hints(command, include_extras=True)
+    known = inspect.signature(command).parameters.values()
+    own = [parameter.replace(annotation=hints[parameter.name]) for parameter in known]
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+        for name, kind in (("verbose", Verbose), ("quiet", Quiet))
+    ]
+    run.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+    run.__annotations__ = hints | {"verbose": Verbose, "quiet": Quiet}
+    return run
+
+
 for name, command in (
     ("place", place),
     ("layouts", layouts),
@@ -51,7 +84,7 @@ for name, command in (
     ("convert", convert),
     ("warmup", warmup),
 ):
-    app.command(name, epilog=_EPILOGUES.get(name))(command)
+    app.command(name, epilog=_EPILOGUES.get(name))(_with_verbosity(command))
 
 
 def _print_version(wanted: bool) -> None:
@@ -62,6 +95,8 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
+    verbose: Verbose = False,
+    quiet: Quiet = False,
     debug: Annotated[
         bool,
         typer.Option("--debug", help="Show the traceback of a failure (or set TOPOPLACE_DEBUG=1)."),
@@ -75,3 +110,4 @@ def options(
 ) -> None:
     """Optimal, certified placement and mapping on torus, mesh and tree machines."""
     # `entry` looks for --debug itself: it must know it also when the arguments do not parse.
+    set_verbosity(QUIET if quiet else VERBOSE if verbose else USUAL)

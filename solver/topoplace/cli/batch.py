@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,12 +9,12 @@ import typer
 
 from topoplace.cli.external import COMMAND_HELP, require_one
 from topoplace.cli.options import InterferenceRule, Json, Seed, TimeLimit, solve_options
-from topoplace.cli.output import print_json, say
+from topoplace.cli.output import counted, print_json, say
 from topoplace.cli.shipped_names import methods_like
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
-    from topoplace.study.batch.run import Batch, Executor, Progress
+    from topoplace.study.batch.run import Batch, Executor
     from topoplace.study.batch.task import Limits
 
 BATCH_SCHEMA = "topoplace.batch/1"
@@ -90,7 +86,7 @@ def batch(
         kill_after = 2 * time_limit + SPARE_SECONDS
     limits = Limits(kill_after, None if memory is None else int(memory * 2**30))
     limit = None if time_limit is None else float(time_limit)
-    with _progress() as progress:
+    with counted("batch") as progress:
         done = run_batch(
             sources,
             output,
@@ -126,6 +122,9 @@ def _report(done: Batch, *, as_json: bool) -> None:
     say(f"{len(done.rows)} instances: {counts}", as_json=as_json)
     say(f"solved {done.num_solved}, kept {done.num_kept}, {done.seconds:.1f} s", as_json=as_json)
     say(f"table: {done.table}", as_json=as_json)
+    if done.num_left:
+        text = f"interrupted: {done.num_left} instances left out; the same command goes on"
+        say(text, as_json=as_json)
     if as_json:
         print_json(
             {
@@ -135,25 +134,8 @@ def _report(done: Batch, *, as_json: bool) -> None:
                 "statuses": done.counts,
                 "solved": done.num_solved,
                 "kept": done.num_kept,
+                "left": done.num_left,
                 "seconds": done.seconds,
                 "exit_code": int(done.exit_code),
             }
         )
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[Progress | None]:
-    """Yield what draws a bar with rate and remaining time; None where stderr is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    with typer.progressbar(length=0, show_pos=True, file=sys.stderr) as bar:
-        began = time.perf_counter()
-
-        def show(done: int, total: int) -> None:
-            spent = time.perf_counter() - began
-            bar.length = total
-            bar.label = f"{done / spent:.1f}/s" if done else "batch"
-            bar.update(done - bar.pos)
-
-        yield show

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,7 @@ from topoplace.cli.options import (
     require_writable,
     solve_options,
 )
-from topoplace.cli.output import print_json, say
+from topoplace.cli.output import print_json, say, shown
 from topoplace.cli.shipped_names import snapshots_like
 from topoplace.errors import ExitCode
 
@@ -97,7 +98,9 @@ def compare(
     for kind in kinds:
         known = method_names(kind)
         compile_for(kind, known if names is None else [name for name in own if name in known])
-    comparison = study.compare(cases, names, options, exhibits.keep, allocators)
+    with shown() as watch:
+        options = replace(options, watch=watch)
+        comparison = study.compare(cases, names, options, exhibits.keep, allocators)
     if html is not None:
         from topoplace.report.page import write_comparison_page  # noqa: PLC0415 - heavy
 

@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 
 import typer
 
+from topoplace import interrupts
 from topoplace.cli.app import app
-from topoplace.cli.signals import Interrupted, interrupt_told_by, interruptible
+from topoplace.cli.signals import Interrupted, interruptible, swallowed_interrupt
 from topoplace.cli.usage import of_option, usage_error
 from topoplace.errors import ExitCode, InputError, TopoplaceError
 
@@ -28,7 +29,13 @@ def main() -> NoReturn:
     # takes a tenth of a second, and so does the last look before the process ends
     gc.set_threshold(_FEW_LOOKS, 20, 20)
     code = _with_room(lambda: run(sys.argv[1:]))
+    for number in interrupts.SIGNALS:  # what there is to say is said
+        signal.signal(number, signal.SIG_IGN)
     gc.freeze()
+    # native code that is still at work would see the ruins
+    if any(thread.is_alive() for thread in interrupts.left_behind):
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 
@@ -75,7 +82,7 @@ def _run_command(args: Sequence[str]) -> int:
         # What typer says of wrong arguments; its class has moved between releases of typer.
         if hasattr(error, "format_message"):
             return _usage(error, args)
-        if interrupt := interrupt_told_by(error):
+        if interrupt := swallowed_interrupt():
             raise interrupt from error
         named = f"internal error, {type(error).__name__}: {error}"
         return _fail(args, error, [named], ExitCode.INTERNAL)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterable
 
+from topoplace.cli.output import is_quiet
 from topoplace.kernels import compile_all, groups_of, missing
 
 WORDS = "compiling kernels, once for this installation:"
@@ -43,6 +44,8 @@ class _Line:
     def show(self, done: int, total: int) -> None:
         """Show how many of how many kernels are compiled."""
         self.total = total
+        if is_quiet():
+            return
         over = done == total
         text = f"{WORDS} {done} of {total}"
         if over:

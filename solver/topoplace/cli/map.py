@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,11 @@ import typer
 from topoplace.cli import map_options as option
 from topoplace.cli.map_files import MapFiles
 from topoplace.cli.options import Json, Seed, require_seed, require_time_limit
-from topoplace.cli.output import say
-from topoplace.cli.progress import Progress, progress_wanted
+from topoplace.cli.output import say, shown
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
     from topoplace.mapping.onto import Places
-    from topoplace.result.mapping import MappingResult
     from topoplace.snapshot.application import GraphApplication, GridApplication
 
 OF_GRAPH_FILE = "qaplib"
@@ -61,12 +60,11 @@ def map_command(
     """Map the tasks of a grid or graph onto MACHINE and bound the hop-bytes of any mapping."""
     from topoplace.cli.grid_options import grid_application, parse_extents  # noqa: PLC0415 - heavy
     from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
-    from topoplace.cli.map_run import MapRun  # noqa: PLC0415 - heavy
     from topoplace.mapping.onto import load_places, problem_on  # noqa: PLC0415 - heavy
     from topoplace.mapping.rankfiles import read_mapping  # noqa: PLC0415 - heavy
     from topoplace.report.summary import exit_code_of, summary  # noqa: PLC0415 - heavy
     from topoplace.snapshot.readers.lines import name_of  # noqa: PLC0415 - heavy
-    from topoplace.solving import Options  # noqa: PLC0415 - heavy
+    from topoplace.solving import Options, solve  # noqa: PLC0415 - heavy
 
     require_time_limit(time_limit)
     require_seed(seed)
@@ -116,20 +114,18 @@ def map_command(
         start=start,
     )
 
-    def deliver(result: MappingResult) -> int:
-        files.write(problem, result)
-        say(summary(result), as_json=as_json)
-        for name, path in files.asked.items():
-            say(f"{name}: {path}", as_json=as_json)
-        if as_json:
-            print(result.model_dump_json())
-        return exit_code_of(result)
-
     if start is not None and method == "auto":
         method = "given"
-    shown = Progress() if progress_wanted(progress) else None
     compile_for("mapping", [method])
-    raise typer.Exit(MapRun(problem, method, options, shown).run(deliver))
+    with shown(progress) as watch:
+        result = solve(problem, method, replace(options, watch=watch))
+    files.write(problem, result)
+    say(summary(result), as_json=as_json)
+    for name, path in files.asked.items():
+        say(f"{name}: {path}", as_json=as_json)
+    if as_json:
+        print(result.model_dump_json())
+    raise typer.Exit(exit_code_of(result))
 
 
 def _graph_and_places(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,7 @@ from topoplace.cli.options import (
     require_writable,
     solve_options,
 )
-from topoplace.cli.output import say
+from topoplace.cli.output import say, shown
 from topoplace.cli.shipped_names import methods_like, snapshots_like
 from topoplace.errors import InputError
 
@@ -86,14 +87,16 @@ def place(
     choice = Choice(method, command, stderr, as_json)
     state = load_any(snapshot)
     result: PlacementResult | AllocationResult
-    if isinstance(state, SnapshotState):
-        result = place_on_torus(state, choice, options)
-    elif interference != "strict":
-        raise InputError(
-            "no interference rule on a tree machine", field="--interference", value=interference
-        )
-    else:
-        result = place_on_tree(state, choice, options)
+    with shown() as watch:
+        options = replace(options, watch=watch)
+        if isinstance(state, SnapshotState):
+            result = place_on_torus(state, choice, options)
+        elif interference != "strict":
+            raise InputError(
+                "no interference rule on a tree machine", field="--interference", value=interference
+            )
+        else:
+            result = place_on_tree(state, choice, options)
     if output is not None:
         write_document(output, result)
     if hostlist is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +18,7 @@ from topoplace.cli.options import (
     require_writable,
     solve_options,
 )
-from topoplace.cli.output import json_text, print_json, say
-from topoplace.cli.progress_bar import progress_bar
+from topoplace.cli.output import counted, json_text, print_json, say
 from topoplace.cli.replay_options import (
     DEFAULT_MIX,
     empty_machine,
@@ -30,6 +30,7 @@ from topoplace.cli.replay_options import (
 )
 from topoplace.cli.shipped_names import machines_like, methods_like
 from topoplace.errors import InputError, unknown_name
+from topoplace.interrupts import Interrupted, heeded
 
 if TYPE_CHECKING:
     from topoplace.study.external.allocator import Allocator
@@ -176,7 +177,7 @@ def replay(
     begin += compile_for(problem, [one for one in allocators if isinstance(one, str)])
     writer = snapshot_writer(snapshots, every, at, log)
     try:
-        runs = [_run(setup, one, writer if one is allocators[-1] else None) for one in allocators]
+        runs, interrupted = _runs(setup, allocators, writer)
     except DecisionError as refused:
         tell_refused(refused, snapshots, as_json=as_json)
         raise
@@ -193,6 +194,7 @@ def replay(
         "patterns": [use.model_dump(mode="json") for use in patterns],
         "intensive_percent": intensive,
         "snapshots": [] if writer is None else [str(path) for path in writer.written],
+        "interrupted": interrupted,
         "seconds": round(time.perf_counter() - begin, 3),
     }
     if output is not None:
@@ -200,10 +202,10 @@ def replay(
     say(replay_table(runs), as_json=as_json)
     if not isinstance(state, TreeState):
         say("\n" + efficiency_table(runs), as_json=as_json)
-    without_room = len(jobs) - len(runs[-1].records)
+    left_out = len(jobs) - len(runs[-1].records)
     for label, text in (
         ("decisions", decisions_text(runs)),
-        ("jobs without room", without_room),
+        ("interrupted: jobs left out" if interrupted else "jobs without room", left_out),
         ("jobs of unknown size or times", read.num_left_out),
         ("snapshots", None if writer is None else f"{len(writer.written)} in {snapshots}"),
         ("table", csv),
@@ -216,9 +218,24 @@ def replay(
         print_json(document)
 
 
+def _runs(
+    setup: Setup, allocators: Sequence[str | Allocator], writer: SnapshotWriter | None
+) -> tuple[list[MethodRun], bool]:
+    """Return the run of each allocator, and whether a signal ended them early."""
+    runs: list[MethodRun] = []
+    with heeded() as interrupt:
+        for one in allocators:
+            if not interrupt:
+                runs.append(_run(setup, one, writer if one is allocators[-1] else None))
+        if interrupt and not any(run.records for run in runs):
+            raise Interrupted
+    return runs, bool(interrupt)
+
+
 def _run(setup: Setup, allocator: str | Allocator, writer: SnapshotWriter | None) -> MethodRun:
     from topoplace.study.replay import run_method  # noqa: PLC0415 - heavy
 
     name = allocator if isinstance(allocator, str) else allocator.name
-    with progress_bar(len(setup.jobs), name) as progress:
-        return run_method(setup, allocator, progress, writer)
+    with counted(name) as progress:
+        total = len(setup.jobs)
+        return run_method(setup, allocator, lambda done: progress(done, total), writer)

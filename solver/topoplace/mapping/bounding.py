@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
+from topoplace import clock
 from topoplace.bounds.mapping import best_bound
 from topoplace.errors import InputError
 from topoplace.mapping.evaluate import hop_bytes
@@ -28,24 +28,25 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
     if method.needs_grid and problem.grid is None:
         names = [name for name, entry in methods("mapping").items() if not entry.needs_grid]
         raise InputError(f"a grid, or one of {', '.join(names)}", field="method", value=method.name)
-    start = time.perf_counter()
+    start = clock.now()
     bound = best_bound(problem, 0.0)
-    options.report(None, None, bound)
+    options.report(None, [], [bound])
     for method_until, bound_until in STAGES if problem.grid is None else STAGES[-1:]:
+        options.say(method.name)
         outcome: Outcome = method.solver(problem, _until(options, method_until, start))
         own = next(iter(outcome.bounds), None)
         bound = stronger(bound, own)
         if outcome.solution is None:
             continue
-        nodes = outcome.solution.nodes
-        value, hit = hop_bytes(problem, nodes), outcome.time_limit_hit
-        options.report(nodes, value, own)  # lest an interrupt lose it
+        value, hit = hop_bytes(problem, outcome.solution.nodes), outcome.time_limit_hit
+        options.report(outcome.solution, [value], [own])  # lest an interrupt lose it
+        options.say("bound")
         left = _until(options, bound_until if hit else 1.0, start).time_limit
         bound = _raised(problem, bound, value, left)
-        options.report(None, None, bound)  # the next stage may be cut short
+        options.report(None, [], [bound])  # the next stage may be cut short
         if not hit or (bound is not None and bound.value >= value):
             break
-        options = replace(options, start=nodes)
+        options = replace(options, start=outcome.solution.nodes)
     return replace(outcome, bounds=(bound,))
 
 
@@ -53,7 +54,7 @@ def _until(options: Options, share: float, start: float) -> Options:
     """Return the options with the time left until a share of the limit is over."""
     if options.time_limit is None:
         return options
-    spent = time.perf_counter() - start
+    spent = clock.now() - start
     return replace(options, time_limit=max(0.0, share * options.time_limit - spent))
 
 

@@ -6,9 +6,11 @@ import time
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.machine import Torus
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import IntArray
+from topoplace.mapping.mapped import Mapped
 from topoplace.mapping.methods._boxes import spread_over_nodes
 from topoplace.mapping.problem import MappingProblem
 from topoplace.solving import Options
@@ -29,8 +31,6 @@ class Keeper:
         The instance.
     options
         Time limit, and who listens.
-    name
-        What the search is called in its reports.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class Keeper:
         Hop-bytes that no mapping goes below.
     """
 
-    def __init__(self, problem: MappingProblem, options: Options, name: str) -> None:
-        self.problem, self.options, self.name = problem, options, name
-        self.began = time.perf_counter()
+    def __init__(self, problem: MappingProblem, options: Options) -> None:
+        self.problem, self.options = problem, options
+        self._deadline = clock.deadline(options.time_limit)
         self.least: int | None = None
         self.floor = least_possible(problem)
         self._nodes: IntArray | None = None
@@ -60,15 +60,9 @@ class Keeper:
         return self.problem.routers_of(self.nodes)
 
     @property
-    def seconds(self) -> float:
-        """Seconds since the search began."""
-        return time.perf_counter() - self.began
-
-    @property
     def left(self) -> float:
-        """Seconds left; infinite without a time limit."""
-        limit = self.options.time_limit
-        return np.inf if limit is None else limit - self.seconds
+        """Seconds left; a great many without a time limit."""
+        return self._deadline - clock.now()
 
     @property
     def done(self) -> bool:
@@ -86,19 +80,19 @@ class Keeper:
 
     def offer_nodes(self, nodes: IntArray, source: str) -> None:
         """Take a mapping (node of every task) if it is better than all before."""
-        began = self.seconds
+        began = time.perf_counter()
         value = hop_bytes(self.problem, nodes)
         if self.least is not None and value >= self.least:
             return
         self.least, self._nodes = value, nodes
-        self.options.report(nodes, value)
-        self.options.say(f"{self.name}: {source}, hop-bytes {value}")
-        now = self.seconds
+        self.options.report(Mapped(nodes), [value])
+        self.options.say(source)
+        now = time.perf_counter()
         self._next_report = now + min(REPORT_SECONDS, (now - began) / REPORT_SHARE)
 
     def offer_sometimes(self, routers: IntArray, source: str) -> None:
         """Do as `offer`, unless something was reported a moment ago."""
-        if self.seconds >= self._next_report:
+        if time.perf_counter() >= self._next_report:
             self.offer(routers, source)
 
 

@@ -15,6 +15,8 @@ from topoplace.result.mapping import (
 )
 from topoplace.solving.frames import Frame
 
+OVERTIME_SECONDS = 0.4
+
 
 def worth(problem: MappingProblem, mapped: Mapped) -> list[int | None]:
     """Return the hop-bytes of a mapping."""
@@ -58,5 +60,5 @@ FRAME = Frame(
     _solution,
     lambda problem: problem.instance,
     facts=_facts,
-    heeds_clock=False,
+    overtime=OVERTIME_SECONDS,
 )

@@ -1,21 +1,30 @@
 """What every problem shares: options, methods, outcomes, and the one call that solves.
 
-Read `outcome` for what a method hands back, `registry` for how it is registered, and `solve` for
-how an outcome becomes a result document. What differs from problem to problem (placements on tori,
+Read `outcome` for what a method hands back, `registry` for how it is registered, `progress` for
+what it reports on the way, `topoplace.interrupts` for what ends it, and `solve` for how an outcome
+becomes a result document. What differs from problem to problem (placements on tori,
 allocations on trees, mappings) is a `Frame` of `frames`.
 """
 
+from topoplace.interrupts import Interrupted, heeded
 from topoplace.solving.options import Options
 from topoplace.solving.outcome import Bound, Outcome, stronger
+from topoplace.solving.progress import Display, Incumbent, Progress
 from topoplace.solving.registry import Method, Solver, method_names, method_of, methods, register
-from topoplace.solving.solve import result_of, solve
+from topoplace.solving.solve import found_by, result_of, solve
 
 __all__ = [
     "Bound",
+    "Display",
+    "Incumbent",
+    "Interrupted",
     "Method",
     "Options",
     "Outcome",
+    "Progress",
     "Solver",
+    "found_by",
+    "heeded",
     "method_names",
     "method_of",
     "methods",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -57,8 +58,8 @@ class Frame:
         Number of the level by which methods are compared, after all before it.
     facts
         What a result counts beside the levels, for tables.
-    heeds_clock
-        Whether methods look at `topoplace.clock`, so that stopping it ends them.
+    overtime
+        Seconds beyond the time limit after which a method that has reported a solution is ended.
     """
 
     levels: Sequence[tuple[str, str]]
@@ -73,7 +74,7 @@ class Frame:
     extra: Callable[[Outcome], Mapping[str, Any]] = lambda outcome: {}
     decisive: int = 0
     facts: Callable[[Any], Mapping[str, int | None]] = lambda result: {}
-    heeds_clock: bool = True
+    overtime: float = math.inf
 
 
 _MODULES = {

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.result import Interference
-from topoplace.solving.outcome import Bound
-
-if TYPE_CHECKING:
-    from topoplace.mapping.best import BestSoFar
+from topoplace.solving.outcome import Bound, Number
+from topoplace.solving.progress import Incumbent, Watch
 
 
 @dataclass(frozen=True)
@@ -36,10 +34,10 @@ class Options:
         Of mappings: largest extent of a pencil window along the pencils.
     start
         Of mappings: the node of every task that a local search starts from.
-    progress
-        Takes a line of what a method has to say of its work; a method may call it often.
-    best
-        Takes every improvement (`report`); what it holds is the answer if the run is interrupted.
+    watch
+        Called with the `Progress` of a solve a few times a second, and at its end.
+    incumbent
+        Takes what a method reports; `solve` sees to it.
     """
 
     time_limit: float | None = None
@@ -49,17 +47,20 @@ class Options:
     column_major: bool = False
     max_depth: int | None = None
     start: NDArray[np.int64] | None = None
-    progress: Callable[[str], None] | None = None
-    best: BestSoFar | None = None
+    watch: Watch | None = None
+    incumbent: Incumbent | None = None
 
     def report(
-        self, nodes: NDArray[np.int64] | None, value: int | None, bound: Bound | None = None
+        self, solution: Any, values: Sequence[Number], bounds: Sequence[Bound | None] = ()
     ) -> None:
-        """Report an improvement of a mapping (see `BestSoFar.report`) to whoever listens."""
-        if self.best is not None:
-            self.best.report(nodes, value, bound)
+        """Report a solution, or bounds alone, in case the solve ends here and now.
 
-    def say(self, line: str) -> None:
-        """Tell whoever listens what the method is doing."""
-        if self.progress is not None:
-            self.progress(line)
+        See `Incumbent.report`.
+        """
+        if self.incumbent is not None:
+            self.incumbent.report(solution, values, bounds)
+
+    def say(self, phase: str, level: int = 0, bound: Number | None = None) -> None:
+        """Tell what the method is doing (see `Incumbent.say`)."""
+        if self.incumbent is not None:
+            self.incumbent.say(phase, level, bound)

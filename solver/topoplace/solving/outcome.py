@@ -33,10 +33,11 @@ class Bound:
         return Proof.SEARCH if self.certificate is None else Proof.CERTIFICATE
 
 
-def stronger(first: Bound | None, second: Bound | None) -> Bound | None:
-    """Return the higher of two lower bounds; of equal ones one with a certificate first."""
+def stronger(first: Bound | None, second: Bound | None, sense: str = "min") -> Bound | None:
+    """Return the bound that says more on a level of that sense; of equal ones one with evidence."""
     known = [bound for bound in (first, second) if bound is not None]
-    return max(known, key=lambda b: (b.value, b.certificate is not None), default=None)
+    sign = 1 if sense == "min" else -1
+    return max(known, key=lambda b: (sign * b.value, b.certificate is not None), default=None)
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
+import math
 import platform
 import time
-from fractions import Fraction
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
-from topoplace import __version__, clock
+from topoplace import __version__
+from topoplace.interrupts import ended_in_time, heeded
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result, Status
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.solving.frames import Frame, Problem, frame_of, problem_of
 from topoplace.solving.options import Options
 from topoplace.solving.outcome import Bound, Number, Outcome
-from topoplace.solving.registry import method_of
+from topoplace.solving.progress import WATCH_SECONDS, Incumbent, gap_of
+from topoplace.solving.registry import Method, method_of
 
 if TYPE_CHECKING:
     from topoplace.mapping.problem import MappingProblem
@@ -56,6 +59,9 @@ def solve(
     options
         Time limit, seed and what else a method takes.
 
+    In the main thread, SIGINT and SIGTERM end the method with its best: the result says so in its
+    limits. A second signal, or one before there is any solution, acts as without this call.
+
     Raises
     ------
     InputError
@@ -63,12 +69,36 @@ def solve(
     """
     options = options or Options()
     problem = problem_of(problem, options)
-    chosen = method_of(problem.kind, method)
+    chosen, frame = method_of(problem.kind, method), frame_of(problem.kind)
+    incumbent = options.incumbent or Incumbent(frame.levels, frame.instance(problem).name, method)
+    options = replace(options, incumbent=incumbent)
+    with heeded():
+        start = time.perf_counter()
+        outcome = found_by(chosen, problem, options)
+        seconds = time.perf_counter() - start
+        result = _result(problem, frame, outcome, method, options, seconds)
+    if options.watch is not None:
+        ended = replace(incumbent.progress(), level=frame.levels[0][0], phase=result.status)
+        options.watch(replace(ended, objective=result.objective, bound=result.bound))
+    return result
+
+
+def found_by(method: Method, problem: Problem, options: Options) -> Outcome:
+    """Return what a method finds, or what it has reported if it does not end when it has to."""
     frame = frame_of(problem.kind)
-    start = time.perf_counter()
-    with clock.heeded() if frame.heeds_clock else contextlib.nullcontext():
-        outcome = frame.run(problem, chosen, options)
-    return _result(problem, frame, outcome, method, options, time.perf_counter() - start)
+    incumbent = options.incumbent or Incumbent(frame.levels)
+    options = replace(options, incumbent=incumbent)
+    shown = time.perf_counter()
+
+    def look() -> None:
+        nonlocal shown
+        if options.watch is not None and time.perf_counter() >= shown + WATCH_SECONDS:
+            shown = time.perf_counter()
+            options.watch(incumbent.progress())
+
+    limit = math.inf if options.time_limit is None else options.time_limit + frame.overtime
+    run = partial(frame.run, problem, method, options)
+    return ended_in_time(run, lambda: incumbent.outcome, limit, look)
 
 
 @overload
@@ -129,10 +159,6 @@ def _level(
     frame: Frame, name: str, sense: str, value: Number | None, bound: Bound | None
 ) -> dict[str, Any]:
     """Return the fields of a level of the result."""
-    gap = None
-    if value is not None and bound is not None:
-        exact = Fraction(value), Fraction(bound.value)
-        gap = float(abs(exact[0] - exact[1]) / max(Fraction(1), abs(exact[0])))
     status = Status.UNKNOWN if value is None else Status.FEASIBLE
     if bound is not None and bound.value == value:
         status = Status.OPTIMAL
@@ -142,7 +168,7 @@ def _level(
         "status": status,
         "objective": None if value is None else frame.number(value),
         "bound": None if bound is None else frame.number(bound.value),
-        "gap": gap,
+        "gap": gap_of(value, None if bound is None else bound.value),
         "proof": Proof.NONE if bound is None else bound.proof,
         "certificate": None if bound is None else bound.certificate,
     }

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from topoplace.errors import InputError, TopoplaceError
+from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof
 from topoplace.snapshot import TreeState
@@ -48,11 +49,14 @@ class Comparison:
         Lines on what the rows leave open, such as how to get a bound where there is none.
     trials
         One per run of an allocator that is not ours.
+    interrupted
+        Whether a signal ended it early.
     """
 
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     trials: tuple[AnyTrial, ...] = ()
+    interrupted: bool = False
 
     @property
     def by_problem(self) -> list[list[Row]]:
@@ -67,6 +71,7 @@ class Comparison:
             "rows": [dataclasses.asdict(row) for row in self.rows],
             "methods": [dataclasses.asdict(summary) for summary in summaries(self.rows)],
             "notes": self.notes,
+            "interrupted": self.interrupted,
         }
         document: dict[str, Any] = json.loads(json.dumps(found, default=str))
         return document
@@ -77,6 +82,7 @@ class Comparison:
         return comparison_table(self)
 
 
+@heeded()
 def compare(
     cases: Iterable[Case],
     methods: Sequence[str] | None = None,
@@ -85,6 +91,8 @@ def compare(
     allocators: Sequence[Allocator] = (),
 ) -> Comparison:
     """Run methods on instances and hold all results of each against the best certified bound.
+
+    A signal ends the solve at work with its best, and no other is begun.
 
     Parameters
     ----------
@@ -122,7 +130,7 @@ def compare(
         rule = options.interference if case.kind == "placement" else None
         here = [result.method for result in results if _rule(result) == rule]
         for method in _names_for(case) if own is None else own:
-            if method in here or method not in method_names(case.kind):
+            if is_asked() or method in here or method not in method_names(case.kind):
                 continue
             try:
                 results.append(solve(case.state, method, _options_for(case, method, options)))
@@ -130,10 +138,14 @@ def compare(
                 unsuited.append(method)
                 if own is not None:
                     notes.setdefault(method, f"{name}: {method}: {error.brief}")
-        for allocator in () if case.kind == "mapping" else others:
+            except Interrupted:
+                break
+        for allocator in () if is_asked() or case.kind == "mapping" else others:
             trials.append(_tried(case.state, allocator, options))
             results.append(trials[-1].result)
-        if not results:
+        if is_asked():
+            notes["interrupted"] = "interrupted: what is missing was not run"
+        elif not results:
             notes[case.sha256] = f"{name}: no result, and no method that ran on it"
         for each in dict.fromkeys([*map(_rule, results), *(rule for _ in unsuited)]):
             ruled = [result for result in results if _rule(result) == each]
@@ -142,9 +154,15 @@ def compare(
             if keep is not None:
                 for row, result in zip(found, ruled, strict=False):  # rows of unsuited ones last
                     keep(row, result, case.state)
+        if is_asked():
+            break
     if not rows:
+        if is_asked():
+            raise Interrupted
         raise InputError("methods to run, or results", field="methods", found="neither")
-    return Comparison(tuple(rows), (*notes.values(), *_without_bound(rows)), tuple(trials))
+    return Comparison(
+        tuple(rows), (*notes.values(), *_without_bound(rows)), tuple(trials), is_asked()
+    )
 
 
 def _merged(cases: Iterable[Case]) -> list[Case]:

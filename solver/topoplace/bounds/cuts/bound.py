@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
+from topoplace import clock
 from topoplace.bounds.cuts.certificate import Guest, Rounding, gain_per_square, gains_of
 from topoplace.bounds.cuts.descent import Floats
 from topoplace.bounds.cuts.machine_cuts import MachineCuts, machine_cuts
@@ -46,7 +45,7 @@ def cuts_bound(
         In bytes x hops; None if the problem is too large, has no messages or nothing is proven,
         or there is no time.
     """
-    start = time.perf_counter()
+    end = clock.deadline(time_limit)
     machine, num = problem.machine, problem.num_tasks
     if not isinstance(machine, Torus) or not problem.graph.num_messages or num > CUT_TASKS:
         return None
@@ -59,13 +58,12 @@ def cuts_bound(
     if int(np.bincount(pairs.tasks, pairs.sizes).max()) >= 1 << 48:
         return None
     guest = Guest(pairs.matrix(num), pairs.unit)
-    end = None if time_limit is None else start + time_limit
-    stop = None if end is None else end - reserved
+    stop = end - reserved
     best: Bound | None = None
     # in a ring distances are shorter, but its cuts are all alike
     for host in [machine] if all(machine.wrap) else [machine, Torus(machine.shape)]:
         cuts = machine_cuts(host, problem.capacity, num)
-        if cuts.weights and not _reached(best, target) and not (best and _late(stop)):
+        if cuts.weights and not _reached(best, target) and not (best and clock.now() >= stop):
             best = stronger(best, _Search(guest, cuts, stop, end).best(target))
     return best if best is not None and best.value > 0 else None
 
@@ -74,16 +72,10 @@ def _reached(bound: Bound | None, target: int | None) -> bool:
     return bound is not None and target is not None and bound.value >= target
 
 
-def _late(stop: float | None) -> bool:
-    return stop is not None and time.perf_counter() >= stop
-
-
 class _Search:
     """Relaxations of one problem up to a time, and the bounds they prove, up to a later one."""
 
-    def __init__(
-        self, guest: Guest, cuts: MachineCuts, stop: float | None, end: float | None
-    ) -> None:
+    def __init__(self, guest: Guest, cuts: MachineCuts, stop: float, end: float) -> None:
         from scipy.sparse import diags_array  # noqa: PLC0415 - heavy
 
         self._guest, self._cuts, self._stop, self._end = guest, cuts, stop, end
@@ -102,7 +94,7 @@ class _Search:
         if not self._squares:
             return bound
         for factors in (first.factors, first.factors[:0])[: 1 + len(first.factors)]:
-            if _late(self._stop) or _reached(bound, target):
+            if clock.now() >= self._stop or _reached(bound, target):
                 break
             rounding = self._rounding(factors)
             lines = [self._solved(rounding.fixed, square, None) for square in self._squares]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.bounds.cuts.descent import Floats
 from topoplace.bounds.cuts.machine_cuts import MachineCuts
 from topoplace.bounds.cuts.relaxation import Multipliers
@@ -131,7 +131,7 @@ class Rounding:
         rows: Floats = self.factors / self._digits**0.5
         return rows
 
-    def line(self, found: Multipliers, end: float | None) -> CutLine | None:
+    def line(self, found: Multipliers, end: float) -> CutLine | None:
         """Return the line of multipliers; None if none passes the test before the time `end`."""
         prices = np.ceil(found.prices * self._digits).astype(np.int64)
         balance = int(np.ceil(found.balance * self._digits))
@@ -141,7 +141,7 @@ class Rounding:
         raised = margins(np.diag(matrix)) + int(np.ceil(-lowest))
         more = int(np.ceil(error))
         for _ in range(TRIALS):
-            if end is not None and time.perf_counter() >= end:
+            if clock.now() >= end:
                 break
             raised += more
             tried = matrix.copy()

@@ -6,12 +6,13 @@ ten times slower.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from topoplace import clock
 
 Floats = NDArray[np.float64]
 Objective = Callable[[Floats], tuple[float, Floats]]
@@ -26,9 +27,7 @@ SETTLED = 1e-10
 """Share of the value that a step must promise."""
 
 
-def descend(
-    objective: Objective, start: Floats, steps: int, stop: float | None
-) -> tuple[Floats, bool]:
+def descend(objective: Objective, start: Floats, steps: int, stop: float) -> tuple[Floats, bool]:
     """Return a better point, and whether it was found in fewer steps than allowed.
 
     The method ends after so many steps, when nothing helps, or when the clock is at `stop`.
@@ -44,7 +43,7 @@ def descend(
     value, slope = objective(point)
     pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
     for _ in range(steps):
-        if stop is not None and time.perf_counter() >= stop:
+        if clock.now() >= stop:
             break
         direction = _direction(slope, pairs)
         promised = float((direction * slope).sum())

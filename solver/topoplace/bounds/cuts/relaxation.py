@@ -9,12 +9,12 @@ or not.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.bounds.cuts.descent import Floats, Objective, descend
 
 ROUNDS, STEPS = 15, 30
@@ -63,7 +63,7 @@ class Relaxation:
     fixed: Floats
     rank: int
 
-    def solve(self, stop: float | None = None) -> Multipliers:
+    def solve(self, stop: float) -> Multipliers:
         """Return multipliers after `ROUNDS` rounds, or when the clock reaches `stop`."""
         num = self.laplacian.shape[0]
         points = np.random.default_rng(0).standard_normal((num, self.rank))
@@ -75,7 +75,7 @@ class Relaxation:
             before, state = state, self._updated(state, points)
             moved = float(np.abs(state.strengths - before.strengths).max())
             moved = max(moved, num * abs(state.balance - before.balance))
-            if (settled and moved < SETTLED) or (stop is not None and time.perf_counter() >= stop):
+            if (settled and moved < SETTLED) or clock.now() >= stop:
                 break
         total = points.sum(axis=0)
         slope = self._slope(points) + state.balance * total

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 
+from topoplace import clock
 from topoplace.bounds.distance_classes.certificate import certificate_of, proven
 from topoplace.bounds.distance_classes.host import host_of
 from topoplace.bounds.distance_classes.relaxation import Multipliers, Relaxation
@@ -55,7 +55,7 @@ def distance_classes_bound(
     Bound or None
         In bytes x hops; None if the machine has no small host, or there is no time.
     """
-    start = time.perf_counter()
+    stop = clock.deadline(time_limit)
     found = host_of(problem) if 0 < problem.graph.total_bytes < LARGEST else None
     if found is None:
         return None
@@ -64,15 +64,14 @@ def distance_classes_bound(
     matrix = pairs.matrix(scheme.num_places)
     num, spaces = scheme.num_places, len(scheme.hops)
     steps = MAX_STEPS
-    stop = None
     if time_limit is None:
         affordable = int(WORK / (num**3 * spaces))
         if affordable < LEAST_STEPS:
             return None
         steps = min(steps, affordable)
     else:
-        stop = start + time_limit - ROUNDING_SECONDS * (num * spaces) ** 2
-        if time.perf_counter() >= stop:
+        stop -= ROUNDING_SECONDS * (num * spaces) ** 2
+        if clock.now() >= stop:
             return None
     multipliers = _solve(Relaxation(scheme, matrix), steps, stop, target, pairs.unit)
     certificate = certificate_of(scheme, routers, multipliers)
@@ -81,7 +80,7 @@ def distance_classes_bound(
 
 
 def _solve(
-    relaxation: Relaxation, steps: int, stop: float | None, target: int | None, unit: int
+    relaxation: Relaxation, steps: int, stop: float, target: int | None, unit: int
 ) -> Multipliers:
     """Return the best multipliers of at most so many steps, up to the time `stop`."""
     best: Multipliers | None = None
@@ -93,8 +92,7 @@ def _solve(
             best = current
         # rounded up to the next multiple of the unit it cannot become more
         reached = target is not None and best.value > target - (1 - SAFE) * unit
-        late = stop is not None and time.perf_counter() >= stop
-        if reached or late or relaxation.error < CONVERGED:
+        if reached or clock.now() >= stop or relaxation.error < CONVERGED:
             break
         if step % PATIENCE == 0:
             if relaxation.error < SETTLED and best.value - earlier < SLOW * abs(best.value):

@@ -10,11 +10,11 @@ multipliers of the second half are positive semidefinite as they are, whatever t
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.bounds.distance_classes.scheme import FloatArray, Scheme
 from topoplace.mapping.graph import IntArray
 
@@ -76,7 +76,7 @@ class Relaxation:
         self._imbalance = 1.0
         self.error = np.inf
 
-    def advance(self, steps: int, stop: float | None = None) -> None:
+    def advance(self, steps: int, stop: float) -> None:
         """Take some steps, or one and as many as there is time for until `stop`.
 
         `error` is the larger relative residual after them.
@@ -90,7 +90,7 @@ class Relaxation:
             mixed = STEP * entries + (1 - STEP) * self._point + self._dual
             before, self._point = self._point, self._spaces(mixed)
             self._dual = mixed - self._point
-            if stop is not None and time.perf_counter() >= stop:
+            if clock.now() >= stop:
                 break
         primal = _norm(entries - self._point) / max(1.0, _norm(self._point))
         change = _norm(self._point - before) / max(1e-9, _norm(self._dual))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.mapping.exact._assignment import NEVER
 from topoplace.mapping.exact._kernels import search
 from topoplace.mapping.exact.small import SmallProblem
@@ -132,14 +133,13 @@ def branch_and_bound(
     """
     if len(small.tasks) == 0:
         return Branched(np.zeros(0, dtype=np.int64), 0, True, 0)
-    told = time.perf_counter()
-    stop = None if time_limit is None else time.perf_counter() + time_limit
+    told, stop = time.perf_counter(), clock.deadline(time_limit)
     case = _case(small)
     tree, work = _tree(case, small.room), _work(case, small.room)
     if upper is not None:
         tree.best[0] = upper
     complete = False
-    while not complete and (stop is None or time.perf_counter() < stop):
+    while not complete and clock.now() < stop:
         complete = bool(search(case, tree, work, CHUNK_NODES))
         if watch is not None and time.perf_counter() >= told + WATCH_SECONDS:
             watch(_state_of(tree, complete))

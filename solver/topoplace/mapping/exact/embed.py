@@ -6,13 +6,13 @@ all bytes (docs/proofs-graphs.md, "Embedding").
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
+from topoplace import clock
 from topoplace.machine import Torus
 from topoplace.mapping.exact._embedding import (
     distances,
@@ -113,7 +113,7 @@ def find_embedding(
     ndarray or None
         Router of every task; None if there is none or none was found.
     """
-    stop = None if time_limit is None else time.perf_counter() + time_limit
+    stop = clock.deadline(time_limit)
     usable = np.flatnonzero(problem.capacity)
     rows = guest_arrays(problem.graph)
     active = np.flatnonzero(np.diff(rows.first))
@@ -177,7 +177,7 @@ def _may_fit(guest: Graph, host: Graph) -> bool:
 
 
 def _search(
-    guest: Graph, host: Graph, starts: IntArray, seed: int, stop: float | None, max_nodes: int
+    guest: Graph, host: Graph, starts: IntArray, seed: int, stop: float, max_nodes: int
 ) -> IntArray | None:
     """Try starts in rounds; return the place of every task that has partners."""
     state = _state(guest, host)
@@ -193,7 +193,7 @@ def _search(
         within = _ball_sizes(from_root, guest.size)
         ended = True
         for start in starts.tolist():
-            if left <= 0 or (stop is not None and time.perf_counter() >= stop):
+            if left <= 0 or clock.now() >= stop:
                 return None
             reach = _Reach(from_root, host.distances(start))
             if (within > _ball_sizes(reach.router, guest.size)).any():

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
+from topoplace import clock
 from topoplace.bounds.mapping import total_bound
 from topoplace.errors import InputError
 from topoplace.mapping.evaluate import hop_bytes
@@ -14,7 +13,7 @@ from topoplace.mapping.exact.embed import find_embedding
 from topoplace.mapping.exact.small import SmallProblem, small_problem
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.local_search import improve
-from topoplace.mapping.mapped import mapped_by, outcome_of
+from topoplace.mapping.mapped import Mapped, mapped_by, outcome_of
 from topoplace.mapping.methods._boxes import spread_over_nodes
 from topoplace.mapping.methods.default import map_default
 from topoplace.mapping.problem import MappingProblem
@@ -45,23 +44,20 @@ def solved_by_search(problem: MappingProblem, options: Options) -> Outcome | Non
     With a time limit the bound is the least of the nodes left open. Every improvement is
     reported.
     """
-    began = time.perf_counter()
+    deadline = clock.deadline(options.time_limit)
     small = small_problem(problem)
     if small is None:
         return None
     nodes = _first_mapping(problem, options)
-    options.report(nodes, hop_bytes(problem, nodes))
+    options.report(Mapped(nodes), [hop_bytes(problem, nodes)])
 
     def watch(found: Branched) -> None:
-        options.say(f"branch and bound: {found.num_nodes} nodes, bound {found.bound * small.unit}")
+        options.say("branch and bound")
         improved = _nodes_of(problem, small, found, nodes)
-        options.report(
-            improved, hop_bytes(problem, improved), Bound(found.bound * small.unit, None)
-        )
+        bound = Bound(found.bound * small.unit)
+        options.report(Mapped(improved), [hop_bytes(problem, improved)], [bound])
 
-    left = None
-    if options.time_limit is not None:
-        left = max(0.0, options.time_limit - (time.perf_counter() - began))
+    left = max(0.0, deadline - clock.now())
     found = branch_and_bound(small, hop_bytes(problem, nodes) // small.unit, left, watch)
     return outcome_of(
         _nodes_of(problem, small, found, nodes),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.local_search._kernels import anneal, total_cost
 from topoplace.mapping.local_search.arrays import (
@@ -144,7 +144,7 @@ class Annealing:
         floor: int = 0,
     ) -> None:
         self.watch, self.floor = watch, floor
-        self.began = time.perf_counter()
+        self.began = clock.now()
         self.time_limit, self.num_moves, self.tried = time_limit, num_moves, 0
         self.chunk = CHUNK if time_limit else max(1, min(CHUNK, num_moves // 500))
         self.machine = machine_arrays(problem.machine, problem.capacity)
@@ -156,8 +156,8 @@ class Annealing:
 
     def spent(self) -> float:
         """Return the share of the time, or of the moves, that is used up."""
-        if self.time_limit is not None:
-            return (time.perf_counter() - self.began) / max(self.time_limit, 1e-9)
+        if self.time_limit is not None or clock.is_stopped():
+            return (clock.now() - self.began) / max(self.time_limit or 0.0, 1e-9)
         return self.tried / max(self.num_moves, 1)
 
     def typical_change(self) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
+from topoplace import clock
 from topoplace.mapping.exact import embedded, solved_by_search
 from topoplace.mapping.problem import MappingProblem
 from topoplace.solving import Options, Outcome, method_of, register
@@ -29,13 +29,14 @@ def exact_or_search(
     problem: MappingProblem, options: Options, branch_seconds: float | None
 ) -> Outcome:
     """Do as `map_exact`, with a limit for branch and bound where the options have none."""
-    stop = None if options.time_limit is None else time.perf_counter() + options.time_limit
+    stop = clock.deadline(options.time_limit)
 
     def limited(share: float) -> Options:
-        if stop is None:
+        if options.time_limit is None:
             return options
-        return replace(options, time_limit=max(1e-3, share * (stop - time.perf_counter())))
+        return replace(options, time_limit=max(1e-3, share * (stop - clock.now())))
 
+    options.say("embedding")
     found = embedded(problem, limited(EMBEDDING_SHARE))
     if found is not None:
         return found

@@ -34,7 +34,7 @@ def map_local_search(problem: MappingProblem, options: Options) -> Outcome:
         start = _best_simple(problem, options)
     else:
         require_mapping(problem, start)
-    keeper = Keeper(problem, options, "local-search")
+    keeper = Keeper(problem, options)
     keeper.offer_nodes(start, "start")
     found = improve(
         problem,

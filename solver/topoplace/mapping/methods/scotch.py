@@ -23,7 +23,7 @@ def map_scotch(problem: MappingProblem, options: Options) -> Outcome:
     InputError
         If Scotch is not installed or cannot map the instance.
     """
-    options.say("scotch: running gmap")
+    options.say("gmap")
     try:
         routers = run_scotch(symmetric(problem), options.time_limit)
     except TimeoutError:

@@ -62,7 +62,7 @@ def map_search(problem: MappingProblem, options: Options) -> Outcome:
     InputError
         If the start is no mapping of this instance.
     """
-    keeper = Keeper(problem, options, "search")
+    keeper = Keeper(problem, options)
     if options.start is not None:
         require_mapping(problem, options.start)
         keeper.offer_nodes(options.start, "given")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
-from topoplace.mapping.mapped import mapped_by, outcome_of
+from topoplace import clock
+from topoplace.mapping.mapped import Mapped, mapped_by, outcome_of
 from topoplace.mapping.methods._boxes import spread_over_nodes
 from topoplace.mapping.methods.greedy import map_greedy
 from topoplace.mapping.problem import MappingProblem
@@ -31,7 +30,7 @@ def map_tabu(problem: MappingProblem, options: Options) -> Outcome:
     InputError
         If there are too many places, or the start is no mapping of this instance.
     """
-    began = time.perf_counter()
+    deadline = clock.deadline(options.time_limit)
     start = options.start
     if start is None:
         start = mapped_by(map_greedy, problem, options)
@@ -39,7 +38,7 @@ def map_tabu(problem: MappingProblem, options: Options) -> Outcome:
         require_mapping(problem, start)
     search = Tabu(problem, problem.routers_of(start), options.seed)
     best, nodes = search.least, start
-    options.report(nodes, best)
+    options.report(Mapped(nodes), [best])
     chunk = max(1, CHUNK_WORK // search.move_work)
     left = max(FEWEST_MOVES, WORK // search.move_work)
     hit = False
@@ -47,10 +46,8 @@ def map_tabu(problem: MappingProblem, options: Options) -> Outcome:
         search.run(chunk)
         if search.least < best:
             best, nodes = search.least, spread_over_nodes(problem, search.routers)
-            options.report(nodes, best)
-            options.say(f"tabu: hop-bytes {best}")
+            options.report(Mapped(nodes), [best])
         if options.time_limit is None:
             left -= chunk
-        else:
-            hit = time.perf_counter() - began >= options.time_limit
+        hit = clock.now() >= deadline
     return outcome_of(nodes, hit=hit)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from topoplace import clock
+from topoplace.mapping.graph import IntArray
 from topoplace.mapping.layouts import Layout, cells
-from topoplace.mapping.mapped import outcome_of
+from topoplace.mapping.mapped import Mapped, outcome_of
 from topoplace.mapping.pencils.bound import bytes_between_cells, stretch_bound
 from topoplace.mapping.pencils.cut import PencilCut, cut_selection
 from topoplace.mapping.pencils.origins import WindowTables, box_of
@@ -68,9 +68,7 @@ class _Search:
         self.pencil = problem.torus.num_dims - 1
         self.tables = WindowTables(problem.torus, problem.whole_routers, self.pencil)
         self.layouts = admissible_layouts(problem, options.max_depth)
-        self.deadline = math.inf
-        if options.time_limit is not None:
-            self.deadline = time.perf_counter() + options.time_limit
+        self.options, self.deadline = options, clock.deadline(options.time_limit)
         self.max_depth = options.max_depth
         self.num_windows = 0
         self.best: _Found | None = None
@@ -97,13 +95,14 @@ class _Search:
                 heapq.heappush(heap, (*ahead, next(numbers), steps))
 
         self.num_windows = 0
+        self.options.say("windows")
         assert self.problem.grid is not None
         between = bytes_between_cells(self.layouts, self.problem.grid)
         for layout, depth, least in zip(self.layouts, depths, between, strict=True):
             self.num_windows += self.tables.num_begins(box_of(layout.extents, self.pencil, depth))
             put_off(self._steps(layout, depth, least))
         while heap and (self.best is None or heap[0][0] < self.best.hop_bytes):
-            late = time.perf_counter() - self.deadline
+            late = clock.now() - self.deadline
             if late > (FIRST_WINDOW_GRACE if self.best is None else 0):
                 self.unsettled.append(heap[0][0])
                 return True
@@ -142,7 +141,8 @@ class _Search:
         if not exact and least < cost:
             self.unsettled.append(least)
         if self.best is None or cost < self.best.hop_bytes:
-            self.best = _Found(cost, layout, origin, window, cut, cost if exact else None)
+            best = self.best = _Found(cost, layout, origin, window, cut, cost if exact else None)
+            self.options.report(Mapped(self._nodes(best)), [cost])
 
     def _outcome(self, depths: list[int], hit: bool) -> Outcome:
         best = self.best
@@ -163,6 +163,8 @@ class _Search:
             window_bound=best.window_bound,
             flow=best.cut.certificate() if best.window_bound is not None else None,
         )
-        nodes = nodes_of(self.problem, best.layout, self.pencil, best.window, best.cut.selection)
         model = layout_model(best.layout, self.pencil, best.origin, best.window.depth)
-        return outcome_of(nodes, model, optimum, hit=hit)
+        return outcome_of(self._nodes(best), model, optimum, hit=hit)
+
+    def _nodes(self, found: _Found) -> IntArray:
+        return nodes_of(self.problem, found.layout, self.pencil, found.window, found.cut.selection)

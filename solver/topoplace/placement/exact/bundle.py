@@ -11,6 +11,7 @@ These stay near what is known to be good, and spread over all rows.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -56,8 +57,10 @@ class Bundle:
         master: Master,
         sub: Subproblem,
         softness: float = 0.0,
+        watch: Callable[[int | None], None] = lambda bound: None,
     ) -> None:
         self.relaxation, self.master, self.sub = relaxation, master, sub
+        self._watch = watch
         self.settled = False
         self.softness = softness
         rows = relaxation.rows
@@ -111,6 +114,7 @@ class Bundle:
             worth_it = max(least, bound - math.floor(bound))
             if descent > 0:
                 best = replace(best, value=value, point=point)
+                self._watch(value.certified)
             self._idle = 0 if max(promised, descent) > worth_it else self._idle + 1
             if self._idle == 1:
                 usual = self.softness

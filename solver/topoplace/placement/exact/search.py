@@ -6,6 +6,7 @@ import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -43,6 +44,7 @@ _LATER_COLUMNS = 600  # the columns of their integer programs
 _HEAVY_NONZEROS = 80_000
 _MOST_COLUMNS = 1200  # that an integer program bears
 _NO_LIMIT = 1 << 62
+_SIGNS = [1 if sense == "max" else -1 for _, sense in LEVELS]
 _FIRST_WORK = 8.0  # CP-SAT's deterministic time for the first integer phase of a level
 
 
@@ -66,7 +68,7 @@ class ExactSearch:
         limit = DEFAULT_TIME_LIMIT if options.time_limit is None else options.time_limit
         self.start = clock.now()
         self.deadline = self.start + limit
-        self.seed, self._to_beat = options.seed, to_beat
+        self.options, self.seed, self._to_beat = options, options.seed, to_beat
         self.rng = random.Random(options.seed)
         self.thorough = options.time_limit is not None
         self.incumbent = heuristic_start(problem) if start is None else list(start)
@@ -86,11 +88,13 @@ class ExactSearch:
         self._known_values: dict[Candidate, list[int]] = {}
         self._nonzeros = -1  # of the first level's program; not known yet
         self._bundle: Bundle | None = None
+        self._bounds: list[Bound | None] = []
 
     def run(self) -> Outcome:
         """Solve the levels one after the other."""
-        bounds: list[Bound | None] = []
+        bounds = self._bounds
         reached: list[int] = []
+        self._report()
         for level in range(3):
             if level and clock.is_stopped():  # as far as it is proven, and no further
                 bounds.append(None)
@@ -103,10 +107,10 @@ class ExactSearch:
             assert bound is None or bound >= objective, "a bound never falls below a placement"
             proven = None
             if bound is not None:
-                sign = 1 if LEVELS[level][1] == "max" else -1
-                proven = Bound(sign * bound, root.proof(self.relaxation))
+                proven = Bound(_SIGNS[level] * bound, root.proof(self.relaxation))
             bounds.append(proven)
             reached.append(objective)
+            self._report()
         proven_all = all(
             b is not None and abs(b.value) == abs(v) for b, v in zip(bounds, reached, strict=True)
         )
@@ -154,14 +158,26 @@ class ExactSearch:
             rows = np.concatenate([self.rows.of(c) for c in started])
             assert len(np.unique(rows)) == len(rows), "no two jobs share a router or a link"
             self.incumbent = sorted(started)
+            self._report()
         return self.objective(sub.level)
+
+    def _report(self) -> None:
+        values = zip(_SIGNS, self._totals(self.incumbent), strict=True)
+        self.options.report(self.incumbent, [sign * v for sign, v in values], self._bounds)
+
+    def tell(self, phase: str, sub: Subproblem, bound: int | None = None) -> None:
+        """Tell who watches what is done on the level of a subproblem, and its bound."""
+        known = None if bound is None else _SIGNS[sub.level] * bound
+        self.options.say(phase, sub.level, known)
 
     def _solve_level(self, sub: Subproblem) -> Node:
         self.master.add(self.incumbent)
+        self.tell("prices", sub)
         bounded = self._first_bound(sub)
         deep = self.thorough or not sub.level
         heavy = self._is_heavy()
         work = _NO_LIMIT if deep else _LATER_PROGRAMS - self._nonzeros
+        self.tell("columns", sub, bounded.value.certified)
         if not heavy and work >= self._nonzeros:  # programs grow from level to level
             bounded = generate_columns(
                 self.relaxation,
@@ -175,6 +191,7 @@ class ExactSearch:
         root = Node(sub, bounded)
         self._integer_phase(root)
         if deep and not self.closed(root) and root.bounded.converged:
+            self.tell("branches", sub, root.bound)
             tree = Tree(self.relaxation, self.master, root, lambda found: self.offer(sub, found))
             tree.run(self.objective(sub.level), self._level_deadline(sub, 0.95), _MAX_NODES)
         self._last_point = root.bounded.point
@@ -201,7 +218,8 @@ class ExactSearch:
     def bundle(self, sub: Subproblem) -> Bundle:
         """Return the bundle of a level."""
         if self._bundle is None or self._bundle.sub != sub:
-            self._bundle = Bundle(self.relaxation, self.master, sub)
+            watch = partial(self.tell, "prices", sub)
+            self._bundle = Bundle(self.relaxation, self.master, sub, watch=watch)
         return self._bundle
 
     def _start_of_first(self, sub: Subproblem) -> Bounded:
@@ -252,6 +270,7 @@ class ExactSearch:
     def _among_columns(self, root: Node, seconds: float, work: float) -> None:
         """Look for a better placement among the columns known."""
         sub, bounded = root.sub, root.bounded
+        self.tell("integer program", sub, root.bound)
         self.master.add(self.incumbent)
         gap = bounded.value.bound - self.objective(sub.level)
         losses = losses_at(self.relaxation, sub, self.master.columns, bounded)

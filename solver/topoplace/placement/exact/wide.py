@@ -60,6 +60,7 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
         from_root, from_leaf = (Diver(search, root) for _ in range(2))
         neighbourhoods = Neighbourhoods(search, root)
         chains.end()
+        search.tell("dive", root.sub, root.bound)
         now, known = clock.now(), search.objective(0)
         from_root.first(
             min(deadline, now + _DIVE_SHARE * limit), min(deadline, now + _FIRST_SHARE * limit)
@@ -78,6 +79,7 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
                 patience *= 0.5 if not helps else 2.0 if fell else 1.0
                 share = patience = min(_MOST_PATIENCE, max(_LEAST_SHARE, patience))
             before = trees.bound
+            search.tell("branches", root.sub, before)
             helps = trees.run(min(deadline, now + share * burst))
             if search.closed(root):
                 break
@@ -88,6 +90,7 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
             if close and helps and (trees.asks_places or turn % 2):
                 aside = min(aside, (_ASIDE if fell else _LONG_ASIDE) * spent)
             until = min(deadline, now + aside)
+            search.tell("placements", root.sub, root.bound)
             if close and turn % 2 == 0:
                 neighbourhoods.run(until)
             elif turn % 4 == 1:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
 from topoplace import __version__
 from topoplace.errors import InputError, MissingToolError, TopoplaceError
+from topoplace.interrupts import is_asked
 from topoplace.study.batch.pool import Pool
 from topoplace.study.batch.task import Failure, FailureStatus, Limits, Outcome, Task
 
@@ -22,6 +24,7 @@ CONNECT_SECONDS = 10
 _AHEAD = 2
 """Tasks per thread that are with the cluster: enough to keep it busy, few to keep in memory."""
 _LEAST_AHEAD = 16
+_LOOK_SECONDS = 0.1
 
 _own = threading.local()
 
@@ -51,7 +54,7 @@ class Cluster:
         self._client = _connected(address)
 
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
-        """Yield every task with its outcome, as they come.
+        """Yield every task with its outcome, as they come, until a signal asks to end.
 
         Raises
         ------
@@ -64,7 +67,10 @@ class Cluster:
         running = as_completed(loop=self._client.loop)
         at_work: dict[str, Task] = {}
         self._submit(coming, running, at_work)
-        while at_work:
+        while at_work and not is_asked():
+            if not running.has_ready():
+                time.sleep(_LOOK_SECONDS)
+                continue
             future = next(running)
             task = at_work.pop(future.key)
             yield task, _outcome(future)

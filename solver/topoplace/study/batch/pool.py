@@ -18,11 +18,15 @@ from collections.abc import Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 
 from topoplace.errors import TopoplaceError
+from topoplace.interrupts import is_asked
 from topoplace.study.batch.task import Failure, FailureStatus, Limits, Outcome, Task
 from topoplace.study.batch.worker import MAX_DETAIL, READY, serve
 
 _MEMORY_WORDS = ("bad_alloc", "MemoryError", "Cannot allocate memory", "out of memory")
 """What native code says before it dies of a failed allocation."""
+
+
+_LOOK_SECONDS = 0.2
 
 
 class Pool:
@@ -43,7 +47,7 @@ class Pool:
         self._workers: list[_Worker] = []
 
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
-        """Yield every task with its outcome, as they come.
+        """Yield every task with its outcome, as they come, until a signal asks to end.
 
         Raises
         ------
@@ -52,7 +56,7 @@ class Pool:
         """
         coming = iter(tasks)
         waiting = next(coming, None)
-        while waiting is not None or any(worker.task for worker in self._workers):
+        while not is_asked() and (waiting or any(worker.task for worker in self._workers)):
             for worker in list(self._workers):
                 if worker.idle and not worker.alive:
                     worker.kill()
@@ -80,7 +84,7 @@ class Pool:
         """Wait until a worker has something to say or has overrun its time; return such ones."""
         at_work = [worker for worker in self._workers if not worker.idle]
         first = min((worker.deadline for worker in at_work), default=math.inf)
-        left = None if first == math.inf else max(0.0, first - time.perf_counter())
+        left = max(0.0, min(_LOOK_SECONDS, first - time.perf_counter()))  # for signals as well
         heard = wait([worker.pipe for worker in at_work], left)
         now = time.perf_counter()
         return [worker for worker in at_work if worker.pipe in heard or worker.deadline <= now]

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from topoplace import __version__
 from topoplace.errors import ExitCode, InputError
+from topoplace.interrupts import Interrupted, heeded
 from topoplace.study.batch.instance import Instance, find_files, key_of, read_instance
 from topoplace.study.batch.pool import Pool
 from topoplace.study.batch.store import Store, opened, read_result
@@ -56,14 +57,15 @@ class Batch:
         A row per instance file, by path.
     table
         The CSV file.
-    num_solved, num_kept
-        Instances that this run worked on, and that earlier runs had done.
+    num_solved, num_kept, num_left
+        Instances that this run worked on, that earlier runs had done, and that a signal left out.
     """
 
     rows: list[Row]
     table: Path
     num_solved: int
     num_kept: int
+    num_left: int
     seconds: float
 
     @property
@@ -121,6 +123,7 @@ def run_batch(
     with (
         closing(executor or Pool(SOLVER, num_cores(), Limits())) as running,
         nullcontext(find_files(sources, outdir)) as files,  # before there is a folder
+        heeded(),
         opened(outdir) as store,
     ):
         settings = settings or Settings()
@@ -133,9 +136,12 @@ def run_batch(
                 prepare(problem.value, method)
         run.solve(running, progress)
         rows = run.rows()
+        left = len(run.left)
+        if left and not rows:
+            raise Interrupted
         table = store.write_table(table_csv(rows))
-        done, kept = len(run.todo), run.num_kept
-    return Batch(rows, table, done, kept, round(time.perf_counter() - began, 3))
+        done, kept = len(run.todo) - left, run.num_kept
+    return Batch(rows, table, done, kept, left, round(time.perf_counter() - began, 3))
 
 
 def num_cores() -> int:
@@ -189,11 +195,15 @@ class _Run:
         """Return the kinds of problems that are left to solve, each with its method."""
         return [(problem, self._settings.method_for(problem)) for problem in sorted(self._checked)]
 
+    @property
+    def left(self) -> list[_Planned]:
+        """What was not solved, as a signal came before."""
+        return [planned for planned in self.todo if planned.key not in self._rows]
+
     def rows(self) -> list[Row]:
-        """Return the rows of all files, sorted by path."""
+        """Return the rows of all files that are done, sorted by path."""
         rows = dict(self._unreadable)
-        for path, key in self._keys:
-            rows[path] = self._rows[key]
+        rows |= {path: self._rows[key] for path, key in self._keys if key in self._rows}
         return [replace(rows[path], file=path.as_posix()) for path in sorted(rows)]
 
     def _done_before(self, key: str, instance: Instance) -> bool:

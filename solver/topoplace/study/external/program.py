@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from topoplace import clock
 from topoplace.errors import InputError
 
 MAX_ANSWER_BYTES = 16 << 20
@@ -112,7 +113,7 @@ def run_program(
     stdout, stderr = bytearray(), bytearray()
     with process:
         try:
-            end = _listen(process, began + seconds + GRACE_SECONDS, stdout, stderr)
+            end = _listen(process, clock.deadline(seconds + GRACE_SECONDS), stdout, stderr)
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -139,7 +140,7 @@ def _listen(
             assert pipe is not None
             selector.register(pipe, selectors.EVENT_READ, kept)
         while selector.get_map():
-            left = deadline - time.perf_counter()
+            left = deadline - clock.now()
             if left <= 0:
                 return End.TIME_OUT
             ready = selector.select(min(left, _LOOK_AGAIN_SECONDS))
@@ -155,7 +156,7 @@ def _listen(
             if not ready and process.poll() is not None:
                 break  # what holds the pipes open is only something it left running
     try:
-        process.wait(max(0.0, deadline - time.perf_counter()))
+        process.wait(max(0.0, deadline - clock.now()))
     except subprocess.TimeoutExpired:
         return End.TIME_OUT
     return End.EXITED

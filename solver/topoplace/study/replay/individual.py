@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from topoplace.errors import InputError
+from topoplace.interrupts import is_asked
 from topoplace.placement.tree.occupancy import Occupancy
 from topoplace.placement.tree.problem import TreeProblem
 from topoplace.snapshot.tree_state import TreeState
@@ -64,6 +65,8 @@ def individual_runs(
     """
     records = []
     for done, job in enumerate(jobs, start=1):
+        if is_asked():
+            break
         decision = placer.place(occupancy, job)
         if decision is not None:
             end = job.submitted + decision.seconds

@@ -13,7 +13,7 @@ from topoplace.placement.tree.heuristics.in_turn import registered_allocator
 from topoplace.placement.tree.occupancy import Occupancy
 from topoplace.placement.tree.problem import TreeProblem
 from topoplace.snapshot.tree_state import TreeRequest, TreeState
-from topoplace.solving import Options, method_of
+from topoplace.solving import Options, found_by, method_of
 from topoplace.study.replay.log import LogJob
 from topoplace.study.replay.site import Decision, run_seconds
 
@@ -81,7 +81,7 @@ class _Chooser:
     def __init__(self, state: TreeState, method: str, options: Options) -> None:
         self._state = state
         self._options = options
-        self._solver = method_of("allocation", method).solver
+        self._method = method_of("allocation", method)
         self._allocator = registered_allocator(method)
         self._rng = np.random.default_rng(options.seed)
 
@@ -90,7 +90,7 @@ class _Chooser:
         if self._allocator is not None:
             return self._allocator(occupancy, request, self._rng)
         state = state_with(self._state, occupancy, request)
-        started = self._solver(TreeProblem(state), self._options).solution
+        started = found_by(self._method, TreeProblem(state), self._options).solution
         return None if started is None else started.get(0)
 
 

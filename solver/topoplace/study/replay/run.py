@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from topoplace.errors import InputError
+from topoplace.interrupts import heeded
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options
@@ -83,13 +84,14 @@ class MethodRun:
         return improvements(self.metrics, base.metrics)
 
 
+@heeded()
 def run_method(
     setup: Setup,
     method: str | Allocator,
     progress: Callable[[int], None] | None = None,
     before_starts: Callable[[Replay], None] | None = None,
 ) -> MethodRun:
-    """Return what a method makes of a log.
+    """Return what a method makes of a log, or up to a signal of as much of it as it got to.
 
     Parameters
     ----------

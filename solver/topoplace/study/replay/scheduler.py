@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from topoplace.errors import TopoplaceError
+from topoplace.interrupts import Interrupted, is_asked
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.tree_state import TreeState
@@ -117,11 +119,14 @@ class Replay:
             If the method starts a job not even on the empty machine.
         """
         while (at := self._next_event()) is not None and (until is None or at <= until):
+            if is_asked():
+                return
             before = len(self.records)
             self._free_and_queue(at)
             if self._queue and before_starts is not None:
                 before_starts(self)
-            self._start_who_can()
+            with contextlib.suppress(Interrupted):
+                self._start_who_can()
             self._note()
             if progress is not None and len(self.records) > before:
                 progress(len(self.records), self.num_jobs)

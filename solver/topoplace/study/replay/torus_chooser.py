@@ -14,7 +14,7 @@ from topoplace.machine import Prism, parse_node_set
 from topoplace.placement.outcome import worth
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.snapshot.schema import Communication
-from topoplace.solving import Method, Options, methods
+from topoplace.solving import Method, Options, found_by, methods
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.external.trial import try_on_torus
 from topoplace.study.replay.decisions import Decisions
@@ -97,7 +97,7 @@ class _MethodChooser:
     def __init__(self, method: Method, options: Options) -> None:
         self.in_prisms = method.uses_prisms
         self.decisions = Decisions()
-        self._solver = method.solver
+        self._method = method
         self._options = options
         self._known: dict[tuple[int, Communication], Place | None] = {}
         self._known_at = -1
@@ -115,7 +115,7 @@ class _MethodChooser:
         problem = PlacementProblem(state, rule)
         if self.in_prisms:
             problem = _ProblemNow(state, rule, used_links=room.used_links)
-        outcome = self._solver(problem, self._options)
+        outcome = found_by(self._method, problem, self._options)
         started = outcome.solution or ()
         item = next(iter(started), None)
         proven = isinstance(item, Candidate) and worth(problem, started) == [

@@ -71,9 +71,12 @@ class _Exact:
             nodes = Bound(Fraction(0), AllStartCertificate())
             cost = Bound(Fraction(0), BoxesCertificate(proofs=[]))
             return Outcome({}, (nodes, cost), versions=versions)
+        self.options.say("choice of requests")
         model = StartModel(requests, self.domains, self.room.free)
         most = model.most_nodes(self._left(0.2))
         nodes = self._nodes_bound(most)
+        self.options.report(None, [], [nodes])
+        self.options.say("bounds of each request", 1)
         if most.value < most.bound:
             # The cost's bound would have to hold for choices that are not known to exist.
             leaves = self._together(most, most.value, 0.9)
@@ -113,7 +116,10 @@ class _Exact:
         """Return the best allocation found of several requests, no worse than any algorithm's."""
         placing = self.placing
         found = [placing.place(choice, self._at(0.7)), *placing.served(value)]
-        return placing.improved(min(found, key=placing.cost), self._at(share))
+        best = min(found, key=placing.cost)
+        self.options.report(placing.nodes(best), [value, placing.cost(best)])
+        self.options.say("allocations", 1)
+        return placing.improved(best, self._at(share))
 
     def _at(self, share: float) -> float:
         """Return when a share of the limit is over."""
