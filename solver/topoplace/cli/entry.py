@@ -32,8 +32,7 @@ def main() -> NoReturn:
     for number in interrupts.SIGNALS:  # what there is to say is said
         signal.signal(number, signal.SIG_IGN)
     gc.freeze()
-    # native code that is still at work would see the ruins
-    if any(thread.is_alive() for thread in interrupts.left_behind):
+    if interrupts.left_behind:  # native code still at work would be waited for, or see the ruins
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)

@@ -71,7 +71,7 @@ class ExactSearch:
         self.options, self.seed, self._to_beat = options, options.seed, to_beat
         self.rng = random.Random(options.seed)
         self.thorough = options.time_limit is not None
-        self.incumbent = heuristic_start(problem) if start is None else list(start)
+        self.incumbent = heuristic_start(problem, options) if start is None else list(start)
         self.first_start = self.incumbent
         self.rows = PackingRows(problem)
         pricer: Pricer
