@@ -17,6 +17,7 @@ from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.start import heuristic_start
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.snapshot import prepare
+from topoplace.solving import Options
 
 CHUNKS, PER_CHUNK = 8, 15
 SLOW_START = 60.0  # seconds: compiling is not annealing
@@ -53,7 +54,7 @@ def test_annealing_keeps_to_the_candidates(chunk: int) -> None:
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
         problem = tiny(seed)
         allowed = set(all_candidates(problem))
-        start = heuristic_start(problem) if seed % 2 else []
+        start = heuristic_start(problem, Options()) if seed % 2 else []
         found = Annealer(problem).run(start, time.perf_counter() + 0.05, 5.0, seed)
         assert set(found) <= allowed, seed
         assert value(problem, found) >= value(problem, start), seed
@@ -63,7 +64,7 @@ def test_annealing_keeps_to_the_candidates(chunk: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_annealing_is_no_worse_than_its_start(seed: int) -> None:
     problem = mid_size(seed)
-    start = heuristic_start(problem)
+    start = heuristic_start(problem, Options())
     found = Annealer(problem).run(start, time.perf_counter() + 0.5, 5.0, seed)
     assert value(problem, found) >= value(problem, start)
     check_disjoint(problem, found)

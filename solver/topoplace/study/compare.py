@@ -126,20 +126,10 @@ def compare(
     trials: list[AnyTrial] = []
     notes: dict[str, str] = {}
     for case in merged:
-        name, results, unsuited = case.instance.name, list(case.results), []
-        rule = options.interference if case.kind == "placement" else None
-        here = [result.method for result in results if _rule(result) == rule]
-        for method in _names_for(case) if own is None else own:
-            if is_asked() or method in here or method not in method_names(case.kind):
-                continue
-            try:
-                results.append(solve(case.state, method, _options_for(case, method, options)))
-            except InputError as error:
-                unsuited.append(method)
-                if own is not None:
-                    notes.setdefault(method, f"{name}: {method}: {error.brief}")
-            except Interrupted:
-                break
+        name, rule = case.instance.name, _rule_of(case, options)
+        results, unsuited = _solved(case, own, options)
+        for method, why in unsuited.items() if own is not None else ():
+            notes.setdefault(method, f"{name}: {method}: {why}")
         for allocator in () if is_asked() or case.kind == "mapping" else others:
             trials.append(_tried(case.state, allocator, options))
             results.append(trials[-1].result)
@@ -149,7 +139,7 @@ def compare(
             notes[case.sha256] = f"{name}: no result, and no method that ran on it"
         for each in dict.fromkeys([*map(_rule, results), *(rule for _ in unsuited)]):
             ruled = [result for result in results if _rule(result) == each]
-            found = _rows(case, each, ruled, unsuited if each == rule else [])
+            found = _rows(case, each, ruled, list(unsuited) if each == rule else [])
             rows += found
             if keep is not None:
                 for row, result in zip(found, ruled, strict=False):  # rows of unsuited ones last
@@ -187,6 +177,28 @@ def _chosen(
     if others and set(kinds) == {"mapping"}:
         raise InputError("snapshots: mappings are no placements", field="command")
     return own, others
+
+
+def _solved(
+    case: Case, own: Sequence[str] | None, options: Options
+) -> tuple[list[AnyResult], dict[str, str]]:
+    """Return the results of a case, old and new, and why methods refuse it."""
+    results, unsuited, rule = list(case.results), {}, _rule_of(case, options)
+    here = [result.method for result in results if _rule(result) == rule]
+    for method in _names_for(case) if own is None else own:
+        if is_asked() or method in here or method not in method_names(case.kind):
+            continue
+        try:
+            results.append(solve(case.state, method, _options_for(case, method, options)))
+        except InputError as error:
+            unsuited[method] = error.brief
+        except Interrupted:
+            break
+    return results, unsuited
+
+
+def _rule_of(case: Case, options: Options) -> str | None:
+    return options.interference if case.kind == "placement" else None
 
 
 def _names_for(case: Case) -> list[str]:
