@@ -19,9 +19,9 @@ shipped machines below. `topoplace --debug COMMAND ...` shows the traceback of a
 --version` the version; `topoplace --install-completion` lets the shell complete
 ([install.md](install.md#shell-completion)).
 
-Every command takes `--json`: one JSON document on stdout, all talk on stderr; `-v, --verbose`: say on
-stderr what is done, as it is done; and `-q, --quiet`: say nothing but errors, and JSON if asked for.
-The last two may stand before the command as well.
+Every command takes `--json`: one JSON document on stdout, all talk on stderr; `-v, --verbose`: say
+on stderr what is done, as it is done; and `-q, --quiet`: say nothing but errors, and JSON if asked
+for. The last two may stand before the command as well.
 
 | exit code | meaning |
 |---|---|

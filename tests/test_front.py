@@ -192,3 +192,25 @@ def test_faults_of_a_model_are_told_when_it_is_solved() -> None:
     with pytest.raises(tp.InputError) as told:
         tp.place(model)
     assert len(str(told.value).splitlines()) >= 2
+
+
+def test_a_solve_is_shown_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told: list[tp.Progress] = []
+    result = tp.place(torus_model(), time_limit=20, display=True, callback=told.append)
+    assert told[-1].objective == result.objective
+    assert told[-1].phase == result.status
+    assert "now, exact: nodes" in capsys.readouterr().err
+
+
+def test_methods_are_compared_in_a_table() -> None:
+    result = tp.place(torus_model(), time_limit=20)
+    compared = tp.compare(torus_model(), result, methods=["first-fit"])
+    assert {row.method for row in compared.rows} == {"exact", "first-fit"}
+    assert list(compared.to_frame().method) == [row.method for row in compared.rows]
+    assert "first-fit" in str(compared)
+
+
+def test_results_are_drawn(result: tp.Result[Any, Any, Any]) -> None:
+    axes = result.plot()
+    assert axes.figure.get_size_inches().min() > 2
+    assert result.plot(axes) is axes

@@ -30,12 +30,16 @@ if TYPE_CHECKING:
     from topoplace.model import torus as torus
     from topoplace.model import tree as tree
     from topoplace.result import Result as Result
+    from topoplace.solving import Progress as Progress
+    from topoplace.study.compare import Comparison as Comparison
 
 __version__ = "0.1.0"
 
 _NAMES = {
     "InputError": "errors",
+    "Comparison": "study.compare",
     "Model": "model",
+    "Progress": "solving",
     "Report": "certify.report",
     "Result": "result",
     "TopoplaceError": "errors",

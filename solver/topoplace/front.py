@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,11 @@ from typing import Any
 from topoplace.certify.check import check_document
 from topoplace.certify.report import Report
 from topoplace.errors import InputError, unknown_name
+from topoplace.kernels.ahead import compile_for
 from topoplace.mapping.allocation import Source
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.model import Machine, Model
-from topoplace.placement.problem import PlacementProblem
-from topoplace.placement.tree.problem import TreeProblem
 from topoplace.result import Interference, PlacementResult, Result
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
@@ -30,8 +30,9 @@ from topoplace.snapshot.machines import is_machine, load_machine
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.shipped import machine_names, snapshot_names
 from topoplace.snapshot.tree_state import TreeState
-from topoplace.solving import Options, solve
+from topoplace.solving import Options, method_names, solve
 from topoplace.solving import methods as registered
+from topoplace.solving.progress import Display, Progress, Watch
 from topoplace.study.case import Document, File, load_cases, load_document
 from topoplace.study.case import Source as Comparable
 from topoplace.study.compare import Comparison
@@ -81,6 +82,8 @@ def place(
     time_limit: float | None = None,
     interference: str = "strict",
     seed: int = 0,
+    display: bool = False,
+    callback: Watch | None = None,
 ) -> PlacementResult | AllocationResult:
     """Place the queue of an instance on its machine and prove how good the answer is.
 
@@ -97,6 +100,10 @@ def place(
         each other) or ``off`` (all).
     seed
         Of whatever the method draws at random.
+    display
+        Whether to show on stderr where the solve is: one live line at a terminal.
+    callback
+        Called with the `Progress` of the solve a few times a second, and at its end.
 
     Raises
     ------
@@ -105,11 +112,14 @@ def place(
     """
     state = _model_of(instance).prepare()
     options = _options(time_limit, seed, interference)
-    if not isinstance(state, TreeState):
-        return solve(PlacementProblem(state, options.interference), method, options)
-    if options.interference is not Interference.STRICT:
+    if isinstance(state, TreeState) and options.interference is not Interference.STRICT:
         raise InputError("strict on a tree machine", field="interference", value=interference)
-    return solve(TreeProblem(state), method, options)
+    with _watched(options, display, callback) as watched:
+        if isinstance(state, TreeState):
+            compile_for("allocation", [method])
+            return solve(state, method, watched)
+        compile_for("placement", [method])
+        return solve(state, method, watched)
 
 
 def map(
@@ -123,6 +133,8 @@ def map(
     within: str | None = None,
     time_limit: float | None = None,
     seed: int = 0,
+    display: bool = False,
+    callback: Watch | None = None,
 ) -> MappingResult:
     """Map the tasks of an application to nodes and bound the hop-bytes of any mapping.
 
@@ -145,6 +157,10 @@ def map(
         Seconds; by default the method's own limit, or none.
     seed
         Of whatever the method draws at random.
+    display
+        Whether to show on stderr where the solve is: one live line at a terminal.
+    callback
+        Called with the `Progress` of the solve a few times a second, and at its end.
 
     Raises
     ------
@@ -157,12 +173,16 @@ def map(
     if isinstance(application, MappingInstance):
         if on is not None:
             raise InputError("no places beside those of the instance", field="on")
-        return solve(prepare_mapping(application), method, options)
-    if on is None:
+        problem = prepare_mapping(application)
+    elif on is None:
         raise InputError("a machine, an instance or a result to map to", field="on", found="None")
-    source = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
-    places = load_places(source, job=job, node_class=node_class, within=within)
-    return solve(problem_on(places, application, tasks_per_node), method, options)
+    else:
+        source = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
+        places = load_places(source, job=job, node_class=node_class, within=within)
+        problem = problem_on(places, application, tasks_per_node)
+    compile_for("mapping", [method])
+    with _watched(options, display, callback) as watched:
+        return solve(problem, method, watched)
 
 
 def compare(
@@ -171,6 +191,8 @@ def compare(
     time_limit: float | None = None,
     interference: str = "strict",
     seed: int = 0,
+    display: bool = False,
+    callback: Watch | None = None,
 ) -> Comparison:
     """Run methods on instances and hold all results of each against the best certified bound.
 
@@ -181,7 +203,7 @@ def compare(
         for its method, which is not run again.
     methods
         Names of methods; by default all of ours that suit an instance, an empty list for none.
-    time_limit, interference, seed
+    time_limit, interference, seed, display, callback
         As of `place`, for each solve.
 
     Returns
@@ -199,7 +221,10 @@ def compare(
     given = [source.snapshot if isinstance(source, Model) else source for source in sources]
     cases, skipped = load_cases(given)
     options = _options(time_limit, seed, interference)
-    found = compare_cases(cases, methods, options)
+    for kind in dict.fromkeys(case.kind for case in cases):
+        compile_for(kind, method_names(kind) if methods is None else methods)
+    with _watched(options, display, callback) as watched:
+        found = compare_cases(cases, methods, watched)
     return replace(found, notes=(*skipped, *found.notes))
 
 
@@ -263,6 +288,19 @@ def _options(time_limit: float | None, seed: int, interference: str = "strict") 
     if interference not in list(Interference):
         raise unknown_name(interference, Interference, field="interference")
     return Options(time_limit, Interference(interference), seed)
+
+
+@contextlib.contextmanager
+def _watched(options: Options, display: bool, callback: Watch | None) -> Iterator[Options]:
+    """Yield the options of a solve that is shown, told to a callback, or both."""
+    with Display() if display else contextlib.nullcontext() as shown:
+        watches = [watch for watch in (shown, callback) if watch is not None]
+
+        def watch(progress: Progress) -> None:
+            for each in watches:
+                each(progress)
+
+        yield replace(options, watch=watch) if watches else options
 
 
 def _model_of(instance: Instance) -> Model:

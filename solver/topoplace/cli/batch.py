@@ -102,7 +102,7 @@ def batch(
 
 def compile_ahead(problem: str, method: str) -> None:
     """Compile what a method needs; workers on other machines compile what they miss."""
-    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
 
     compile_for(problem, [method])
 

@@ -68,7 +68,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Run methods on each SNAPSHOT and hold all its results against the best certified bound."""
-    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
     from topoplace.report.page.exhibits import Exhibits  # noqa: PLC0415 - heavy
     from topoplace.report.table import comparison_csv, comparison_table  # noqa: PLC0415 - heavy
     from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy

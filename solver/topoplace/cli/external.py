@@ -71,7 +71,7 @@ def place_on_torus(state: SnapshotState, choice: Choice, options: Options) -> Pl
     VerdictError
         If it is an external allocator and its answer does not count.
     """
-    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
     from topoplace.solving import method_names, solve  # noqa: PLC0415 - heavy
 
     allocator = choice.allocator(method_names("placement"))
@@ -88,7 +88,7 @@ def place_on_torus(state: SnapshotState, choice: Choice, options: Options) -> Pl
 
 def place_on_tree(state: TreeState, choice: Choice, options: Options) -> AllocationResult:
     """Allocate to the queue of a tree snapshot by whatever was chosen (see `place_on_torus`)."""
-    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
     from topoplace.solving import method_names, solve  # noqa: PLC0415 - heavy
 
     allocator = choice.allocator(method_names("allocation"))

@@ -59,7 +59,7 @@ def map_command(
 ) -> None:
     """Map the tasks of a grid or graph onto MACHINE and bound the hop-bytes of any mapping."""
     from topoplace.cli.grid_options import grid_application, parse_extents  # noqa: PLC0415 - heavy
-    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
     from topoplace.mapping.onto import load_places, problem_on  # noqa: PLC0415 - heavy
     from topoplace.mapping.rankfiles import read_mapping  # noqa: PLC0415 - heavy
     from topoplace.report.summary import exit_code_of, summary  # noqa: PLC0415 - heavy

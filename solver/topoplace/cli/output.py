@@ -25,7 +25,7 @@ def set_verbosity(level: int) -> None:
         log.removeHandler(handler)
     if level == VERBOSE:
         log.addHandler(logging.StreamHandler(sys.stderr))
-    log.setLevel(logging.DEBUG if level == VERBOSE else logging.NOTSET)
+    log.setLevel((logging.CRITICAL, logging.NOTSET, logging.DEBUG)[level])
 
 
 def is_quiet() -> bool:

@@ -134,7 +134,7 @@ def replay(
     as_json: Json = False,
 ) -> None:
     """Replay LOG on a machine through an allocation or placement method (docs/replay.md)."""
-    from topoplace.cli.kernels import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
     from topoplace.report.replay import (  # noqa: PLC0415 - heavy
         decisions_text,
         efficiency_table,

@@ -25,8 +25,8 @@ def warmup(
     as_json: Json = False,
 ) -> None:
     """Compile ahead what the solvers run; the first solve that needs it would do it otherwise."""
-    from topoplace.cli.kernels import compile_groups  # noqa: PLC0415 - heavy
     from topoplace.kernels import PROBLEMS as GROUPS  # noqa: PLC0415 - heavy
+    from topoplace.kernels.ahead import compile_groups  # noqa: PLC0415 - heavy
 
     chosen = problems or PROBLEMS
     for problem in chosen:

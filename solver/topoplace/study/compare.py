@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.interrupts import Interrupted, heeded, is_asked
@@ -21,6 +21,9 @@ from topoplace.study.case import AnyResult, Case, State
 from topoplace.study.external.allocator import Allocator, split_methods
 from topoplace.study.external.trial import AnyTrial, try_on_torus, try_on_tree
 from topoplace.study.ranking import Exact, Figure, Row, by_instance, ranks, ratios, summaries
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 COMPARISON_SCHEMA = "topoplace.comparison/2"
 
@@ -75,6 +78,16 @@ class Comparison:
         }
         document: dict[str, Any] = json.loads(json.dumps(found, default=str))
         return document
+
+    def to_frame(self) -> DataFrame:
+        """Return a row for every result, in the columns of the CSV file (pandas)."""
+        import io  # noqa: PLC0415 - only when asked
+
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        from topoplace.report.table import comparison_csv  # noqa: PLC0415 - reports know studies
+
+        return pd.read_csv(io.StringIO(comparison_csv(self)))
 
     def __str__(self) -> str:
         from topoplace.report.table import comparison_table  # noqa: PLC0415 - reports know studies

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Iterable
 
-from topoplace.cli.output import is_quiet
 from topoplace.kernels import compile_all, groups_of, missing
 
 WORDS = "compiling kernels, once for this installation:"
@@ -44,7 +44,7 @@ class _Line:
     def show(self, done: int, total: int) -> None:
         """Show how many of how many kernels are compiled."""
         self.total = total
-        if is_quiet():
+        if not logging.getLogger("topoplace").isEnabledFor(logging.ERROR):
             return
         over = done == total
         text = f"{WORDS} {done} of {total}"
