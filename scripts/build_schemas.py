@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from topoplace.result import PlacementResult
 from topoplace.snapshot import Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.files import write_text
-from topoplace.study.external.schema import Placements, TreePlacements
+from topoplace.study.external.answer import Placements, TreePlacements
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schema"
 MODELS: dict[str, type[BaseModel]] = {

@@ -7,15 +7,92 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from topoplace.errors import InputError
 from topoplace.snapshot import Snapshot, load_torus, prepare
 from topoplace.snapshot.files import write_text
-from topoplace.snapshot.workload import load_workload
-from topoplace.study.replay.drawn_log import draw_log, swf_text
+from topoplace.snapshot.workload import Workload, load_workload, workload_jobs
+from topoplace.study.replay import LogJob
+
+MAX_JOBS = 1_000_000
+_LEAST_SHARE = 0.5
+"""Least share of its time limit that a job runs."""
+
+
+def draw_log(
+    workload: Workload,
+    node_class: str,
+    num_jobs: int,
+    num_nodes: int,
+    load_percent: float,
+    seed: int,
+) -> tuple[LogJob, ...]:
+    """Draw a log: multiple instances of every job of a table, submitted at random times.
+
+    Every size of the table is drawn as often as any other, as in the test of Enos 2014, section
+    III.B. A job asks for its time limit, drawn in whole minutes from the table's range, and runs
+    for half of it to all of it, evenly. Jobs come at exponential intervals.
+
+    Parameters
+    ----------
+    workload
+        The table.
+    node_class
+        Draw only from its jobs of this class.
+    num_nodes
+        The nodes of the machine that the log is for; larger jobs are not drawn.
+    load_percent
+        How dense the submissions are: the node-seconds of the log, in percent of those that
+        `num_nodes` nodes have over the time of the submissions. Of the mean: a log as drawn is
+        off by some percent.
+    seed
+        Same seed, same log.
+
+    Raises
+    ------
+    InputError
+        If the load is not positive, the number of jobs is not from 1 to `MAX_JOBS`, or the table
+        has no job of the class that fits.
+    """
+    if not 1 <= num_jobs <= MAX_JOBS:
+        raise InputError(f"a number from 1 to {MAX_JOBS}", field="jobs", value=num_jobs)
+    if not 0 < load_percent < float("inf"):
+        raise InputError("a positive number of percent", field="load", value=load_percent)
+    kinds = [
+        (job.nodes, row.minutes)
+        for row in workload.rows
+        for job in workload_jobs(workload.model_copy(update={"rows": [row]}))
+        if job.node_class == node_class and job.nodes <= num_nodes
+    ]
+    if not kinds:
+        raise InputError("a class with jobs that fit", field="class", value=node_class)
+    share = (1 + _LEAST_SHARE) / 2
+    work = np.mean([nodes * share * 30 * (low + high) for nodes, (low, high) in kinds])
+    gap = 100 * float(work) / (num_nodes * load_percent)
+    rng = np.random.default_rng(seed)
+    jobs = []
+    at = 0.0
+    for number in range(1, num_jobs + 1):
+        nodes, (low, high) = kinds[int(rng.integers(len(kinds)))]
+        walltime = 60 * int(rng.integers(low, high + 1))
+        seconds = int(rng.integers(int(_LEAST_SHARE * walltime), walltime + 1))
+        jobs.append(LogJob(str(number), nodes, int(at), seconds, walltime))
+        at += float(rng.exponential(gap))
+    return tuple(jobs)
+
+
+def swf_text(jobs: Iterable[LogJob], comment: str) -> str:
+    """Return jobs in the Standard Workload Format, whose ids are their job numbers."""
+    lines = [f"; {comment}"]
+    for job in jobs:
+        fields = [job.id, job.submitted, -1, job.seconds, job.nodes, -1, -1, job.nodes]
+        fields += [job.walltime, -1, 1, *[-1] * 7]
+        lines.append(" ".join(map(str, fields)))
+    return "\n".join(lines) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

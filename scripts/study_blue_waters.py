@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from blue_waters_page import METHODS, ReplayRow, SnapshotRow, Trace, write_study
+from draw_log import draw_log
 from study_page import STUDIES, stamp
 from topoplace.certify import check_document
 from topoplace.errors import TopoplaceError
@@ -34,8 +35,7 @@ from topoplace.snapshot.schema import Communication
 from topoplace.snapshot.workload import load_workload
 from topoplace.solving import Options, solve
 from topoplace.study.replay import MIXES, MethodRun, Replay, Setup, run_method, with_intensive
-from topoplace.study.replay.drawn_log import draw_log
-from topoplace.study.replay.shape_model import ShapeModel, box_around
+from topoplace.study.replay.torus import ShapeModel, box_around
 
 SNAPSHOTS = STUDIES.parent.parent / "instances" / "snapshots"
 NAMES = ("empty", "20", "30", "40", "50", "60", "70", "80")

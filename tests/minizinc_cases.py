@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,10 +17,16 @@ from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 from topoplace.solving import Options
 
+HAS_MINIZINC = bool(shutil.which("minizinc") and importlib.util.find_spec("minizinc"))
 needs_minizinc = pytest.mark.skipif(
-    shutil.which("minizinc") is None and os.environ.get("CI") not in ("true", "1"),
-    reason="the minizinc program is not installed (under CI=true this fails instead)",
+    not HAS_MINIZINC and os.environ.get("CI") not in ("true", "1"),
+    reason="the minizinc program or package is not installed (under CI=true this fails instead)",
 )
+WITHOUT = {
+    "redundant": "mzn_ignore_redundant_constraints = true;",
+    "symmetry": "mzn_ignore_symmetry_breaking_constraints = true;",
+}
+"""What leaves constraints out that are implied or break symmetry."""
 
 
 def problem_of(snapshot: Snapshot, mode: Interference = Interference.STRICT) -> PlacementProblem:
@@ -45,7 +51,7 @@ def snapshot_of(
 
 
 def solved(
-    problem: PlacementProblem, arguments: Sequence[str] = (), *, checked: bool = False
+    problem: PlacementProblem, definitions: str = "", *, checked: bool = False
 ) -> tuple[int, ...]:
     """Solve the levels one after the other and return their objectives.
 
@@ -54,11 +60,11 @@ def solved(
     """
     reached: list[int] = []
     for level in (1, 2, 3):
-        checker = (str(backend.checker_file()),) if checked and level == 3 else ()
-        run = backend.solve_level(problem, level, reached, arguments=(*arguments, *checker))
+        judged = checked and level == 3
+        run = backend.solve_level(problem, level, reached, checked=judged, definitions=definitions)
         assert run.complete
         assert run.objective is not None
-        assert run.checks == ("CORRECT\n",) * len(checker)
+        assert run.checks == ("CORRECT\n",) * judged
         reached.append(run.objective)
     return tuple(reached)
 

@@ -5,15 +5,23 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from batch_runs import environment, results, wait_until, without_times, write_named, write_snapshots
+from batch_runs import (
+    alive,
+    environment,
+    results,
+    wait_until,
+    without_times,
+    write_named,
+    write_snapshots,
+)
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError, TopoplaceError
 from topoplace.study.batch import cluster as cluster_module
@@ -27,57 +35,18 @@ pytest.importorskip("distributed", reason="the extra dask is not installed")
 FIRST_FIT = Settings("first-fit")
 
 
-class LoopbackCluster:
-    """A Dask scheduler and its workers, each in a process group of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / "scheduler.json"
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-        wait_until(self.file.exists)
-        self.workers = [self._start("worker", "--nthreads", "1") for _ in range(2)]
-        with self.client() as client:
-            self.address: str = client.scheduler.address
-            client.wait_for_workers(2, timeout=60)
-
-    def client(self):
-        from distributed import Client  # noqa: PLC0415 - optional
-
-        return Client(scheduler_file=str(self.file), set_as_default=False)
-
-    def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "dask", kind, "--scheduler-file", str(self.file), *arguments],
-            cwd=self.file.parent,
-            env=environment() | {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        self._processes.append(process)
-        return process
-
-    def kill_worker(self) -> None:
-        """Kill one worker and its nanny, so that nobody starts it again."""
-        os.killpg(self.workers[0].pid, signal.SIGKILL)
-
-    def close(self) -> None:
-        for process in self._processes:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[LoopbackCluster]:
-    running = LoopbackCluster(tmp_path)
-    try:
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Run a scheduler in this process and two workers beside it."""
+    from distributed import LocalCluster  # noqa: PLC0415 - optional
+
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(processes=True, **options) as running:
         yield running
-    finally:
-        running.close()
 
 
-def test_nothing_is_lost_when_a_worker_dies(cluster: LoopbackCluster, tmp_path: Path) -> None:
+def test_nothing_is_lost_when_a_worker_dies(cluster: Any, tmp_path: Path) -> None:
     number = 40
     folder = write_snapshots(tmp_path / "in", number)
     for name in ("segfault", "hangs"):
@@ -94,33 +63,21 @@ def test_nothing_is_lost_when_a_worker_dies(cluster: LoopbackCluster, tmp_path: 
 
     def kill_in_the_middle() -> None:
         wait_until(lambda: len(results(out)) >= at)
-        cluster.kill_worker()
+        os.kill(victim, signal.SIGKILL)
         killed_at.append(len(results(out)))
 
     killed_at: list[int] = []
+    victim = cluster.workers[0].pid
     killer = threading.Thread(target=kill_in_the_middle)
     killer.start()
-    table = batch(out, Cluster(cluster.address, "batch_solvers:poisoned_slowly", limits))
+    table = batch(out, Cluster(cluster.scheduler_address, "batch_solvers:poisoned_slowly", limits))
     killer.join()
     assert at <= killed_at[0] < number
     assert without_times(table) == without_times(whole)
-    with cluster.client() as client:
-        assert len(client.scheduler_info()["workers"]) == 1
-    assert (
-        run(
-            [
-                "batch",
-                str(folder),
-                "-o",
-                str(out),
-                "--dask",
-                cluster.address,
-                "--method",
-                "first-fit",
-            ]
-        )
-        == ExitCode.INTERNAL
-    )  # the poisoned ones stay so
+    assert not alive(victim)
+    args = ["batch", str(folder), "-o", str(out), "--method", "first-fit"]
+    # The poisoned ones stay so.
+    assert run([*args, "--dask", cluster.scheduler_address]) == ExitCode.INTERNAL
 
 
 def test_no_scheduler_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:

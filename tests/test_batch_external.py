@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from batch_runs import wait_until
+from batch_runs import alive, wait_until
 from external_answers import FIRST, answer_of
 from small_snapshot import small_document
 from test_cli_bad_input import one_line_error
-from test_external_runs import is_alive
 from topoplace.certify import check_document
 from topoplace.cli import run
 from topoplace.errors import ExitCode
@@ -123,7 +122,7 @@ def test_a_program_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", text]) as parent:
         wait_until(pid.exists)
         child = int(pid.read_text())
-        assert is_alive(child)
+        assert alive(child)
         parent.send_signal(signal.SIGKILL)
-    wait_until(lambda: not is_alive(child))
-    assert not is_alive(child)
+    wait_until(lambda: not alive(child))
+    assert not alive(child)

@@ -10,8 +10,8 @@ from scripts_of_the_project import script
 from topoplace.errors import InputError
 from topoplace.snapshot.workload import load_workload, workload_jobs
 from topoplace.study.replay import read_log
-from topoplace.study.replay.drawn_log import draw_log, swf_text
 
+draw_log, swf_text = script("draw_log").draw_log, script("draw_log").swf_text
 XE_NODES = 22_640
 
 

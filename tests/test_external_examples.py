@@ -3,48 +3,103 @@
 from __future__ import annotations
 
 import json
+import math
+import random
 import re
-import shutil
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
 from external_answers import tree_document, write_document
+from minizinc_cases import snapshot_of
+from random_instances import random_snapshot
 from test_replay_cli import QUEUED, write_log
 from topoplace.certify import check_document
 from topoplace.cli import run
 from topoplace.errors import ExitCode
-from topoplace.result import PlacementResult
+from topoplace.result import Interference
 from topoplace.result.tree import AllocationResult
-from topoplace.study.external.allocator import entry_point_names
-from topoplace.study.external.program import run_program
+from topoplace.snapshot import Snapshot, prepare
+from topoplace.solving import Options, solve
+from topoplace.study.external.allocator import command_allocator, entry_point_names
+from topoplace.study.external.trial import try_on_torus
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "external-allocators.md").read_text()
 
 
-def example(language: str) -> str:
-    """Return the program of the documentation that is written in a language."""
-    return re.search(f"```{language}\n(.*?)```", PAGE, re.DOTALL)[1]
+def example(language: str, number: int = 0) -> str:
+    """Return a program of the documentation that is written in a language."""
+    return re.findall(f"```{language}\n(.*?)```", PAGE, re.DOTALL)[number]
 
 
-@pytest.mark.skipif(shutil.which("perl") is None, reason="perl is not installed")
-def test_the_example_in_perl(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    program, output = tmp_path / "first_fit.pl", tmp_path / "r.json"
-    program.write_text(example("perl"))
-    probe = run_program(["perl", "-MJSON::PP", "-e", "1"], b"", 30)
-    if probe.code:
-        pytest.skip("this perl lacks JSON::PP")
-    snapshot = str(ROOT / "instances" / "snapshots" / "tiny_features.json")
-    command = f"perl {program}"
-    assert run(["place", snapshot, "--command", command, "-o", str(output)]) == ExitCode.DONE
-    result = PlacementResult.model_validate_json(output.read_text())
-    assert check_document(result).holds
-    assert len(result.solution.placements) == 5
-    args = ["compare", snapshot, "--methods", "first-fit", "--command", f"perl-first-fit={command}"]
-    capsys.readouterr()
-    assert run(args) == ExitCode.DONE
-    assert re.search(r"\n +perl-first-fit \* +41 ", capsys.readouterr().out)
+@pytest.fixture
+def first_fit(tmp_path: Path) -> str:
+    """Return the command line of the program of the documentation."""
+    program = tmp_path / "first_fit.py"
+    program.write_text(example("python"))
+    return shlex.join([sys.executable, "-I", str(program)])
+
+
+def simple_snapshot(rng: random.Random) -> Snapshot:
+    """Return running jobs on prisms and requests for one shape each, as schedulers have them."""
+    shape = [rng.randint(3, 6), rng.randint(3, 5), rng.randint(2, 4)]
+    extents = [[rng.randint(1, 3 if n > 2 else 2) for n in shape] for _ in range(9)]
+    queue = [
+        {"id": f"q{k}", "nodes": rng.randint(1, 2 * math.prod(e)), "shapes": "x".join(map(str, e)),
+         "communication": rng.choice(["strict", "strict", "none"])}
+        for k, e in enumerate(extents)
+    ]  # fmt: skip
+    machine = {"nodes_per_router": 2, "wrap": [rng.random() < 0.7 for _ in shape]}
+    busy = {"id": "busy", "nodes": "0-3", "prism": {"origin": [0, 0, 0], "extents": [1, 1, 2]}}
+    return snapshot_of(shape, queue, machine=machine, running=[busy])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_example_starts_what_first_fit_does(seed: int, first_fit: str) -> None:
+    state = prepare(simple_snapshot(random.Random(seed)))
+    theirs = try_on_torus(state, command_allocator(first_fit), Options()).result
+    ours = solve(state, "first-fit")
+    prisms = [[(p.request, p.prism) for p in x.solution.placements] for x in (theirs, ours)]
+    assert prisms[0] == prisms[1]
+    assert theirs.solution.conforming
+    assert theirs.objective == ours.objective > 0
+
+
+@pytest.mark.parametrize("rule", list(Interference))
+def test_the_example_shares_no_link_whatever_is_asked(rule: Interference, first_fit: str) -> None:
+    started = 0
+    for seed in range(8):
+        state = prepare(random_snapshot(random.Random(f"example-{seed}"), 24))
+        trial = try_on_torus(state, command_allocator(first_fit), Options(interference=rule))
+        assert trial.verdict is None
+        assert trial.result.solution.num_shared_links == 0
+        assert check_document(trial.result).holds
+        started += len(trial.result.solution.placements)
+    assert started > 8
+
+
+def test_what_a_program_reads(tmp_path: Path) -> None:
+    args = ["place", str(write_document(tmp_path)), "--command", f"sh -c 'cat > {tmp_path}/told'"]
+    assert run(args) == ExitCode.CHECK_FAILED
+    told = json.loads((tmp_path / "told").read_text())
+    assert told["schema"] == "topoplace.allocator-input/1"
+    assert [request["room"] for request in told["queue"]] == [0, 0, 1]
+    common, special = told["rooms"]
+    assert common["routers"] == special["routers"] == [r for r in range(48) if r not in (12, 13)]
+    assert common["nodes"] == [*range(2, 9), *range(10, 24), *range(28, 48), *range(56, 96)]
+    assert special["nodes"] == list(range(48, 56))
+    assert common["closed_links"] == [2 * 48 + 12]
+    write_document(tmp_path, tree_document())
+    assert run(args) == ExitCode.CHECK_FAILED
+    told = json.loads((tmp_path / "told").read_text())
+    assert told["free"] == {
+        "s0": ["n1", "n2"],
+        "s1": ["n4", "n5", "n6", "n7"],
+        "s2": ["n8", "n9", "n10", "n11"],
+    }
 
 
 MODULE = """
@@ -74,7 +129,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lines += ["leaf-order = leaf_order:leaf_order", "gone = no_such_module:f", "first-fit = a:b"]
     (info / "entry_points.txt").write_text("\n".join(["[topoplace.allocators]", *lines, ""]))
     (site / "rivals.py").write_text(MODULE)
-    (site / "leaf_order.py").write_text(example("python"))
+    (site / "leaf_order.py").write_text(example("python", 1))
     monkeypatch.syspath_prepend(site)
     return work
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from batch_runs import alive, wait_until
 from external_answers import (
     FIRST,
     answer_of,
@@ -27,14 +28,6 @@ from topoplace.study.external.allocator import (
     command_allocators,
 )
 from topoplace.study.external.program import MAX_STDERR_BYTES, run_program
-
-
-def is_alive(process: int) -> bool:
-    """Tell whether a process runs; one that is dead but not buried does not."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def shell(script: str) -> str:
@@ -71,7 +64,7 @@ def test_a_program_that_hangs_is_killed_with_its_children(
     assert code == ExitCode.NO_SOLUTION
     assert "small: command: time-out: no answer within the time limit" in said
     assert time.perf_counter() - began < 20
-    assert not is_alive(int(pid.read_text()))
+    wait_until(lambda: not alive(int(pid.read_text())), 10)
 
 
 def test_what_is_printed_before_the_time_limit_counts(tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from baseline_instances import grid, problem_on, random_graph
-from minizinc_cases import needs_minizinc
+from minizinc_cases import WITHOUT, needs_minizinc
 from real_files import real_file
+from reference_models import model_mapping
 from topoplace.certify import check_document
 from topoplace.machine import MatrixMachine, format_node_set
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.exact import embedded, find_embedding, solved_by_search
 from topoplace.mapping.exact.branch import branch_and_bound
-from topoplace.mapping.exact.minizinc import minizinc_mapping
 from topoplace.mapping.exact.small import SmallProblem, small_problem
 from topoplace.mapping.exact.symmetry import symmetries
 from topoplace.mapping.graph import IntArray, TaskGraph
@@ -137,11 +137,9 @@ def test_symmetric_graphs_on_symmetric_machines(seed: int) -> None:
 
 def minizinc_equal(seed: int) -> None:
     problem = random_small(seed, 6)
-    found = minizinc_mapping(problem, checked=True)
-    assert set(found.checks) == {"CORRECT\n"}
-    nodes = found.routers * problem.machine.nodes_per_router
-    assert found.hop_bytes == hop_bytes(problem, nodes)
-    require_proven(problem, found.hop_bytes)
+    routers, found = model_mapping(problem, checked=True)
+    assert found == hop_bytes(problem, routers * problem.machine.nodes_per_router)
+    require_proven(problem, found)
 
 
 @needs_minizinc
@@ -161,16 +159,8 @@ def test_minizinc_finds_the_same_on_more(seed: int) -> None:
 @pytest.mark.parametrize("seed", [503, 507])
 def test_optional_constraints_do_not_change_the_optimum(seed: int) -> None:
     problem = random_small(seed, 5)
-    without = minizinc_mapping(
-        problem,
-        arguments=(
-            "-D",
-            "mzn_ignore_symmetry_breaking_constraints=true",
-            "-D",
-            "mzn_ignore_redundant_constraints=true",
-        ),
-    )
-    assert without.hop_bytes == minizinc_mapping(problem).hop_bytes
+    _, without = model_mapping(problem, "".join(WITHOUT.values()))
+    assert without == model_mapping(problem)[1]
 
 
 def qaplib(name: str, *, swapped: bool = False) -> MappingProblem:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
 from brute_force import brute_force
 from exact_cases import reached, solve
 from minizinc_cases import (
+    WITHOUT,
     needs_minizinc,
     problem_of,
     run_prism,
@@ -26,10 +28,6 @@ pytestmark = needs_minizinc
 
 MODES = list(Interference)
 CHUNKS, PER_CHUNK = 20, 6
-WITHOUT = {
-    "redundant": ("-D", "mzn_ignore_redundant_constraints=true"),
-    "symmetry": ("-D", "mzn_ignore_symmetry_breaking_constraints=true"),
-}
 
 # ---- Against brute force and the exact method -------------------------------------------------
 
@@ -66,86 +64,66 @@ def test_optimum_does_not_depend_on_implied_constraints(
     twins = [{"nodes": 2}, {"nodes": 2}, {"nodes": 3, "shapes": "1x3/3x1"}]
     more = [{"nodes": 1, "communication": "tolerant"}] * 2
     problem = problem_of(snapshot_of([3, 4], twins + more, running=[running("5")]), mode)
-    arguments = [word for name in left_out for word in WITHOUT[name]]
-    assert solved(problem, arguments) == solved(problem)
+    assert solved(problem, "".join(WITHOUT[name] for name in left_out)) == solved(problem)
 
 
 # ---- Constraint families, each alone ---------------------------------------------------------
 
-
-@pytest.mark.parametrize(("wraps", "expected"), [(True, {"job0"}), (False, set())])
-def test_prism_goes_on_at_zero_on_a_ring_only(wraps: bool, expected: set[str]) -> None:
-    snapshot = snapshot_of([4], [{"nodes": 2}], machine={"wrap": [wraps]}, down="1-2")
-    assert started_ids(snapshot, Interference.OFF) == {"job0"}
-    snapshot = snapshot_of(
-        [4], [{"nodes": 2}], machine={"wrap": [wraps]}, running=[running("1"), running("2")]
-    )
-    assert started_ids(snapshot, Interference.OFF) == expected
-
-
-@pytest.mark.parametrize(("first", "expected"), [("2", {"job0", "job1"}), ("3", {"job0"})])
-def test_no_router_in_two_prisms(first: str, expected: set[str]) -> None:
-    # One node each: the machine has nodes enough, only the prisms may not fit side by side.
-    queue = [{"nodes": 1, "priority": 2, "shapes": first}, {"nodes": 1, "shapes": "2"}]
-    assert started_ids(snapshot_of([4], queue), Interference.OFF) == expected
+LINE = {"machine": {"wrap": [False]}}
+PART = {"part": [{"origin": [0], "extents": [3]}]}
+ROW = {"running": [running(str(node)) for node in (0, 1, 2)]}
+BOTH_HELD = [running("1"), running("2")]
+# Routers 1 and 3 of the first pencil and 6 of the second have a node down: two whole routers of
+# the first are never neighbours, but depth 3 from 0 holds 0, 2 and 4, 5.
+PENCILS = {"machine": {"wrap": [False, False], "nodes_per_router": 2}, "down": "2,7,12"}
+GPU = {"machine": {"classes": {"gpu": "1,3"}}}
 
 
-@pytest.mark.parametrize(("down", "expected"), [("5", {"job0"}), ("1", set())])
-def test_prism_holds_the_nodes_wanted(down: str, expected: set[str]) -> None:
-    regions = {"part": [{"origin": [0], "extents": [3]}]}
-    queue = [{"nodes": 3, "region": "part"}]
-    assert started_ids(snapshot_of([6], queue, regions=regions, down=down)) == expected
-
-
-@pytest.mark.parametrize(("held", "expected"), [("3", {"job0"}), ("1", set())])
-def test_no_running_router_inside(held: str, expected: set[str]) -> None:
-    machine = {"wrap": [False]}
-    snapshot = snapshot_of([4], [{"nodes": 3}], machine=machine, running=[running(held)])
-    assert started_ids(snapshot, Interference.OFF) == expected
-
-
-@pytest.mark.parametrize(("down", "expected"), [("", {"job0"}), ("3", set())])
-def test_only_nodes_of_the_class_count(down: str, expected: set[str]) -> None:
-    machine = {"classes": {"gpu": "1,3"}}
-    snapshot = snapshot_of([4], [{"nodes": 2, "class": "gpu"}], machine=machine, down=down)
-    assert started_ids(snapshot) == expected
-
-
-@pytest.mark.parametrize(("depth", "expected"), [(3, {"job0"}), (2, set())])
-def test_prism_lies_in_its_region(depth: int, expected: set[str]) -> None:
-    regions = {"part": [{"origin": [1], "extents": [depth]}]}
-    snapshot = snapshot_of([6], [{"nodes": 3, "region": "part"}], regions=regions)
-    assert started_ids(snapshot) == expected
+def two(first: str) -> list[dict[str, Any]]:
+    """Return requests for one node each: only the prisms may not fit side by side."""
+    return [{"nodes": 1, "priority": 2, "shapes": first}, {"nodes": 1, "shapes": "2"}]
 
 
 @pytest.mark.parametrize(
-    ("shapes", "expected"), [("2x1", set()), ("1x2", {"job0"}), ("2x1/1x2", {"job0"})]
+    ("shape", "queue", "more", "num_started"),
+    [
+        # A prism goes on at 0 on a ring only; idle nodes inside are no harm.
+        ([4], [{"nodes": 2}], {"down": "1-2"}, 1),
+        ([4], [{"nodes": 2}], {"down": "1-2", **LINE}, 1),
+        ([4], [{"nodes": 2}], {"running": BOTH_HELD}, 1),
+        ([4], [{"nodes": 2}], {"running": BOTH_HELD, **LINE}, 0),
+        # No router is in two prisms.
+        ([4], two("2"), {}, 2),
+        ([4], two("3"), {}, 1),
+        # A prism holds the nodes wanted.
+        ([6], [{"nodes": 3, "region": "part"}], {"regions": PART, "down": "5"}, 1),
+        ([6], [{"nodes": 3, "region": "part"}], {"regions": PART, "down": "1"}, 0),
+        # No router of a running job is inside.
+        ([4], [{"nodes": 3}], {"running": [running("3")], **LINE}, 1),
+        ([4], [{"nodes": 3}], {"running": [running("1")], **LINE}, 0),
+        # Only nodes of the class count.
+        ([4], [{"nodes": 2, "class": "gpu"}], {"down": "", **GPU}, 1),
+        ([4], [{"nodes": 2, "class": "gpu"}], {"down": "3", **GPU}, 0),
+        # A prism lies in its region.
+        ([6], [{"nodes": 3, "region": "part"}], {"regions": PART}, 1),
+        ([6], [{"nodes": 4, "region": "part"}], {"regions": PART}, 0),
+        # Extents are those of an alternative.
+        ([2, 3], [{"nodes": 2, "shapes": "2x1"}], ROW, 0),
+        ([2, 3], [{"nodes": 2, "shapes": "1x2"}], ROW, 1),
+        ([2, 3], [{"nodes": 2, "shapes": "2x1/1x2"}], ROW, 1),
+        # An exact alternative needs usable nodes: all three routers of five hold the middle one.
+        ([5], [{"nodes": 2, "shapes": "3"}], {"down": "2", **LINE}, 1),
+        ([5], [{"nodes": 3, "shapes": "3"}], {"down": "2", **LINE}, 0),
+        # Pencils hold whole routers within maxz.
+        ([2, 4], [{"nodes": 8, "shapes": "2x2:maxz=3"}], PENCILS, 1),
+        ([2, 4], [{"nodes": 8, "shapes": "2x2:maxz=2"}], PENCILS, 0),
+    ],
 )
-def test_extents_are_those_of_an_alternative(shapes: str, expected: set[str]) -> None:
-    row = [running(str(node)) for node in (0, 1, 2)]
-    snapshot = snapshot_of([2, 3], [{"nodes": 2, "shapes": shapes}], running=row)
-    assert started_ids(snapshot, Interference.OFF) == expected
-
-
-@pytest.mark.parametrize(("nodes", "expected"), [(2, {"job0"}), (3, set())])
-def test_exact_alternative_needs_usable_nodes(nodes: int, expected: set[str]) -> None:
-    # Every prism of three of the five routers holds the middle one, which is down.
-    queue = [{"nodes": nodes, "shapes": "3"}]
-    snapshot = snapshot_of([5], queue, machine={"wrap": [False]}, down="2")
-    assert started_ids(snapshot) == expected
-
-
-@pytest.mark.parametrize(("max_depth", "expected"), [(3, {"job0"}), (2, set())])
-def test_pencils_hold_whole_routers_within_maxz(max_depth: int, expected: set[str]) -> None:
-    # Routers 1 and 3 of the first pencil and 6 of the second have a node down: two whole routers
-    # of the first are never neighbours, but depth 3 from 0 holds 0, 2 and 4, 5.
-    snapshot = snapshot_of(
-        [2, 4],
-        [{"nodes": 8, "shapes": f"2x2:maxz={max_depth}"}],
-        machine={"wrap": [False, False], "nodes_per_router": 2},
-        down="2,7,12",
-    )
-    assert started_ids(snapshot) == expected
+def test_constraint_families(
+    shape: list[int], queue: list[dict[str, Any]], more: dict[str, Any], num_started: int
+) -> None:
+    found = started_ids(snapshot_of(shape, queue, **more), Interference.OFF)
+    assert found == {f"job{k}" for k in range(num_started)}
 
 
 # ---- The link rule ---------------------------------------------------------------------------

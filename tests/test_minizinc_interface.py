@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +17,13 @@ import pytest
 from minizinc_cases import needs_minizinc, problem_of, running, snapshot_of
 from topoplace.errors import InputError, MissingToolError, TopoplaceError
 from topoplace.placement import minizinc as backend
-from topoplace.placement.minizinc_program import Message, run_minizinc
+from topoplace.placement.minizinc_program import model_files, run_minizinc
 from topoplace.placement.outcome import shared_links
 from topoplace.placement.problem import PlacementProblem
 from topoplace.result import Interference
-from topoplace.solving import Options
+from topoplace.solving import Options, Outcome
 
 pytestmark = needs_minizinc
-
-
-def run_model(
-    data: dict[str, Any], model: Path | None = None, arguments: Sequence[str] = ()
-) -> list[Message]:
-    folder = backend.model_file().parent
-    return run_minizinc(model or backend.model_file(), data, includes=folder, arguments=arguments)
 
 
 # ---- Data and limits -------------------------------------------------------------------------
@@ -62,9 +58,9 @@ def test_bad_data_is_an_error_and_not_unsatisfiable(field: str, value: Any, mess
     queue = [{"nodes": 2, "shapes": "1x2:maxz=3"}, {"nodes": 1}]
     problem = problem_of(snapshot_of([2, 3], queue, running=[running("5")]))
     data = backend.data_of(problem, 1, [])
-    assert run_model(data)[-1]["status"] == "OPTIMAL_SOLUTION"
-    with pytest.raises(TopoplaceError, match=rf"assertion failed: {message}: "):
-        run_model(data | {field: value})
+    assert run_minizinc("prism_placement", data).status == "OPTIMAL_SOLUTION"
+    with pytest.raises(TopoplaceError, match=rf"AssertionError: {message}: "):
+        run_minizinc("prism_placement", data | {field: value})
 
 
 def test_unsatisfiable_is_an_internal_error() -> None:
@@ -93,6 +89,29 @@ def test_missing_program_is_one_clear_line(monkeypatch: pytest.MonkeyPatch, tmp_
         backend.minizinc(problem_of(snapshot_of([2], [{"nodes": 1}])), Options())
 
 
+def test_it_runs_inside_a_running_loop_as_in_notebooks() -> None:
+    async def placed() -> Outcome:
+        return backend.minizinc(problem_of(snapshot_of([2], [{"nodes": 1}])), Options())
+
+    assert len(asyncio.run(placed()).solution) == 1
+
+
+def test_an_interrupt_ends_the_program() -> None:
+    problem = problem_of(snapshot_of([4, 4, 4], [{"nodes": 3 + q} for q in range(12)]))
+    began = time.monotonic()
+    threading.Timer(1.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        backend.minizinc(problem, Options())
+    assert time.monotonic() - began < 10
+
+
+def test_without_the_package_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "minizinc", None)
+    monkeypatch.setenv("PATH", os.environ["PATH"] + ":")  # nobody has asked with this path
+    with pytest.raises(MissingToolError, match=r"topoplace\[minizinc\]"):
+        backend.minizinc(problem_of(snapshot_of([2], [{"nodes": 1}])), Options())
+
+
 def test_time_limit_keeps_the_best_placement_found() -> None:
     problem = problem_of(snapshot_of([4, 4, 4], [{"nodes": 3 + q} for q in range(12)]))
     outcome = backend.minizinc(problem, Options(time_limit=3.0))
@@ -106,8 +125,8 @@ def test_time_limit_keeps_the_best_placement_found() -> None:
 
 FAKE = """#!/bin/sh
 case "$*" in
-  --solvers-json) echo '[{"id": "org.gecode.gecode", "version": "6"}]' ;;
-  --version) echo 'MiniZinc to FlatZinc converter, version 2.6.4, build 1' ;;
+  *--solvers-json*) echo '[{"id": "org.gecode.gecode", "name": "Gecode", "version": "6"}]' ;;
+  *--version*) echo 'MiniZinc to FlatZinc converter, version 2.6.4, build 1' ;;
   *) echo '{"type": "error", "what": "error", "message": "%s"}' ;;
 esac
 """
@@ -203,15 +222,15 @@ def check_claim(
 ) -> str:
     """Return the checker's report on a claimed placement of a machine of one dimension."""
     model = tmp_path / "claim.mzn"
-    model.write_text(CLAIM)
+    folder = model_files("prism_placement")[0].parent
+    model.write_text(CLAIM.replace('include "', f'include "{folder}/'))
     data = backend.data_of(problem, 1, []) | {
         "claimed_start": [prism is not None for prism in prisms],
         "claimed_origin": [[prism[0] if prism else 0] for prism in prisms],
         "claimed_extent": [[prism[1] if prism else 1] for prism in prisms],
         "claimed_objective": objective,
     }
-    arguments = (str(backend.checker_file()),)
-    (report,) = backend.checks_in(run_model(data, model, arguments))
+    (report,) = run_minizinc("prism_placement", data, checked=True, model=model).checks
     return report
 
 

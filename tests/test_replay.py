@@ -205,6 +205,7 @@ def test_snapshots_on_the_way() -> None:
 def registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what a test registers."""
     methods("allocation")
+    methods("placement")
     monkeypatch.setattr(known, "_METHODS", dict(known._METHODS))
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import signal
-import subprocess
 import sys
-import time
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from batch_runs import started, wait_until
 from real_files import real_file
 from scripts_of_the_project import script
 from test_cli_bad_input import one_line_error
@@ -47,7 +45,7 @@ def load(path: Path) -> TreeState:
     return prepare_tree(Snapshot.model_validate_json(path.read_text()))
 
 
-def started(state: TreeState) -> list[str]:
+def who_starts(state: TreeState) -> list[str]:
     return [allocation.request for allocation in solve(state, "default").solution.allocations]
 
 
@@ -134,14 +132,14 @@ def test_snapshots_hold_what_the_allocator_is_about_to_see(
     assert [[job.id for job in state.running] for state in states] == [["1"], ["1", "3"], []]
     queues = [[request.id for request in state.requests] for state in states]
     assert queues == [["2"], ["2", "4"], ["4"]]
-    assert [started(state) for state in states] == [[], [], ["4"]]
+    assert [who_starts(state) for state in states] == [[], [], ["4"]]
     intensive = {job.id: job.intensive for state in states for job in state.running}
     intensive |= {request.id: request.intensive for state in states for request in state.requests}
     assert sorted(intensive) == ["1", "2", "3", "4"]
     assert sum(intensive.values()) == 2
     document = replayed(capsys, *common, "--at", "4,10,99")  # nobody decides between 4 and 10
     assert len(document["snapshots"]) == 1
-    assert started(load(folder / "log-0001.json")) == ["2"]
+    assert who_starts(load(folder / "log-0001.json")) == ["2"]
 
 
 def test_the_table_says_what_is_left_out(
@@ -194,6 +192,13 @@ def test_jobs_are_drawn_by_the_seed(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--snapshots", "{out}/s", "--every", "1", "--protocol", "individual"], "--snapshots"),
         (["--csv", "{out}/no/such.csv"], "--csv"),
         (["-o", "{out}"], "--output"),
+        (["--timeline", "no/such/file"], "--timeline"),
+        (["--fill-interior"], "--fill-interior"),
+        (["--interference", "off"], "--interference"),
+        (["--interference", "some"], "--interference"),
+        (["--protocol", "individual", "--timeline", "F"], "--timeline"),
+        (["--on", "torus:4x4", "--method", "best-fit", "--protocol", "individual"], "--protocol"),
+        (["--on", "torus:4x4", "--method", "best-fit", "--against", "greedy"], "method"),
     ],
     ids=" ".join,
 )
@@ -256,24 +261,16 @@ main()
 """
 
 
-def test_an_interrupted_replay_reports_what_it_got_to(tmp_path: Path) -> None:
+def test_an_interrupted_replay_reports_what_it_got_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_log(tmp_path, QUEUED)
     args = ["replay", "log.swf", "--on", "tree:2x4", "--method", "sleepy", "--against", "sleepy"]
     args += ["--snapshots", "s", "--every", "1", "--csv", "jobs.csv", "-o", "out.json"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *args],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
+    monkeypatch.chdir(tmp_path)
+    process = started(*args, program=PROGRAM)
     try:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "started").exists():
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until((tmp_path / "started").exists)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     finally:

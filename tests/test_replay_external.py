@@ -18,7 +18,7 @@ from topoplace.errors import ExitCode
 from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator, command_allocator
 from topoplace.study.replay import LogJob, Replay
-from topoplace.study.replay.refused import DecisionError
+from topoplace.study.replay.site import DecisionError
 
 ANSWER = """
 import json, os, sys, time

@@ -11,10 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import topoplace.solving.registry as known
-from test_cli_bad_input import one_line_error
-from test_replay import log_of, spans
-from test_replay_cli import QUEUED, write_log
+from test_replay import log_of, registry, spans  # noqa: F401 - a fixture
+from test_replay_cli import write_log
 from topoplace.certify import check_document
 from topoplace.cli import run
 from topoplace.errors import InputError, TopoplaceError
@@ -23,7 +21,7 @@ from topoplace.placement.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot import SnapshotState, load_snapshot, load_torus, prepare
 from topoplace.snapshot.schema import Pattern, PatternUse, RunningJob, Snapshot
-from topoplace.solving import Options, Outcome, methods, register, solve
+from topoplace.solving import Options, Outcome, register, solve
 from topoplace.study.replay import (
     JobRecord,
     LogJob,
@@ -35,7 +33,7 @@ from topoplace.study.replay import (
     efficiency_of,
     run_method,
 )
-from topoplace.study.replay.shape_model import ShapeModel, box_around
+from topoplace.study.replay.torus import ShapeModel, box_around
 
 HALF = (PatternUse(pattern=Pattern.RECURSIVE_DOUBLING, share=50),)
 
@@ -264,13 +262,6 @@ def test_a_job_inside_a_prism_outlives_it() -> None:
     assert spans(replay)["e"] == (10, 11)
 
 
-@pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget what a test registers."""
-    methods("placement")
-    monkeypatch.setattr(known, "_METHODS", dict(known._METHODS))
-
-
 @pytest.mark.usefixtures("registry")
 def test_a_method_that_finds_nothing_ends_the_replay() -> None:
     @register("placement", "idle", "starts nobody")
@@ -312,29 +303,3 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         assert check_document(solve(load_snapshot(path), "first-fit")).holds
     assert run([*args[:6], "--fill-interior"]) == 0
     assert "application efficiency (E_AVE) 100.00 %" in " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.parametrize(
-    ("machine", "options", "named"),
-    [
-        ("torus:4x4", ["--protocol", "individual"], "--protocol"),
-        ("torus:4x4", ["--method", "greedy"], "method"),
-        ("torus:4x4", ["--against", "greedy"], "method"),
-        ("torus:4x4", ["--interference", "some"], "--interference"),
-        ("torus:4x4", ["--timeline", "no/such/file"], "--timeline"),
-        ("tree:2x4", ["--method", "default", "--fill-interior"], "--fill-interior"),
-        ("tree:2x4", ["--method", "default", "--interference", "off"], "--interference"),
-        ("tree:2x4", ["--method", "default", "--protocol", "individual", "--timeline", "F"],
-         "--timeline"),
-    ],
-)  # fmt: skip
-def test_bad_options(
-    machine: str,
-    options: list[str],
-    named: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    log = write_log(tmp_path, QUEUED)
-    assert run(["replay", log, "--on", machine, "--method", "first-fit", *options]) == 2
-    assert named in one_line_error(capsys)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import os
 import random
-import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ import pytest
 import exact_cases
 from brute_force import brute_force
 from exact_cases import MODES, reached
+from minizinc_cases import HAS_MINIZINC
 from tiny_instances import (
     hops_between,
     least_hop_bytes,
@@ -82,7 +82,7 @@ def place_tiny(seed: str, counts: Counter[str]) -> None:
     """Run all methods on an instance, the exact one with and without time."""
     rng = random.Random(f"options-{seed}")
     snapshot, mode = tiny_placement(seed), rng.choice(MODES)
-    modelled = rng.random() < MODELLED and shutil.which("minizinc") is not None
+    modelled = rng.random() < MODELLED and HAS_MINIZINC
     best = brute_force(snapshot, mode)
     counts["placement: instances"] += 1
     for name in methods("placement"):

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from minizinc_cases import needs_minizinc
+from minizinc_cases import WITHOUT, needs_minizinc
+from reference_models import model_least_cost
 from topoplace.certify import check_document
-from topoplace.placement.tree import minizinc as backend
 from topoplace.placement.tree.exact.bounding.structure import CUBES, Family, dims_of
 from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
 from topoplace.placement.tree.exact.bounding.view import View
@@ -26,10 +26,6 @@ from tree_exact_cases import jobs_of, number, solved, tiny_state
 
 CHUNKS, PER_CHUNK = 15, 21  # 315 trees
 FOREVER = 1e18
-WITHOUT = {
-    "redundant": ("-D", "mzn_ignore_redundant_constraints=true"),
-    "symmetry": ("-D", "mzn_ignore_symmetry_breaking_constraints=true"),
-}
 
 
 # ---- Against brute force ----------------------------------------------------------------------
@@ -72,7 +68,7 @@ def assert_equals_minizinc(seeds: range, most_ranks: int) -> int:
         state = tiny_state(seed, most_ranks=most_ranks)
         if state.requests[0].intensive:
             compared += 1
-            found = backend.least_cost(TreeProblem(state), checked=True)
+            found = model_least_cost(TreeProblem(state), checked=True)
             result = solved(state)
             assert result.solution is not None
             starts = bool(result.solution.allocations)
@@ -97,8 +93,8 @@ def test_minizinc_does_not_depend_on_implied_constraints(left_out: tuple[str, ..
     request = (5, uses(Pattern.RECURSIVE_DOUBLING))
     machine = model_of([3, 3, 3])
     problem = TreeProblem(prepare_tree(snapshot_on(machine, [("n0", STRICT)], [request])))
-    arguments = [word for name in left_out for word in WITHOUT[name]]
-    assert backend.least_cost(problem, arguments) == backend.least_cost(problem)
+    definitions = "".join(WITHOUT[name] for name in left_out)
+    assert model_least_cost(problem, definitions) == model_least_cost(problem)
 
 
 STRICT = Communication.STRICT

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, overload
 
 import typer
 
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from topoplace.snapshot import SnapshotState
     from topoplace.snapshot.tree_state import TreeState
     from topoplace.solving import Options
-    from topoplace.study.external.allocator import Allocator
     from topoplace.study.external.trial import AnyTrial
-    from topoplace.study.replay.refused import DecisionError
+    from topoplace.study.replay.site import DecisionError
 
 DEFAULT_METHOD = "exact"
 _MOST_SHOWN = 10
@@ -42,20 +41,6 @@ class Choice:
     stderr: Path | None
     as_json: bool
 
-    def allocator(self, ours: Collection[str]) -> Allocator | None:
-        """Return the allocator asked for; None if it is a method of ours.
-
-        Raises
-        ------
-        InputError
-            If there is no such method, or both options are given.
-        """
-        from topoplace.study.external.allocator import chosen  # noqa: PLC0415 - heavy
-
-        require_one(self.method, self.command)
-        found = chosen(self.method or DEFAULT_METHOD, self.command, ours)
-        return None if isinstance(found, str) else found
-
 
 def require_one(method: str | None, command: str | None) -> None:
     """Raise `InputError` if both a method and a command are given."""
@@ -63,64 +48,50 @@ def require_one(method: str | None, command: str | None) -> None:
         raise InputError("either --method or --command", field="--command", found="both")
 
 
-def place_on_torus(state: SnapshotState, choice: Choice, options: Options) -> PlacementResult:
-    """Place the queue of a torus snapshot by whatever was chosen.
+@overload
+def placed(state: SnapshotState, choice: Choice, options: Options) -> PlacementResult: ...
+@overload
+def placed(state: TreeState, choice: Choice, options: Options) -> AllocationResult: ...
+def placed(
+    state: SnapshotState | TreeState, choice: Choice, options: Options
+) -> PlacementResult | AllocationResult:
+    """Place the queue of a snapshot by whatever was chosen.
 
     Raises
     ------
+    InputError
+        If there is no such method, or both options are given.
     VerdictError
         If it is an external allocator and its answer does not count.
     """
     from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.snapshot import SnapshotState  # noqa: PLC0415 - heavy
     from topoplace.solving import method_names, solve  # noqa: PLC0415 - heavy
+    from topoplace.study.external.allocator import chosen  # noqa: PLC0415 - heavy
 
-    allocator = choice.allocator(method_names("placement"))
-    if allocator is None:
-        method = choice.method or DEFAULT_METHOD
-        compile_for("placement", [method])
-        return solve(state, method, options)
-    from topoplace.study.external.trial import try_on_torus  # noqa: PLC0415 - heavy
+    require_one(choice.method, choice.command)
+    problem = "placement" if isinstance(state, SnapshotState) else "allocation"
+    who = chosen(choice.method or DEFAULT_METHOD, choice.command, method_names(problem))
+    if isinstance(who, str):
+        compile_for(problem, [who])
+        return solve(state, who, options)
+    from topoplace.study.external.trial import try_on_any  # noqa: PLC0415 - heavy
 
-    trial = try_on_torus(state, allocator, options)
-    _require_answer(trial, choice)
-    return trial.result
-
-
-def place_on_tree(state: TreeState, choice: Choice, options: Options) -> AllocationResult:
-    """Allocate to the queue of a tree snapshot by whatever was chosen (see `place_on_torus`)."""
-    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
-    from topoplace.solving import method_names, solve  # noqa: PLC0415 - heavy
-
-    allocator = choice.allocator(method_names("allocation"))
-    if allocator is None:
-        method = choice.method or DEFAULT_METHOD
-        compile_for("allocation", [method])
-        return solve(state, method, options)
-    from topoplace.study.external.trial import try_on_tree  # noqa: PLC0415 - heavy
-
-    trial = try_on_tree(state, allocator, options)
-    _require_answer(trial, choice)
-    return trial.result
-
-
-def _require_answer(trial: AnyTrial, choice: Choice) -> None:
-    from topoplace.study.external.verdict import VerdictError  # noqa: PLC0415 - heavy
-
+    trial = try_on_any(state, who, options)
     _tell(trial, choice.as_json)
     keep_stderr([trial], choice.stderr)
-    if trial.verdict is not None:
+    if trial.refusal is not None:
         if choice.as_json:
-            print_json(verdict_documents([trial])[0])
-        raise VerdictError(trial.snapshot, trial.allocator, trial.verdict)
+            print_json(trial.refusal.document)
+        raise trial.refusal
+    return trial.result
 
 
 def tell_verdicts(trials: Sequence[AnyTrial], *, as_json: bool) -> None:
     """Say which answers do not count and why, and the last words of the others' allocators."""
-    from topoplace.study.external.verdict import verdict_line  # noqa: PLC0415 - heavy
-
     for trial in trials:
-        if trial.verdict is not None:
-            say(verdict_line(trial.snapshot, trial.allocator, trial.verdict), as_json=as_json)
+        if trial.refusal is not None:
+            say(str(trial.refusal), as_json=as_json)
         _tell(trial, as_json)
 
 
@@ -160,10 +131,4 @@ def keep_stderr(trials: Sequence[AnyTrial], path: Path | None) -> None:
 
 def verdict_documents(trials: Sequence[AnyTrial]) -> list[dict[str, object]]:
     """Return the verdicts of those trials that got one, ready for JSON."""
-    from topoplace.study.external.verdict import verdict_document  # noqa: PLC0415 - heavy
-
-    return [
-        verdict_document(t.snapshot, t.allocator, t.verdict, t.stderr)
-        for t in trials
-        if t.verdict is not None
-    ]
+    return [trial.refusal.document for trial in trials if trial.refusal is not None]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from topoplace.cli.external import COMMAND_HELP, Choice, Stderr, place_on_torus, place_on_tree
+from topoplace.cli.external import COMMAND_HELP, Choice, Stderr, placed
 from topoplace.cli.options import (
     InterferenceRule,
     Json,
@@ -24,8 +24,7 @@ from topoplace.cli.shipped_names import methods_like, snapshots_like
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
-    from topoplace.result import PlacementResult
-    from topoplace.result.tree import AllocationResult
+    pass
 
 
 def place(
@@ -86,17 +85,12 @@ def place(
     require_writable(csv, "--csv")
     choice = Choice(method, command, stderr, as_json)
     state = load_any(snapshot)
-    result: PlacementResult | AllocationResult
+    if interference != "strict" and not isinstance(state, SnapshotState):
+        raise InputError(
+            "no interference rule on a tree machine", field="--interference", value=interference
+        )
     with shown() as watch:
-        options = replace(options, watch=watch)
-        if isinstance(state, SnapshotState):
-            result = place_on_torus(state, choice, options)
-        elif interference != "strict":
-            raise InputError(
-                "no interference rule on a tree machine", field="--interference", value=interference
-            )
-        else:
-            result = place_on_tree(state, choice, options)
+        result = placed(state, choice, replace(options, watch=watch))
     if output is not None:
         write_document(output, result)
     if hostlist is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from topoplace.cli.external import COMMAND_HELP, tell_refused
+from topoplace.cli.external import COMMAND_HELP, require_one, tell_refused
 from topoplace.cli.options import (
     InterferenceRule,
     Json,
@@ -19,22 +20,18 @@ from topoplace.cli.options import (
     solve_options,
 )
 from topoplace.cli.output import counted, json_text, print_json, say
-from topoplace.cli.replay_options import (
-    DEFAULT_MIX,
-    empty_machine,
-    methods_to_run,
-    patterns_of,
-    require_options_of,
-    require_started,
-    snapshot_writer,
-)
 from topoplace.cli.shipped_names import machines_like, methods_like
 from topoplace.errors import InputError, unknown_name
 from topoplace.interrupts import Interrupted, heeded
 
 if TYPE_CHECKING:
+    from topoplace.snapshot.schema import PatternUse
+    from topoplace.snapshot.state import SnapshotState
+    from topoplace.snapshot.tree_state import TreeState
     from topoplace.study.external.allocator import Allocator
-    from topoplace.study.replay import MethodRun, Setup, SnapshotWriter
+    from topoplace.study.replay import LogJob, MethodRun, Setup, SnapshotWriter
+
+DEFAULT_MIX = "B"
 
 
 def replay(
@@ -151,7 +148,7 @@ def replay(
         read_log,
         with_intensive,
     )
-    from topoplace.study.replay.refused import DecisionError  # noqa: PLC0415 - heavy
+    from topoplace.study.replay.site import DecisionError  # noqa: PLC0415 - heavy
 
     begin = time.perf_counter()
     options = solve_options(time_limit, interference, seed)
@@ -163,10 +160,10 @@ def replay(
     require_writable(csv, "--csv")
     require_writable(timeline, "--timeline")
     require_writable(output, "--output")
-    state = empty_machine(machine)
-    require_options_of(state, protocol, interference, fill_interior)
-    allocators = methods_to_run(state, method, command, against, in_prisms=prisms)
-    patterns = patterns_of(mix, pattern, share)
+    state = _empty_machine(machine)
+    _require_options_of(state, protocol, interference, fill_interior)
+    allocators = _methods_to_run(state, method, command, against, in_prisms=prisms)
+    patterns = _patterns_of(mix, pattern, share)
     read = read_log(log, procs_per_node=procs_per_node)
     jobs = with_intensive(read.jobs[:limit], intensive, patterns, seed)
     if not jobs:
@@ -175,13 +172,13 @@ def replay(
     setup = Setup(state, jobs, Protocol(protocol), reference, occupancy, options, fill_interior)
     problem = "allocation" if isinstance(state, TreeState) else "placement"
     begin += compile_for(problem, [one for one in allocators if isinstance(one, str)])
-    writer = snapshot_writer(snapshots, every, at, log)
+    writer = _snapshot_writer(snapshots, every, at, log)
     try:
         runs, interrupted = _runs(setup, allocators, writer)
     except DecisionError as refused:
         tell_refused(refused, snapshots, as_json=as_json)
         raise
-    require_started(runs, jobs, log)
+    _require_started(runs, jobs, log)
     if csv is not None:
         write_text(csv, replay_csv(runs))
     if timeline is not None:
@@ -239,3 +236,116 @@ def _run(setup: Setup, allocator: str | Allocator, writer: SnapshotWriter | None
     with counted(name) as progress:
         total = len(setup.jobs)
         return run_method(setup, allocator, lambda done: progress(done, total), writer)
+
+
+def _patterns_of(mix: str | None, pattern: str | None, share: int | None) -> tuple[PatternUse, ...]:
+    """Return the patterns of the jobs that communicate."""
+    from topoplace.snapshot.schema import Pattern, PatternUse  # noqa: PLC0415 - heavy
+    from topoplace.study.replay import MIXES  # noqa: PLC0415 - heavy
+
+    if pattern is not None:
+        if mix is not None:
+            raise InputError("either --mix or --pattern", field="--mix", found="both")
+        if pattern not in list(Pattern):
+            raise unknown_name(pattern, Pattern, field="--pattern")
+        return (PatternUse(pattern=Pattern(pattern), share=100 if share is None else share),)
+    if share is not None:
+        raise InputError("--pattern beside it", field="--share", value=share)
+    mix = DEFAULT_MIX if mix is None else mix
+    if mix not in MIXES:
+        raise unknown_name(mix, MIXES, field="--mix")
+    return MIXES[mix]
+
+
+def _empty_machine(spec: str) -> TreeState | SnapshotState:
+    """Return a machine on which nothing runs."""
+    from topoplace.snapshot import Snapshot, load_machine, prepare_any  # noqa: PLC0415 - heavy
+
+    machine = load_machine(spec)
+    return prepare_any(
+        Snapshot(schema_version="topoplace.snapshot/1", name=machine.name, machine=machine)
+    )
+
+
+def _methods_to_run(
+    state: TreeState | SnapshotState,
+    method: str | None,
+    command: str | None,
+    against: str | None,
+    *,
+    in_prisms: bool,
+) -> list[str | Allocator]:
+    """Return who places in a replay, each once, the one that others are compared with first."""
+    from topoplace.snapshot import TreeState  # noqa: PLC0415 - heavy
+    from topoplace.solving import method_names, method_of  # noqa: PLC0415 - heavy
+    from topoplace.study.external.allocator import chosen  # noqa: PLC0415 - heavy
+
+    require_one(method, command)
+    if method is None and command is None:
+        raise InputError("--method NAME or --command TEXT", field="--method", found="neither")
+    on_tree = isinstance(state, TreeState)
+    known = method_names("allocation" if on_tree else "placement")
+    main = chosen(method or "", command, known)
+    if in_prisms:
+        if isinstance(main, str) or on_tree:
+            raise InputError("an allocator that is not ours, on a torus", field="--prisms")
+        main = dataclasses.replace(main, in_prisms=True)
+    if on_tree:  # its costs are what others' run times are reckoned with
+        method_of("allocation", against or "default")
+        found = [against or "default", main]
+    else:
+        found = [main if against is None else chosen(against, None, known), main]
+    return found[1:] if found[0] == main else found
+
+
+def _require_options_of(
+    state: TreeState | SnapshotState, protocol: str, interference: str, fill_interior: bool
+) -> None:
+    """Raise `InputError` for an option that machines of this kind do not have."""
+    from topoplace.snapshot import TreeState  # noqa: PLC0415 - heavy
+
+    if not isinstance(state, TreeState):
+        if protocol == "individual":
+            raise InputError("a tree machine beside it", field="--protocol", value=protocol)
+        return
+    if fill_interior:
+        raise InputError("a torus, whose jobs have prisms", field="--fill-interior")
+    if interference != "strict":
+        raise InputError("a torus to share links on", field="--interference", value=interference)
+
+
+def _require_started(runs: Sequence[MethodRun], jobs: Sequence[LogJob], log: Path) -> None:
+    """Raise `InputError` if the machine had room for no job: there is nothing to report."""
+    if not any(run.records for run in runs):
+        least = min(job.nodes for job in jobs)
+        raise InputError(
+            "at least one job that fits the machine",
+            file=str(log),
+            found=f"none of {len(jobs)}, the smallest of {least} nodes",
+        )
+
+
+def _snapshot_writer(
+    folder: Path | None, every: int | None, at: str | None, log: Path
+) -> SnapshotWriter | None:
+    """Return what writes the snapshots, None if none is wanted; makes their folder."""
+    from topoplace.snapshot.readers.lines import integer, name_of  # noqa: PLC0415 - heavy
+    from topoplace.study.replay import SnapshotWriter  # noqa: PLC0415 - heavy
+
+    if folder is None:
+        for option, value in (("--every", every), ("--at", at)):
+            if value is not None:
+                raise InputError("--snapshots beside it", field=option, value=value)
+        return None
+    if every is None and at is None:
+        raise InputError("--every or --at beside it", field="--snapshots", found="neither")
+    times = [] if at is None else [integer(text.strip(), 0, field="--at") for text in at.split(",")]
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"a folder that can be made ({error.strerror})",
+            field="--snapshots",
+            value=str(folder),
+        ) from None
+    return SnapshotWriter(folder, name_of(log), every, times)

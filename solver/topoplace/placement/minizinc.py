@@ -1,4 +1,4 @@
-"""Placement by the reference MiniZinc model, `models/prism_placement.mzn` (DESIGN 7).
+"""Placement by the reference MiniZinc model, `models/prism_placement.mzn`.
 
 The model shares nothing with the other methods but the snapshot: it states the geometry itself.
 It is there to be compared with, on machines of a few dozen routers, and proves nothing that the
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,21 +16,12 @@ import numpy as np
 from topoplace import clock
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.machine import Prism
-from topoplace.placement.minizinc_program import (
-    Message,
-    checks_in,
-    minizinc_versions,
-    run_minizinc,
-)
+from topoplace.placement.minizinc_program import MAX_VALUE, minizinc_versions, run_minizinc
 from topoplace.placement.problem import Candidate, PlacementProblem
-from topoplace.snapshot.machines import data_folder
 from topoplace.solving import Options, Outcome, register
 
 MAX_ROUTERS = 64
 """Largest machine accepted: the model has a variable for every request and link."""
-
-MAX_VALUE = 1 << 30
-"""Largest value a level may reach: finite-domain solvers count in 32 bits."""
 
 NUM_LEVELS = 3
 
@@ -40,16 +30,9 @@ NUM_LEVELS = 3
 class LevelRun:
     """What one run of the model reported.
 
-    Attributes
-    ----------
-    started
-        The best placement found, or None if the time ended before the first.
-    objective
-        Its value on the level, in maximising sense, as the model counts it.
-    complete
-        Whether the solver finished, so that the placement is optimal.
-    checks
-        What the checker model said of every placement reported, if it was asked.
+    `started` is the best placement found, None if the time ended before the first, `objective` its
+    value on the level in maximising sense, and optimal if the run is `complete`. `checks` are as in
+    `ModelRun`.
     """
 
     started: tuple[Candidate, ...] | None
@@ -96,16 +79,6 @@ def totals(problem: PlacementProblem, started: Iterable[Candidate]) -> tuple[int
     """Return the values of a placement on the three levels, all to be maximised."""
     values = [problem.values(candidate) for candidate in started]
     return tuple(sum(v[k] for v in values) for k in range(NUM_LEVELS))
-
-
-def model_file() -> Path:
-    """Return the placement model."""
-    return data_folder("models") / "prism_placement.mzn"
-
-
-def checker_file() -> Path:
-    """Return the model that checks a placement and reports every violation."""
-    return data_folder("models") / "prism_placement.mzc.mzn"
 
 
 def _require_small(problem: PlacementProblem) -> None:
@@ -182,39 +155,34 @@ def solve_level(
     reached: Sequence[int],
     *,
     time_limit: float | None = None,
-    arguments: Sequence[str] = (),
+    checked: bool = False,
+    definitions: str = "",
 ) -> LevelRun:
     """Run the model for one level, the earlier ones held at `reached`.
 
-    `arguments` go to the program as they are: the checker model, or ``-D`` definitions.
+    If `checked`, the checker model looks at every placement; `definitions` join the model.
     """
-    model, data = model_file(), data_of(problem, level, reached)
-    messages = run_minizinc(
-        model, data, includes=model.parent, time_limit=time_limit, arguments=arguments
+    run = run_minizinc(
+        "prism_placement",
+        data_of(problem, level, reached),
+        time_limit=time_limit,
+        checked=checked,
+        definitions=definitions,
     )
-    run = _read(messages)
-    if run.started is not None and totals(problem, run.started)[level - 1] != run.objective:
-        raise TopoplaceError(
-            f"minizinc reports {run.objective} on level {level} for a placement worth "
-            f"{totals(problem, run.started)[level - 1]}"
-        )
-    return run
-
-
-def _read(messages: list[Message]) -> LevelRun:
-    statuses = [m["status"] for m in messages if m["type"] == "status"]
-    status = statuses[-1] if statuses else "UNKNOWN"
-    if status not in ("OPTIMAL_SOLUTION", "SATISFIED", "UNKNOWN"):
+    if run.status not in ("OPTIMAL_SOLUTION", "SATISFIED", "UNKNOWN"):
         # Starting nothing is always feasible, and an earlier level's placement on later levels.
-        raise TopoplaceError(f"minizinc reports {status} for a problem that has a solution")
-    checks = checks_in(messages)
-    solutions = [m["output"]["json"] for m in messages if m["type"] == "solution"]
-    if not solutions:
-        return LevelRun(None, None, False, checks)
-    last = solutions[-1]
+        raise TopoplaceError(f"minizinc reports {run.status} for a problem that has a solution")
+    found = run.solution
+    if found is None:
+        return LevelRun(None, None, False, run.checks)
     started = tuple(
-        Candidate(q, Prism(tuple(last["origin"][q]), tuple(last["extent"][q])))
-        for q, starts in enumerate(last["start"])
+        Candidate(q, Prism(tuple(found.origin[q]), tuple(found.extent[q])))
+        for q, starts in enumerate(found.start)
         if starts
     )
-    return LevelRun(started, int(last["_objective"]), status == "OPTIMAL_SOLUTION", checks)
+    worth = totals(problem, started)[level - 1]
+    if worth != found.objective:
+        raise TopoplaceError(
+            f"minizinc reports {found.objective} on level {level} for a placement worth {worth}"
+        )
+    return LevelRun(started, worth, run.status == "OPTIMAL_SOLUTION", run.checks)

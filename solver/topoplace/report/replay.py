@@ -13,8 +13,8 @@ from topoplace import __version__
 from topoplace.report.text import plain_table
 from topoplace.snapshot import SnapshotState
 from topoplace.solving import Options
+from topoplace.study.replay.figures import Moment
 from topoplace.study.replay.run import MethodRun, Protocol, Setup
-from topoplace.study.replay.timeline import Moment
 
 REPLAY_SCHEMA = "topoplace.replay/1"
 _IN_HOURS = {

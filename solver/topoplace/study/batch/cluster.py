@@ -32,14 +32,7 @@ _own = threading.local()
 class Cluster:
     """A Dask cluster as something that runs tasks.
 
-    Parameters
-    ----------
-    address
-        Of the scheduler, such as ``tcp://node17:8786``.
-    solver
-        ``module:function`` that turns a `Task` into the text of a result.
-    limits
-        What ends a task the hard way.
+    Its scheduler's `address` is such as ``tcp://node17:8786``; solver and limits are as in `Pool`.
 
     Raises
     ------

@@ -5,20 +5,27 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from pydantic import ValidationError
 
 from topoplace import __version__
 from topoplace.errors import ExitCode, InputError
 from topoplace.interrupts import Interrupted, heeded
-from topoplace.study.batch.instance import Instance, find_files, key_of, read_instance
+from topoplace.study.batch.cluster import Cluster
 from topoplace.study.batch.pool import Pool
-from topoplace.study.batch.store import Store, opened, read_result
+from topoplace.study.batch.store import (
+    Instance,
+    Store,
+    find_files,
+    key_of,
+    opened,
+    read_instance,
+    read_result,
+)
 from topoplace.study.batch.table import AnyResult, Row, failure_row, result_row, table_csv
 from topoplace.study.batch.task import (
     Failure,
@@ -33,18 +40,9 @@ from topoplace.study.external.allocator import fingerprint
 
 SOLVER = "topoplace.study.batch.solving:solve_task"
 
+Executor = Pool | Cluster
 Progress = Callable[[int, int], None]
 """Told how many of how many instances are done; those of earlier runs do not count."""
-
-
-class Executor(Protocol):
-    """Something that runs tasks: a `Pool`, or a cluster."""
-
-    def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
-        """Yield every task with its outcome, as they come."""
-
-    def close(self) -> None:
-        """Stop whatever still runs."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +76,6 @@ class Batch:
         """The lowest exit code but 0 that an instance alone would have ended with, else 0."""
         codes = {row.exit_code for row in self.rows} - {ExitCode.DONE}
         return min(codes, default=ExitCode.DONE)
-
-
-@dataclass(frozen=True)
-class _Planned:
-    """An instance to solve: where it is read again when its turn comes, and its key."""
-
-    path: Path
-    key: str
 
 
 def run_batch(
@@ -153,7 +143,7 @@ class _Run:
     """A batch under way: which files have which keys, and the rows of the keys done."""
 
     def __init__(self, store: Store, settings: Settings, retry_failed: bool) -> None:
-        self.todo: list[_Planned] = []
+        self.todo: dict[str, Path] = {}  # by key
         self.num_kept = 0
         self._store, self._settings, self._retry_failed = store, settings, retry_failed
         self._keys: list[tuple[Path, str]] = []
@@ -179,15 +169,14 @@ class _Run:
             self.num_kept += 1
         else:
             self._require_settings(instance.problem, path)
-            self.todo.append(_Planned(path, key))
+            self.todo[key] = path
 
     def solve(self, executor: Executor, progress: Progress | None) -> None:
         """Run what is left to do, storing every outcome as it comes."""
-        stems = {planned.key: planned.path.stem for planned in self.todo}
         if progress is not None:
             progress(0, len(self.todo))
         for done, (task, outcome) in enumerate(executor.outcomes(self._tasks()), start=1):
-            self._save(task, stems[task.key], outcome)
+            self._save(task, self.todo[task.key].stem, outcome)
             if progress is not None:
                 progress(done, len(self.todo))
 
@@ -196,9 +185,9 @@ class _Run:
         return [(problem, self._settings.method_for(problem)) for problem in sorted(self._checked)]
 
     @property
-    def left(self) -> list[_Planned]:
-        """What was not solved, as a signal came before."""
-        return [planned for planned in self.todo if planned.key not in self._rows]
+    def left(self) -> list[str]:
+        """The keys of what was not solved, as a signal came before."""
+        return [key for key in self.todo if key not in self._rows]
 
     def rows(self) -> list[Row]:
         """Return the rows of all files that are done, sorted by path."""
@@ -227,19 +216,17 @@ class _Run:
 
     def _tasks(self) -> Iterator[Task]:
         """Yield what to do, reading each file again: thousands would not fit into memory."""
-        for planned in self.todo:
+        for key, path in self.todo.items():
             try:
-                instance = read_instance(planned.path)
-                changed = key_of(instance, self._settings) != planned.key
+                instance = read_instance(path)
+                changed = key_of(instance, self._settings) != key
             except InputError:
                 changed = True
             if changed:
                 failure = Failure(FailureStatus.BAD_INPUT, "changed while the batch ran")
-                self._rows[planned.key] = self._failed(planned.key, failure)
+                self._rows[key] = self._failed(key, failure)
                 continue
-            yield Task(
-                planned.key, instance.problem, instance.document, self._settings, __version__
-            )
+            yield Task(key, instance.problem, instance.document, self._settings, __version__)
 
     def _save(self, task: Task, stem: str, outcome: Outcome) -> None:
         if not isinstance(outcome, Failure):

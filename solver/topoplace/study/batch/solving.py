@@ -7,16 +7,14 @@ from pathlib import Path
 from topoplace.errors import InputError
 from topoplace.mapping.problem import prepare_mapping
 from topoplace.result import Interference
+from topoplace.snapshot import prepare_any
 from topoplace.snapshot.application import MappingInstance
 from topoplace.snapshot.files import text_of_document
 from topoplace.snapshot.schema import Snapshot
-from topoplace.snapshot.state import prepare
-from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options, method_names, methods, solve
 from topoplace.study.batch.task import Problem, Settings, Task
 from topoplace.study.external.allocator import chosen, entry_point_names
-from topoplace.study.external.trial import AnyTrial, try_on_torus, try_on_tree
-from topoplace.study.external.verdict import VerdictError
+from topoplace.study.external.trial import try_on_any
 
 # The solvers are loaded with this module, before the clock of a worker's first task starts.
 methods("placement")
@@ -71,16 +69,10 @@ def solve_task(task: Task) -> str:
     snapshot = Snapshot.model_validate_json(task.document)
     who = chosen(method, settings.command, known_methods(task.problem))
     options = Options(limit, Interference(settings.interference), seed)
-    if task.problem is Problem.ALLOCATION:
-        if isinstance(who, str):
-            return text_of_document(solve(prepare_tree(snapshot), who, options))
-        return _answer(try_on_tree(prepare_tree(snapshot), who, options))
+    state = prepare_any(snapshot)
     if isinstance(who, str):
-        return text_of_document(solve(prepare(snapshot), who, options))
-    return _answer(try_on_torus(prepare(snapshot), who, options))
-
-
-def _answer(trial: AnyTrial) -> str:
-    if trial.verdict is not None:
-        raise VerdictError(trial.snapshot, trial.allocator, trial.verdict, trial.stderr)
+        return text_of_document(solve(state, who, options))
+    trial = try_on_any(state, who, options)
+    if trial.refusal is not None:
+        raise trial.refusal
     return text_of_document(trial.result)

@@ -1,26 +1,125 @@
-"""The output folder: result files named by content, which are all the state a batch has."""
+"""Instance files, the content address of what they ask for, and the output folder.
+
+Result files named by content are all the state that a batch has.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
+import hashlib
+import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Final
 
-from pydantic import Field, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from topoplace import __version__
 from topoplace.errors import InputError
 from topoplace.result import PlacementResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot.files import read_bytes, text_of_document, write_document, write_text
-from topoplace.snapshot.schema import Model
-from topoplace.study.batch.instance import KEY_DIGITS, Instance
+from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance
+from topoplace.snapshot.files import (
+    files_below,
+    missing_file,
+    read_bytes,
+    read_document,
+    text_of_document,
+    write_text,
+)
+from topoplace.snapshot.machines import resolve_machine
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TreeModel
+from topoplace.snapshot.shipped import file_meant
 from topoplace.study.batch.table import AnyResult
-from topoplace.study.batch.task import Failure, FailureStatus, Problem
+from topoplace.study.batch.task import Failure, Problem, Settings
+
+KEY_DIGITS = 16
+"""Hexadecimal digits of a key: 64 bits, so that even 100 million instances hardly share one."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """What an instance file says.
+
+    Attributes
+    ----------
+    document
+        Its canonical document: defaults and the machine written out, one form for one meaning.
+    """
+
+    name: str
+    problem: Problem
+    document: str
+
+
+def read_instance(path: Path) -> Instance:
+    """Read a snapshot or a mapping instance.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the field and the value at fault.
+    """
+    try:
+        snapshot = read_document(path, Snapshot, SNAPSHOT_SCHEMA)
+    except InputError as error:
+        if error.field != "schema" or error.value != MAPPING_SCHEMA:
+            raise
+        mapping = read_document(path, MappingInstance, MAPPING_SCHEMA)
+        return Instance(mapping.name, Problem.MAPPING, text_of_document(mapping))
+    try:
+        snapshot = resolve_machine(snapshot)
+    except InputError as error:
+        raise error.located(str(path)) from None
+    is_tree = isinstance(snapshot.machine, TreeModel)
+    problem = Problem.ALLOCATION if is_tree else Problem.PLACEMENT
+    return Instance(snapshot.name, problem, text_of_document(snapshot))
+
+
+def key_of(instance: Instance, settings: Settings) -> str:
+    """Return the content address of the result: what it depends on, hashed."""
+    method = settings.method_for(instance.problem)
+    asked = dataclasses.asdict(dataclasses.replace(settings, method=method))
+    if settings.source is None:
+        del asked["command"], asked["source"]
+    basis = json.dumps([__version__, asked, instance.document], sort_keys=True)
+    return hashlib.sha256(basis.encode()).hexdigest()[:KEY_DIGITS]
+
+
+def find_files(sources: Sequence[Path], outdir: Path) -> list[Path]:
+    """Return the instance files that files and folders stand for, sorted, each once.
+
+    A folder stands for the ``*.json`` files in and below it, without hidden ones and without
+    those in `outdir`.
+
+    Raises
+    ------
+    InputError
+        If a source does not exist, or there are no files at all.
+    """
+    found: dict[Path, Path] = {}
+    ours = outdir.resolve()
+    for source in sources:
+        if source.is_dir():
+            files = files_below(source)
+        elif file_meant(source).exists():
+            files = [file_meant(source)]
+        else:
+            raise missing_file(source, "a file or folder that exists")
+        for path in files:
+            real = path.resolve()
+            if not real.is_relative_to(ours):
+                found.setdefault(real, path)
+    if not found:
+        raise InputError("at least one *.json file", field="DIR|FILES", value=str(sources[0]))
+    return sorted(found.values())
+
 
 FAILURE_SCHEMA: Final = "topoplace.batch-failure/1"
 TABLE = "table.csv"
@@ -35,28 +134,12 @@ _MODELS: dict[Problem, type[AnyResult]] = {
 }
 
 
-class FailureDocument(Model):
-    """Why an instance has no result (``topoplace.batch-failure/1``)."""
-
-    schema_version: Annotated[Literal["topoplace.batch-failure/1"], Field(alias="schema")]
-    key: str
-    status: Annotated[FailureStatus, Field(strict=False)]
-    message: str
-    seconds: float
-    detail: str
-    verdict: dict[str, object] | None = None
-
-
 class Store:
     """The results and failures in an output folder, by key.
 
     A file is there whole or not at all (`snapshot.files`), so whatever is there is done. A result
-    counts only if it reads and holds the very instance that is asked about.
-
-    Parameters
-    ----------
-    folder
-        The output folder, locked by `opened`.
+    counts only if it reads and holds the very instance that is asked about. `opened` locks the
+    folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -84,10 +167,9 @@ class Store:
         if path is None:
             return None
         try:
-            found = FailureDocument.model_validate_json(read_bytes(path))
+            return TypeAdapter(Failure).validate_json(read_bytes(path))
         except (InputError, ValidationError):
             return None
-        return Failure(found.status, found.message, found.seconds, found.detail, found.verdict)
 
     def save_result(self, key: str, stem: str, text: str) -> None:
         """Write a result, and forget a failure that came before it."""
@@ -100,16 +182,8 @@ class Store:
     def save_failure(self, key: str, stem: str, failure: Failure) -> None:
         """Write a failure."""
         path = self._paths[_FAILURES].setdefault(key, self._path(_FAILURES, key, stem))
-        document = FailureDocument(
-            schema_version=FAILURE_SCHEMA,
-            key=key,
-            status=failure.status,
-            message=failure.message,
-            seconds=failure.seconds,
-            detail=failure.detail,
-            verdict=failure.verdict,
-        )
-        write_document(path, document)
+        document = {"schema": FAILURE_SCHEMA, "key": key} | dataclasses.asdict(failure)
+        write_text(path, json.dumps(document, ensure_ascii=False) + "\n")
 
     def write_table(self, text: str) -> Path:
         """Write the table and return its path."""

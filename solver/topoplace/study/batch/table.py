@@ -6,7 +6,7 @@ import csv
 import dataclasses
 import io
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from topoplace.errors import ExitCode
 from topoplace.result import Fraction, PlacementResult, Status
@@ -87,15 +87,7 @@ def result_row(result: AnyResult) -> Row:
     """Return the row of a result; file, key and place of the result are the caller's to add."""
     levels = [(_text(level.objective), _text(level.bound)) for level in result.levels[:3]]
     (first, second, third) = levels + [("", "")] * (3 - len(levels))
-    started = shared = queued = None
-    if not isinstance(result, MappingResult):
-        queued = len(result.instance.queue)
-    if isinstance(result, PlacementResult) and result.solution is not None:
-        started = len(result.solution.placements)
-        shared = result.solution.num_shared_links
-    elif isinstance(result, AllocationResult) and result.solution is not None:
-        started = len(result.solution.allocations)
-    return Row(
+    row = Row(
         name=result.instance.name,
         problem=result.problem,
         method=result.method,
@@ -108,11 +100,15 @@ def result_row(result: AnyResult) -> Row:
         bound_2=second[1],
         objective_3=third[0],
         bound_3=third[1],
-        started=started,
-        queued=queued,
-        shared_links=shared,
+        queued=None if isinstance(result, MappingResult) else len(result.instance.queue),
         seconds=result.seconds,
     )
+    if isinstance(result, PlacementResult) and result.solution is not None:
+        shared = result.solution.num_shared_links
+        return replace(row, started=len(result.solution.placements), shared_links=shared)
+    if isinstance(result, AllocationResult) and result.solution is not None:
+        return replace(row, started=len(result.solution.allocations))
+    return row
 
 
 def failure_row(failure: Failure) -> Row:

@@ -115,19 +115,10 @@ def split_methods(names: Iterable[str], ours: Collection[str]) -> tuple[list[str
 def chosen(method: str, command: str | None, ours: Collection[str]) -> str | Allocator:
     """Return who is to place: a method of ours by name, or an allocator.
 
-    Parameters
-    ----------
-    method
-        A name; not looked at if there is a command.
-    command
-        A command line.
-    ours
-        Names of our methods.
-
     Raises
     ------
     InputError
-        If there is no such method, or the text is no command line.
+        If there is no such method, or the command is no command line.
     """
     if command is not None:
         return command_allocators([command], ours)[0]

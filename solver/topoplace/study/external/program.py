@@ -72,18 +72,8 @@ def run_program(
 ) -> Run:
     """Run a program on a text, without a shell, and return what it did.
 
-    It and all its children that stay in its process group are dead on return.
-
-    Parameters
-    ----------
-    arguments
-        The program and its arguments.
-    text
-        What it reads on stdin.
-    seconds
-        Wall time after which it is killed, plus `GRACE_SECONDS`.
-    environment
-        Variables to set besides those inherited.
+    It and all its children that stay in its process group are dead on return: they are killed
+    `GRACE_SECONDS` after so many seconds. `environment` adds to what is inherited.
 
     Raises
     ------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 from pydantic import BaseModel
@@ -15,24 +16,31 @@ from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.placement.outcome import Scattered
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.placement.tree.problem import TreeProblem
-from topoplace.result import PlacementResult, Status
+from topoplace.result import PlacementResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, SnapshotState
-from topoplace.snapshot.files import parse_document, text_of_document
+from topoplace.snapshot.files import parse_document
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, Outcome, result_of
 from topoplace.study.external.allocator import DEFAULT_SECONDS, Allocator
+from topoplace.study.external.answer import (
+    PLACEMENTS_SCHEMA,
+    Placements,
+    TreePlacements,
+    torus_breaches,
+    tree_breaches,
+)
 from topoplace.study.external.program import MAX_ANSWER_BYTES, End, Run, run_program
-from topoplace.study.external.schema import PLACEMENTS_SCHEMA, Placements, TreePlacements
-from topoplace.study.external.torus_rules import torus_breaches
-from topoplace.study.external.tree_rules import tree_breaches
 from topoplace.study.external.verdict import (
     Breach,
     Fault,
     Verdict,
+    VerdictError,
     breach_verdict,
     last_words,
 )
+
+INPUT_SCHEMA: Final = "topoplace.allocator-input/1"
 
 AnyResult = TypeVar("AnyResult", PlacementResult, AllocationResult)
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -58,6 +66,13 @@ class Trial(Generic[AnyResult]):
     verdict: Verdict | None
     stderr: str
 
+    @property
+    def refusal(self) -> VerdictError | None:
+        """The verdict as an error to raise, print or store; None if the answer counts."""
+        if self.verdict is None:
+            return None
+        return VerdictError(self.snapshot, self.allocator, self.verdict, self.stderr)
+
 
 AnyTrial = Trial[PlacementResult] | Trial[AllocationResult]
 
@@ -73,37 +88,23 @@ def try_on_torus(
         If its program cannot be started.
     """
     problem = PlacementProblem(state, options.interference)
-    extra = {"TOPOPLACE_INTERFERENCE": str(options.interference)}
-    run = _run(allocator, state.snapshot, options.time_limit, options.seed, extra)
+    run = _run(allocator, torus_input(problem), options, str(options.interference))
     verdict, answer = _judged(
         run, Placements, lambda found: torus_breaches(state.snapshot, options.interference, found)
     )
-    result = result_of(
-        problem,
-        Outcome(
-            [] if answer is None else _started(problem, answer),
-            time_limit_hit=run.end is End.TIME_OUT,
-            versions={"allocator": allocator.source},
-        ),
-        allocator.name,
-        options,
-        run.seconds,
-    )
-    result = _unanswered(result) if answer is None else _with_nodes(problem, result, answer)
+    started = None if answer is None else _started(problem, answer)
+    outcome = _outcome(started, run, allocator)
+    result = result_of(problem, outcome, allocator.name, options, run.seconds)
+    if answer is not None:
+        result = _with_nodes(problem, result, answer)
     return Trial(state.snapshot.name, allocator.name, result, verdict, run.stderr)
 
 
 def try_on_tree(
     state: TreeState, allocator: Allocator, options: Options
 ) -> Trial[AllocationResult]:
-    """Run an allocator on a snapshot of a tree machine.
-
-    Raises
-    ------
-    InputError
-        If its program cannot be started.
-    """
-    run = _run(allocator, state.snapshot, options.time_limit, options.seed, {})
+    """Run an allocator on a snapshot of a tree machine (see `try_on_torus`)."""
+    run = _run(allocator, tree_input(state), options)
     verdict, answer = _judged(run, TreePlacements, lambda found: tree_breaches(state, found))
     started = None
     if answer is not None:
@@ -113,36 +114,73 @@ def try_on_tree(
             request_idx[p.request]: np.array([node_of_name[n] for n in p.nodes], dtype=np.int64)
             for p in answer.placements
         }
-    result = result_of(
-        TreeProblem(state),
-        Outcome(
-            started,
-            time_limit_hit=run.end is End.TIME_OUT,
-            versions={"allocator": allocator.source},
-        ),
-        allocator.name,
-        options,
-        run.seconds,
-    )
+    outcome = _outcome(started, run, allocator)
+    result = result_of(TreeProblem(state), outcome, allocator.name, options, run.seconds)
     return Trial(state.snapshot.name, allocator.name, result, verdict, run.stderr)
 
 
+def try_on_any(
+    state: SnapshotState | TreeState, allocator: Allocator, options: Options
+) -> AnyTrial:
+    """Run an allocator on a snapshot of whatever machine (see `try_on_torus`)."""
+    if isinstance(state, TreeState):
+        return try_on_tree(state, allocator, options)
+    return try_on_torus(state, allocator, options)
+
+
+def torus_input(problem: PlacementProblem) -> dict[str, Any]:
+    """Return what an allocator reads: the snapshot, and what its requests may have.
+
+    Every request has the number of its room in `rooms`: the routers a prism of it may hold, the
+    nodes it may take there, and the links that running jobs close to it.
+    """
+    state = problem.state
+    document = _document(state.snapshot)
+    rooms: dict[tuple[object, ...], dict[str, list[int]]] = {}
+    for request, item in zip(problem.requests, document["queue"], strict=True):
+        kind = request.class_idx, request.region, request.communication
+        if kind not in rooms:
+            allowed = problem.allowed_routers(request)
+            of_class = state.usable & (state.node_class == request.class_idx)
+            nodes = of_class & np.repeat(allowed, problem.torus.nodes_per_router)
+            rooms[kind] = {
+                "routers": np.flatnonzero(allowed).tolist(),
+                "nodes": np.flatnonzero(nodes).tolist(),
+                "closed_links": np.flatnonzero(problem.closed_links(kind[-1])).tolist(),
+            }
+        item["room"] = list(rooms).index(kind)
+    return document | {"rooms": list(rooms.values())}
+
+
+def tree_input(state: TreeState) -> dict[str, Any]:
+    """Return what an allocator reads: the snapshot, and the free nodes of every leaf by name."""
+    document, tree = _document(state.snapshot), state.tree
+    free: list[list[str]] = [[] for _ in range(tree.num_leaves)]
+    for node in np.flatnonzero(state.free).tolist():
+        free[tree.leaf_of_node[node]].append(tree.node_names[node])
+    leaves = [switch["name"] for switch in document["machine"]["switches"] if switch["nodes"]]
+    return document | {"free": dict(zip(leaves, free, strict=True))}
+
+
+def _document(snapshot: Snapshot) -> dict[str, Any]:
+    return snapshot.model_dump(mode="json") | {"schema": INPUT_SCHEMA}
+
+
 def _run(
-    allocator: Allocator,
-    snapshot: Snapshot,
-    time_limit: float | None,
-    seed: int,
-    environment: dict[str, str],
+    allocator: Allocator, document: dict[str, Any], options: Options, interference: str = ""
 ) -> Run:
-    seconds = DEFAULT_SECONDS if time_limit is None else time_limit
-    told = {"TOPOPLACE_TIME_LIMIT": f"{seconds:g}", "TOPOPLACE_SEED": str(seed)}
+    seconds = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
+    told = {"TOPOPLACE_TIME_LIMIT": f"{seconds:g}", "TOPOPLACE_SEED": str(options.seed)}
+    if interference:
+        told["TOPOPLACE_INTERFERENCE"] = interference
     arguments = [word.replace("{seconds}", f"{seconds:g}") for word in allocator.arguments]
-    return run_program(
-        arguments,
-        text_of_document(snapshot).encode(),
-        seconds,
-        {**told, **environment, **allocator.environment},
-    )
+    text = json.dumps(document, ensure_ascii=False).encode()
+    return run_program(arguments, text, seconds, told | allocator.environment)
+
+
+def _outcome(started: Any, run: Run, allocator: Allocator) -> Outcome:
+    versions = {"allocator": allocator.source}
+    return Outcome(started, time_limit_hit=run.end is End.TIME_OUT, versions=versions)
 
 
 def _judged(
@@ -207,10 +245,3 @@ def _with_nodes(
     ]
     solution = result.solution.model_copy(update={"placements": placements})
     return result.model_copy(update={"solution": solution})
-
-
-def _unanswered(result: PlacementResult) -> PlacementResult:
-    """Return the result of starting nothing as that of having found nothing."""
-    nothing = {"status": Status.UNKNOWN, "objective": None}
-    levels = [level.model_copy(update=nothing) for level in result.levels]
-    return result.model_copy(update={**nothing, "levels": levels, "solution": None})

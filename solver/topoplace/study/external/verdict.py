@@ -63,8 +63,16 @@ class VerdictError(TopoplaceError):
     def __init__(self, snapshot: str, allocator: str, verdict: Verdict, stderr: str = "") -> None:
         self.exit_code = verdict.exit_code
         self.fault = verdict.fault
-        self.document = verdict_document(snapshot, allocator, verdict, stderr)
-        super().__init__(verdict_line(snapshot, allocator, verdict))
+        self.document: dict[str, object] = {
+            "schema": VERDICT_SCHEMA,
+            "snapshot": snapshot,
+            "method": allocator,
+            "fault": verdict.fault,
+            "text": verdict.text,
+            "breaches": [dataclasses.asdict(breach) for breach in verdict.breaches],
+            "stderr": stderr,
+        }
+        super().__init__(printable(f"{snapshot}: {allocator}: {verdict.fault}: {verdict.text}"))
 
 
 def breach_verdict(breaches: list[Breach]) -> Verdict:
@@ -72,26 +80,6 @@ def breach_verdict(breaches: list[Breach]) -> Verdict:
     more = len(breaches) - 1
     tail = f" (and {more} more)" if more else ""
     return Verdict(Fault.BREACH, breaches[0].text + tail, tuple(breaches))
-
-
-def verdict_line(snapshot: str, allocator: str, verdict: Verdict) -> str:
-    """Return a verdict as one line."""
-    return printable(f"{snapshot}: {allocator}: {verdict.fault}: {verdict.text}")
-
-
-def verdict_document(
-    snapshot: str, allocator: str, verdict: Verdict, stderr: str
-) -> dict[str, object]:
-    """Return a verdict as a document ready for JSON."""
-    return {
-        "schema": VERDICT_SCHEMA,
-        "snapshot": snapshot,
-        "method": allocator,
-        "fault": verdict.fault,
-        "text": verdict.text,
-        "breaches": [dataclasses.asdict(breach) for breach in verdict.breaches],
-        "stderr": stderr,
-    }
 
 
 def printable(text: str) -> str:

@@ -1,22 +1,20 @@
 """Job logs replayed through an allocator (Mishra 2020, section 5.4; Enos 2014, section III)."""
 
-from topoplace.study.replay.individual import individual_runs, occupied
-from topoplace.study.replay.log import JobLog, LogJob, read_log
-from topoplace.study.replay.metrics import (
+from topoplace.study.replay.figures import (
+    Efficiency,
     JobRecord,
     Metrics,
+    Moment,
+    efficiency_of,
     improvements,
     mean_execution_gain,
     metrics_of,
 )
-from topoplace.study.replay.mix import MIXES, with_intensive
-from topoplace.study.replay.placing import Placer
-from topoplace.study.replay.run import MethodRun, Protocol, Setup, run_method
+from topoplace.study.replay.log import MIXES, JobLog, LogJob, read_log, with_intensive
+from topoplace.study.replay.run import MethodRun, Protocol, Setup, SnapshotWriter, run_method
 from topoplace.study.replay.scheduler import Replay
 from topoplace.study.replay.site import Decision
-from topoplace.study.replay.snapshots import SnapshotWriter
-from topoplace.study.replay.timeline import Efficiency, Moment, efficiency_of
-from topoplace.study.replay.torus_chooser import placement_method
+from topoplace.study.replay.trees import Placer, individual_runs, occupied
 
 __all__ = [
     "MIXES",
@@ -39,7 +37,6 @@ __all__ = [
     "mean_execution_gain",
     "metrics_of",
     "occupied",
-    "placement_method",
     "read_log",
     "run_method",
     "with_intensive",

@@ -1,13 +1,18 @@
-"""The jobs of a log as a replay needs them."""
+"""The jobs of a log, and which of them communicate (Mishra 2020, sections 5.1 and 6.2)."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
+import numpy as np
+
+from topoplace.errors import InputError
 from topoplace.snapshot.readers.swf import read_swf
-from topoplace.snapshot.schema import PatternUse
+from topoplace.snapshot.schema import Pattern, PatternUse
 from topoplace.snapshot.tree_state import TreeRequest
 
 
@@ -72,3 +77,39 @@ def read_log(path: str | Path, *, procs_per_node: int = 1) -> JobLog:
     ]
     num_left_out = log.num_without_size + len(log.requests) - len(jobs)
     return JobLog(tuple(jobs), num_left_out)
+
+
+def _shares(**shares: int) -> tuple[PatternUse, ...]:
+    return tuple(PatternUse(pattern=Pattern(name), share=share) for name, share in shares.items())
+
+
+MIXES = MappingProxyType(
+    {
+        "A": _shares(rhvd=33),
+        "B": _shares(rhvd=50),
+        "C": _shares(rhvd=70),
+        "D": _shares(rd=15, binomial=35),
+        "E": _shares(rd=21, binomial=49),
+    }
+)
+"""The five mixes of section 6.2: patterns with their share of the run time, the rest computes."""
+
+
+def with_intensive(
+    jobs: Sequence[LogJob], percent: int, patterns: Sequence[PatternUse], seed: int
+) -> tuple[LogJob, ...]:
+    """Return the jobs, a drawn `percent` of them (rounded down) with these patterns.
+
+    Raises
+    ------
+    InputError
+        If `percent` is not between 0 and 100.
+    """
+    if not 0 <= percent <= 100:
+        raise InputError("a number from 0 to 100", field="percent", value=percent)
+    order = np.random.default_rng(seed).permutation(len(jobs))
+    drawn = set(order[: len(jobs) * percent // 100].tolist())
+    return tuple(
+        dataclasses.replace(job, patterns=tuple(patterns) if idx in drawn else ())
+        for idx, job in enumerate(jobs)
+    )

@@ -4,23 +4,92 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from topoplace.errors import TopoplaceError
 from topoplace.interrupts import Interrupted, is_asked
+from topoplace.machine import Prism
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator
-from topoplace.study.replay.decisions import Decisions
+from topoplace.study.replay.figures import Decisions, JobRecord, Moment
 from topoplace.study.replay.log import LogJob
-from topoplace.study.replay.metrics import JobRecord
-from topoplace.study.replay.reservation import Reservation, Running, reserve
 from topoplace.study.replay.site import Decision
-from topoplace.study.replay.site_of import site_of
-from topoplace.study.replay.timeline import Moment
+from topoplace.study.replay.torus import TorusSite
+from topoplace.study.replay.torus_room import TorusRoom
+from topoplace.study.replay.trees import TreeRoom, TreeSite
+
+Room = TreeRoom | TorusRoom
+
+
+@dataclass(frozen=True)
+class Running:
+    """A job, where it runs, and when it is due by its walltime: all a scheduler knows."""
+
+    job: LogJob
+    decision: Decision
+    due: int
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """When a job can start if all running ones last to their walltimes, and what is free then.
+
+    `refused` has the ids of those that would have delayed it where their method put them. They are
+    not tried again while it stands: with a deep queue that would be most of the work.
+    """
+
+    job: LogJob
+    at: int
+    then: Room
+    refused: set[str] = field(default_factory=set)
+    _bad_places: set[tuple[bytes, Prism | None, bool]] = field(default_factory=set)
+
+    def admits(self, job: LogJob, decision: Decision) -> bool:
+        """Enter a job that lasts beyond the reservation, if the first in line fits beside it."""
+        # What is free then only shrinks, so that a place too many remains one.
+        place = (decision.nodes.tobytes(), decision.prism, bool(job.patterns))
+        if place not in self._bad_places:
+            self.then.start(job, decision)
+            if self.then.holds(self.job):
+                return True
+            self.then.end(job, decision)  # enough nodes, but in the wrong places
+            self._bad_places.add(place)
+        self.refused.add(job.id)
+        return False
+
+
+def reserve(job: LogJob, room: Room, running: Iterable[Running], now: int) -> Reservation:
+    """Return the earliest reservation of a job.
+
+    A running job that has outrun its walltime may end any moment: it is due now. More room never
+    makes a job fit less, so that the time is found by bisection. `room` is what is free now.
+    """
+    leaving = sorted(running, key=lambda item: item.due)
+    dues = [max(item.due, now) for item in leaving]
+    times = sorted({now, *dues})
+    then, num_ended = room.copy(), 0  # what is free before times[low]
+    low, high = 0, len(times) - 1
+    while low < high:
+        middle = (low + high) // 2
+        later, upto = then.copy(), bisect_right(dues, times[middle])
+        _end(later, leaving[num_ended:upto])
+        if later.holds(job):
+            high = middle
+        else:
+            low, then, num_ended = middle + 1, later, upto
+    _end(then, leaving[num_ended : bisect_right(dues, times[low])])
+    return Reservation(job, times[low], then)
+
+
+def _end(room: Room, leaving: Iterable[Running]) -> None:
+    for item in leaving:
+        room.end(item.job, item.decision)
 
 
 class Replay:
@@ -41,10 +110,10 @@ class Replay:
     options
         Time limit per job, and seed; on a torus the interference rule too.
     against
-        The reference of eq. (7) on a tree (`topoplace.study.replay.placing.Placer`).
+        The reference of eq. (7) on a tree (`topoplace.study.replay.trees.Placer`).
     fill_interior
         On a torus, offer the idle nodes inside running jobs' prisms to jobs that use no links
-        (`topoplace.study.replay.torus_site.TorusSite.interior`).
+        (`topoplace.study.replay.torus.TorusSite.interior`).
 
     Attributes
     ----------
@@ -81,7 +150,12 @@ class Replay:
         self.now = 0
         self.records: list[JobRecord] = []
         self.timeline: list[Moment] = []
-        self._site = site_of(state, method, options, against)
+        options = options or Options()
+        self._site: TreeSite | TorusSite
+        if isinstance(state, TreeState):
+            self._site = TreeSite(state, method, options, against)
+        else:
+            self._site = TorusSite(state, method, options)
         self._fills = fill_interior
         self._queue: list[LogJob] = []
         self._running: dict[int, Running] = {}  # by place in `records`

@@ -1,12 +1,10 @@
-"""What the scheduler of a replay asks of a machine, be it a tree or a torus."""
+"""What a machine under a replay decides, be it a tree or a torus."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +12,8 @@ from numpy.typing import NDArray
 from topoplace.machine import Prism
 from topoplace.placement.tree.cost import runtime
 from topoplace.snapshot.schema import Communication, Request, Snapshot
-from topoplace.study.replay.decisions import Decisions
+from topoplace.study.external.trial import AnyTrial
+from topoplace.study.external.verdict import Fault, VerdictError
 from topoplace.study.replay.log import LogJob
 
 IntArray = NDArray[np.int64]
@@ -29,7 +28,7 @@ class Decision:
     nodes
         Its nodes; on a tree in rank order.
     cost, default_cost
-        Of eq. (6) on trees, of `topoplace.study.replay.shape_model` on tori.
+        Of eq. (6) on trees, of `topoplace.study.replay.torus` on tori.
     seconds
         Its run time by eq. (7), rounded to the nearest second as logs count them.
     prism
@@ -41,57 +40,6 @@ class Decision:
     default_cost: Fraction
     seconds: int
     prism: Prism | None = None
-
-
-class Room(Protocol):
-    """What is free on a machine, now or at a time the scheduler reckons with."""
-
-    @property
-    def num_free(self) -> int:
-        """Nodes that nobody holds."""
-
-    @property
-    def largest(self) -> int:
-        """Nodes of the largest communicating job that would fit."""
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-
-    def start(self, job: LogJob, decision: Decision) -> None:
-        """Let a job hold what was decided."""
-
-    def end(self, job: LogJob, decision: Decision) -> None:
-        """Take back what `start` gave."""
-
-    def holds(self, job: LogJob) -> bool:
-        """Tell whether a job would fit."""
-
-
-class Site(Protocol):
-    """A machine with its method: what is free now, and where the next job goes."""
-
-    @property
-    def room(self) -> Room:
-        """What is free now; the scheduler starts and ends jobs in it."""
-
-    @property
-    def decisions(self) -> Decisions | None:
-        """What the method decided so far; None where it is not counted."""
-
-    def may_start(self, job: LogJob) -> bool:
-        """Tell cheaply whether the method is worth asking; False only if no method could."""
-
-    def decide(self, job: LogJob) -> Decision | None:
-        """Return what the method decides for a job now, or None if it finds no place."""
-
-    def interior(self, job: LogJob, seconds_left: dict[str, int]) -> Decision | None:
-        """Return idle nodes inside running jobs' prisms for a job, or None.
-
-        `seconds_left` has the seconds that every running job may still take by its walltime.
-        """
-
-    def snapshot(self, name: str, queue: Sequence[LogJob]) -> Snapshot:
-        """Return the machine as it is, with these jobs waiting, as a document."""
 
 
 def run_seconds(job: LogJob, cost: Fraction, default_cost: Fraction) -> int:
@@ -115,3 +63,27 @@ def waiting_request(job: LogJob, *, with_patterns: bool) -> Request:
         walltime=job.walltime,
         submitted=job.submitted,
     )
+
+
+class DecisionError(VerdictError):
+    """An allocator that is not ours got a verdict on one of its decisions.
+
+    Attributes
+    ----------
+    trial
+        The run, with its verdict.
+    snapshot
+        What it was asked about, to try again.
+    """
+
+    def __init__(self, trial: AnyTrial, snapshot: Snapshot) -> None:
+        assert trial.verdict is not None
+        super().__init__(trial.snapshot, trial.allocator, trial.verdict, trial.stderr)
+        self.trial = trial
+        self.snapshot = snapshot
+
+
+def require_answer(trial: AnyTrial, snapshot: Snapshot) -> None:
+    """Raise `DecisionError` for a run whose answer does not count, unless time ran out on it."""
+    if trial.verdict is not None and trial.verdict.fault is not Fault.TIME_OUT:
+        raise DecisionError(trial, snapshot)

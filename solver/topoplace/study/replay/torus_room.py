@@ -1,24 +1,25 @@
-"""What is free on a torus as jobs of a replay start and end."""
+"""What is free on a torus as jobs of a replay start and end, and as a document."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.machine import Torus
+from topoplace.machine import Torus, format_node_set, parse_node_set
 from topoplace.placement.heuristics.footprints import footprints_of
 from topoplace.placement.heuristics.room import Reach, reach_of, refill
+from topoplace.placement.outcome import prism_model
 from topoplace.placement.problem import PlacementProblem, job_links
 from topoplace.snapshot import QueuedState, RunningState, SnapshotState
-from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.schema import RunningJob, Snapshot
 from topoplace.study.replay import _largest
 from topoplace.study.replay.log import LogJob
-from topoplace.study.replay.site import Decision, communication_of
-from topoplace.study.replay.torus_document import torus_document
+from topoplace.study.replay.site import Decision, communication_of, waiting_request
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -29,21 +30,8 @@ class TorusRoom:
 
     A job fits if some prism with enough usable nodes of the default class has no router of
     another job and, where it communicates under a rule, no link of one. Under a method that
-    ignores prisms it fits if enough such nodes are usable.
-
-    Parameters
-    ----------
-    problem
-        The machine to begin with, and the interference rule.
-    in_prisms
-        Whether the method places jobs on prisms.
-
-    Attributes
-    ----------
-    running
-        Who runs, by job number, besides those of the problem.
-    version
-        Counts the starts and ends so far: as long as it stays, nothing has changed.
+    ignores prisms it fits if enough such nodes are usable. `running` has who runs besides those of
+    the problem; while `version` stays, nothing has changed.
     """
 
     def __init__(self, problem: PlacementProblem, in_prisms: bool) -> None:
@@ -64,16 +52,9 @@ class TorusRoom:
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        other = type(self).__new__(type(self))
-        other.running = self.running.copy()
-        other._links = self._links.copy()
-        other._problem = self._problem
-        other._largest_prism = self._largest_prism
-        other._holders = self._holders.copy()
-        other._users = self._users.copy()
-        other.version = self.version
-        other._known = self._known.copy()
-        other._num_free = self._num_free
+        other = copy.copy(self)
+        for name in ("running", "_links", "_holders", "_users", "_known"):
+            setattr(other, name, getattr(self, name).copy())
         return other
 
     @property
@@ -197,3 +178,40 @@ class _LargestPrism:
                 footprints.sums(there), footprints.bases, footprints.box, footprints.signs,
             )
         )  # fmt: skip
+
+
+def torus_document(
+    state: SnapshotState, running: Collection[RunningState], name: str, queue: Sequence[LogJob]
+) -> Snapshot:
+    """Return a machine with these jobs besides its own as a document.
+
+    A job inside another's prism, which the format has no place for, has its nodes marked down as
+    long as the other runs: they are as closed to the queue as the prism itself.
+    """
+    base, torus = state.snapshot, state.torus
+    in_prism = np.zeros(torus.num_routers, dtype=bool)
+    for job in running:
+        if job.prism is not None:
+            in_prism[job.routers] = True
+    down = parse_node_set(base.down, torus.num_nodes).tolist()
+    jobs = []
+    for job in running:
+        if job.prism is None and in_prism[job.routers].any():
+            down += job.nodes.tolist()
+            continue
+        jobs.append(
+            RunningJob(
+                id=job.id,
+                nodes=format_node_set(job.nodes.tolist()),
+                prism=None if job.prism is None else prism_model(job.prism),
+                communication=job.communication,
+            )
+        )
+    return base.model_copy(
+        update={
+            "name": name,
+            "down": format_node_set(down),
+            "running": [*base.running, *jobs],
+            "queue": [waiting_request(job, with_patterns=False) for job in queue],
+        }
+    )

@@ -1,0 +1,209 @@
+"""What a replay is measured by: five metrics, how full the machine was, how decisions went."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from topoplace.study.replay.log import LogJob
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """What became of a job: its start and end in seconds, its cost and what it had by default."""
+
+    job: LogJob
+    start: int
+    end: int
+    cost: Fraction
+    default_cost: Fraction
+
+    @property
+    def execution(self) -> int:
+        """Seconds from start to end."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Sums over jobs: times in seconds, `node_seconds` in nodes times seconds, cost by eq. (6)."""
+
+    num_jobs: int
+    execution: int
+    wait: int
+    turnaround: int
+    node_seconds: int
+    cost: Fraction
+
+
+def metrics_of(records: Sequence[JobRecord]) -> Metrics:
+    """Return the five metrics of some jobs."""
+    return Metrics(
+        num_jobs=len(records),
+        execution=sum(r.execution for r in records),
+        wait=sum(r.start - r.job.submitted for r in records),
+        turnaround=sum(r.end - r.job.submitted for r in records),
+        node_seconds=sum(r.job.nodes * r.execution for r in records),
+        cost=sum((r.cost for r in records), Fraction(0)),
+    )
+
+
+def improvements(metrics: Metrics, base: Metrics) -> dict[str, float | None]:
+    """Return by how many percent each metric is below that of a base; None where that is 0."""
+    return {
+        name: _percent_below(getattr(metrics, name), getattr(base, name))
+        for name in ("execution", "wait", "turnaround", "node_seconds", "cost")
+    }
+
+
+def mean_execution_gain(records: Sequence[JobRecord], base: Sequence[JobRecord]) -> float | None:
+    """Return the mean over jobs of the percent saved in execution time (Mishra 2020, table 4).
+
+    Jobs count that ran in both; None if there are none.
+    """
+    there = {record.job.id: record.execution for record in base}
+    gains = [
+        _percent_below(record.execution, there[record.job.id])
+        for record in records
+        if record.job.id in there
+    ]
+    known = [gain for gain in gains if gain is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _percent_below(value: int | Fraction, base: int | Fraction) -> float | None:
+    return float(100 * Fraction(base - value) / base) if base else None
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The machine from one event to the next, after those who could have started.
+
+    Attributes
+    ----------
+    at
+        Seconds since the log's start.
+    nodes_held, jobs_running
+        What the jobs of the log hold, idle nodes inside prisms not counted; how many run.
+    jobs_waiting, nodes_waiting
+        The queue.
+    nodes_free, largest_job
+        Nodes nobody holds, prisms' idle ones not counted, and the most of them that one
+        communicating job could start on.
+    """
+
+    at: int
+    nodes_held: int
+    jobs_running: int
+    jobs_waiting: int
+    nodes_waiting: int
+    nodes_free: int
+    largest_job: int
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """How well a machine was used (Enos 2014, section III.A); None where there is nothing to say.
+
+    Attributes
+    ----------
+    utilisation
+        Node-seconds held by jobs, of all from the first event to the last.
+    scheduling
+        The same in the seconds in which somebody waits.
+    application
+        E_AVE: the log's run time over the replay's, averaged over the jobs with the weight of
+        their node-seconds in the log.
+    system
+        Product of `scheduling` and `application`.
+    fragmentation
+        The share of the free node-seconds out of reach of the largest job that could start.
+    """
+
+    utilisation: Fraction | None
+    scheduling: Fraction | None
+    application: Fraction | None
+    system: Fraction | None
+    fragmentation: Fraction | None
+
+
+def efficiency_of(
+    records: Sequence[JobRecord], timeline: Sequence[Moment], num_nodes: int
+) -> Efficiency:
+    """Return the figures of a `Replay` that has ended, on so many nodes that jobs can have."""
+    held = held_waiting = seconds = seconds_waiting = free = reached = 0
+    for moment, after in itertools.pairwise(timeline):
+        length = after.at - moment.at
+        seconds += length
+        held += length * moment.nodes_held
+        free += length * moment.nodes_free
+        reached += length * min(moment.largest_job, moment.nodes_free)
+        if moment.jobs_waiting:
+            seconds_waiting += length
+            held_waiting += length * moment.nodes_held
+    scheduling = _share(held_waiting, num_nodes * seconds_waiting)
+    application = _application(records)
+    return Efficiency(
+        utilisation=_share(held, num_nodes * seconds),
+        scheduling=scheduling,
+        application=application,
+        system=None if scheduling is None or application is None else scheduling * application,
+        fragmentation=_share(free - reached, free),
+    )
+
+
+def _application(records: Sequence[JobRecord]) -> Fraction | None:
+    """Return E_AVE: usage times efficiency, over usage."""
+    usage = sum(r.job.nodes * r.job.seconds for r in records)
+    efficient = sum(
+        (Fraction(r.job.nodes * r.job.seconds**2, r.execution) for r in records if r.execution),
+        Fraction(0),
+    )
+    return _share(efficient, usage)
+
+
+def _share(part: int | Fraction, whole: int) -> Fraction | None:
+    return Fraction(part) / whole if whole else None
+
+
+@dataclass
+class Decisions:
+    """What came of asking for places, so far.
+
+    Attributes
+    ----------
+    asked
+        How often the method or allocator was asked.
+    nowhere
+        It found no place, although there was room.
+    timed_out
+        It met its time limit.
+    proven
+        It proved its place to be best on all three levels (docs/proofs.md, "The objective").
+    """
+
+    asked: int = 0
+    nowhere: int = 0
+    timed_out: int = 0
+    proven: int = 0
+
+    def count(self, *, found: bool, timed_out: bool, proven: bool = False) -> None:
+        """Count one more."""
+        self.asked += 1
+        self.nowhere += not found
+        self.timed_out += timed_out
+        self.proven += proven
+
+    @property
+    def text(self) -> str:
+        """The counts in words; those that are 0 are left out."""
+        words = [f"{self.asked:,}"]
+        if self.proven:
+            words.append(f"{self.proven:,} proven best")
+        if self.timed_out:
+            words.append(f"{self.timed_out:,} at the time limit")
+        if self.nowhere:
+            words.append(f"{self.nowhere:,} found no place")
+        return ", ".join(words)

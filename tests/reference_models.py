@@ -1,0 +1,96 @@
+"""The reference MiniZinc models of one request on a tree, of mappings and of pencils, for tests.
+
+Each returns an optimum, on which the checker model has to have nothing to say if it is asked.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from topoplace.mapping.graph import IntArray
+from topoplace.mapping.pencils.terms import CellTerms
+from topoplace.mapping.pencils.window import PencilWindow
+from topoplace.mapping.problem import MappingProblem
+from topoplace.placement.minizinc_program import MAX_VALUE, run_minizinc
+from topoplace.placement.tree.patterns import pattern_steps
+from topoplace.placement.tree.problem import TreeProblem
+
+
+def model_least_cost(
+    problem: TreeProblem, definitions: str = "", *, checked: bool = False
+) -> Fraction | None:
+    """Return the least cost of the only request of a problem, or None if it does not fit."""
+    (request,), state = problem.requests, problem.state
+    tree = state.tree
+    steps = [
+        (step.pairs, use.share * use.message_bytes * step.weight)
+        for use in request.patterns
+        for step in pattern_steps(use.pattern, request.nodes)
+    ]
+    common = math.gcd(*(price for _, price in steps)) or 1
+    scale = int(problem.costs.scale)
+    prices = [price // common for _, price in steps]
+    assert 7 * int(tree.common_level.max()) * scale * max(1, sum(prices)) <= MAX_VALUE
+    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *(own for own, _ in steps)])
+    free = np.bincount(tree.leaf_of_node[state.free], minlength=tree.num_leaves)
+    data = {
+        "leaf_nodes": tree.nodes_per_leaf.tolist(),
+        "leaf_comm": state.comm.tolist(),
+        "leaf_free": free.tolist(),
+        "common_level": tree.common_level.ravel().tolist(),
+        "ranks": request.nodes,
+        "step_price": prices,
+        "pair_step": [number for number, (own, _) in enumerate(steps, 1) for _ in own],
+        "pair_one": (pairs[:, 0] + 1).tolist(),
+        "pair_other": (pairs[:, 1] + 1).tolist(),
+        "hops_scale": scale,
+    }
+    run = run_minizinc("tree_allocation", data, checked=checked, definitions=definitions)
+    assert set(run.checks) <= {"CORRECT\n"}
+    found = run.optimum()
+    return None if found is None else int(found.objective) * Fraction(common, 100 * scale)
+
+
+def model_mapping(
+    problem: MappingProblem, definitions: str = "", *, checked: bool = False
+) -> tuple[IntArray, int]:
+    """Return the router of every task of a best mapping, and its bytes x hops."""
+    assert problem.graph.total_bytes * problem.machine.diameter <= MAX_VALUE
+    usable = np.flatnonzero(problem.capacity)
+    data = {
+        "num_tasks_in": problem.num_tasks,
+        "num_routers_in": len(usable),
+        "room_in": problem.capacity[usable].tolist(),
+        "distance_in": problem.machine.hops(usable[:, None], usable[None, :]).ravel().tolist(),
+        "source": problem.graph.sources.tolist(),
+        "target": problem.graph.targets.tolist(),
+        "bytes_in": problem.graph.bytes.tolist(),
+    }
+    run = run_minizinc("task_mapping", data, checked=checked, definitions=definitions)
+    assert set(run.checks) <= {"CORRECT\n"}
+    found = run.optimum()
+    return usable[np.asarray(found.router, dtype=np.int64)], int(found.objective)
+
+
+def model_selection(
+    window: PencilWindow, terms: CellTerms, *, checked: bool = False
+) -> tuple[IntArray, int]:
+    """Return the position of every level of a best selection, and its bytes x hops."""
+    assert int(terms.weight.sum()) * window.depth <= MAX_VALUE
+    data = {
+        "num_pencils_in": window.num_pencils,
+        "levels_in": window.levels,
+        "depth_in": window.depth,
+        "ring_in": terms.ring or 0,
+        "usable_in": [{"set": np.flatnonzero(row).tolist()} for row in window.usable],
+        "first": terms.low.tolist(),
+        "second": terms.high.tolist(),
+        "weight_in": terms.weight.tolist(),
+    }
+    run = run_minizinc("pencil_layout", data, checked=checked)
+    assert set(run.checks) <= {"CORRECT\n"}
+    found = run.optimum()
+    return np.asarray(found.position, dtype=np.int64), terms.fixed + int(found.objective)
