@@ -15,17 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from topoplace.bounds.cuts import cuts_bound
-from topoplace.bounds.distance_classes import distance_classes_bound
-from topoplace.bounds.star import star_bound
 from topoplace.certify.mapping.cuts import cuts_value
 from topoplace.certify.mapping.instance import read_instance
+from topoplace.mapping.bounds.cut_certificates import cuts_bound
+from topoplace.mapping.bounds.distance_classes import distance_classes_bound
+from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.mapped import mapped_by
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result.mapping import CutsCertificate
-from topoplace.snapshot.application import MAPPING_SCHEMA, GraphApplication, MappingInstance
-from topoplace.snapshot.schema import TorusModel
+from topoplace.snapshot.schema import MAPPING_SCHEMA, GraphApplication, MappingInstance, TorusModel
 from topoplace.solving import Bound, Options, method_of
 
 SIDES = {64: 4, 512: 8, 4096: 16}

@@ -17,8 +17,7 @@ from topoplace.errors import InputError
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.mapped import mapped_by
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.snapshot.application import MAPPING_SCHEMA, GraphApplication, MappingInstance
-from topoplace.snapshot.schema import TorusModel
+from topoplace.snapshot.schema import MAPPING_SCHEMA, GraphApplication, MappingInstance, TorusModel
 from topoplace.solving import Options, method_of
 
 SHAPES = {64: (4, 4, 4), 512: (8, 8, 8), 4096: (16, 16, 16), 32768: (32, 32, 32)}

@@ -13,7 +13,6 @@ from pydantic import BaseModel
 
 from topoplace import result as schema
 from topoplace.result import mapping, tree
-from topoplace.snapshot import application
 from topoplace.snapshot import schema as snapshot
 from topoplace.snapshot.files import write_text
 
@@ -264,7 +263,7 @@ FIELDS: dict[Model, Covers] = {
         snapshot,
         "Snapshot TorusModel TreeModel SwitchModel RunningJob Request PatternUse ShapeWeights",
     ),
-    **whole(QUESTION, application, "MappingInstance MatrixModel GridApplication GraphApplication"),
+    **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
     **whole(HOLDER, snapshot, "PrismModel"),
 }
 
@@ -273,7 +272,7 @@ DOCUMENTS: dict[str, Model] = {
     "A mapping of tasks": mapping.MappingResult,
     "An allocation on a tree": tree.AllocationResult,
     "The instance of a placement or an allocation": snapshot.Snapshot,
-    "The instance of a mapping": application.MappingInstance,
+    "The instance of a mapping": snapshot.MappingInstance,
 }
 RESULTS: tuple[Model, ...] = (schema.PlacementResult, mapping.MappingResult, tree.AllocationResult)
 

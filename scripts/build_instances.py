@@ -8,9 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from topoplace.snapshot.files import write_text
-from topoplace.snapshot.generate import generate_snapshot
-from topoplace.snapshot.named import build_machines
-from topoplace.snapshot.workload import load_workload
+from topoplace.snapshot.generate import build_machines, generate_snapshot, load_workload
 
 INSTANCES = Path(__file__).resolve().parent.parent / "instances"
 BUSY_PERCENTS = (0, 20, 30, 40, 50, 60, 70, 80)

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from topoplace.kernels.groups import PACKAGES
+from topoplace.kernels.compiling import PACKAGES
 from topoplace.kernels.types import encode
 
 TABLE = Path(__file__).parent.parent / "solver" / "topoplace" / "kernels" / "table.json"

@@ -15,7 +15,7 @@ import numpy as np
 from topoplace.errors import InputError
 from topoplace.snapshot import Snapshot, load_torus, prepare
 from topoplace.snapshot.files import write_text
-from topoplace.snapshot.workload import Workload, load_workload, workload_jobs
+from topoplace.snapshot.generate import Workload, load_workload, workload_jobs
 from topoplace.study.replay import LogJob
 
 MAX_JOBS = 1_000_000

@@ -11,11 +11,11 @@ import numpy as np
 
 from study_mapping_gaps import SNAPSHOTS, problem_of
 from topoplace.machine import Prism, Torus
-from topoplace.mapping.allocation import Allocation, load_allocation
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.layouts import ideal_hop_bytes
+from topoplace.mapping.onto import Allocation, load_allocation
 from topoplace.mapping.pencils.space import admissible_layouts
-from topoplace.snapshot.named import blue_waters
+from topoplace.snapshot.generate import blue_waters
 from topoplace.snapshot.state import torus_of
 
 SCATTERED, PRISMS, SNAPSHOT = "scattered", "prisms", "snapshot"

@@ -31,8 +31,8 @@ from topoplace.machine import parse_node_set
 from topoplace.placement.problem import job_links
 from topoplace.result import PlacementResult
 from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, load_torus, prepare
+from topoplace.snapshot.generate import load_workload
 from topoplace.snapshot.schema import Communication
-from topoplace.snapshot.workload import load_workload
 from topoplace.solving import Options, solve
 from topoplace.study.replay import MIXES, MethodRun, Replay, Setup, run_method, with_intensive
 from topoplace.study.replay.torus import ShapeModel, box_around

@@ -27,10 +27,8 @@ from topoplace.errors import InputError, TopoplaceError
 from topoplace.result import Proof
 from topoplace.snapshot import load_snapshot
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.generate import generate_snapshot
-from topoplace.snapshot.named import build_machines
+from topoplace.snapshot.generate import Workload, build_machines, generate_snapshot, load_workload
 from topoplace.snapshot.schema import TorusModel
-from topoplace.snapshot.workload import Workload, load_workload
 from topoplace.study.batch.pool import Pool
 from topoplace.study.batch.run import SOLVER, Batch, run_batch
 from topoplace.study.batch.task import Limits, Settings

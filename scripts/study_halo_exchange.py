@@ -23,12 +23,12 @@ import numpy as np
 
 from topoplace.errors import InputError
 from topoplace.machine import Prism
-from topoplace.mapping.allocation import Allocation, load_allocation
 from topoplace.mapping.evaluate import Evaluation, evaluate
 from topoplace.mapping.graph import IntArray
+from topoplace.mapping.onto import Allocation, load_allocation
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.placement.heuristics.alps_orders import TWO_Y, block_order
-from topoplace.snapshot.application import GridApplication, MappingInstance
+from topoplace.snapshot.schema import GridApplication, MappingInstance
 from topoplace.snapshot.state import torus_of
 from topoplace.solving import Options, method_of
 

@@ -22,10 +22,10 @@ import numpy as np
 
 from topoplace.certify import check_document
 from topoplace.errors import InputError
-from topoplace.mapping.allocation import Allocation, load_allocation
+from topoplace.mapping.onto import Allocation, load_allocation
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result.mapping import MappingResult
-from topoplace.snapshot.application import GridApplication, MappingInstance
+from topoplace.snapshot.schema import GridApplication, MappingInstance
 from topoplace.solving import Options, solve
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -26,13 +26,13 @@ from pencils_page import write_study
 from pencils_rows import Row
 from study_mapping_gaps import problem_of
 from study_page import STUDIES, stamp
-from topoplace.bounds.mapping import best_bound
 from topoplace.certify import check_document
 from topoplace.errors import InputError, TopoplaceError
+from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.layouts import Layout, cells, ideal_hop_bytes
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.pencils import cell_terms, cut_selection, window_at
-from topoplace.mapping.pencils.place import layout_model, nodes_of
+from topoplace.mapping.pencils.search import layout_model, nodes_of
 from topoplace.mapping.pencils.space import admissible_layouts
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof

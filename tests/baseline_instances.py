@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.snapshot.application import MAPPING_SCHEMA, GraphApplication, MappingInstance
-from topoplace.snapshot.application import GridApplication as Grid
-from topoplace.snapshot.schema import TorusModel
+from topoplace.snapshot.schema import MAPPING_SCHEMA, GraphApplication, MappingInstance, TorusModel
+from topoplace.snapshot.schema import GridApplication as Grid
 
 
 def problem_on(

@@ -7,7 +7,7 @@ import numpy as np
 from graph_bound_cases import random_problem
 from topoplace.machine import Torus
 from topoplace.mapping.problem import MappingProblem
-from topoplace.snapshot.application import GraphApplication
+from topoplace.snapshot.schema import GraphApplication
 
 
 def regular_graph(rng: np.random.Generator, num_tasks: int, rings: int) -> GraphApplication:

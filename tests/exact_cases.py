@@ -12,13 +12,7 @@ from topoplace import solving
 from topoplace.machine import format_node_set
 from topoplace.result import Interference, PlacementResult
 from topoplace.snapshot import prepare
-from topoplace.snapshot.schema import (
-    SNAPSHOT_SCHEMA,
-    Request,
-    RunningJob,
-    Snapshot,
-    TorusModel,
-)
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, RunningJob, Snapshot, TorusModel
 from topoplace.solving import Options
 
 MODES = list(Interference)

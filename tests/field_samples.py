@@ -18,10 +18,10 @@ from graph_bound_cases import application_of, matrix_problem
 from random_certificates import random_parts
 from small_snapshot import small_document
 from solved_results import Case, rare_cases, solved_case
-from topoplace.bounds.cuts import cuts_bound
-from topoplace.bounds.distance_classes import distance_classes_bound
-from topoplace.bounds.mapping import total_bound
-from topoplace.bounds.star import star_bound
+from topoplace.mapping.bounds.best import total_bound
+from topoplace.mapping.bounds.cut_certificates import cuts_bound
+from topoplace.mapping.bounds.distance_classes import distance_classes_bound
+from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.placement.tree.exact.bounding.certificate import boxes_of
@@ -40,8 +40,7 @@ from topoplace.result.tree import (
     LineProof,
 )
 from topoplace.snapshot import Snapshot, prepare
-from topoplace.snapshot.application import GraphApplication, GridApplication
-from topoplace.snapshot.schema import Communication, Pattern
+from topoplace.snapshot.schema import Communication, GraphApplication, GridApplication, Pattern
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Bound, Options, result_of, solve
 from tree_cases import apart, model_of, snapshot_on, uses

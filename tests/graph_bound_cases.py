@@ -12,12 +12,7 @@ from topoplace.machine import format_node_set
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.snapshot.application import (
-    MAPPING_SCHEMA,
-    GraphApplication,
-    MappingInstance,
-    MatrixModel,
-)
+from topoplace.snapshot.schema import MAPPING_SCHEMA, GraphApplication, MappingInstance, MatrixModel
 
 
 def application_of(matrix: IntArray) -> GraphApplication:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from baseline_instances import grid, problem_on, random_graph
-from topoplace.bounds.mapping import best_bound
 from topoplace.machine import format_node_set
+from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.pencils.search import search_pencils

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from topoplace.snapshot.application import GridApplication
+from topoplace.snapshot.schema import GridApplication
 
 
 def random_grid(rng: np.random.Generator, most_tasks: int) -> GridApplication:

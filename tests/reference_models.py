@@ -11,8 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from topoplace.mapping.graph import IntArray
-from topoplace.mapping.pencils.terms import CellTerms
-from topoplace.mapping.pencils.window import PencilWindow
+from topoplace.mapping.pencils.space import CellTerms, PencilWindow
 from topoplace.mapping.problem import MappingProblem
 from topoplace.placement.minizinc_program import MAX_VALUE, run_minizinc
 from topoplace.placement.tree.patterns import pattern_steps

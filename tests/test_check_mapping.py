@@ -26,7 +26,7 @@ from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.pencils.search import search_pencils
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result.mapping import LayoutModel, MappingResult
-from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance, MatrixModel
+from topoplace.snapshot.schema import MAPPING_SCHEMA, MappingInstance, MatrixModel
 from topoplace.solving import Options
 
 

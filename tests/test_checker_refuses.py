@@ -20,8 +20,7 @@ from topoplace.certify.torus.tree import Proven
 from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.mapping.mapped import outcome_of
-from topoplace.snapshot.application import GraphApplication
-from topoplace.snapshot.schema import Pattern, PatternUse
+from topoplace.snapshot.schema import GraphApplication, Pattern, PatternUse
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options, result_of, solve
 from tree_cases import model_of, snapshot_on

@@ -12,17 +12,17 @@ from baseline_instances import problem_on, random_graph
 from cut_cases import random_torus_problem, regular_graph, uneven_graph
 from graph_bound_cases import application_of, least_of_some, optimum_of, places_of
 from real_files import real_file
-from topoplace.bounds.cuts import cuts_bound
-from topoplace.bounds.cuts.machine_cuts import least_apart, machine_cuts
-from topoplace.bounds.mapping import best_bound
-from topoplace.bounds.star import star_bound
 from topoplace.certify.mapping.cuts import cuts_value, sides_of
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
+from topoplace.mapping.bounds.best import best_bound
+from topoplace.mapping.bounds.cut_certificates import cuts_bound
+from topoplace.mapping.bounds.cuts import least_apart, machine_cuts
+from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import CutLine, CutsCertificate
-from topoplace.snapshot.application import GraphApplication
+from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Incumbent, Options, solve
 
 

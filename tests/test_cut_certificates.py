@@ -13,13 +13,13 @@ import pytest
 from baseline_instances import problem_on
 from cut_cases import regular_graph
 from mapping_results import document_of
-from topoplace.bounds.cuts import cuts_bound
 from topoplace.certify import check_document
 from topoplace.certify.mapping.cuts import require_semidefinite
 from topoplace.certify.report import RefusedError
+from topoplace.mapping.bounds.cut_certificates import cuts_bound
 from topoplace.mapping.mapped import outcome_of
 from topoplace.result.mapping import MappingResult
-from topoplace.snapshot.application import GraphApplication
+from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Options, result_of
 
 Certificate = dict[str, Any]

@@ -8,7 +8,7 @@ import pytest
 
 from scripts_of_the_project import script
 from topoplace.errors import InputError
-from topoplace.snapshot.workload import load_workload, workload_jobs
+from topoplace.snapshot.generate import load_workload, workload_jobs
 from topoplace.study.replay import read_log
 
 draw_log, swf_text = script("draw_log").draw_log, script("draw_log").swf_text

@@ -18,14 +18,13 @@ from graph_bound_cases import (
     tiny_problem,
 )
 from real_files import real_file
-from topoplace.bounds.distance_classes import bound as semidefinite
-from topoplace.bounds.distance_classes import distance_classes_bound
-from topoplace.bounds.distance_classes.scheme import scheme_of
-from topoplace.bounds.mapping import best_bound
-from topoplace.bounds.star import star_bound
 from topoplace.certify.mapping.distance_classes import distance_classes_value
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.mapping.star import star_value
+from topoplace.mapping.bounds import distance_classes
+from topoplace.mapping.bounds.best import best_bound
+from topoplace.mapping.bounds.distance_classes import distance_classes_bound, scheme_of
+from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import DistanceClassesCertificate, StarCertificate
@@ -44,7 +43,7 @@ def proven(problem: MappingProblem, bound: Bound) -> int:
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stop the semidefinite bound early: what it proves is valid at any step."""
-    monkeypatch.setattr(semidefinite, "MAX_STEPS", 25)
+    monkeypatch.setattr(distance_classes, "MAX_STEPS", 25)
 
 
 @pytest.mark.usefixtures("few_steps")

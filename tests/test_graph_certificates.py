@@ -13,9 +13,9 @@ import pytest
 from baseline_instances import problem_on, random_graph
 from graph_bound_cases import application_of, matrix_problem
 from mapping_results import document_of
-from topoplace.bounds.distance_classes import distance_classes_bound
-from topoplace.bounds.star import star_bound
 from topoplace.certify import check_document
+from topoplace.mapping.bounds.distance_classes import distance_classes_bound
+from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.mapped import outcome_of
 from topoplace.result.mapping import MappingResult
 from topoplace.solving import Options, result_of

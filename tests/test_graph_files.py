@@ -24,7 +24,7 @@ from topoplace.mapping.graphfiles import (
 )
 from topoplace.mapping.onto import load_places, places_of_qaplib, problem_on
 from topoplace.mapping.rankfiles import read_mapping
-from topoplace.snapshot.application import GraphApplication
+from topoplace.snapshot.schema import GraphApplication
 
 
 def messages(graph: GraphApplication) -> list[tuple[int, int, int]]:

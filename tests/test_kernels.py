@@ -18,8 +18,7 @@ from topoplace.cli import run
 from topoplace.errors import ExitCode
 from topoplace.kernels import PROBLEMS, groups_of, missing
 from topoplace.kernels.ahead import WORDS
-from topoplace.kernels.groups import PACKAGES
-from topoplace.kernels.table import entries_of
+from topoplace.kernels.compiling import PACKAGES, entries_of
 from topoplace.kernels.types import decode, encode
 from topoplace.solving import method_names
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from topoplace.cli.grid_options import grid_application
 from topoplace.machine import Torus
 from topoplace.mapping.evaluate import message_hops
-from topoplace.mapping.grids import VirtualGrid, grid_of
+from topoplace.mapping.graph import VirtualGrid, grid_of
 from topoplace.mapping.layouts import (
     cells,
     enumerate_layouts,
@@ -22,7 +22,7 @@ from topoplace.mapping.layouts import (
     node_slots,
     off_router_bytes,
 )
-from topoplace.mapping.layouts.folds import layer_order
+from topoplace.mapping.layouts.layout import layer_order
 
 
 def test_stagger_shifts_odd_layers_and_must_fit() -> None:

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from baseline_instances import grid, problem_on, random_graph
 from topoplace.errors import InputError
 from topoplace.machine import MatrixMachine
+from topoplace.mapping import local_search
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.local_search import _kernels as kernels
-from topoplace.mapping.local_search import improve
-from topoplace.mapping.local_search.arrays import guest_arrays, machine_arrays, state_arrays
-from topoplace.mapping.methods.default import map_default
-from topoplace.mapping.methods.local_search import map_local_search
+from topoplace.mapping.local_search import guest_arrays, improve, machine_arrays, state_arrays
+from topoplace.mapping.methods.orders import map_default
+from topoplace.mapping.methods.searches import map_local_search
 from topoplace.solving import Options
 
 
@@ -66,10 +65,10 @@ def test_the_books_agree_with_a_full_evaluation_after_any_moves(seed, heat, num_
     problem, routers = random_problem(seed)
     machine = machine_arrays(problem.machine, problem.capacity)
     guest, state = guest_arrays(problem.graph), state_arrays(problem, routers)
-    before = int(kernels.total_cost(machine, guest, state.router))
+    before = int(local_search.total_cost(machine, guest, state.router))
     assert before == cost(problem, routers)
     random = np.array([seed + 1], dtype=np.uint64)
-    change = int(kernels.anneal(machine, guest, state, random, heat, num_moves, wander))
+    change = int(local_search.anneal(machine, guest, state, random, heat, num_moves, wander))
     after = state.router.astype(np.int64)
     assert before + change == cost(problem, after)
     load = np.bincount(after, minlength=problem.machine.num_routers)

@@ -13,16 +13,18 @@ from baseline_instances import grid, problem_on
 from topoplace.errors import InputError
 from topoplace.machine import Torus
 from topoplace.mapping.evaluate import evaluate
-from topoplace.mapping.graph import IntArray
-from topoplace.mapping.grids import grid_of
+from topoplace.mapping.graph import IntArray, grid_of
 from topoplace.mapping.mapped import mapped_by
-from topoplace.mapping.methods._boxes import usable_origins
-from topoplace.mapping.methods.blocks import map_blocks
-from topoplace.mapping.methods.default import map_default
-from topoplace.mapping.methods.fold2d import Fold, folded_cells, map_fold_2d
-from topoplace.mapping.methods.grid_order import grid_order, map_grid_order, most_cubic_cell
-from topoplace.mapping.methods.random_blocks import map_random_blocks
-from topoplace.mapping.methods.round_robin import map_round_robin
+from topoplace.mapping.methods.constructions import Fold, folded_cells, map_blocks, map_fold_2d
+from topoplace.mapping.methods.orders import (
+    grid_order,
+    map_default,
+    map_grid_order,
+    map_random_blocks,
+    map_round_robin,
+    most_cubic_cell,
+    usable_origins,
+)
 from topoplace.mapping.problem import MappingProblem
 from topoplace.solving import Options, Solver
 

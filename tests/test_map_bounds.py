@@ -13,18 +13,16 @@ import pytest
 
 from baseline_instances import grid, problem_on, random_graph
 from random_grids import random_grid
-from topoplace.bounds.blocks import blocks_bound
-from topoplace.bounds.blocks.averages import BoxSums
-from topoplace.bounds.blocks.multipliers import best_multipliers
-from topoplace.bounds.mapping import best_bound, total_bound
 from topoplace.certify.mapping.blocks import blocks_value
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.machine import Torus, format_node_set
+from topoplace.mapping.bounds.best import best_bound, total_bound
+from topoplace.mapping.bounds.blocks import BoxSums, best_multipliers, blocks_bound
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import BlocksCertificate
-from topoplace.snapshot.application import GridApplication
+from topoplace.snapshot.schema import GridApplication
 
 
 def random_problem(rng: np.random.Generator, most_tasks: int) -> MappingProblem:

@@ -16,16 +16,13 @@ from topoplace.certify import check_document
 from topoplace.machine import MatrixMachine, format_node_set
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.exact import embedded, find_embedding, solved_by_search
-from topoplace.mapping.exact.branch import branch_and_bound
-from topoplace.mapping.exact.small import SmallProblem, small_problem
-from topoplace.mapping.exact.symmetry import symmetries
+from topoplace.mapping.exact.branch import SmallProblem, branch_and_bound, small_problem, symmetries
 from topoplace.mapping.graph import IntArray, TaskGraph
-from topoplace.mapping.methods.auto import auto
-from topoplace.mapping.methods.exact import map_exact
+from topoplace.mapping.methods.best import auto, map_exact
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof, Status
 from topoplace.result.mapping import TotalCertificate
-from topoplace.snapshot.application import GraphApplication
+from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Bound, Options, result_of
 
 

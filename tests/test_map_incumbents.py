@@ -15,35 +15,31 @@ from real_files import real_file
 from test_local_search import cost, random_problem
 from topoplace.errors import InputError
 from topoplace.machine import MatrixMachine
-from topoplace.mapping import scotch_program
-from topoplace.mapping.curves import hilbert_order
+from topoplace.mapping import halving
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import TaskGraph
 from topoplace.mapping.graphfiles import read_csv_graph, read_qaplib
-from topoplace.mapping.halving import _refinement
 from topoplace.mapping.keeper import least_possible
-from topoplace.mapping.methods import bisection, greedy, hilbert, scotch, search, tabu
+from topoplace.mapping.methods import best, constructions, orders, searches
+from topoplace.mapping.methods.orders import hilbert_order
 from topoplace.mapping.onto import places_of_qaplib
 from topoplace.mapping.onto import problem_on as on_places
-from topoplace.mapping.rankfiles.check import require_mapping
-from topoplace.mapping.tabu_search import MAX_PLACES, Tabu
-from topoplace.mapping.tabu_search._kernels import all_changes
-from topoplace.snapshot.application import GraphApplication
+from topoplace.mapping.rankfiles.places import require_mapping
+from topoplace.mapping.tabu_search import MAX_PLACES, Tabu, all_changes
+from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Incumbent, Options, solve
 
 METHODS = {
-    "greedy": greedy.map_greedy,
-    "bisection": bisection.map_bisection,
-    "hilbert": hilbert.map_hilbert,
-    "tabu": tabu.map_tabu,
-    "search": search.map_search,
-    "scotch": scotch.map_scotch,
+    "greedy": constructions.map_greedy,
+    "bisection": constructions.map_bisection,
+    "hilbert": orders.map_hilbert,
+    "tabu": searches.map_tabu,
+    "search": searches.map_search,
+    "scotch": best.map_scotch,
 }
 SEEDED = ("tabu", "search")
 
-needs_scotch = pytest.mark.skipif(
-    not scotch_program.is_installed(), reason="Scotch is not installed"
-)
+needs_scotch = pytest.mark.skipif(not best.is_installed(), reason="Scotch is not installed")
 every_method = pytest.mark.parametrize(
     "name", [pytest.param(n, marks=needs_scotch if n == "scotch" else ()) for n in METHODS]
 )
@@ -52,16 +48,16 @@ every_method = pytest.mark.parametrize(
 @pytest.fixture(autouse=True, scope="module")
 def _compiled():
     """Compile all kernels outside of any time limit."""
-    search.map_search(problem_on(grid((3,)), (4,)), Options())
+    searches.map_search(problem_on(grid((3,)), (4,)), Options())
 
 
 @pytest.fixture(autouse=True)
 def _little_work(monkeypatch):
-    monkeypatch.setattr(tabu, "WORK", 200_000)
-    monkeypatch.setattr(tabu, "FEWEST_MOVES", 50)
-    monkeypatch.setattr(search, "MOVES_PER_TASK", 200)
-    monkeypatch.setattr(search, "FEWEST_MOVES", 5_000)
-    monkeypatch.setattr(search, "TABU_WORK", 100_000)
+    monkeypatch.setattr(searches, "WORK", 200_000)
+    monkeypatch.setattr(searches, "FEWEST_MOVES", 50)
+    monkeypatch.setattr(searches, "MOVES_PER_TASK", 200)
+    monkeypatch.setattr(searches, "FEWEST_MOVES", 5_000)
+    monkeypatch.setattr(searches, "TABU_WORK", 100_000)
 
 
 def skewed(problem, seed):
@@ -150,12 +146,12 @@ def test_refinement_keeps_sizes_in_range_and_never_adds_cost(seed):
     graph = (first, other, dense[rows, other], rng.integers(-20, 20, n), np.ones(n, dtype=int))
     side = rng.integers(0, 2, n).astype(np.int8)
     filled = int((side == 0).sum())
-    before = _refinement.cost_of(graph, side)
-    _refinement.refine(graph, side, filled, filled)
+    before = halving.cost_of(graph, side)
+    halving.refine(graph, side, filled, filled)
     assert (side == 0).sum() == filled
-    assert _refinement.cost_of(graph, side) <= before
+    assert halving.cost_of(graph, side) <= before
     low, high = sorted(rng.integers(0, n + 1, 2).tolist())
-    _refinement.refine(graph, side, low, high)
+    halving.refine(graph, side, low, high)
     assert low <= (side == 0).sum() <= high
 
 
@@ -206,16 +202,16 @@ def test_the_time_limit_is_kept(name):
 def test_grids_numbered_at_random_are_found_again():
     for shape in ((4, 4, 4), (8, 4), (12,)):
         problem = relabelled(shape)
-        assert hop_bytes(problem, bisection.map_bisection(problem, Options()).solution.nodes) == (
-            problem.graph.total_bytes
-        )
+        assert hop_bytes(
+            problem, constructions.map_bisection(problem, Options()).solution.nodes
+        ) == (problem.graph.total_bytes)
     problem = relabelled((4, 4, 4))
-    assert not search.map_search(problem, Options(time_limit=20)).time_limit_hit
+    assert not searches.map_search(problem, Options(time_limit=20)).time_limit_hit
 
 
 def test_bisection_beats_a_random_mapping_by_far():
     problem = relabelled((8, 8, 8))
-    found = hop_bytes(problem, bisection.map_bisection(problem, Options()).solution.nodes)
+    found = hop_bytes(problem, constructions.map_bisection(problem, Options()).solution.nodes)
     assert found <= 1.4 * problem.graph.total_bytes  # a random mapping has 6
 
 
@@ -225,8 +221,8 @@ def test_machines_with_routers_at_no_distance_are_searched_too():
     machine = MatrixMachine(np.maximum(distances - 1, 0))
     problem = problem_on(random_graph(np.random.default_rng(1), 16, 60), (16,))
     problem = replace(problem, machine=machine)
-    start = hop_bytes(problem, greedy.map_greedy(problem, Options()).solution.nodes)
-    assert hop_bytes(problem, search.map_search(problem, Options()).solution.nodes) < start
+    start = hop_bytes(problem, constructions.map_greedy(problem, Options()).solution.nodes)
+    assert hop_bytes(problem, searches.map_search(problem, Options()).solution.nodes) < start
     assert least_possible(problem) == 0
 
 
@@ -240,20 +236,20 @@ def test_no_mapping_goes_below_the_least_possible():
 def test_tabu_refuses_machines_of_many_places():
     problem = problem_on(grid((600,)), (30, 30))
     with pytest.raises(InputError, match=f"at most {MAX_PLACES} places"):
-        tabu.map_tabu(problem, Options())
+        searches.map_tabu(problem, Options())
 
 
 def test_a_missing_scotch_is_bad_input(monkeypatch):
-    monkeypatch.setattr(scotch_program.shutil, "which", lambda _: None)
+    monkeypatch.setattr(best.shutil, "which", lambda _: None)
     problem = problem_on(grid((4,)), (2, 2))
     wanted = "method: expected the programs gmap and amk_grf of Scotch"
     with pytest.raises(InputError, match=wanted):
-        scotch.map_scotch(problem, Options())
+        best.map_scotch(problem, Options())
 
 
 def test_what_does_not_fit_goes_to_the_nearest_free_router():
     problem = problem_on(grid((4,)), (6,), nodes="0-4")
-    moved = scotch.within_capacity(problem, np.array([1, 1, 4, 1]))
+    moved = best.within_capacity(problem, np.array([1, 1, 4, 1]))
     assert moved[[0, 2]].tolist() == [1, 4]
     assert sorted(moved[[1, 3]].tolist()) == [0, 2]
 
@@ -292,5 +288,5 @@ def test_mappings_of_maplib_are_no_worse_than_the_best_published(name, goal, mon
 
 @needs_scotch
 def test_scotch_keeps_to_its_time_limit():
-    outcome = scotch.map_scotch(relabelled((12, 12, 12)), Options(time_limit=0.01))
+    outcome = best.map_scotch(relabelled((12, 12, 12)), Options(time_limit=0.01))
     assert (outcome.solution.nodes, outcome.time_limit_hit) == (None, True)

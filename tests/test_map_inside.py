@@ -9,12 +9,12 @@ import pytest
 
 from baseline_instances import grid, problem_on
 from random_grids import random_grid
-from topoplace.bounds.blocks import inside_bound
 from topoplace.certify.mapping.blocks import inside_bound as checked_inside_bound
 from topoplace.certify.mapping.instance import read_instance
+from topoplace.mapping.bounds.losses import inside_bound
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem
-from topoplace.snapshot.application import GridApplication
+from topoplace.snapshot.schema import GridApplication
 
 
 def room_for(application: GridApplication, *, per_node: int = 1) -> MappingProblem:

@@ -12,16 +12,19 @@ from pencil_cases import least_hop_bytes
 from topoplace.certify import check_document
 from topoplace.errors import InputError
 from topoplace.machine import Torus, format_node_set
-from topoplace.mapping.allocation import load_allocation
 from topoplace.mapping.layouts import cells
+from topoplace.mapping.onto import load_allocation
 from topoplace.mapping.pencils import cell_terms, window_at
-from topoplace.mapping.pencils.bound import bytes_between_cells
-from topoplace.mapping.pencils.origins import WindowTables
-from topoplace.mapping.pencils.space import admissible_layouts, deepening, usable_extents
+from topoplace.mapping.pencils.network import bytes_between_cells
+from topoplace.mapping.pencils.space import (
+    WindowTables,
+    admissible_layouts,
+    deepening,
+    usable_extents,
+)
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import Proof
-from topoplace.snapshot.application import GridApplication, MappingInstance
-from topoplace.snapshot.schema import TorusModel
+from topoplace.snapshot.schema import GridApplication, MappingInstance, TorusModel
 from topoplace.solving import Options, solve
 
 

@@ -13,7 +13,7 @@ from pencil_cases import flow_value, least_hop_bytes, random_terms, random_windo
 from reference_models import model_selection
 from topoplace.errors import InputError
 from topoplace.machine import Torus
-from topoplace.mapping.grids import VirtualGrid
+from topoplace.mapping.graph import VirtualGrid
 from topoplace.mapping.pencils import (
     cell_terms,
     cut_selection,
@@ -21,7 +21,7 @@ from topoplace.mapping.pencils import (
     network,
     window_at,
 )
-from topoplace.mapping.pencils.bound import stretch_bound
+from topoplace.mapping.pencils.network import stretch_bound
 
 NUM_WINDOWS = 500
 

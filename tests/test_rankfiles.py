@@ -22,7 +22,7 @@ from topoplace.mapping.rankfiles import (
     write_mapping,
     write_rank_order,
 )
-from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance, MatrixModel
+from topoplace.snapshot.schema import MAPPING_SCHEMA, MappingInstance, MatrixModel
 
 
 def small():

@@ -33,7 +33,8 @@ from topoplace.report.tiles import leaf_tiles, machine_tiles
 from topoplace.report.voxels import draw_torus
 from topoplace.result import PlacementResult
 from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, prepare
-from topoplace.snapshot.machines import data_folder, load_machine
+from topoplace.snapshot.files import data_folder
+from topoplace.snapshot.machines import load_machine
 from topoplace.snapshot.schema import Pattern
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import solve

@@ -13,10 +13,15 @@ from scripts_of_the_project import script
 from topoplace.errors import InputError
 from topoplace.machine import parse_node_set, prism_links, scattered_links
 from topoplace.snapshot import Communication, load_machine, load_snapshot, machine_names
-from topoplace.snapshot.generate import generate_snapshot
-from topoplace.snapshot.named import XK_BLOCK, blue_waters_features, build_machines
+from topoplace.snapshot.generate import (
+    XK_BLOCK,
+    blue_waters_features,
+    build_machines,
+    generate_snapshot,
+    load_workload,
+    workload_jobs,
+)
 from topoplace.snapshot.state import prism_of, torus_of
-from topoplace.snapshot.workload import load_workload, workload_jobs
 
 ROOT = Path(__file__).resolve().parent.parent
 SNAPSHOTS = ROOT / "instances" / "snapshots"

@@ -13,8 +13,7 @@ import pytest
 from scripts_of_the_project import SCRIPTS, script
 from topoplace.errors import TopoplaceError
 from topoplace.machine import Torus
-from topoplace.snapshot.named import build_machines
-from topoplace.snapshot.workload import load_workload
+from topoplace.snapshot.generate import build_machines, load_workload
 from topoplace.study.batch.solving import solve_task
 from topoplace.study.batch.task import Answer, Outcome, Task
 

@@ -9,9 +9,9 @@ import pytest
 
 from scripts_of_the_project import SCRIPTS, script
 from topoplace.snapshot.files import write_document
+from topoplace.snapshot.generate import Workload
 from topoplace.snapshot.machines import load_torus
 from topoplace.snapshot.schema import PrismModel, Request, RunningJob, Snapshot
-from topoplace.snapshot.workload import Workload
 
 MACHINE = "torus:4x4x4:2"
 WORKLOAD = Workload.model_validate(

@@ -29,8 +29,8 @@ from tiny_instances import (
 )
 from topoplace.certify import check_document
 from topoplace.errors import InputError
+from topoplace.mapping.methods.best import is_installed
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.scotch_program import is_installed
 from topoplace.placement.tree.exact.building.construct import best_start
 from topoplace.placement.tree.exact.single import realised
 from topoplace.placement.tree.problem import TreeProblem

@@ -31,14 +31,7 @@ from topoplace.placement.tree.exact.single import domains
 from topoplace.placement.tree.exact.starts import StartModel
 from topoplace.result import Proof
 from topoplace.result.tree import AllocationResult, CountingCertificate, DomainsCertificate
-from topoplace.snapshot.schema import (
-    Pattern,
-    PatternUse,
-    Request,
-    Snapshot,
-    SwitchModel,
-    TreeModel,
-)
+from topoplace.snapshot.schema import Pattern, PatternUse, Request, Snapshot, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import prepare_tree
 from tree_cases import apart, model_of, snapshot_on, uses
 from tree_exact_cases import solved

@@ -17,7 +17,7 @@ from topoplace.cli.app import app
 from topoplace.cli.shipped_names import MACHINES, METHODS, SNAPSHOTS
 from topoplace.errors import MAX_FAULTS, Faults, InputError, closest
 from topoplace.snapshot import load_any, load_snapshot
-from topoplace.snapshot.shipped import machine_names, snapshot_names
+from topoplace.snapshot.files import machine_names, snapshot_names
 from topoplace.solving import methods
 from topoplace.solving.registry import SHIPPED
 

@@ -19,18 +19,16 @@ from random_instances import KINDS, random_prism, random_snapshot
 from topoplace.machine import MatrixMachine, Torus, format_node_set
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.snapshot.application import (
-    MAPPING_SCHEMA,
-    GraphApplication,
-    GridApplication,
-    MappingInstance,
-    MatrixModel,
-)
 from topoplace.snapshot.schema import (
+    MAPPING_SCHEMA,
     MAX_PRIORITY,
     MAX_WEIGHT,
     SNAPSHOT_SCHEMA,
     Communication,
+    GraphApplication,
+    GridApplication,
+    MappingInstance,
+    MatrixModel,
     Pattern,
     PatternUse,
     PrismModel,

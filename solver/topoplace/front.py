@@ -13,22 +13,21 @@ from topoplace.certify.check import check_document
 from topoplace.certify.report import Report
 from topoplace.errors import InputError, unknown_name
 from topoplace.kernels.ahead import compile_for
-from topoplace.mapping.allocation import Source
-from topoplace.mapping.onto import load_places, problem_on
+from topoplace.mapping.onto import Source, load_places, problem_on
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.model import Machine, Model
 from topoplace.result import Interference, PlacementResult, Result
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot.application import (
+from topoplace.snapshot.files import machine_names, snapshot_names
+from topoplace.snapshot.machines import is_machine, load_machine
+from topoplace.snapshot.schema import (
     GraphApplication,
     GridApplication,
     MappingInstance,
     MatrixModel,
+    Snapshot,
 )
-from topoplace.snapshot.machines import is_machine, load_machine
-from topoplace.snapshot.schema import Snapshot
-from topoplace.snapshot.shipped import machine_names, snapshot_names
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, method_names, solve
 from topoplace.solving import methods as registered

@@ -12,16 +12,13 @@ from pydantic import ValidationError
 from topoplace.errors import InputError
 from topoplace.machine import Prism, format_node_set
 from topoplace.machine.hostlist import format_host_list
-from topoplace.snapshot.application import GraphApplication, GridApplication
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.load import prepare_any
-from topoplace.snapshot.machines import load_machine, resolve_machine
-from topoplace.snapshot.regular_tree import regular_tree
+from topoplace.snapshot.machines import load_machine, regular_tree, resolve_machine
 from topoplace.snapshot.schema import (
-    Model as Document,
-)
-from topoplace.snapshot.schema import (
+    GraphApplication,
+    GridApplication,
     PrismModel,
     Request,
     RunningJob,
@@ -31,6 +28,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
+from topoplace.snapshot.schema import Model as Document
 from topoplace.snapshot.state import SnapshotState, torus_of
 from topoplace.snapshot.tree_state import TreeState
 

@@ -29,8 +29,7 @@ from topoplace.certify.mapping.star import star_value
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
 from topoplace.result import mapping as schema
-from topoplace.snapshot.application import MappingInstance
-from topoplace.snapshot.schema import Model
+from topoplace.snapshot.schema import MappingInstance, Model
 
 Proven = Callable[[Json], Number | None]
 Random = random.Random

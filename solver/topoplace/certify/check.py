@@ -24,10 +24,9 @@ from topoplace.errors import InputError
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance
 from topoplace.snapshot.files import parse_document, parse_object, read_bytes
-from topoplace.snapshot.normal import sha256_of
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
+from topoplace.snapshot.load import sha256_of
+from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance, Snapshot
 
 AnyResult = Result[Any, Any, Any]
 

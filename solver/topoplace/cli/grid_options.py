@@ -11,7 +11,7 @@ import typer
 from topoplace.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
-    from topoplace.snapshot.application import GridApplication
+    from topoplace.snapshot.schema import GridApplication
 
 _EXTENTS = re.compile(r"[1-9]\d{0,6}(?:x[1-9]\d{0,6})*")
 _LETTERS = "xyzt"
@@ -97,7 +97,7 @@ def grid_application(
     InputError
         Naming the option that cannot be used.
     """
-    from topoplace.snapshot.application import MAX_TASKS, GridApplication  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.schema import MAX_TASKS, GridApplication  # noqa: PLC0415 - heavy
 
     shape = parse_extents(extents, "--grid")
     if len(shape) > len(_LETTERS):

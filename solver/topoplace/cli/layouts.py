@@ -47,9 +47,9 @@ def layouts(
     as_json: Json = False,
 ) -> None:
     """List every admissible layout of a virtual grid in a region, best first."""
-    from topoplace.mapping.grids import grid_of  # noqa: PLC0415 - heavy
-    from topoplace.mapping.layouts.admissible import enumerate_layouts  # noqa: PLC0415 - heavy
-    from topoplace.mapping.layouts.ranking import (  # noqa: PLC0415 - heavy
+    from topoplace.mapping.graph import grid_of  # noqa: PLC0415 - heavy
+    from topoplace.mapping.layouts.candidates import (  # noqa: PLC0415 - heavy
+        enumerate_layouts,
         geometry_request,
         one_per_prism,
         rank_layouts,

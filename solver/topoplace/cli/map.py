@@ -16,7 +16,7 @@ from topoplace.errors import InputError
 
 if TYPE_CHECKING:
     from topoplace.mapping.onto import Places
-    from topoplace.snapshot.application import GraphApplication, GridApplication
+    from topoplace.snapshot.schema import GraphApplication, GridApplication
 
 OF_GRAPH_FILE = "qaplib"
 """The `--on` that stands for the distances of the graph file."""
@@ -63,7 +63,7 @@ def map_command(
     from topoplace.mapping.onto import load_places, problem_on  # noqa: PLC0415 - heavy
     from topoplace.mapping.rankfiles import read_mapping  # noqa: PLC0415 - heavy
     from topoplace.report.summary import exit_code_of, summary  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.readers.lines import name_of  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.readers.tables import name_of  # noqa: PLC0415 - heavy
     from topoplace.solving import Options, solve  # noqa: PLC0415 - heavy
 
     require_time_limit(time_limit)

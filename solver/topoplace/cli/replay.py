@@ -329,7 +329,7 @@ def _snapshot_writer(
     folder: Path | None, every: int | None, at: str | None, log: Path
 ) -> SnapshotWriter | None:
     """Return what writes the snapshots, None if none is wanted; makes their folder."""
-    from topoplace.snapshot.readers.lines import integer, name_of  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.readers.tables import integer, name_of  # noqa: PLC0415 - heavy
     from topoplace.study.replay import SnapshotWriter  # noqa: PLC0415 - heavy
 
     if folder is None:

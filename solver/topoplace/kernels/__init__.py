@@ -7,9 +7,7 @@ kernels that are called from Python and the types that they are called with, gro
 compiles them. A kernel that is called with other types is compiled at that call.
 """
 
-from topoplace.kernels.compiling import Announce, compile_all
+from topoplace.kernels.compiling import PROBLEMS, Announce, compile_all, groups_of, missing
 from topoplace.kernels.declaring import kernel
-from topoplace.kernels.groups import PROBLEMS, groups_of
-from topoplace.kernels.stamps import missing
 
 __all__ = ["PROBLEMS", "Announce", "compile_all", "groups_of", "kernel", "missing"]

@@ -1,21 +1,184 @@
-"""Compilation ahead of a solve, in processes of its own that share numba's cache on disk.
-
-Numba compiles one kernel of a process at a time, so that two cores need two processes.
-"""
+"""Which kernels there are, which are compiled, and how to compile them ahead."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
 import json
 import os
+import platform
 import selectors
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
-from topoplace.kernels.stamps import stamp
-from topoplace.kernels.table import Entry, entries_of
+# ---- Which groups of kernels the methods of every kind of problem need ---------------------------
+
+_EXACT, _PRISMS, _TREES = "placement.exact", "placement.heuristics", "allocation"
+_BOUNDS, _BRANCH, _GROW = "mapping.bounds", "mapping.exact", "mapping.growing"
+_HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
+
+PACKAGES = {
+    _EXACT: ("topoplace.placement.exact",),
+    _PRISMS: (
+        "topoplace.placement.heuristics",
+        "topoplace.placement.periodic_sums",
+        "topoplace.study.replay",
+    ),
+    _TREES: ("topoplace.placement.tree", "topoplace.certify"),
+    _BOUNDS: ("topoplace.mapping.bounds",),
+    _BRANCH: ("topoplace.mapping.exact",),
+    _GROW: ("topoplace.mapping.growing",),
+    _HALVE: ("topoplace.mapping.halving",),
+    _ANNEAL: ("topoplace.mapping.local_search",),
+    _TABU: ("topoplace.mapping.tabu_search",),
+}
+"""The packages and modules of every group."""
+
+PROBLEMS = {
+    "placement": (_EXACT, _PRISMS),
+    "allocation": (_TREES,),
+    "mapping": (_BOUNDS, _BRANCH, _GROW, _HALVE, _ANNEAL, _TABU),
+}
+"""The groups of every kind of problem."""
+
+_SEARCH = (_BOUNDS, _GROW, _HALVE, _ANNEAL, _TABU)
+_NEEDED: dict[str, dict[str, tuple[str, ...]]] = {
+    "placement": {"exact": (_EXACT, _PRISMS)},
+    "allocation": {"exact": (_TREES,)},
+    "mapping": {
+        "auto": (*_SEARCH, _BRANCH),
+        "exact": (*_SEARCH, _BRANCH),
+        "search": _SEARCH,
+        "local-search": (_BOUNDS, _ANNEAL),
+        "bisection": (_BOUNDS, _HALVE),
+        "greedy": (_BOUNDS, _GROW),
+        "tabu": (_BOUNDS, _GROW, _TABU),
+    },
+}
+"""What methods need that need more than the rest of their kind."""
+
+_OTHERS = {"placement": (_PRISMS,), "allocation": (), "mapping": (_BOUNDS,)}
+
+
+def groups_of(problem: str, methods: Iterable[str]) -> list[str]:
+    """Return the groups that methods of a kind of problem need; those of others need the least."""
+    needed = [_NEEDED[problem].get(method, _OTHERS[problem]) for method in methods]
+    return list(dict.fromkeys(group for groups in needed for group in groups))
+
+
+# ---- The table of kernels: which ones are called from Python, and with which types ---------------
+# `scripts/build_kernels.py` records it from calls; nobody writes it by hand.
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One kernel for one list of argument types.
+
+    Attributes
+    ----------
+    module, function
+        Where the kernel is.
+    types
+        Its argument types, as `topoplace.kernels.types` writes them.
+    seconds
+        About how long it takes to compile, with whatever it calls: the longest are begun first.
+    """
+
+    module: str
+    function: str
+    types: list[Any]
+    seconds: float
+
+
+def entries_of(group: str) -> list[Entry]:
+    """Return the entries of a group."""
+    return _table().get(group, [])
+
+
+@functools.cache
+def _table() -> dict[str, list[Entry]]:
+    text = resources.files("topoplace.kernels").joinpath("table.json").read_text("utf-8")
+    groups: dict[str, list[dict[str, Any]]] = json.loads(text)
+    return {name: [Entry(**entry) for entry in entries] for name, entries in groups.items()}
+
+
+# ---- Stamps beside numba's cache: which groups have been compiled, told without importing numba --
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_ENOUGH = 4096  # bytes that name the first processor and its features
+
+
+def missing(groups: Iterable[str]) -> list[str]:
+    """Return the groups that are not compiled yet for this machine, numba and Python."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return []
+    return [group for group in dict.fromkeys(groups) if not _is_stamped(group)]
+
+
+def stamp(group: str) -> None:
+    """Note that a group is compiled; without room for the note it is looked at again next time."""
+    path = _path_of(group)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_digest(group), encoding="ascii")
+
+
+def _is_stamped(group: str) -> bool:
+    try:
+        return _path_of(group).read_text(encoding="ascii") == _digest(group)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _path_of(group: str) -> Path:
+    """Return where the stamp of a group is: where numba keeps what it compiles."""
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        folder = Path(chosen)
+    elif os.access(_PACKAGE, os.W_OK):
+        folder = _PACKAGE / "__pycache__"
+    else:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "topoplace"
+    return folder / f"topoplace-{group}.stamp"
+
+
+def _digest(group: str) -> str:
+    """Return a number that changes whenever numba would compile a kernel of the group again."""
+    parts = [*_environment(), _table_text(group)]
+    for module in sorted({entry.module for entry in entries_of(group)}):
+        source = _PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
+        seen = source.stat()
+        parts.append(f"{source} {seen.st_mtime_ns} {seen.st_size}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _table_text(group: str) -> str:
+    """Return what the table says of a group, in short."""
+    return repr([(entry.module, entry.function, entry.types) for entry in entries_of(group)])
+
+
+@functools.cache
+def _environment() -> tuple[str, ...]:
+    """Return what machine code depends on beside its source."""
+    parts = [importlib.metadata.version("numba"), sys.version, platform.machine()]
+    parts += [os.environ.get(name, "") for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        lines = file.read(_ENOUGH).splitlines()
+        named = ("model name", "flags", "Features", "CPU part")
+        parts += [line for line in lines if line.startswith(named)]
+    return tuple(parts)
+
+
+# ---- Compilation ahead of a solve, in processes of its own that share numba's cache on disk ------
+# Numba compiles one kernel of a process at a time, so that two cores need two processes.
 
 Announce = Callable[[int, int], None]
 """Told how many of how many kernels are compiled."""

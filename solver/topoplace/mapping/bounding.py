@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from topoplace import clock
-from topoplace.bounds.mapping import best_bound
 from topoplace.errors import InputError
+from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.problem import MappingProblem
 from topoplace.solving import Bound, Method, Options, Outcome, methods, stronger

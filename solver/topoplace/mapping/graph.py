@@ -1,11 +1,18 @@
-"""Communication graphs: which task sends how many bytes to which."""
+"""The communication graph as arrays, and the grids it may come from."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from topoplace.errors import InputError
+from topoplace.snapshot.schema import MAX_TASKS, GridApplication
+
+# ---- Communication graphs: which task sends how many bytes to which ------------------------------
 
 IntArray = NDArray[np.int64]
 
@@ -39,3 +46,107 @@ class TaskGraph:
     def total_bytes(self) -> int:
         """Sum of all messages' bytes."""
         return sum(self.bytes.tolist())
+
+
+# ---- Virtual grids: Cartesian process topologies and the messages of their halo exchange ---------
+
+
+@dataclass(frozen=True)
+class VirtualGrid:
+    """A Cartesian process grid; tasks are numbered row-major (the last dimension fastest).
+
+    Attributes
+    ----------
+    shape, periodic
+        Tasks per dimension (1 to 4 dimensions), and whether it closes.
+    offsets
+        Per kind of message the vector from sender to receiver (entries -1, 0, 1), with its
+        bytes: ``((1, 0), 8)``. Kinds without bytes are left out. In a periodic dimension of two
+        tasks both neighbours are the same task, which gets both messages; a message that would
+        end at its own sender is none.
+    """
+
+    shape: tuple[int, ...]
+    periodic: tuple[bool, ...]
+    offsets: tuple[tuple[tuple[int, ...], int], ...]
+
+    @property
+    def num_dims(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def num_tasks(self) -> int:
+        """Number of tasks."""
+        return math.prod(self.shape)
+
+    def coordinates(self) -> IntArray:
+        """Return the grid coordinates of every task, shape ``(num_tasks, num_dims)``."""
+        grid = np.indices(self.shape, dtype=np.int64)
+        return np.ascontiguousarray(grid.reshape(self.num_dims, -1).T)
+
+    def graph(self) -> TaskGraph:
+        """Return the messages of one halo exchange, kind by kind in order of the senders."""
+        numbers = np.arange(self.num_tasks, dtype=np.int64).reshape(self.shape)
+        sources, targets, sizes = [], [], []
+        for offset, size in self.offsets:
+            source, target = numbers, numbers
+            for d, (step, wraps) in enumerate(zip(offset, self.periodic, strict=True)):
+                if step == 0:
+                    continue
+                if wraps:
+                    target = np.roll(target, -step, axis=d)
+                else:
+                    inner = slice(None, -1) if step > 0 else slice(1, None)
+                    outer = slice(1, None) if step > 0 else slice(None, -1)
+                    at = (slice(None),) * d
+                    source, target = source[(*at, inner)], target[(*at, outer)]
+            apart = source.ravel() != target.ravel()
+            sources.append(source.ravel()[apart])
+            targets.append(target.ravel()[apart])
+            sizes.append(np.full(int(apart.sum()), size, dtype=np.int64))
+        empty = [np.zeros(0, dtype=np.int64)]
+        return TaskGraph(
+            self.num_tasks,
+            np.concatenate(sources or empty),
+            np.concatenate(targets or empty),
+            np.concatenate(sizes or empty),
+        )
+
+
+def grid_of(application: GridApplication) -> VirtualGrid:
+    """Return the grid an application describes.
+
+    Raises
+    ------
+    InputError
+        If its lists differ in length or the grid is too large.
+    """
+    shape = tuple(application.shape)
+    dims = len(shape)
+    expected = f"one entry for each of the {dims} dimensions"
+    if len(application.periodic) != dims:
+        raise InputError(expected, field="periodic", value=application.periodic)
+    if len(application.bytes) != dims:
+        raise InputError(expected, field="bytes", value=application.bytes)
+    if math.prod(shape) > MAX_TASKS:
+        raise InputError(f"at most {MAX_TASKS} tasks", field="shape", value=list(shape))
+    diagonals = dims - 1 if application.stencil == "full" else 0
+    if len(application.diagonal_bytes) != diagonals:
+        raise InputError(
+            f"{diagonals} entries, for neighbours that differ in 2 and more dimensions",
+            field="diagonal_bytes",
+            value=application.diagonal_bytes,
+        )
+    offsets = []
+    for offset in itertools.product((1, 0, -1), repeat=dims):
+        moved = [d for d in range(dims) if offset[d]]
+        if len(moved) == 1:
+            size = application.bytes[moved[0]][0 if offset[moved[0]] > 0 else 1]
+        elif moved and diagonals:
+            size = application.diagonal_bytes[len(moved) - 2]
+        else:
+            continue
+        if size:
+            offsets.append((offset, size))
+    return VirtualGrid(shape, tuple(application.periodic), tuple(offsets))

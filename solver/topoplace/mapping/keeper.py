@@ -11,7 +11,7 @@ from topoplace.machine import Torus
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.mapped import Mapped
-from topoplace.mapping.methods._boxes import spread_over_nodes
+from topoplace.mapping.methods.orders import spread_over_nodes
 from topoplace.mapping.problem import MappingProblem
 from topoplace.solving import Options
 

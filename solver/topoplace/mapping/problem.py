@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from topoplace.errors import InputError
 from topoplace.machine import MatrixMachine, Torus, parse_node_set
-from topoplace.mapping.graph import IntArray, TaskGraph
-from topoplace.mapping.grids import VirtualGrid, grid_of
-from topoplace.snapshot.application import (
+from topoplace.mapping.graph import IntArray, TaskGraph, VirtualGrid, grid_of
+from topoplace.snapshot.schema import (
     GraphApplication,
     GridApplication,
     MappingInstance,
     MatrixModel,
+    TorusModel,
 )
-from topoplace.snapshot.schema import TorusModel
 from topoplace.snapshot.state import torus_of
 
 MAX_HOP_BYTES = 1 << 62

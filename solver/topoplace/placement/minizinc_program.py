@@ -18,7 +18,7 @@ from typing import Any
 
 from topoplace import clock
 from topoplace.errors import MissingToolError, TopoplaceError
-from topoplace.snapshot.machines import data_folder
+from topoplace.snapshot.files import data_folder
 
 MAX_VALUE = 1 << 30
 """Largest objective that models are given: finite-domain solvers count in 32 bits."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topoplace.mapping.layouts.ranking import RankedLayout
+from topoplace.mapping.layouts.candidates import RankedLayout
 from topoplace.report.text import plain_table
 
 _HEADER = [

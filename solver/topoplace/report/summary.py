@@ -21,7 +21,7 @@ from topoplace.report.text import gap_text, plain_table
 from topoplace.result import Level, PlacementResult, Proof, Result, Status
 from topoplace.result.mapping import LayoutModel, MappingResult, MappingSolution
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot.application import GridApplication
+from topoplace.snapshot.schema import GridApplication
 
 AnyResult = Result[Any, Any, Any]
 AnyLevel = Level[Any, Any]

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from topoplace.result.base import Fraction, Level, Proof, Result
-from topoplace.snapshot.application import MappingInstance
-from topoplace.snapshot.schema import Coordinate, Model, Size
+from topoplace.snapshot.schema import Coordinate, MappingInstance, Model, Size
 
 Numbers = list[int]
 

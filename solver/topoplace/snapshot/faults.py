@@ -1,7 +1,9 @@
-"""The faults that pydantic finds in a document, told as all others: expected X, found Y."""
+"""What is wrong with a document, told as all else: expected X, found Y."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import typing
 from collections.abc import Callable, Iterator
@@ -11,6 +13,70 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from topoplace.errors import InputError
+from topoplace.snapshot.schema import PrismModel, Snapshot, TorusModel, TreeModel
+
+# ---- What kind of file something is, and which commands take it: for whoever gave the wrong one --
+
+SWF = "a job log (SWF), which topoplace replay and convert --from swf take"
+
+_SCHEMAS = {
+    "topoplace.snapshot/1": (
+        "a snapshot",
+        "topoplace place, compare, batch and map --on",
+    ),
+    "topoplace.mapping/1": ("a mapping instance", "topoplace compare and batch"),
+    "topoplace.workload/1": ("a workload table", ""),
+    "topoplace.result/1": ("a result", "topoplace check, show, compare and map --on"),
+}
+
+_TEXTS = (
+    (re.compile(rb"\s*(#[^\n]*\n\s*)*SwitchName\s*=", re.I), "a Slurm topology.conf", "--on and"),
+    (re.compile(rb"\s*(#[^\n]*\n\s*)*NodeName\s*=", re.I), "Slurm's node states", "--nodes of"),
+)
+
+_SWF_LINE = re.compile(rb"\s*(;|(-?\d+(\.\d+)?\s+){17}-?\d+(\.\d+)?\s*$)", re.MULTILINE)
+
+
+def kind_named(schema: object) -> str:
+    """Return what documents of a schema are, with the schema, for messages."""
+    what = _SCHEMAS.get(str(schema), ("", ""))[0]
+    return f'{what} ("{schema}")' if what else f'"{schema}"'
+
+
+def kind_of_document(raw: dict[str, Any]) -> str:
+    """Tell what a JSON object is and which commands take it."""
+    schema = raw.get("schema")
+    if schema in _SCHEMAS:
+        takers = _SCHEMAS[schema][1]
+        return kind_named(schema) + (f", which {takers} take" if takers else "")
+    if schema is None and raw.get("name") and {"shape", "switches", "distances"} & raw.keys():
+        return "a machine, which the option --on takes"
+    return "nothing" if schema is None else json.dumps(schema)[:80]
+
+
+def kind_of_text(text: bytes) -> str | None:
+    """Tell what a text that is no JSON is and which commands take it; None if it is unknown."""
+    if _SWF_LINE.match(text):
+        return SWF
+    for pattern, what, option in _TEXTS:
+        if pattern.match(text):
+            return f"{what}, which {option} topoplace convert --from slurm take"
+    return None
+
+
+def kind_of_json(text: str) -> str | None:
+    """Tell what a text is that ought not to be a JSON object; None if it is none."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    known = isinstance(raw, dict) and kind_of_document(raw)
+    return str(known) if known and known != "nothing" else "a JSON document"
+
+
+# ---- The faults that pydantic finds in a document, told as all others: expected X, found Y -------
 
 Details = dict[str, Any]
 
@@ -158,3 +224,59 @@ def _count(number: int, thing: str) -> str:
 def _plain(message: str) -> str:
     text = message.removeprefix("Value error, ").removeprefix("Input should be ")
     return text[:1].lower() + text[1:]
+
+
+# ---- Whether a machine given by name is one that the rest of a snapshot speaks of ----------------
+
+_LETTER = re.compile(r"[A-Za-z_]")
+_NUMBER = re.compile(r"\d+")
+
+
+def require_suited(snapshot: Snapshot, machine: TorusModel | TreeModel) -> None:
+    """Raise `InputError` if all else in a snapshot is about another machine than the one it names.
+
+    Else every node and prism of the snapshot would be blamed for what is wrong with the machine.
+    """
+    spec = str(snapshot.machine)
+    fault = (
+        _tree_fault(snapshot) if isinstance(machine, TreeModel) else _unsuited(snapshot, machine)
+    )
+    if fault:
+        raise InputError(fault, field="machine", value=spec)
+
+
+def _tree_fault(snapshot: Snapshot) -> str | None:
+    first = next(_prisms(snapshot), None)
+    return None if first is None else f"a torus or mesh, as {first[0]} is a prism"
+
+
+def _unsuited(snapshot: Snapshot, machine: TorusModel) -> str | None:
+    """Return what machine would suit; None if this torus may be the one meant."""
+    dims = [(field, len(prism.extents)) for field, prism in _prisms(snapshot)]
+    if dims and all(d == dims[0][1] != len(machine.shape) for _, d in dims):
+        field, wanted = dims[0]
+        return f"a machine of {wanted} dimensions, as {field} has"
+    sets = list(_node_sets(snapshot))
+    if sets and all(_LETTER.search(text) for _, text in sets):
+        return f"a tree machine, as {sets[0][0]} has names of nodes"
+    num_nodes = math.prod(machine.shape) * machine.nodes_per_router
+    most = [(max(map(int, _NUMBER.findall(text)), default=0), field) for field, text in sets]
+    if sum(high >= num_nodes for high, _ in most) > len(most) / 2:
+        high, field = max(most)
+        return f"a machine of more than {num_nodes} nodes, as {field} has node {high}"
+    return None
+
+
+def _prisms(snapshot: Snapshot) -> Iterator[tuple[str, PrismModel]]:
+    for idx, job in enumerate(snapshot.running):
+        if job.prism is not None:
+            yield f"running[{idx}].prism", job.prism
+    for name, prisms in snapshot.regions.items():
+        yield from ((f"regions.{name}[{idx}]", prism) for idx, prism in enumerate(prisms))
+
+
+def _node_sets(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """Yield the node sets that are not empty, each with its field."""
+    sets = [("down", snapshot.down)]
+    sets += [(f"running[{idx}].nodes", job.nodes) for idx, job in enumerate(snapshot.running)]
+    yield from ((field, text) for field, text in sets if text.strip())

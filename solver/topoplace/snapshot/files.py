@@ -1,4 +1,4 @@
-"""Read and write JSON documents: bounded, strict, atomic."""
+"""Read and write JSON documents: bounded, strict, atomic; and what topoplace ships."""
 
 from __future__ import annotations
 
@@ -15,9 +15,42 @@ from typing import Any, BinaryIO, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from topoplace.errors import InputError, closest
-from topoplace.snapshot.faults import faults_of
-from topoplace.snapshot.kinds import kind_named, kind_of_document, kind_of_text
-from topoplace.snapshot.shipped import file_meant, snapshot_names
+from topoplace.snapshot.faults import faults_of, kind_named, kind_of_document, kind_of_text
+
+# ---- What topoplace ships: folders, and snapshots by name ----------------------------------------
+
+
+def data_folder(name: str) -> Path:
+    """Return a shipped folder (`instances` or `models`): the wheel's, else the checkout's."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / name, package.parent.parent / name):
+        if folder.is_dir():
+            return folder
+    raise InputError(f"an installation with its {name} folder")
+
+
+def machine_names() -> list[str]:
+    """Return the names of the shipped machines."""
+    return _names("machines")
+
+
+def snapshot_names() -> list[str]:
+    """Return the names of the shipped snapshots."""
+    return _names("snapshots")
+
+
+def file_meant(path: str | Path) -> Path:
+    """Return the file that a path or the name of a shipped snapshot stands for; files go first."""
+    if not Path(path).exists() and str(path) in snapshot_names():
+        return data_folder("instances") / "snapshots" / f"{path}.json"
+    return Path(path)
+
+
+def _names(folder: str) -> list[str]:
+    return sorted(p.stem for p in (data_folder("instances") / folder).glob("*.json"))
+
+
+# ---- Read and write JSON documents: bounded, strict, atomic --------------------------------------
 
 MAX_DOCUMENT_BYTES = 64 << 20
 """Documents above this size are refused unread."""

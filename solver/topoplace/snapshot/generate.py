@@ -1,23 +1,448 @@
-"""Seeded snapshots of Blue Waters at a given share of busy nodes."""
+"""Snapshots of machines of any size, generated, and the instances that topoplace ships."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
 
 from topoplace.errors import InputError
-from topoplace.machine import format_node_set
-from topoplace.snapshot._filling import Filling, Put
-from topoplace.snapshot.named import blue_waters_features
+from topoplace.machine import (
+    Prism,
+    Torus,
+    bisection_per_node,
+    format_node_set,
+    prism_links,
+    scattered_links,
+)
+from topoplace.snapshot.files import data_folder, read_document
 from topoplace.snapshot.schema import (
+    Model,
+    Name,
     PrismModel,
+    Request,
     RunningJob,
     Snapshot,
     TorusModel,
 )
 from topoplace.snapshot.state import prepare
-from topoplace.snapshot.workload import Workload, WorkloadJob, workload_jobs, workload_queue
+
+# ---- Tables of applications and job sizes, from which queues and running jobs are drawn ----------
+
+WORKLOAD_SCHEMA = "topoplace.workload/1"
+
+Minutes = Annotated[int, Field(ge=1, le=1 << 20)]
+JobSize = Annotated[int, Field(ge=1, le=1 << 31)]
+
+
+class WorkloadRow(Model):
+    """Job sizes of one application: every size for every class."""
+
+    application: Name
+    nodes: Annotated[list[JobSize], Field(min_length=1)]
+    classes: Annotated[list[Name], Field(min_length=1)]
+    minutes: Annotated[list[Minutes], Field(min_length=2, max_length=2)] = Field(
+        description="shortest and longest time limit"
+    )
+
+
+class Workload(Model):
+    """A workload table."""
+
+    schema_version: Annotated[Literal["topoplace.workload/1"], Field(alias="schema")]
+    name: Name
+    source: str | None = None
+    rows: list[WorkloadRow]
+
+
+@dataclass(frozen=True)
+class WorkloadJob:
+    """One size of one application on one class."""
+
+    application: str
+    nodes: int
+    node_class: str
+    walltime: int
+
+    @property
+    def name(self) -> str:
+        """Short form such as ``namd-xe-1368``."""
+        return f"{self.application.lower()}-{self.node_class}-{self.nodes}"
+
+
+def load_workload(path: str | Path | None = None) -> Workload:
+    """Read a workload table, by default Table II of Enos 2014.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used.
+    """
+    shipped = data_folder("instances") / "workloads" / "enos2014_table2.json"
+    return read_document(path or shipped, Workload, WORKLOAD_SCHEMA)
+
+
+def workload_jobs(workload: Workload) -> list[WorkloadJob]:
+    """Return every size x class of a table, in table order, with its longest time limit."""
+    return [
+        WorkloadJob(row.application, nodes, node_class, 60 * row.minutes[1])
+        for row in workload.rows
+        for nodes in row.nodes
+        for node_class in row.classes
+    ]
+
+
+def workload_queue(workload: Workload) -> list[Request]:
+    """Return a queue with one request for every job of a table."""
+    return [
+        Request(
+            id=job.name,
+            nodes=job.nodes,
+            node_class=job.node_class,
+            application=job.application,
+            walltime=job.walltime,
+        )
+        for job in workload_jobs(workload)
+    ]
+
+
+# ---- The machines topoplace ships, built from what their papers state ----------------------------
+
+XK_BLOCK = Prism((16, 0, 0), (15, 6, 24))
+"""The XK region of Blue Waters: its size is Enos 2014's, its origin is ours."""
+
+_BLADE = 2  # geminis of a blade, neighbours along y
+_FEATURE_DEPTH = 6  # y-planes of a node feature
+_XK_SERVICE_BLADES = 24
+_XE_SERVICE_BLADES = 172
+_FEATURE_SERVICE = (76, 94)  # service geminis: 6,912 nodes less 6,760 and less 6,724
+_SEED = 2014
+
+_BLUE_WATERS_SOURCE = (
+    "Enos 2014: 24x24x24 geminis of two nodes, an XK block of 15x6x24 that wraps, 22,640 XE and "
+    "4,224 XK nodes; y links half as fast as x and z. Assumed: the XK block's origin (16,0,0) and "
+    "the positions of the 392 service geminis. These are seeded pseudo-random whole blades (two "
+    "geminis along y) that agree with every count stated: 24 blades in the XK block, and 6,724 to "
+    "6,760 compute nodes (both attained) in the 13 features of six y-planes that avoid the block."
+)
+
+
+def build_machines() -> dict[str, TorusModel]:
+    """Return every shipped machine by name."""
+    builders: dict[str, Callable[[], TorusModel]] = {
+        "blue_waters": blue_waters,
+        "bluegene_8x8x8": lambda: _plain(
+            "bluegene_8x8x8", (8, 8, 8), "Bhatele 2009, Figures 1 and 2: Blue Gene/P"
+        ),
+        "bluegene_8x8x16": lambda: _plain(
+            "bluegene_8x8x16", (8, 8, 16), "Bhatele 2009, Figures 1 and 2: Blue Gene/P"
+        ),
+        "tpu_v4": lambda: _plain(
+            "tpu_v4", (16, 16, 16), "a TPU v4 pod of 4,096 chips, taken as one fixed torus"
+        ),
+        "xt3": lambda: _plain(
+            "xt3", (11, 12, 16), "Bhatele 2008: the Cray XT3 BigBen, numbered by coordinates"
+        ),
+    }
+    return {name: build() for name, build in builders.items()}
+
+
+def _plain(name: str, shape: tuple[int, ...], source: str) -> TorusModel:
+    return TorusModel(
+        name=name,
+        shape=list(shape),
+        wrap=[True] * len(shape),
+        bandwidth=[1] * len(shape),
+        source=source,
+    )
+
+
+def blue_waters() -> TorusModel:
+    """Return Blue Waters with seeded service positions (see the document's `source`)."""
+    torus = Torus((24, 24, 24), bandwidth=(2, 1, 2), nodes_per_router=2)
+    service = _service_routers(torus, random.Random(_SEED))
+    block = np.setdiff1d(XK_BLOCK.routers(torus), service)
+    return TorusModel(
+        name="blue_waters",
+        shape=list(torus.shape),
+        wrap=list(torus.wrap),
+        bandwidth=list(torus.bandwidth),
+        nodes_per_router=torus.nodes_per_router,
+        default_class="xe",
+        classes={"xk": format_node_set(_nodes_of(torus, block))},
+        service=format_node_set(_nodes_of(torus, service)),
+        source=_BLUE_WATERS_SOURCE,
+    )
+
+
+def blue_waters_features() -> dict[str, list[PrismModel]]:
+    """Return the 24x6x24 node features s1 to s13, which avoid the XK planes (Enos 2014, II.B.1)."""
+    first = XK_BLOCK.origin[1] + XK_BLOCK.extents[1]
+    return {
+        f"s{k + 1}": [PrismModel(origin=[0, first + k, 0], extents=[24, _FEATURE_DEPTH, 24])]
+        for k in range(24 - first - _FEATURE_DEPTH + 1)
+    }
+
+
+def _nodes_of(torus: Torus, routers: np.typing.NDArray[np.int64]) -> list[int]:
+    per = torus.nodes_per_router
+    nodes: list[int] = (routers[:, None] * per + np.arange(per)).ravel().tolist()
+    return nodes
+
+
+def _service_routers(torus: Torus, rng: random.Random) -> np.typing.NDArray[np.int64]:
+    """Return service routers, whole blades, ascending."""
+    in_block = set(XK_BLOCK.routers(torus).tolist())
+    num_x, num_y, num_z = torus.shape
+    block_planes = XK_BLOCK.extents[1]
+    blades_of_row = [
+        [torus.router((x, y, z)) for x in range(num_x) for z in range(num_z)]
+        for y in range(0, num_y, _BLADE)
+    ]
+    num_block_rows = block_planes // _BLADE
+    beside = [b for row in blades_of_row[:num_block_rows] for b in row]
+    per_row = _blades_per_row(rng, len(blades_of_row) - num_block_rows)
+    blades = rng.sample([b for b in beside if b in in_block], _XK_SERVICE_BLADES)
+    blades += rng.sample(
+        [b for b in beside if b not in in_block], _XE_SERVICE_BLADES - sum(per_row)
+    )
+    for row, count in zip(blades_of_row[num_block_rows:], per_row, strict=True):
+        blades += rng.sample(row, count)
+    first = np.asarray(sorted(blades), dtype=np.int64)
+    return np.sort(np.concatenate([first, first + torus.strides[1]]))
+
+
+def _blades_per_row(rng: random.Random, num_rows: int) -> list[int]:
+    """Draw service blades per row of blades until the features hold what Enos 2014 states."""
+    least, most = _FEATURE_SERVICE
+    while True:
+        rows = [rng.randrange(10, 20) for _ in range(num_rows)]
+        planes = [count for count in rows for _ in range(_BLADE)]
+        features = [
+            sum(planes[k : k + _FEATURE_DEPTH]) for k in range(len(planes) - _FEATURE_DEPTH + 1)
+        ]
+        if min(features) == least and max(features) == most:
+            return rows
+
+
+# ---- Put running jobs on a machine: prisms and compact scattered sets, link by link apart --------
+
+_NUM_SHAPES = 8  # best shapes of a job, tried in random order
+_NUM_STARTS = 12  # random starts of a scattered job
+
+
+@dataclass(frozen=True)
+class Put:
+    """A job on its nodes; scattered if it has no prism."""
+
+    job: WorkloadJob
+    nodes: NDArray[np.int64]
+    prism: Prism | None
+    routers: NDArray[np.int64]
+    links: NDArray[np.int64]
+
+
+@dataclass
+class Filling:
+    """A machine while jobs are put on it.
+
+    `free` counts the nodes of each class a job may still take on each router (none on routers
+    that are held). Prisms share no link with any job; scattered jobs may share links with each
+    other, as jobs on node lists do.
+    """
+
+    torus: Torus
+    node_class: dict[str, NDArray[np.bool_]]
+    down: NDArray[np.bool_]
+    puts: list[Put] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.order = snake_order(self.torus, (4, 2, 8))
+        self.replace(self.puts)
+
+    def replace(self, puts: list[Put]) -> None:
+        """Keep exactly these jobs."""
+        self.puts = []
+        self._too_large: set[tuple[int, str]] = set()  # jobs that fit on no prism, nor will
+        self._tables: dict[str, BoxSums] = {}
+        self.held = np.zeros(self.torus.num_routers, dtype=bool)
+        self.prism_link = np.zeros(self.torus.num_links, dtype=bool)
+        self.scattered_link = np.zeros(self.torus.num_links, dtype=bool)
+        for put in puts:
+            self._add(put)
+
+    def busy(self, node_class: str, *, scattered_only: bool = False) -> int:
+        """Count the nodes that jobs of a class hold."""
+        return sum(
+            put.job.nodes
+            for put in self.puts
+            if put.job.node_class == node_class and not (scattered_only and put.prism)
+        )
+
+    def put_prism(self, job: WorkloadJob, rng: random.Random) -> bool:
+        """Put a job on a prism that touches much of what is taken; tell whether one fits."""
+        if (job.nodes, job.node_class) in self._too_large:
+            return False
+        shapes = list(prism_shapes(self.torus, job.nodes))
+        rng.shuffle(shapes)
+        for extents in shapes:
+            origins = self._origins(extents, job)
+            if not len(origins):
+                continue
+            contact = self._contact(job.node_class, extents).ravel()[origins]
+            best = origins[10 * contact >= 9 * contact.max()]
+            prism = Prism(self.torus.coords(int(best[rng.randrange(len(best))])), extents)
+            routers = np.sort(prism.routers(self.torus))
+            nodes = self._usable(routers, job.node_class)[: job.nodes]
+            self._add(Put(job, nodes, prism, routers, prism_links(self.torus, prism)))
+            return True
+        self._too_large.add((job.nodes, job.node_class))
+        return False
+
+    def _origins(self, extents: tuple[int, ...], job: WorkloadJob) -> NDArray[np.int64]:
+        """Return the origins where a prism of these extents holds a job, apart from others."""
+        fits = self._sums("held").of(extents) == 0
+        if fits.any():
+            fits &= self._sums(f"free {job.node_class}").of(extents) >= job.nodes
+        for d, (e, n) in enumerate(zip(extents, self.torus.shape, strict=True)):
+            if e == n:
+                fits[tuple(slice(1 if k == d else 0, None) for k in range(fits.ndim))] = False
+            if e > 1 and fits.any():
+                inside = e if e == n else e - 1
+                window = tuple(inside if k == d else x for k, x in enumerate(extents))
+                fits &= self._sums(f"link {d}").of(window) == 0
+        return np.flatnonzero(fits)
+
+    def put_scattered(self, job: WorkloadJob, rng: random.Random) -> bool:
+        """Put a job on the next free nodes of the node order from a random start."""
+        usable = self._usable(self.order, job.node_class)
+        if len(usable) < job.nodes:
+            return False
+        for _ in range(_NUM_STARTS):
+            start = rng.randrange(len(usable))
+            nodes = np.sort(np.roll(usable, -start)[: job.nodes])
+            routers = np.unique(nodes // self.torus.nodes_per_router)
+            links = scattered_links(self.torus, routers)
+            if not self.prism_link[links].any():
+                self._add(Put(job, nodes, None, routers, links))
+                return True
+        return False
+
+    def _add(self, put: Put) -> None:
+        self.puts.append(put)
+        self.held[put.routers] = True
+        used = self.scattered_link if put.prism is None else self.prism_link
+        used[put.links] = True
+        self._tables.clear()
+
+    def _usable(self, routers: NDArray[np.int64], node_class: str) -> NDArray[np.int64]:
+        per = self.torus.nodes_per_router
+        nodes = (routers[~self.held[routers]][:, None] * per + np.arange(per)).ravel()
+        usable: NDArray[np.int64] = nodes[self.node_class[node_class][nodes] & ~self.down[nodes]]
+        return usable
+
+    def _sums(self, what: str) -> BoxSums:
+        """Return the box sums of a grid of the present state, made once per change."""
+        if what not in self._tables:
+            kind, _, key = what.partition(" ")
+            if kind == "held":
+                values = self.held
+            elif kind == "link":
+                values = self.scattered_link.reshape(self.torus.num_dims, -1)[int(key)]
+            else:
+                values = (self.node_class[key] & ~self.down).reshape(len(self.held), -1).sum(axis=1)
+                values[self.held] = 0
+                values = values == 0 if kind == "taken" else values
+            self._tables[what] = BoxSums(values.reshape(self.torus.shape))
+        return self._tables[what]
+
+    def _contact(self, node_class: str, extents: tuple[int, ...]) -> NDArray[np.int64]:
+        """Count, for every origin, the routers beside the prism that the class cannot take."""
+        contact = np.zeros(self.torus.shape, dtype=np.int64)
+        taken = self._sums(f"taken {node_class}")
+        for d, (e, n) in enumerate(zip(extents, self.torus.shape, strict=True)):
+            if e < n:
+                face = taken.of(tuple(1 if k == d else x for k, x in enumerate(extents)))
+                contact += np.roll(face, 1, axis=d) + np.roll(face, -e, axis=d)
+        return contact
+
+
+class BoxSums:
+    """Sums over all boxes of given extents on a torus, from one summed-area table."""
+
+    def __init__(self, values: NDArray[np.generic]) -> None:
+        self.shape = values.shape
+        table = values.astype(np.int32)
+        for d in range(values.ndim):
+            table = np.cumsum(np.concatenate([table, table], axis=d), axis=d, dtype=np.int32)
+        self.table = np.pad(table, [(1, 0)] * values.ndim)
+
+    def of(self, extents: tuple[int, ...]) -> NDArray[np.int32]:
+        """Return, for every origin, the sum over the wrapping box that starts there."""
+        total = np.zeros(self.shape, dtype=np.int32)
+        for corner in itertools.product((0, 1), repeat=len(self.shape)):
+            at = tuple(
+                slice(c * e, c * e + n) for c, e, n in zip(corner, extents, self.shape, strict=True)
+            )
+            if (len(corner) - sum(corner)) % 2:
+                total -= self.table[at]
+            else:
+                total += self.table[at]
+        return total
+
+
+@lru_cache(maxsize=256)
+def prism_shapes(torus: Torus, nodes: int) -> tuple[tuple[int, ...], ...]:
+    """Return the best few extents for a job, by the site-weighted score of Fiedler 2014.
+
+    Only extents up to half a ring, or all of it, whose jobs keep to their own links; 0 to 30 %
+    of the routers may be left over for service and down nodes.
+    """
+    need = -(-nodes // torus.nodes_per_router)
+    room = need + max(2, 3 * need // 10)
+    scored = []
+    axes = [[e for e in range(1, n + 1) if 2 * e <= n or e == n] for n in torus.shape]
+    for extents in _boxes(axes, room):
+        if math.prod(extents) < need:
+            continue
+        prism = Prism((0,) * torus.num_dims, extents)
+        per_node = 1000 * bisection_per_node(torus, extents) / min(torus.bandwidth)
+        score = 4 * math.floor(per_node) - prism.volume - 4 * prism.max_hops(torus)
+        scored.append((-score, extents))
+    return tuple(extents for _, extents in sorted(scored)[:_NUM_SHAPES])
+
+
+def _boxes(axes: list[list[int]], room: int) -> list[tuple[int, ...]]:
+    boxes: list[tuple[int, ...]] = [()]
+    for axis in axes:
+        boxes = [(*b, e) for b in boxes for e in axis if math.prod(b) * e <= room]
+    return boxes
+
+
+def snake_order(torus: Torus, block: tuple[int, int, int]) -> NDArray[np.int64]:
+    """Return the routers block by block along z, then x, then y, turning round after each jump.
+
+    The order of node lists on Blue Waters (Enos 2014, II.B.2), for three dimensions.
+    """
+    x, y, z = torus.coordinates.T
+    bx, by, bz = x // block[0], y // block[1], z // block[2]
+    num_bx, num_bz = -(-torus.shape[0] // block[0]), -(-torus.shape[2] // block[2])
+    along_x = np.where(by % 2 == 0, bx, num_bx - 1 - bx)
+    row = by * num_bx + along_x
+    along_z = np.where(row % 2 == 0, bz, num_bz - 1 - bz)
+    return np.lexsort((z, x, y, along_z, row)).astype(np.int64)
+
+
+# ---- Seeded snapshots of Blue Waters at a given share of busy nodes ------------------------------
 
 SCATTERED_PERCENT = 4
 """Share of the busy nodes held by jobs without a prism."""

@@ -15,11 +15,10 @@ from topoplace.result import RESULT_SCHEMA, PlacementResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, SnapshotState, TreeState, prepare, prepare_any
-from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance
 from topoplace.snapshot.files import files_below, parse_document, parse_object, read_bytes
+from topoplace.snapshot.load import sha256_of
 from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.normal import sha256_of
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
+from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options
 from topoplace.solving.frames import frame_of, problem_of

@@ -14,14 +14,14 @@ from topoplace.certify.integers import IntArray, require_room
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus, parse_node_set
 from topoplace.machine.matrix import MatrixMachine
-from topoplace.snapshot.application import (
+from topoplace.snapshot.schema import (
     MAX_TASKS,
     GraphApplication,
     GridApplication,
     MappingInstance,
     MatrixModel,
+    TorusModel,
 )
-from topoplace.snapshot.schema import TorusModel
 
 Vector = tuple[int, ...]
 

@@ -1,7 +1,8 @@
-"""Branch and bound for small mapping problems: proven optima, or the bound that is left open."""
+"""Branch and bound for small graphs: symmetry, and the search."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,11 +12,201 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import clock
-from topoplace.mapping.exact._assignment import NEVER
-from topoplace.mapping.exact._kernels import search
-from topoplace.mapping.exact.small import SmallProblem
-from topoplace.mapping.exact.symmetry import symmetries
+from topoplace.kernels import kernel
+from topoplace.mapping.exact._kernels import NEVER, search
 from topoplace.mapping.graph import IntArray
+from topoplace.mapping.problem import MappingProblem
+
+# ---- A small mapping problem as the branch and bound sees it: two matrices and room --------------
+
+MAX_TASKS, MAX_ROUTERS = 24, 256
+"""Largest problem taken; whether it can be solved is another matter."""
+
+MAX_COST = 1 << 60
+"""Twice the largest hop-bytes, so that sums of dual values stay exact in 64 bits."""
+
+
+@dataclass(frozen=True)
+class SmallProblem:
+    """Tasks that send or receive, routers with room, and the cost of any two pairs of them.
+
+    Task i on router r and task j on router s cost ``unit`` times the sum over k of
+    ``weight[k, i, j] * distance[k, r, s]``: both directions, k being one sum of both where
+    distances are symmetric, else the direction.
+
+    Attributes
+    ----------
+    tasks, routers
+        Their numbers in the problem, shapes ``(n,)`` and ``(m,)``.
+    room
+        Most tasks per router, none above n, shape ``(m,)``.
+    weight, distance
+        Shapes ``(k, n, n)`` and ``(k, m, m)``.
+    unit
+        Greatest common divisor of all weights.
+    """
+
+    tasks: IntArray
+    routers: IntArray
+    room: IntArray
+    weight: IntArray
+    distance: IntArray
+    unit: int
+
+    def cost(self, at: IntArray) -> int:
+        """Return the cost, in units, of tasks at positions in `routers`."""
+        total = sum(
+            int((weight * distance[np.ix_(at, at)]).sum())
+            for weight, distance in zip(self.weight, self.distance, strict=True)
+        )
+        return total // 2
+
+
+def small_problem(problem: MappingProblem) -> SmallProblem | None:
+    """Return the problem without silent tasks and useless routers; None if it is too large."""
+    graph, machine = problem.graph, problem.machine
+    tasks = np.union1d(graph.sources, graph.targets)
+    routers = np.flatnonzero(problem.capacity)
+    if len(tasks) > MAX_TASKS or len(routers) > MAX_ROUTERS:
+        return None
+    sent = np.zeros((len(tasks), len(tasks)), dtype=np.int64)
+    ends = np.searchsorted(tasks, graph.sources), np.searchsorted(tasks, graph.targets)
+    np.add.at(sent, ends, graph.bytes)
+    hops = machine.hops(routers[:, None], routers[None, :])
+    symmetric = bool((hops == hops.T).all())
+    weight = np.array([sent + sent.T] if symmetric else [sent, sent.T])
+    distance = np.array([hops] if symmetric else [hops, hops.T])
+    unit = max(1, math.gcd(*weight.ravel().tolist()))
+    if 2 * graph.total_bytes // unit * max(1, machine.diameter) >= MAX_COST:
+        return None
+    room = np.minimum(problem.capacity[routers], len(tasks))
+    return SmallProblem(tasks, routers, room, weight // unit, distance, unit)
+
+
+# ---- Symmetries of a small matrix: the permutations of its rows and columns that leave it as it is
+
+MAX_SYMMETRIES = 1 << 13
+"""Most permutations listed, and most exchanges; any of them may be left out."""
+
+MAX_COMPARISONS = 1 << 28
+"""Most pairs of cells compared to list them: some tenths of a second."""
+
+
+def symmetries(matrix: IntArray, colour: IntArray) -> NDArray[np.int16]:
+    """List permutations p with ``matrix[p[i], p[j]] == matrix[i, j]`` that keep colours.
+
+    The colours are refined first by what rows and columns hold in each colour. Exchanges of two
+    equal rows come first; large groups are not listed whole, but with about as many
+    permutations for every image of row 0.
+
+    Parameters
+    ----------
+    matrix
+        Shape ``(n, n)``.
+    colour
+        Shape ``(n,)``.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(num_symmetries, n)``.
+    """
+    n = len(matrix)
+    _, flat = np.unique(matrix, return_inverse=True)
+    cells = flat.reshape(n, n).astype(np.int64)
+    fine = _refined(cells, colour)
+    share = max(1, MAX_SYMMETRIES // max(1, int((fine == fine[0]).sum())))
+    exchanges = _exchanges(cells, fine, MAX_SYMMETRIES)
+    return np.concatenate([exchanges, _listed(cells, fine, share, MAX_COMPARISONS // n)])
+
+
+def _refined(cells: IntArray, colour: IntArray) -> IntArray:
+    """Return the coarsest finer colours in which equal colours see equal cells."""
+    kinds = cells * (int(cells.max()) + 1) + cells.T
+    now = np.unique(colour, return_inverse=True)[1].astype(np.int64)
+    while True:
+        seen = np.sort(kinds * len(cells) + now[None, :], axis=1)
+        signature = np.concatenate([now[:, None], seen], axis=1)
+        after = np.unique(signature, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
+        if after.max() == now.max():
+            return after
+        now = after
+
+
+@kernel()
+def _exchanges(cells: IntArray, colour: IntArray, most: int) -> NDArray[np.int16]:
+    """Return the exchanges of two rows that are symmetries."""
+    n = len(cells)
+    listed = np.empty((most, n), dtype=np.int16)
+    count = 0
+    for i in range(n):
+        for j in range(i):
+            alike = colour[i] == colour[j] and cells[i, j] == cells[j, i] and count < most
+            alike = alike and cells[i, i] == cells[j, j]
+            for k in range(n):
+                if not alike:
+                    break
+                if k not in (i, j):
+                    alike = cells[i, k] == cells[j, k] and cells[k, i] == cells[k, j]
+            if alike:
+                listed[count] = np.arange(n)
+                listed[count, i], listed[count, j] = j, i
+                count += 1
+    return listed[:count].copy()
+
+
+@kernel()
+def _fits(cells: IntArray, image: IntArray, i: int, goal: int) -> bool:
+    """Tell whether row i may become row `goal`, given the images of the rows before it."""
+    for j in range(i):
+        at = image[j]
+        if cells[at, goal] != cells[j, i] or cells[goal, at] != cells[i, j]:
+            return False
+    return bool(cells[goal, goal] == cells[i, i])
+
+
+@kernel()
+def _listed(cells: IntArray, colour: IntArray, share: int, budget: int) -> NDArray[np.int16]:
+    """List symmetries by backtracking.
+
+    Every image of row 0 gets at most `share` of them and `budget` comparisons.
+    """
+    n = len(cells)
+    found = [np.arange(n).astype(np.int16)]
+    for first in range(n if n > 1 else 0):
+        if colour[first] != colour[0]:
+            continue
+        image = np.full(n, -1, dtype=np.int64)
+        taken = np.zeros(n, dtype=np.bool_)
+        image[0], taken[first] = first, True
+        i, count, spent = 1, 0, 0
+        while i > 0 and count < share and spent < budget:
+            goal = image[i] + 1
+            if goal > 0:
+                taken[image[i]] = False
+            while goal < n and (
+                taken[goal] or colour[goal] != colour[i] or not _fits(cells, image, i, goal)
+            ):
+                goal += 1
+            # most misfits show at the first few rows
+            spent += i + 4 * (goal - image[i])
+            if goal == n:
+                image[i] = -1
+                i -= 1
+                continue
+            image[i], taken[goal] = goal, True
+            if i < n - 1:
+                i += 1
+            else:
+                count += 1
+                found.append(image.astype(np.int16))
+    listed = np.empty((len(found), n), dtype=np.int16)
+    for s in range(len(found)):
+        listed[s] = found[s]
+    return listed
+
+
+# ---- Branch and bound for small mapping problems: proven optima, or the bound that is left open --
 
 CHUNK_NODES = 100
 """Nodes between two looks at the clock."""

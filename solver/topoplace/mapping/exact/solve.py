@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from topoplace import clock
-from topoplace.bounds.mapping import total_bound
 from topoplace.errors import InputError
+from topoplace.mapping.bounds.best import total_bound
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.exact.branch import Branched, branch_and_bound
-from topoplace.mapping.exact.embed import find_embedding
-from topoplace.mapping.exact.small import SmallProblem, small_problem
+from topoplace.mapping.exact.branch import Branched, SmallProblem, branch_and_bound, small_problem
+from topoplace.mapping.exact.embedding import find_embedding
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.local_search import improve
 from topoplace.mapping.mapped import Mapped, mapped_by, outcome_of
-from topoplace.mapping.methods._boxes import spread_over_nodes
-from topoplace.mapping.methods.default import map_default
+from topoplace.mapping.methods.orders import map_default, spread_over_nodes
 from topoplace.mapping.problem import MappingProblem
 from topoplace.solving import Bound, Options, Outcome
 

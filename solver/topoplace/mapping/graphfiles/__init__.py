@@ -6,13 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from topoplace.errors import InputError, unknown_name
-from topoplace.mapping.graphfiles.edge_list import read_edge_list
-from topoplace.mapping.graphfiles.grf import read_grf_graph
-from topoplace.mapping.graphfiles.matrix import read_csv_graph, read_matrix_machine
-from topoplace.mapping.graphfiles.metis import read_metis_graph
-from topoplace.mapping.graphfiles.qaplib import Qaplib, read_qaplib
+from topoplace.mapping.graphfiles.lists import read_edge_list, read_grf_graph, read_metis_graph
+from topoplace.mapping.graphfiles.matrices import (
+    Qaplib,
+    read_csv_graph,
+    read_matrix_machine,
+    read_qaplib,
+)
 from topoplace.mapping.graphfiles.sniff import GRAPH_FORMATS, graph_format
-from topoplace.snapshot.application import GraphApplication
+from topoplace.snapshot.schema import GraphApplication
 
 __all__ = [
     "GRAPH_FORMATS",

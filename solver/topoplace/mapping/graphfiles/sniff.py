@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from topoplace.errors import InputError
-from topoplace.mapping.graphfiles.matrix import split_fields
-from topoplace.snapshot.readers.lines import text_of
+from topoplace.mapping.graphfiles.matrices import split_fields
+from topoplace.snapshot.readers.tables import text_of
 
 GRAPH_FORMATS = ("csv", "qaplib", "metis", "grf", "edges")
 """Names of the formats of graph files."""

@@ -4,10 +4,8 @@ Enos 2014 IV.B takes the leftmost usable routers of every pencil; the best choic
 (docs/proofs-mapping.md, "Pencils").
 """
 
-from topoplace.mapping.pencils.cut import PencilCut, cut_selection
-from topoplace.mapping.pencils.leftmost import leftmost_selection
-from topoplace.mapping.pencils.terms import CellTerms, cell_terms
-from topoplace.mapping.pencils.window import PencilWindow, window_at
+from topoplace.mapping.pencils.network import PencilCut, cut_selection, leftmost_selection
+from topoplace.mapping.pencils.space import CellTerms, PencilWindow, cell_terms, window_at
 
 __all__ = [
     "CellTerms",

@@ -1,20 +1,25 @@
-"""The threshold network of a window, with the thresholds that holes decide left out.
-
-Vertices are numbered as in docs/proofs-mapping.md, "Pencils"; there are few to decide, as every
-level moves over `slack` positions at most.
-"""
+"""The best selection of pencils in a window as a minimum cut, and its bound."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from ortools.graph.python import max_flow
 
-from topoplace.errors import InputError
-from topoplace.mapping.graph import IntArray
-from topoplace.mapping.pencils.terms import CellTerms
-from topoplace.mapping.pencils.window import PencilWindow
+from topoplace.errors import InputError, TopoplaceError
+from topoplace.mapping.graph import IntArray, VirtualGrid
+from topoplace.mapping.layouts import Layout
+from topoplace.mapping.pencils.space import CellTerms, PencilWindow
+from topoplace.result.mapping import FlowCertificate
+
+# ---- The threshold network of a window, with the thresholds that holes decide left out -----------
+# Vertices are numbered as in docs/proofs-mapping.md, "Pencils"; there are few to decide, as every
+# level moves over `slack` positions at most.
 
 SOURCE, SINK = -1, -2
 MAX_CAPACITY = 1 << 61
@@ -135,3 +140,217 @@ def _far_arcs(window: PencilWindow, terms: CellTerms, far: NDArray[np.bool_]) ->
         pair = (ends, vertices) if end == SOURCE else (vertices, ends)
         arcs.append((*pair, np.repeat(weight[linked], steps)))
     return arcs
+
+
+# ---- The best selection in a window: an exact minimum cut, proven by its flow --------------------
+
+
+@dataclass(frozen=True)
+class PencilCut:
+    """A best selection of a window, with the flow that proves it.
+
+    Attributes
+    ----------
+    selection
+        Position of every level, shape ``(num_pencils, levels)``.
+    value
+        Capacity of the cut, which is the value of the flow.
+    window, network, flows
+        What it was computed in, and the flow on every arc of the network.
+    """
+
+    selection: IntArray
+    value: int
+    window: PencilWindow
+    network: Network
+    flows: IntArray
+
+    def certificate(self) -> FlowCertificate:
+        """Return the flow on all arcs of the full network (docs/proofs-mapping.md, "Pencils")."""
+        return _full_flow(self.window, self.network, self.flows)
+
+
+def cut_selection(window: PencilWindow, terms: CellTerms) -> PencilCut:
+    """Return a best selection of a feasible window.
+
+    It is best if no pair of cells is mixed (`CellTerms.mixed`); else the best by an upper
+    estimate of their distance.
+
+    Raises
+    ------
+    InputError
+        If the bytes are so large that flows would not be exact in 64 bits.
+    """
+    network = threshold_network(window, terms)
+    solver = max_flow.SimpleMaxFlow()
+    solver.add_arc_with_capacity(0, 1, 0)  # so that source and sink exist
+    arcs = solver.add_arcs_with_capacity(
+        network.state[network.tails], network.state[network.heads], network.capacities
+    )
+    status = solver.solve(0, 1)
+    if status != solver.OPTIMAL:
+        raise TopoplaceError(f"maximum flow ended with {status}")
+    value, flows = int(solver.optimal_flow()), np.asarray(solver.flows(arcs), dtype=np.int64)
+    true = np.zeros(network.num_states, dtype=bool)
+    true[solver.get_source_side_min_cut()] = True
+    shape = (window.num_pencils, window.levels, window.depth - 1)
+    selection = true[network.state[:-2]].reshape(shape).sum(axis=-1)
+    return PencilCut(selection, value, window, network, flows)
+
+
+def _full_flow(window: PencilWindow, network: Network, flows: IntArray) -> FlowCertificate:
+    """Lead the flow through the decided thresholds, along arcs of infinite capacity.
+
+    A threshold t that is always true follows from t - 1 of its own level, if that position is
+    unusable, or else of the level below; one that is never true, mirrored, leads to t + 1.
+    """
+    steps, cells = window.depth - 1, window.num_pencils * window.levels
+    carrying = flows > 0
+    arcs = [(network.tails[carrying], network.heads[carrying], flows[carrying])]
+    excess = np.zeros(cells * steps + 2, dtype=np.int64)
+    np.add.at(excess, arcs[0][1], arcs[0][2])
+    np.subtract.at(excess, arcs[0][0], arcs[0][2])
+    decided = network.state[:-2].reshape(cells, steps)
+    usable = np.repeat(window.usable, window.levels, axis=0)
+    for t in range(steps, 0, -1):  # away from the source, last first
+        owed = np.flatnonzero((decided[:, t - 1] == 0) & (excess[t - 1 : -2 : steps] < 0))
+        here = owed * steps + t - 1
+        before = (owed - usable[owed, t - 1]) * steps + t - 2
+        if t == 1:
+            before[:] = SOURCE
+        amount = -excess[here]
+        np.subtract.at(excess, before, amount)
+        arcs.append((before, here, amount))
+    for t in range(1, steps + 1):  # towards the sink
+        owed = np.flatnonzero((decided[:, t - 1] == 1) & (excess[t - 1 : -2 : steps] > 0))
+        here = owed * steps + t - 1
+        after = (owed + usable[owed, t]) * steps + t
+        if t == steps:
+            after[:] = SINK
+        amount = excess[here]
+        np.add.at(excess, after, amount)
+        arcs.append((here, after, amount))
+    tails, heads, amounts = (np.concatenate(parts) for parts in zip(*arcs, strict=True))
+    return _merged(tails, heads, amounts, cells * steps)
+
+
+def _merged(tails: IntArray, heads: IntArray, amounts: IntArray, size: int) -> FlowCertificate:
+    """Add up flows on the same arc."""
+    keys, arc = np.unique((tails + 2) * (size + 2) + heads + 2, return_inverse=True)
+    flows = np.zeros(len(keys), dtype=np.int64)
+    np.add.at(flows, arc, amounts)
+    return FlowCertificate(
+        tails=(keys // (size + 2) - 2).tolist(),
+        heads=(keys % (size + 2) - 2).tolist(),
+        flows=flows.tolist(),
+    )
+
+
+# ---- Topaware's selection: the leftmost usable routers of every pencil (Enos 2014 IV.B) ----------
+
+
+def leftmost_selection(window: PencilWindow) -> IntArray:
+    """Return the first usable positions of every pencil of a feasible window.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(num_pencils, levels)``: the position of every level along the window.
+    """
+    if not window.feasible:
+        raise ValueError("a pencil has fewer usable positions than levels")
+    return window.earliest
+
+
+# ---- Lower bounds on the hop-bytes of every window of a layout, without a cut --------------------
+
+
+@dataclass(frozen=True)
+class StretchBound:
+    """Hop-bytes of a window are at least ``base + sum over pencils of price x stretch``.
+
+    `price` has one entry per pencil; the stretch of a pencil is the number of holes inside the
+    narrowest run of usable positions that holds its levels.
+    """
+
+    base: int
+    price: IntArray
+
+
+def stretch_bound(terms: CellTerms, slack: int) -> StretchBound:
+    """Return a bound for windows with `slack` positions more than levels.
+
+    Let d(k) >= 1 be the step from level k to k + 1 of a pencil. A pair on one pencil costs w
+    times the steps between its levels (far: ring minus them). Of two pencils v and u, the pairs
+    (v,k)-(u,l) and (v,l)-(u,k) together cost at least the steps from k to l on both, as
+    |a| + |b| >= a + b (far: exactly the rings minus these). So each step has a price; all steps
+    are at least 1, those of a pencil add up to at least ``levels - 1 + stretch`` and at most
+    ``depth - 1``, and whatever exceeds 1 costs at least the pencil's lowest price. Weight
+    without such a partner, and of mixed pairs, costs the least distance that the levels allow.
+    """
+    levels, gap, weight = terms.levels, terms.gap, terms.weight
+    apart = gap > 0
+    low, high, gap, weight = terms.low[apart], terms.high[apart], gap[apart], weight[apart]
+    far, mixed = terms.far(slack)[apart], terms.mixed(slack)[apart]
+    own = low // levels == high // levels
+    paired = np.where(own, weight, np.minimum(weight, _partners(terms, low, high, weight)))
+    paired[mixed] = 0
+    rest = weight - paired
+    least = np.maximum(gap - slack * ~own, 0)
+    if terms.ring is not None:
+        least = np.minimum(least, terms.ring - gap - slack)
+    price = np.zeros((terms.num_pencils, levels), dtype=np.int64)
+    signed = np.where(far, -paired, paired)
+    np.add.at(price.reshape(-1), low, signed)
+    np.subtract.at(price, (low // levels, high % levels), signed)
+    price = price.cumsum(axis=1)[:, :-1]
+    cheapest = price.min(axis=1) if levels > 1 else np.zeros(terms.num_pencils, dtype=np.int64)
+    base = terms.fixed + int(rest @ least) + int(price.sum())
+    base += slack * int(np.minimum(cheapest, 0).sum())
+    if terms.ring is not None:
+        base += terms.ring * int(paired[far].sum())
+    return StretchBound(base, np.maximum(cheapest, 0))
+
+
+def _partners(terms: CellTerms, low: IntArray, high: IntArray, weight: IntArray) -> IntArray:
+    """Return the weight of the pair of the same pencils with the levels exchanged."""
+    levels, size = terms.levels, terms.num_pencils * terms.levels
+    keys = low * size + high
+    order = np.argsort(keys)
+    partner = (high - high % levels + low % levels) * size + low - low % levels + high % levels
+    at = np.minimum(np.searchsorted(keys, partner, sorter=order), len(keys) - 1)
+    found = order[at] if len(keys) else at
+    matched: IntArray = np.where(keys[found] == partner, weight[found], 0)
+    return matched
+
+
+def bytes_between_cells(layouts: Sequence[Layout], grid: VirtualGrid) -> list[int]:
+    """Return for every layout the bytes between its cells, each of which goes one hop at least.
+
+    Equal to `layouts.off_router_bytes`, for many layouts that share the partitions of a dimension.
+    """
+
+    @cache
+    def counts(dim: int, step: int, size: int) -> tuple[int, int]:
+        """Return the neighbours at a step along a dimension, and those in the same part."""
+        length, at = grid.shape[dim], np.arange(grid.shape[dim])
+        to = at + step
+        if grid.periodic[dim]:
+            to %= length
+        inside = (to >= 0) & (to < length)
+        return int(inside.sum()), int((inside & (at // size == to // size)).sum())
+
+    @cache
+    def total(sizes: tuple[int, ...]) -> int:
+        between = 0
+        for offset, size in grid.offsets:
+            pairs = [
+                counts(d, step, n) for d, (step, n) in enumerate(zip(offset, sizes, strict=True))
+            ]
+            between += size * (math.prod(p for p, _ in pairs) - math.prod(s for _, s in pairs))
+        return between
+
+    dims = range(grid.num_dims)
+    return [
+        total(tuple(layout.partitions_of(d, grid.shape[d]) for d in dims)) for layout in layouts
+    ]

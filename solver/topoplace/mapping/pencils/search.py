@@ -1,4 +1,4 @@
-"""The best pencil placement of all layouts in all windows: best-first, pruned by bounds."""
+"""The search for the best pencil placement of all layouts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,31 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.mapping.graph import IntArray
-from topoplace.mapping.layouts import Layout, cells
+from topoplace.mapping.layouts import Layout, cells, node_slots
 from topoplace.mapping.mapped import Mapped, outcome_of
-from topoplace.mapping.pencils.bound import bytes_between_cells, stretch_bound
-from topoplace.mapping.pencils.cut import PencilCut, cut_selection
-from topoplace.mapping.pencils.origins import WindowTables, box_of
-from topoplace.mapping.pencils.place import layout_model, nodes_of
-from topoplace.mapping.pencils.space import admissible_layouts, deepening, no_room
-from topoplace.mapping.pencils.terms import CellTerms, cell_terms
-from topoplace.mapping.pencils.window import PencilWindow, window_at
+from topoplace.mapping.pencils.network import (
+    PencilCut,
+    bytes_between_cells,
+    cut_selection,
+    stretch_bound,
+)
+from topoplace.mapping.pencils.space import (
+    CellTerms,
+    PencilWindow,
+    WindowTables,
+    admissible_layouts,
+    box_of,
+    cell_terms,
+    deepening,
+    no_room,
+    window_at,
+)
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof
-from topoplace.result.mapping import ClassOptimum
+from topoplace.result.mapping import ClassOptimum, LayoutModel
 from topoplace.solving import Options, Outcome
+
+# ---- The best pencil placement of all layouts in all windows: best-first, pruned by bounds -------
 
 
 @dataclass(frozen=True)
@@ -168,3 +180,40 @@ class _Search:
 
     def _nodes(self, found: _Found) -> IntArray:
         return nodes_of(self.problem, found.layout, self.pencil, found.window, found.cut.selection)
+
+
+# ---- From a selection to the node of every task --------------------------------------------------
+
+
+def nodes_of(
+    problem: MappingProblem,
+    layout: Layout,
+    pencil: int,
+    window: PencilWindow,
+    selection: IntArray,
+) -> IntArray:
+    """Return the node of every task, given the position of every level of every pencil."""
+    assert problem.grid is not None
+    at = cells(layout, problem.grid)
+    across = [d for d in range(len(layout.extents)) if d != pencil]
+    pencils = np.zeros(len(at), dtype=np.int64)
+    for d in across:
+        pencils = pencils * layout.extents[d] + at[:, d]
+    routers = window.routers_of(selection)[pencils, at[:, pencil]]
+    return routers * problem.torus.nodes_per_router + node_slots(layout, problem.grid)
+
+
+def layout_model(layout: Layout, pencil: int, origin: tuple[int, ...], depth: int) -> LayoutModel:
+    """Return the layout and its window as results show them."""
+    return LayoutModel(
+        axes=list(layout.axes),
+        logical=list(layout.logical),
+        partitions=list(layout.partitions),
+        whole=layout.whole,
+        folds=list(layout.folds),
+        layer_order=list(layout.layer_order),
+        stagger=layout.stagger,
+        pencil=pencil,
+        origin=list(origin),
+        depth=depth,
+    )

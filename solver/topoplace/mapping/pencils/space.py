@@ -1,15 +1,22 @@
-"""The layouts and window depths that pencil placements are searched over."""
+"""Windows of pencils: where a layout may lie, and what its pencils cost."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topoplace.errors import InputError
+from topoplace.machine import Torus
+from topoplace.mapping.graph import IntArray, TaskGraph
 from topoplace.mapping.layouts import Layout, enumerate_layouts
-from topoplace.mapping.pencils.window import BoolArray
 from topoplace.mapping.problem import MappingProblem
+
+# ---- The layouts and window depths that pencil placements are searched over ----------------------
 
 
 def admissible_layouts(problem: MappingProblem, max_depth: int | None = None) -> list[Layout]:
@@ -110,3 +117,341 @@ def no_room(problem: MappingProblem) -> InputError:
         field="nodes",
         value=f"{int(problem.whole_routers.sum())} usable routers",
     )
+
+
+# ---- Windows of a machine that pencils are chosen in ---------------------------------------------
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class PencilWindow:
+    """The pencils of a box of routers (docs/proofs-mapping.md, "Pencils").
+
+    Attributes
+    ----------
+    routers
+        Router at every position, shape ``(num_pencils, depth)``; pencils are numbered row-major
+        over the window's dimensions without the one along them.
+    usable
+        Whether a level may go there, same shape.
+    levels
+        Levels that every pencil has to hold.
+    """
+
+    routers: IntArray
+    usable: BoolArray
+    levels: int
+
+    @property
+    def num_pencils(self) -> int:
+        """Number of pencils."""
+        return len(self.usable)
+
+    @property
+    def depth(self) -> int:
+        """Positions per pencil."""
+        return int(self.usable.shape[1])
+
+    @property
+    def slack(self) -> int:
+        """Positions that every pencil leaves free."""
+        return self.depth - self.levels
+
+    @cached_property
+    def feasible(self) -> bool:
+        """Whether every pencil has a usable position for every level."""
+        return bool((self.usable.sum(axis=1) >= self.levels).all())
+
+    @cached_property
+    def earliest(self) -> IntArray:
+        """First position each level can take, shape ``(num_pencils, levels)``."""
+        return _first_usable(self.usable, self.levels)
+
+    @cached_property
+    def latest(self) -> IntArray:
+        """Last position each level can take, shape ``(num_pencils, levels)``."""
+        mirrored = _first_usable(self.usable[:, ::-1], self.levels)
+        return self.depth - 1 - mirrored[:, ::-1]
+
+    def routers_of(self, selection: IntArray) -> IntArray:
+        """Return the router of every cell, shape ``(num_pencils, levels)``."""
+        chosen: IntArray = np.take_along_axis(self.routers, selection, axis=1)
+        return chosen
+
+
+def _first_usable(usable: BoolArray, levels: int) -> IntArray:
+    """Return the first `levels` usable positions of every row, which has at least so many."""
+    order = np.argsort(~usable, axis=1, kind="stable")  # usable ones first, in their order
+    return order[:, :levels].astype(np.int64)
+
+
+def window_at(
+    torus: Torus,
+    whole: BoolArray,
+    logical: tuple[int, ...],
+    pencil: int,
+    origin: tuple[int, ...],
+    depth: int,
+) -> PencilWindow:
+    """Return a window of a machine.
+
+    Parameters
+    ----------
+    torus
+        The machine.
+    whole
+        Routers that may be used, shape ``(num_routers,)``.
+    logical
+        Logical routers per machine dimension.
+    pencil
+        The dimension along the pencils.
+    origin
+        Lowest corner; the window goes on at 0 on a ring.
+    depth
+        Positions along the pencils; at most the machine's extent.
+    """
+    extents = [depth if d == pencil else n for d, n in enumerate(logical)]
+    routers = np.zeros((1,) * len(extents), dtype=np.int64)
+    for d, extent in enumerate(extents):
+        at = (origin[d] + np.arange(extent, dtype=np.int64)) % torus.shape[d] * torus.strides[d]
+        routers = routers + at.reshape([-1 if k == d else 1 for k in range(len(extents))])
+    routers = np.moveaxis(routers, pencil, -1).reshape(-1, depth)
+    return PencilWindow(routers, whole[routers], logical[pencil])
+
+
+# ---- What the cells of a layout send each other, and what that costs along the pencils -----------
+
+
+@dataclass(frozen=True)
+class CellTerms:
+    """Bytes between pairs of cells; cell ``pencil * levels + level``.
+
+    Attributes
+    ----------
+    num_pencils, levels
+        Pencils of the layout, and cells on each.
+    ring
+        Routers on the ring along the pencils; None if they lie on a mesh dimension.
+    low, high
+        The pairs: the level of `low` is at most that of `high`.
+    weight
+        Bytes between the two, both directions.
+    fixed
+        Bytes x hops in the dimensions across the pencils, whatever is selected.
+    """
+
+    num_pencils: int
+    levels: int
+    ring: int | None
+    low: IntArray
+    high: IntArray
+    weight: IntArray
+    fixed: int
+
+    @cached_property
+    def gap(self) -> IntArray:
+        """Levels between the two cells of every pair."""
+        return self.high % self.levels - self.low % self.levels
+
+    def far(self, slack: int) -> BoolArray:
+        """Tell which pairs always lie nearer round the ring, in a window with this slack."""
+        if self.ring is None:
+            return np.zeros(len(self.gap), dtype=bool)
+        return 2 * (self.gap - slack) >= self.ring
+
+    def mixed(self, slack: int) -> BoolArray:
+        """Tell which pairs lie nearer either way, depending on the selection."""
+        if self.ring is None:
+            return np.zeros(len(self.gap), dtype=bool)
+        return (2 * (self.gap + slack) > self.ring) & ~self.far(slack)
+
+    def constant(self, depth: int) -> int:
+        """Return what hop-bytes exceed the minimum cut by, in a window of this depth."""
+        if self.ring is None:
+            return self.fixed
+        far = int(self.weight[self.far(depth - self.levels)].sum())
+        return self.fixed + far * (self.ring - depth + 1)
+
+    def hop_bytes(self, selection: IntArray) -> int:
+        """Return the hop-bytes of a selection, shape ``(num_pencils, levels)``."""
+        at = selection.ravel()
+        hops = np.abs(at[self.high] - at[self.low])
+        if self.ring is not None:
+            hops = np.minimum(hops, self.ring - hops)
+        return self.fixed + int(hops @ self.weight)
+
+
+def cell_terms(
+    torus: Torus, graph: TaskGraph, cells: IntArray, logical: tuple[int, ...], pencil: int
+) -> CellTerms:
+    """Add up the messages of a task graph by the cells of their ends.
+
+    Parameters
+    ----------
+    torus
+        The machine.
+    graph
+        The messages.
+    cells
+        Cell of every task, shape ``(num_tasks, num_dims)``.
+    logical
+        Logical routers per machine dimension.
+    pencil
+        The dimension along the pencils.
+    """
+    levels = logical[pencil]
+    across = [d for d in range(torus.num_dims) if d != pencil]
+    pencils = np.zeros(len(cells), dtype=np.int64)
+    for d in across:
+        pencils = pencils * logical[d] + cells[:, d]
+    num_pencils = math.prod(logical[d] for d in across)
+    numbers = pencils * levels + cells[:, pencil]
+    low, high, weight = _between(graph, numbers, levels, num_pencils * levels)
+    fixed = 0
+    here, there = low // levels, high // levels
+    for d in reversed(across):
+        hops = np.abs(there % logical[d] - here % logical[d])
+        if torus.wrap[d]:
+            hops = np.minimum(hops, torus.shape[d] - hops)
+        fixed += int(hops @ weight)
+        here, there = here // logical[d], there // logical[d]
+    ring = torus.shape[pencil] if torus.wrap[pencil] else None
+    return CellTerms(num_pencils, levels, ring, low, high, weight, fixed)
+
+
+def _between(
+    graph: TaskGraph, numbers: IntArray, levels: int, num_cells: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the pairs of different cells with their bytes, the lower level first."""
+    first, second = numbers[graph.sources], numbers[graph.targets]
+    apart = first != second
+    first, second, sizes = first[apart], second[apart], graph.bytes[apart]
+    level, other = first % levels, second % levels
+    swapped = (level > other) | ((level == other) & (first > second))
+    low, high = np.where(swapped, second, first), np.where(swapped, first, second)
+    keys, pair = np.unique(low * num_cells + high, return_inverse=True)
+    weight = np.zeros(len(keys), dtype=np.int64)
+    np.add.at(weight, pair, sizes)
+    return keys // num_cells, keys % num_cells, weight
+
+
+# ---- All windows of a form at once: where they fit, and how far holes stretch their pencils ------
+# Every table has the machine's shape and says something of the window, or the pencil, that begins
+# at a router.
+
+
+class WindowTables:
+    """Tables of a machine and its usable routers, for windows along one dimension.
+
+    Parameters
+    ----------
+    torus
+        The machine.
+    whole
+        Routers that may be used, shape ``(num_routers,)``.
+    pencil
+        The dimension along the pencils.
+    """
+
+    def __init__(self, torus: Torus, whole: BoolArray, pencil: int) -> None:
+        self.torus = torus
+        self.pencil = pencil
+        self._whole = whole.reshape(torus.shape)
+        self._stretch = lru_cache(maxsize=64)(self._measure_stretch)
+
+    def num_begins(self, extents: tuple[int, ...]) -> int:
+        """Return the number of routers that a box with these extents may begin at."""
+        return math.prod(self._rooms(extents))
+
+    def _rooms(self, extents: tuple[int, ...]) -> list[int]:
+        """Return per dimension the number of coordinates a box may begin at."""
+        torus = self.torus
+        return [
+            max(0, n - extent + 1) if extent > n or not wraps else n
+            for extent, n, wraps in zip(extents, torus.shape, torus.wrap, strict=True)
+        ]
+
+    def fits(self, logical: tuple[int, ...], depth: int) -> BoolArray:
+        """Tell which windows have a usable position for every level of every pencil."""
+        extents = box_of(logical, self.pencil, depth)
+        inside = np.zeros(self.torus.shape, dtype=bool)
+        inside[tuple(map(slice, self._rooms(extents)))] = True
+        if not inside.any():
+            return inside
+        short = self.stretch(logical[self.pencil], depth) < 0
+        missing = _box_sums(short.astype(np.int64), _across(logical, self.pencil))
+        fits: BoolArray = inside & (missing == 0)
+        return fits
+
+    def stretch(self, levels: int, depth: int) -> IntArray:
+        """Return the holes inside the narrowest run of `levels` usable positions of each pencil.
+
+        The pencil takes `depth` positions from the router; -1 where it holds too few usable ones.
+        """
+        return self._stretch(levels, depth)
+
+    def _measure_stretch(self, levels: int, depth: int) -> IntArray:
+        slack = depth - levels
+        stretch = np.full(self.torus.shape, -1, dtype=np.int64)
+        usable = self._whole.astype(np.int64)
+        for holes in range(slack, -1, -1):
+            count = _run_sums(usable, self.pencil, levels + holes)
+            found = _run_sums((count >= levels).astype(np.int64), self.pencil, slack - holes + 1)
+            stretch[found > 0] = holes
+        return stretch
+
+    def blocked(self, logical: tuple[int, ...], depth: int) -> IntArray:
+        """Return the fewest unusable routers of a box with the layout's extents in each window."""
+        holes = _box_sums((~self._whole).astype(np.int64), dict(enumerate(logical)))
+        slack = depth - logical[self.pencil]
+        fewest = holes
+        for start in range(1, slack + 1):
+            fewest = np.minimum(fewest, np.roll(holes, -start, axis=self.pencil))
+        return fewest
+
+    def weighted_stretch(self, logical: tuple[int, ...], depth: int, price: IntArray) -> IntArray:
+        """Return the sum over the pencils of each window of stretch x price.
+
+        `price` has one entry per pencil.
+        """
+        stretch = np.moveaxis(self.stretch(logical[self.pencil], depth), self.pencil, -1)
+        extents = list(_across(logical, self.pencil).values())
+        for d, extent in enumerate(extents):
+            stretch = np.concatenate((stretch, np.take(stretch, range(extent - 1), d)), axis=d)
+        axes = tuple(range(len(extents)))
+        boxes = np.lib.stride_tricks.sliding_window_view(stretch, extents, axis=axes)
+        dims = self.torus.num_dims
+        total: IntArray = np.einsum(
+            boxes,
+            [*range(dims), *range(dims, 2 * dims - 1)],
+            price.reshape(extents),
+            list(range(dims, 2 * dims - 1)),
+            list(range(dims)),
+        )
+        return np.moveaxis(total, -1, self.pencil)
+
+
+def box_of(logical: tuple[int, ...], pencil: int, depth: int) -> tuple[int, ...]:
+    """Return the extents of a window."""
+    return tuple(depth if d == pencil else n for d, n in enumerate(logical))
+
+
+def _across(logical: tuple[int, ...], pencil: int) -> dict[int, int]:
+    return {d: n for d, n in enumerate(logical) if d != pencil}
+
+
+def _box_sums(values: IntArray, extents: dict[int, int]) -> IntArray:
+    """Add up over the box that begins at each router, round all rings."""
+    for dim, extent in extents.items():
+        values = _run_sums(values, dim, extent)
+    return values
+
+
+def _run_sums(values: IntArray, dim: int, extent: int) -> IntArray:
+    """Add up over `extent` routers, at most the ring's, from each one on."""
+    rows = np.moveaxis(values, dim, -1)
+    n = rows.shape[-1]
+    sums = np.zeros((*rows.shape[:-1], n + extent), dtype=np.int64)
+    np.cumsum(np.concatenate((rows, rows[..., : extent - 1]), axis=-1), axis=-1, out=sums[..., 1:])
+    return np.moveaxis(sums[..., extent:] - sums[..., :n], -1, dim)

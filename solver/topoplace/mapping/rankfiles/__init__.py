@@ -8,17 +8,18 @@ from pathlib import Path
 from topoplace.errors import unknown_name
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem
-from topoplace.mapping.rankfiles.check import require_mapping
-from topoplace.mapping.rankfiles.hostfile import read_hostfile, write_hostfile
-from topoplace.mapping.rankfiles.maplib import read_maplib, write_maplib
-from topoplace.mapping.rankfiles.numbering import Numbering
-from topoplace.mapping.rankfiles.rank_order import (
+from topoplace.mapping.rankfiles.formats import (
     node_list_beside,
+    read_hostfile,
+    read_maplib,
     read_rank_order,
+    read_scotch_map,
+    write_hostfile,
+    write_maplib,
     write_rank_order,
+    write_scotch_map,
 )
-from topoplace.mapping.rankfiles.scotch_map import read_scotch_map, write_scotch_map
-from topoplace.mapping.rankfiles.table import read_csv, write_csv
+from topoplace.mapping.rankfiles.places import Numbering, read_csv, require_mapping, write_csv
 
 __all__ = [
     "FORMATS",

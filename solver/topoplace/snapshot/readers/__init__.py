@@ -1,13 +1,18 @@
 """Readers of other tools' files."""
 
-from topoplace.snapshot.readers.cray_neighbour_table import CrayTable, read_cray_neighbours
 from topoplace.snapshot.readers.slurm import (
     read_slurm_jobs,
     read_slurm_nodes,
     read_topology_conf,
     snapshot_of_slurm,
 )
-from topoplace.snapshot.readers.swf import SwfLog, read_swf, snapshot_of_swf
+from topoplace.snapshot.readers.tables import (
+    CrayTable,
+    SwfLog,
+    read_cray_neighbours,
+    read_swf,
+    snapshot_of_swf,
+)
 
 __all__ = [
     "CrayTable",

@@ -8,9 +8,8 @@ from topoplace.errors import InputError
 from topoplace.mapping.problem import prepare_mapping
 from topoplace.result import Interference
 from topoplace.snapshot import prepare_any
-from topoplace.snapshot.application import MappingInstance
 from topoplace.snapshot.files import text_of_document
-from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.schema import MappingInstance, Snapshot
 from topoplace.solving import Options, method_names, methods, solve
 from topoplace.study.batch.task import Problem, Settings, Task
 from topoplace.study.external.allocator import chosen, entry_point_names

@@ -24,8 +24,8 @@ from topoplace.errors import InputError
 from topoplace.result import PlacementResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot.application import MAPPING_SCHEMA, MappingInstance
 from topoplace.snapshot.files import (
+    file_meant,
     files_below,
     missing_file,
     read_bytes,
@@ -34,8 +34,13 @@ from topoplace.snapshot.files import (
     write_text,
 )
 from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TreeModel
-from topoplace.snapshot.shipped import file_meant
+from topoplace.snapshot.schema import (
+    MAPPING_SCHEMA,
+    SNAPSHOT_SCHEMA,
+    MappingInstance,
+    Snapshot,
+    TreeModel,
+)
 from topoplace.study.batch.table import AnyResult
 from topoplace.study.batch.task import Failure, Problem, Settings
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from topoplace.errors import InputError
-from topoplace.snapshot.readers.swf import read_swf
+from topoplace.snapshot.readers.tables import read_swf
 from topoplace.snapshot.schema import Pattern, PatternUse
 from topoplace.snapshot.tree_state import TreeRequest
 
@@ -57,7 +57,7 @@ def read_log(path: str | Path, *, procs_per_node: int = 1) -> JobLog:
     """Read a log in the Standard Workload Format; submissions count from the first one.
 
     Jobs of which the log does not know size, submission and run time are left out. Sizes are
-    those of `topoplace.snapshot.readers.swf.read_swf`.
+    those of `topoplace.snapshot.readers.tables.read_swf`.
 
     Raises
     ------

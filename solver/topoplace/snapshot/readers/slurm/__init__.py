@@ -1,9 +1,14 @@
 """Slurm's files: the topology, the states of nodes, the jobs."""
 
 from topoplace.snapshot.readers.slurm.jobs import SlurmJobs, read_slurm_jobs
-from topoplace.snapshot.readers.slurm.nodes import NodeUse, read_slurm_nodes
-from topoplace.snapshot.readers.slurm.snapshot import NO_JOBS, snapshot_of_slurm
-from topoplace.snapshot.readers.slurm.topology_conf import read_topology_conf, topology_conf_of
+from topoplace.snapshot.readers.slurm.machine import (
+    NO_JOBS,
+    NodeUse,
+    read_slurm_nodes,
+    read_topology_conf,
+    snapshot_of_slurm,
+    topology_conf_of,
+)
 
 __all__ = [
     "NO_JOBS",

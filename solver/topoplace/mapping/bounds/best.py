@@ -1,0 +1,81 @@
+"""The best bound on the hop-bytes of any mapping, within a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.machine import Torus
+from topoplace.machine.matrix import MatrixMachine
+from topoplace.mapping.bounds.blocks import blocks_bound
+from topoplace.mapping.bounds.cut_certificates import cuts_bound
+from topoplace.mapping.bounds.distance_classes import distance_classes_bound
+from topoplace.mapping.bounds.star import star_bound
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import TotalCertificate
+from topoplace.solving import Bound, stronger
+
+# ---- The best known lower bound on the hop-bytes of any mapping ----------------------------------
+
+
+def best_bound(
+    problem: MappingProblem, time_limit: float | None = None, target: int | None = None
+) -> Bound | None:
+    """Bound the hop-bytes of any mapping of the problem's tasks to its nodes from below.
+
+    The highest of `total_bound`, `blocks_bound` (grids) and `star_bound`, which take a moment; if
+    that is not enough, also of `cuts_bound` and `distance_classes_bound`. Grids go without cuts,
+    to which blocks are superior, and have distance classes only within a time limit, as their
+    blocks are rarely weaker.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    time_limit
+        Seconds; what the quick bounds leave of them goes to the semidefinite ones (0: nothing).
+        Without it the work is bounded, and the answer the same each time.
+    target
+        A bound this high is enough: the hop-bytes of a mapping in hand.
+
+    Returns
+    -------
+    Bound or None
+        The value, in bytes x hops, with its certificate; None if nothing is known.
+    """
+    stop = clock.deadline(time_limit)
+    best = stronger(total_bound(problem), star_bound(problem))
+    if problem.grid is not None and isinstance(problem.machine, Torus):
+        best = stronger(blocks_bound(problem, problem.grid), best)
+    if _reached(best, target):
+        return best
+
+    def left() -> float | None:
+        return None if time_limit is None else max(0.0, stop - clock.now())
+
+    if problem.grid is None:
+        best = stronger(best, cuts_bound(problem, left(), target))
+    elif time_limit is None:
+        return best
+    if _reached(best, target) or clock.now() >= stop:
+        return best
+    return stronger(best, distance_classes_bound(problem, left(), target))
+
+
+def _reached(bound: Bound | None, target: int | None) -> bool:
+    return bound is not None and target is not None and bound.value >= target
+
+
+def total_bound(problem: MappingProblem) -> Bound | None:
+    """Return the sum of all bytes, if every message between two tasks takes a hop.
+
+    So it does where no router takes two tasks (docs/proofs-mapping.md, "Total"), unless a
+    matrix has routers at distance 0 from each other.
+    """
+    if int(problem.capacity.max(initial=0)) > 1:
+        return None
+    if isinstance(problem.machine, MatrixMachine):
+        apart = ~np.eye(problem.machine.num_routers, dtype=bool)
+        if not problem.machine.distances[apart].all():
+            return None
+    return Bound(problem.graph.total_bytes, TotalCertificate())

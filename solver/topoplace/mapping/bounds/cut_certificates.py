@@ -1,0 +1,356 @@
+"""Bounds by the cuts of a machine, in integers with certificates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.machine import Torus
+from topoplace.mapping.bounds.cuts import (
+    LARGEST,
+    Floats,
+    MachineCuts,
+    Multipliers,
+    Relaxation,
+    is_semidefinite,
+    least_total,
+    machine_cuts,
+    margins,
+)
+from topoplace.mapping.bounds.star import exchanged
+from topoplace.mapping.graph import IntArray
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import (
+    CUT_FACTORS,
+    CUT_LAYERS,
+    CUT_TASKS,
+    GAIN_BITS,
+    CutLine,
+    CutsCertificate,
+)
+from topoplace.solving import Bound, stronger
+
+# ---- From multipliers in floating point to a certificate whose matrices pass the integer test ----
+
+DIGITS = 49
+"""Bits of the largest diagonal entry of L, scaled."""
+
+DENSE = 200
+"""Tasks up to which all eigenvalues are computed."""
+
+NEAR = 1e-6
+"""Relative error of the least eigenvalue of larger problems."""
+
+ROOM = 1e-6
+"""What is added to an eigenvalue, per layer, so that the test is passed."""
+
+TRIALS = 12
+"""Tests of one line, each with more added to the diagonal than the last."""
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A task graph as integers.
+
+    Attributes
+    ----------
+    weights
+        Bytes between all pairs of tasks, symmetric.
+    unit
+        What all bytes are multiples of.
+    """
+
+    weights: IntArray
+    unit: int
+
+    @property
+    def num_tasks(self) -> int:
+        """Number of tasks."""
+        return len(self.weights)
+
+    @cached_property
+    def degrees(self) -> IntArray:
+        """Bytes of every task with all others."""
+        sums: IntArray = self.weights.sum(axis=1)
+        return sums
+
+    @cached_property
+    def sparse(self) -> Any:
+        """The weights as a sparse matrix of floats."""
+        from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
+
+        return csr_array(self.weights.astype(np.float64))
+
+    @property
+    def scale(self) -> int:
+        """The scale of certificates; 0 if the bytes are too large for one."""
+        return (1 << DIGITS) // int(self.degrees.max())
+
+    @cached_property
+    def laplacian(self) -> IntArray:
+        """The Laplacian times the scale."""
+        return self.scale * (np.diag(self.degrees) - self.weights)
+
+
+def gains_of(cuts: MachineCuts) -> list[int] | None:
+    """Return upper bounds on the kernels' eigenvalues beside ones, in 2^-GAIN_BITS; None if large.
+
+    The factor of a certificate costs so much per square, times what `gain_per_square` says.
+    """
+    gains = []
+    for kernel in cuts.kernels:
+        num = len(kernel)
+        centred = kernel - kernel.mean(axis=0) - kernel.mean(axis=1)[:, None] + kernel.mean()
+        highest = float(np.linalg.eigvalsh(centred)[-1]) if num > 1 else 0.0
+        gain = int(highest * (1 + ROOM * num) * (1 << GAIN_BITS)) + 1 if num > 1 else 0
+        if num > 1 and not _bounds_eigenvalues(kernel, gain):
+            return None
+        gains.append(gain)
+    return gains
+
+
+def _bounds_eigenvalues(kernel: IntArray, gain: int) -> bool:
+    num = len(kernel)
+    if num**2 * gain >= LARGEST or (num**2 * int(np.abs(kernel).max())) << GAIN_BITS >= LARGEST:
+        return False
+    centre = num * np.eye(num, dtype=np.int64) - 1
+    matrix = gain * num**2 * np.eye(num, dtype=np.int64)
+    matrix -= (centre @ kernel @ centre) << GAIN_BITS
+    digits = int(np.diag(matrix).max()).bit_length()
+    return digits < DIGITS and is_semidefinite(matrix << (DIGITS - digits))
+
+
+def gain_per_square(cuts: MachineCuts, gains: list[int]) -> Fraction:
+    """Return the largest part that a factor of length 1 can have in the sum of the cuts."""
+    layers = [len(kernel) for kernel in cuts.kernels]
+    every = int(np.prod(layers))
+    largest = max(every // num * gain for num, gain in zip(layers, gains, strict=True))
+    return Fraction(cuts.room * largest, 1 << GAIN_BITS)
+
+
+class Rounding:
+    """Rounds factors once, and lines for them one after the other, each of which is tested."""
+
+    def __init__(self, guest: Guest, unit: float, factors: Floats) -> None:
+        self.guest = guest
+        self._digits = guest.scale * unit
+        self.factors = np.array(
+            [_balanced(row * self._digits**0.5) for row in factors], dtype=np.int64
+        ).reshape(-1, guest.num_tasks)
+        self._common = guest.laplacian + self.factors.T @ self.factors
+
+    @property
+    def fixed(self) -> Floats:
+        """The factors as they are now, in the unit of the relaxation."""
+        rows: Floats = self.factors / self._digits**0.5
+        return rows
+
+    def line(self, found: Multipliers, end: float) -> CutLine | None:
+        """Return the line of multipliers; None if none passes the test before the time `end`."""
+        prices = np.ceil(found.prices * self._digits).astype(np.int64)
+        balance = int(np.ceil(found.balance * self._digits))
+        matrix = self._common + balance
+        matrix[np.diag_indices_from(matrix)] += prices
+        lowest, error = self._least_eigenvalue(matrix, prices, balance)
+        raised = margins(np.diag(matrix)) + int(np.ceil(-lowest))
+        more = int(np.ceil(error))
+        for _ in range(TRIALS):
+            if clock.now() >= end:
+                break
+            raised += more
+            tried = matrix.copy()
+            tried[np.diag_indices_from(tried)] += raised
+            if is_semidefinite(tried):
+                return CutLine(prices=(prices + raised).tolist(), balance=balance)
+            more *= 4
+        return None
+
+    def _least_eigenvalue(
+        self, matrix: IntArray, prices: IntArray, balance: int
+    ) -> tuple[float, float]:
+        """Return about the least eigenvalue of the matrix of a line, and how wrong it may be."""
+        highest = 2.0 * float(np.diag(matrix).max())
+        if len(matrix) <= DENSE:
+            return float(np.linalg.eigvalsh(matrix.astype(np.float64))[0]), 1e-12 * highest
+        from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh  # noqa: PLC0415
+
+        scale = self.guest.scale
+        diagonal = prices + scale * self.guest.degrees
+
+        def lowered(x: Floats) -> Floats:
+            x = x.ravel()
+            image = diagonal * x - scale * (self.guest.sparse @ x) + balance * x.sum()
+            below: Floats = highest * x - image - self.factors.T @ (self.factors @ x)
+            return below
+
+        start = np.random.default_rng(0).standard_normal(len(matrix))
+        operator = LinearOperator(matrix.shape, matvec=lowered, dtype=np.float64)
+        try:
+            found: Any = eigsh(operator, 1, which="LA", ncv=60, tol=NEAR, maxiter=20, v0=start)[0]
+        except ArpackNoConvergence as stopped:
+            found = stopped.eigenvalues
+        return (highest - float(found[0]) if len(found) else 0.0), NEAR * highest
+
+    def value(self, cuts: MachineCuts, gains: list[int], lines: list[CutLine]) -> int:
+        """Return the hop-bytes that lines with the factors prove."""
+        guest, scale = self.guest, self.guest.scale
+        squares = sum(x * x for x in self.factors.ravel().tolist())
+        paid = gain_per_square(cuts, gains) * squares if squares else Fraction(0)
+        step = 0 if squares else 4 * scale * guest.unit
+        total = least_total(cuts, [(-sum(x.prices), x.balance) for x in lines], paid, step)
+        return guest.unit * max(0, -(-total // (8 * scale * guest.unit)))
+
+    def certificate(
+        self, cuts: MachineCuts, gains: list[int], lines: list[CutLine]
+    ) -> CutsCertificate:
+        """Return the certificate of lines with the factors."""
+        factors = self.factors.tolist()
+        return CutsCertificate(
+            wrap=list(cuts.wrap),
+            scale=self.guest.scale,
+            lines=lines,
+            factors=factors,
+            gains=gains if factors else [],
+        )
+
+
+def _balanced(row: Floats) -> IntArray:
+    """Return a row as integers that add up to 0, the entries nearest to the next one changed."""
+    rounded = np.round(row)
+    missing = -int(rounded.sum())
+    step = 1 if missing > 0 else -1
+    order = np.argsort(step * (rounded - row), kind="stable")
+    rounded[order[: abs(missing)]] += step
+    return rounded.astype(np.int64)
+
+
+# ---- The bound of a mapping problem by the cuts of its machine, within limits of time and size ---
+
+RANK = 12
+"""Dimensions of the vectors at least; more are slower and hardly better."""
+
+MOST_LINES = 3
+"""Limits of s for which lines are computed, where cuts differ in them."""
+
+TEST_SECONDS = 1e-10
+"""Estimate of the time of a test on a busy core, per cube of the tasks."""
+
+
+def cuts_bound(
+    problem: MappingProblem, time_limit: float | None = None, target: int | None = None
+) -> Bound | None:
+    """Return the bound by the bytes over all cuts of the machine (docs/proofs-graphs.md, "Cuts").
+
+    Parameters
+    ----------
+    problem
+        On a torus or mesh, with at most `CUT_TASKS` tasks.
+    time_limit
+        Seconds; without it the work is bounded, and the answer the same each time.
+    target
+        A bound this high is enough: the hop-bytes of a mapping in hand.
+
+    Returns
+    -------
+    Bound or None
+        In bytes x hops; None if the problem is too large, has no messages or nothing is proven,
+        or there is no time.
+    """
+    end = clock.deadline(time_limit)
+    machine, num = problem.machine, problem.num_tasks
+    if not isinstance(machine, Torus) or not problem.graph.num_messages or num > CUT_TASKS:
+        return None
+    if max(machine.shape) > CUT_LAYERS:
+        return None
+    reserved = 2 * TEST_SECONDS * num**3
+    if time_limit is not None and time_limit <= reserved:
+        return None
+    pairs = exchanged(problem.graph)
+    if int(np.bincount(pairs.tasks, pairs.sizes).max()) >= 1 << 48:
+        return None
+    guest = Guest(pairs.matrix(num), pairs.unit)
+    stop = end - reserved
+    best: Bound | None = None
+    # in a ring distances are shorter, but its cuts are all alike
+    for host in [machine] if all(machine.wrap) else [machine, Torus(machine.shape)]:
+        cuts = machine_cuts(host, problem.capacity, num)
+        if cuts.weights and not _reached(best, target) and not (best and clock.now() >= stop):
+            best = stronger(best, _Search(guest, cuts, stop, end).best(target))
+    return best if best is not None and best.value > 0 else None
+
+
+def _reached(bound: Bound | None, target: int | None) -> bool:
+    return bound is not None and target is not None and bound.value >= target
+
+
+class _Search:
+    """Relaxations of one problem up to a time, and the bounds they prove, up to a later one."""
+
+    def __init__(self, guest: Guest, cuts: MachineCuts, stop: float, end: float) -> None:
+        from scipy.sparse import diags_array  # noqa: PLC0415 - heavy
+
+        self._guest, self._cuts, self._stop, self._end = guest, cuts, stop, end
+        self._gains = gains_of(cuts)
+        self._unit = max(1.0, float(guest.degrees.mean()))
+        laplacian = diags_array(guest.degrees.astype(np.float64)) - guest.sparse
+        self._laplacian = (laplacian / self._unit).tocsr()
+
+    def best(self, target: int | None) -> Bound | None:
+        """Return the best bound of one line for all cuts or several, with factors and without."""
+        num = self._guest.num_tasks
+        first = self._solved(
+            np.zeros((0, num)), self._cuts.spread / self._cuts.weight, self._widest
+        )
+        bound = self._bound(self._rounding(first.factors), [first])
+        if not self._squares:
+            return bound
+        for factors in (first.factors, first.factors[:0])[: 1 + len(first.factors)]:
+            if clock.now() >= self._stop or _reached(bound, target):
+                break
+            rounding = self._rounding(factors)
+            lines = [self._solved(rounding.fixed, square, None) for square in self._squares]
+            bound = stronger(bound, self._bound(rounding, lines))
+        return bound
+
+    def _rounding(self, factors: Floats) -> Rounding:
+        return Rounding(self._guest, self._unit, factors)
+
+    @property
+    def _widest(self) -> float | None:
+        """Limit of eigenvalues of the relaxation; None if factors would not be worth their cost."""
+        if self._gains is None:
+            return None
+        num = self._guest.num_tasks
+        limit = float(gain_per_square(self._cuts, self._gains)) / self._cuts.weight
+        return limit if num > limit > 2 * num / CUT_FACTORS else None
+
+    @property
+    def _squares(self) -> list[int]:
+        """Squares of s for which lines are worth it: those of cuts, if the places limit them."""
+        every = sorted(set(self._cuts.most))
+        free = sum(w * m for w, m in zip(self._cuts.weights, self._cuts.most, strict=True))
+        if len(every) < 2 or free > self._cuts.spread:
+            return []
+        chosen = np.linspace(0, len(every) - 1, min(MOST_LINES, len(every))).round().astype(int)
+        return [every[k] for k in chosen]
+
+    def _solved(self, fixed: Floats, spread: float, widest: float | None) -> Multipliers:
+        num = self._guest.num_tasks
+        rank = min(num, RANK if widest is None else max(RANK, int(num / widest) + 6))
+        return Relaxation(self._laplacian, spread, widest, fixed, rank).solve(self._stop)
+
+    def _bound(self, rounding: Rounding, found: list[Multipliers]) -> Bound | None:
+        """Return what the lines prove that pass the test; None if there are none."""
+        lines: list[CutLine] = [
+            line for one in found if (line := rounding.line(one, self._end)) is not None
+        ]
+        if not lines:
+            return None
+        gains = self._gains or []
+        value = rounding.value(self._cuts, gains, lines)
+        return Bound(value, rounding.certificate(self._cuts, gains, lines))

@@ -1,0 +1,254 @@
+"""Methods that choose among others, or leave it to a program."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.errors import InputError
+from topoplace.machine import MatrixMachine, Torus
+from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.exact import embedded, solved_by_search
+from topoplace.mapping.graph import IntArray, TaskGraph
+from topoplace.mapping.local_search import guest_arrays
+from topoplace.mapping.mapped import outcome_of
+from topoplace.mapping.methods.orders import spread_over_nodes
+from topoplace.mapping.positions import compact_routers, distances_from, symmetric
+from topoplace.mapping.problem import MappingProblem
+from topoplace.solving import Options, Outcome, method_of, register
+
+# ---- The static mapper of Scotch, run as the external program ``gmap`` (Pellegrini 1994) ---------
+
+MAPPERS = ("scotch_gmap", "gmap")
+"""Debian's name comes first: there, ``gmap`` is a program of another kind."""
+
+TARGET_MAKER = "amk_grf"
+
+MOST_DIMS = 5
+"""Dimensions of a torus or mesh that Scotch knows."""
+
+MOST_ROUTERS = 1024
+"""Routers for which a table of all distances is given to Scotch."""
+
+LOADS = 1 << 30
+"""Scotch reckons with 32 bits: the sum of all loads times distances stays below this."""
+
+
+def is_installed() -> bool:
+    """Tell whether the programs that `run_scotch` needs are installed."""
+    return _mapper() is not None and shutil.which(TARGET_MAKER) is not None
+
+
+def run_scotch(problem: MappingProblem, time_limit: float | None = None) -> IntArray:
+    """Return the router that Scotch gives every task, among a compact set of just enough routers.
+
+    The load imbalance asked for is 0, but routers may get more tasks than they have room for.
+    A machine with both rings and lines is described as a torus.
+
+    Raises
+    ------
+    InputError
+        If the programs are missing, Scotch cannot describe the machine, or it fails.
+    TimeoutError
+        If the time limit ends the program.
+    """
+    mapper = _mapper()
+    if mapper is None or not is_installed():
+        raise InputError(
+            "the programs gmap and amk_grf of Scotch, for the method scotch", field="method"
+        )
+    chosen = np.sort(compact_routers(problem)[0])
+    if len(chosen) == 1:
+        return np.full(problem.num_tasks, chosen[0])
+    with tempfile.TemporaryDirectory() as folder:
+        graph, target, mapped = (Path(folder) / name for name in ("tasks.grf", "to.tgt", "out.map"))
+        graph.write_text(_graph_text(problem.graph, problem.machine.diameter))
+        whole = _write_target(problem.machine, chosen, target)
+        _run([mapper, str(graph), str(target), str(mapped), "-b0"], time_limit)
+        numbers = np.array(mapped.read_text().split()[1:], dtype=np.int64).reshape(-1, 2)
+    found = np.empty(problem.num_tasks, dtype=np.int64)
+    found[numbers[:, 0]] = numbers[:, 1]
+    return found if whole else chosen[found]
+
+
+def _mapper() -> str | None:
+    return next((path for name in MAPPERS if (path := shutil.which(name))), None)
+
+
+def _run(command: list[str], time_limit: float | None = None) -> None:
+    """Run one of Scotch's programs; its complaints become the error."""
+    try:
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=time_limit
+        )
+    except subprocess.TimeoutExpired as late:
+        raise TimeoutError from late
+    if done.returncode:
+        said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        raise InputError("an instance that Scotch can map", field="method", value=said)
+
+
+def _graph_text(graph: TaskGraph, diameter: int) -> str:
+    """Return the messages in Scotch's graph format, loads scaled to its integers."""
+    guest = guest_arrays(graph)
+    scale = LOADS // max(1, diameter)
+    total = max(1, graph.total_bytes)
+    loads = [max(1, weight * min(scale, total) // total) for weight in guest.weight.tolist()]
+    pairs = [f"{load} {other}" for load, other in zip(loads, guest.other.tolist(), strict=True)]
+    return _grf([pairs[a:b] for a, b in zip(guest.first[:-1], guest.first[1:], strict=True)])
+
+
+def _grf(rows: list[list[str]]) -> str:
+    """Return a graph file of rows of partners, each a load and a vertex."""
+    head = f"0\n{len(rows)} {sum(map(len, rows))}\n0 010\n"
+    return head + "".join(f"{len(row)} {' '.join(row)}\n" for row in rows)
+
+
+def _write_target(machine: Torus | MatrixMachine, chosen: IntArray, path: Path) -> bool:
+    """Write the machine; return whether Scotch numbers all its routers, or the chosen ones."""
+    if isinstance(machine, Torus) and machine.num_dims <= MOST_DIMS:
+        kind = "torusXD" if any(machine.wrap) else "meshXD"
+        # Scotch numbers vertices with the first dimension fastest
+        text = f"{kind} {machine.num_dims} {' '.join(map(str, machine.shape[::-1]))}\n"
+        whole = len(chosen) == machine.num_routers
+        if not whole:
+            text = f"sub\n{len(chosen)} {' '.join(map(str, chosen.tolist()))}\n{text}"
+        path.write_text(text)
+        return whole
+    if len(chosen) > MOST_ROUTERS:
+        raise InputError(
+            f"for Scotch, a torus or mesh of at most {MOST_DIMS} dimensions, or "
+            f"{MOST_ROUTERS} routers to use",
+            field="machine",
+            value=machine.text,
+        )
+    distances = np.maximum(1, machine.hops(chosen[:, None], chosen[None, :]))
+    links = [
+        [f"{away} {s}" for s, away in enumerate(row) if s != r]
+        for r, row in enumerate(distances.tolist())
+    ]
+    graph = path.with_suffix(".machine.grf")
+    graph.write_text(_grf(links))
+    _run([TARGET_MAKER, str(graph), str(path)])
+    return False
+
+
+# ---- The mapping of Scotch, where it is installed, made to keep to the capacities ----------------
+
+
+@register("mapping", "scotch", "the external program gmap of Scotch, where installed")
+def map_scotch(problem: MappingProblem, options: Options) -> Outcome:
+    """Map with Scotch (`run_scotch`), and move what does not fit to the nearest free routers.
+
+    Raises
+    ------
+    InputError
+        If Scotch is not installed or cannot map the instance.
+    """
+    options.say("gmap")
+    try:
+        routers = run_scotch(symmetric(problem), options.time_limit)
+    except TimeoutError:
+        return outcome_of(None, hit=True)
+    return outcome_of(spread_over_nodes(problem, within_capacity(problem, routers)))
+
+
+def within_capacity(problem: MappingProblem, routers: IntArray) -> IntArray:
+    """Return a mapping in which the last tasks of overfull routers are on the nearest free ones."""
+    load = np.bincount(routers, minlength=problem.machine.num_routers)
+    free = problem.capacity - load
+    found = routers.copy()
+    for router in np.flatnonzero(free < 0).tolist():
+        surplus = np.flatnonzero(routers == router)[free[router] :]
+        away = distances_from(problem.machine, router)
+        for task in surplus.tolist():
+            open_ = np.flatnonzero(free > 0)
+            goal = int(open_[away[open_].argmin()])
+            found[task] = goal
+            free[goal] -= 1
+    return found
+
+
+# ---- Proven optima where they can be had: embeddings, and branch and bound for a few tasks -------
+
+HEURISTIC = "search"
+"""The method for what is too large."""
+
+EMBEDDING_SHARE = 0.25
+"""Share of a time limit that is spent to look for an embedding."""
+
+
+@register("mapping", "exact", "embedding with one hop per message, else branch and bound if small")
+def map_exact(problem: MappingProblem, options: Options) -> Outcome:
+    """Return an embedding, else the outcome of branch and bound, else that of a search.
+
+    Without a time limit, branch and bound runs until the optimum is proven.
+    """
+    return exact_or_search(problem, options, None)
+
+
+def exact_or_search(
+    problem: MappingProblem, options: Options, branch_seconds: float | None
+) -> Outcome:
+    """Do as `map_exact`, with a limit for branch and bound where the options have none."""
+    stop = clock.deadline(options.time_limit)
+
+    def limited(share: float) -> Options:
+        if options.time_limit is None:
+            return options
+        return replace(options, time_limit=max(1e-3, share * (stop - clock.now())))
+
+    options.say("embedding")
+    found = embedded(problem, limited(EMBEDDING_SHARE))
+    if found is not None:
+        return found
+    within = limited(1.0)
+    if within.time_limit is None:
+        within = replace(within, time_limit=branch_seconds)
+    found = solved_by_search(problem, within)
+    if found is not None:
+        return found
+    return method_of("mapping", HEURISTIC).solver(problem, limited(1.0))
+
+
+# ---- The default method: what proves most for the application at hand ----------------------------
+
+STRUCTURED = ("pencils", "blocks", "fold-2d")
+"""Constructions that use the shape of a grid; each refuses what it cannot map."""
+
+BRANCH_SECONDS = 20.0
+"""Most time for branch and bound if the options set none."""
+
+
+@register("mapping", "auto", "the best of the constructions; for graphs as exact, within a time")
+def auto(problem: MappingProblem, options: Options) -> Outcome:
+    """Return the best mapping of the structured methods, else as `exact` does.
+
+    Ties go to the earlier method, so that a pencil placement keeps its statement of optimality.
+    """
+    best: Outcome | None = None
+    least = 0
+    for name in STRUCTURED:
+        method = method_of("mapping", name)
+        if method.needs_grid and problem.grid is None:
+            continue
+        try:
+            found = method.solver(problem, options)
+        except InputError:
+            continue  # no such structure here: that is what it is asked for
+        if found.solution is None:
+            continue
+        cost = hop_bytes(problem, found.solution.nodes)
+        if best is None or cost < least:
+            best, least = found, cost
+    if best is not None:
+        return best
+    from topoplace.mapping.methods.best import exact_or_search  # noqa: PLC0415 - heavy
+
+    return exact_or_search(problem, options, BRANCH_SECONDS)

@@ -1,0 +1,257 @@
+"""Slurm's machine: topology.conf and the states of nodes, and the snapshot of both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+
+from topoplace.errors import InputError
+from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.snapshot.readers.slurm.jobs import SlurmJobs
+from topoplace.snapshot.readers.tables import name_of, text_of
+from topoplace.snapshot.schema import Snapshot, SwitchModel, TreeModel
+from topoplace.snapshot.tree_state import prepare_tree, tree_of
+
+# ---- Slurm's topology.conf: the switches of a tree or fat tree, read and written -----------------
+
+_MAX_NAME = 128
+# A value ends at a blank; one left empty must not take the next key for its value.
+_SETTING = re.compile(r'\s*([A-Za-z]\w*)\s*=[ \t]*(?:"([^"]*)"|(?!\w+\s*=)(\S*))(?=\s|$)')
+
+
+def read_topology_conf(path: str | Path, name: str | None = None) -> TreeModel:
+    """Read a topology.conf and check that its switches make a tree or a fat tree.
+
+    Keys are read whatever their case: ``SwitchName`` with ``Nodes`` or ``Switches``; others,
+    such as ``LinkSpeed``, are ignored. ``#`` starts a comment, a backslash at the end of a line
+    joins the next one.
+
+    Parameters
+    ----------
+    path
+        The file.
+    name
+        Name of the machine, by default the file's, without spaces.
+
+    Raises
+    ------
+    InputError
+        Naming file, line, switch and value.
+    """
+    file = str(path)
+    line_of: dict[str, int] = {}
+    switches: list[SwitchModel] = []
+    for line, text in _joined_lines(text_of(path)):
+        try:
+            switch = _switch(text)
+            if switch.name in line_of:
+                raise InputError(
+                    f"each switch once (it stands at line {line_of[switch.name]} too)",
+                    field=f"switch {switch.name}",
+                    value=switch.name,
+                )
+        except InputError as error:
+            raise _at(error, file, line) from None
+        line_of[switch.name] = line
+        switches.append(switch)
+    if not switches:
+        raise InputError("at least one line SwitchName=...", file=file)
+    machine = TreeModel(
+        kind="tree",
+        name=name or name_of(path),
+        switches=switches,
+        source="a Slurm topology.conf",
+    )
+    try:
+        tree_of(machine)
+    except InputError as error:
+        raise _at(error, file, line_of.get((error.field or "").removeprefix("switch "))) from None
+    return machine
+
+
+def topology_conf_of(machine: TreeModel) -> str:
+    """Return a tree machine as the text of a topology.conf.
+
+    Raises
+    ------
+    InputError
+        If the machine is no tree.
+    """
+    tree_of(machine)
+    lines = [
+        f"SwitchName={switch.name} "
+        + (f"Switches={switch.switches}" if switch.nodes is None else f"Nodes={switch.nodes}")
+        for switch in machine.switches
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield every line that says something with the number of its first part."""
+    parts: list[str] = []
+    first = 0
+    for number, line in enumerate([*text.splitlines(), ""], start=1):
+        said = line.partition("#")[0].rstrip()
+        if not parts:
+            first = number
+        parts.append(said.removesuffix("\\"))
+        if said.endswith("\\"):
+            continue
+        joined = "".join(parts).strip()
+        parts = []
+        if joined:
+            yield first, joined
+
+
+def _switch(text: str) -> SwitchModel:
+    settings: dict[str, str] = {}
+    at = 0
+    while at < len(text):
+        match = _SETTING.match(text, at)
+        if match is None:
+            raise InputError("settings such as SwitchName=s0 Nodes=n[0-7]", value=text[at:].strip())
+        key = match[1].lower()
+        if key in settings:
+            raise InputError("each setting once", value=match[0].strip())
+        settings[key] = match[2] if match[3] is None else match[3]
+        at = match.end()
+    name = settings.get("switchname", "")
+    if expand_host_list(name, "SwitchName") != [name] or len(name) > _MAX_NAME:
+        raise InputError("SwitchName=, the name of one switch", value=name or text)
+    field = f"switch {name}"
+    below = {key: settings[key] for key in ("nodes", "switches") if key in settings}
+    if len(below) != 1:
+        raise InputError("either Nodes= or Switches=", field=field, value=text)
+    for names in below.values():
+        expand_host_list(names, field)  # what it accepts fits the model, but for blanks
+    return SwitchModel(name=name, **{key: "".join(text.split()) for key, text in below.items()})
+
+
+def _at(error: InputError, file: str, line: int | None) -> InputError:
+    places = [f"line {line}" if line else None, error.field]
+    field = ", ".join(place for place in places if place)
+    return error.at(field).located(file)
+
+
+# ---- What `scontrol show nodes -o` says: which nodes may take a job ------------------------------
+
+_NAME = re.compile(r"NodeName=(\S+)")
+_STATE = re.compile(r"\sState=(\S+)")
+_OPEN = {"IDLE", "PLANNED", "CLOUD", "DYNAMIC_NORM", "POWERED_DOWN", "POWERING_UP"}
+_HELD = {"ALLOCATED", "MIXED", "COMPLETING"}
+
+
+class NodeUse(Enum):
+    """Whether a node may take a job (`OPEN`), has one (`HELD`), or may not (`CLOSED`)."""
+
+    OPEN = "open"
+    HELD = "held"
+    CLOSED = "closed"
+
+
+def read_slurm_nodes(path: str | Path) -> dict[str, NodeUse]:
+    """Read the output of ``scontrol show nodes -o``, one line per node.
+
+    A state is a word with flags, such as ``ALLOCATED+DRAIN``. A node is open if all of them let a
+    job start (idle, planned, powered down), held if the others say that it has a job (allocated,
+    mixed, completing), and closed by any other: down, draining, drained, fail, maint, reserved,
+    not responding (also written ``*``), unknown.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and value.
+    """
+    uses: dict[str, NodeUse] = {}
+    for number, line in enumerate(text_of(path).splitlines(), start=1):
+        if not line.strip():
+            continue
+        field = f"line {number}"
+        name, state = _NAME.match(line.strip()), _STATE.search(line)
+        if name is None or state is None:
+            raise InputError(
+                "NodeName=... State=..., as scontrol show nodes -o writes",
+                file=str(path),
+                field=field,
+                value=line,
+            )
+        if name[1] in uses:
+            raise InputError("each node once", file=str(path), field=field, value=name[1])
+        uses[name[1]] = _use_of(state[1])
+    if not uses:
+        raise InputError("at least one line NodeName=...", file=str(path))
+    return uses
+
+
+def _use_of(state: str) -> NodeUse:
+    words = set(state.upper().split("+"))
+    if words - _OPEN - _HELD:
+        return NodeUse.CLOSED
+    return NodeUse.HELD if words & _HELD else NodeUse.OPEN
+
+
+# ---- A Slurm cluster at one moment: topology, node states and jobs as a snapshot -----------------
+
+NO_JOBS = SlurmJobs((), (), 0)
+
+
+def snapshot_of_slurm(
+    machine: TreeModel, uses: dict[str, NodeUse] | None, jobs: SlurmJobs, name: str
+) -> tuple[Snapshot, tuple[str, ...]]:
+    """Return a checked snapshot, and notes for a person on what was left out or closed.
+
+    Down are the nodes that are closed, those the node states do not tell of, and those that have
+    a job which the listing does not name (of another user, or gone since). Jobs larger than the
+    machine, and nodes that are on no switch, are left out.
+
+    Parameters
+    ----------
+    machine, uses, jobs
+        What the readers of this package return; `uses` None for all nodes open.
+    name
+        The snapshot's name.
+
+    Raises
+    ------
+    InputError
+        If the files do not fit together, such as a job on a node that is on no switch.
+    """
+    names = tree_of(machine).node_names
+    there = set(names)
+    with_job: set[str] = set()
+    for job in jobs.running:
+        hosts = expand_host_list(job.nodes)
+        if not there.issuperset(hosts):
+            stray = next(node for node in hosts if node not in there)
+            raise InputError("nodes on a switch", field=f"job {job.id}", value=stray)
+        with_job.update(hosts)
+    told = dict.fromkeys(names, NodeUse.OPEN) if uses is None else uses
+    groups: dict[str, list[str]] = {
+        "closed": [n for n in names if told.get(n) is NodeUse.CLOSED],
+        "closed, with a job that is not listed": [
+            n for n in names if told.get(n) is NodeUse.HELD and n not in with_job
+        ],
+        "closed, their state not told": [n for n in names if n not in told],
+    }
+    down = {node for group in groups.values() for node in group}
+    fitting = tuple(request for request in jobs.queue if request.nodes <= len(names))
+    snapshot = Snapshot(
+        schema_version="topoplace.snapshot/1",
+        name=name,
+        machine=machine,
+        down=format_host_list(node for node in names if node in down),
+        running=list(jobs.running),
+        queue=list(fitting),
+        source="a Slurm topology, node states and job list",
+    )
+    prepare_tree(snapshot)
+    counts = {
+        **{f"nodes {why}": len(group) for why, group in groups.items()},
+        "nodes left out, on no switch": len(told.keys() - there),
+        "jobs left out, on hold": jobs.num_held,
+        "jobs left out, larger than the machine": len(jobs.queue) - len(fitting),
+    }
+    notes = [f"{len(jobs.running)} jobs running, {len(fitting)} queued"]
+    return snapshot, (*notes, *(f"{what}: {count}" for what, count in counts.items() if count))
