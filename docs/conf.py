@@ -32,6 +32,7 @@ myst_heading_anchors = 4
 logging.getLogger("traitlets").setLevel(logging.WARNING)
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
+nb_execution_in_temp = True
 nb_execution_timeout = 300
 nb_merge_streams = True
 

@@ -1,4 +1,4 @@
-"""Bisection bandwidth: the values of DESIGN 4 and of Fiedler 2014, in x-link bandwidth per node."""
+"""Bisection bandwidth: the values of Fiedler 2014, in x-link bandwidth per node."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_blocks_of_cubes_are_optimal(
 
 
 def test_known_optimum_of_three_cubed() -> None:
-    """54 with bytes one way, as DESIGN 5 says; blocks alone find it too."""
+    """54 with bytes one way; blocks alone find it too."""
     one_way = GridApplication(shape=[3] * 3, periodic=[False] * 3, bytes=[[1, 0]] * 3)
     problem = problem_on(one_way, [3, 3, 3], wrap=False)
     assert problem.grid is not None

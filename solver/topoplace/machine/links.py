@@ -13,7 +13,7 @@ from topoplace.machine.torus import Torus
 
 
 def prism_links(torus: Torus, prism: Prism) -> NDArray[np.int64]:
-    """Return the link numbers a job on a prism may use, ascending (DESIGN 4).
+    """Return the link numbers a job on a prism may use, ascending.
 
     In each dimension these are the links of the rows through the prism: the links inside the
     prism's own interval where shortest routes stay in it, else those of the whole ring. The set
@@ -47,7 +47,7 @@ def scattered_links(torus: Torus, routers: Iterable[int]) -> NDArray[np.int64]:
     """Return the links on the routes between all pairs of the given routers, ascending.
 
     Both directions of every pair count, and a tie at half a ring counts as using both ways
-    round (DESIGN 2). Works per dimension d on rows: a route corrects d on the row whose earlier
+    round. Works per dimension d on rows: a route corrects d on the row whose earlier
     coordinates are the target's and whose later ones are the source's, so the arcs on that row
     are those from the sources' d-coordinates (given the later ones) to the targets' (given the
     earlier ones).

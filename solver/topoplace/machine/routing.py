@@ -1,4 +1,4 @@
-"""Dimension-ordered routes (DESIGN 2; Fiedler 2014: "Routing algorithm is X, then Y, then Z")."""
+"""Dimension-ordered routes (Fiedler 2014: "Routing algorithm is X, then Y, then Z")."""
 
 from __future__ import annotations
 

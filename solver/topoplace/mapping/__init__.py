@@ -1,1 +1,1 @@
-"""Tasks of an application onto the routers of an allocation (DESIGN 5)."""
+"""Tasks of an application onto the routers of an allocation."""

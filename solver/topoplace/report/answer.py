@@ -145,7 +145,7 @@ def _on_torus(result: PlacementResult) -> list[Start]:
         starts.append(
             Start(
                 own.request,
-                tuple(nodes),
+                tuple(map(int, nodes)),
                 format_node_set(nodes),
                 origin,
                 extents,

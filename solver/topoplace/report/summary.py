@@ -35,15 +35,17 @@ _NEARLY = 0.9
 """Share of a time limit after which it may be what ended a search."""
 
 
-def summary(result: AnyResult, width: int = WIDTH, *, table: bool = True) -> str:
-    """Return a result as text: what is proven, what was found, and why requests wait.
+def summary(
+    result: AnyResult, width: int = WIDTH, *, table: bool = True, reasons: bool = True
+) -> str:
+    """Return a result as text: what is proven, and what was found.
 
     Parameters
     ----------
     width
         Characters of a line of the table of what starts.
-    table
-        Whether to have that table.
+    table, reasons
+        Whether to have that table, and why requests wait.
     """
     levels = plain_table(LEVEL_HEADER, level_rows(result), right=(1, 2, 3))
     lines = [headline(result), levels]
@@ -60,7 +62,9 @@ def summary(result: AnyResult, width: int = WIDTH, *, table: bool = True) -> str
         )
     if table:
         lines += answer_table(result, width)
-    return "\n".join(lines + _waiting(result))
+    if reasons:
+        lines += _waiting(result)
+    return "\n".join(lines)
 
 
 def headline(result: AnyResult) -> str:

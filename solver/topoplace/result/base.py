@@ -132,7 +132,7 @@ class Result(Model, Generic[LevelType, SolutionType, InstanceType]):
     def __repr__(self) -> str:
         from topoplace.report.summary import summary  # noqa: PLC0415 - only when asked
 
-        return summary(self, table=False)
+        return summary(self, table=False, reasons=False)
 
     __str__ = __repr__
 

@@ -94,6 +94,8 @@ class Comparison:
 
         return comparison_table(self)
 
+    __repr__ = __str__
+
 
 @heeded()
 def compare(

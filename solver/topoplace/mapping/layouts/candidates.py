@@ -144,7 +144,7 @@ def _hops(torus: Torus, dim: int, change: IntArray) -> IntArray:
     return np.minimum(steps, torus.shape[dim] - steps) if torus.wrap[dim] else steps
 
 
-# ---- Every admissible layout of a virtual grid in a region (Enos 2014 IV; DESIGN 5) --------------
+# ---- Every admissible layout of a virtual grid in a region (Enos 2014 IV) --------------
 
 
 def enumerate_layouts(

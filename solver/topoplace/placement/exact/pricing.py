@@ -106,7 +106,7 @@ def _threads(number: int) -> ThreadPoolExecutor:
 
 
 class ScanPricer:
-    """Prices by scanning every prism (DESIGN 4: summed-area pricing), any number of dimensions."""
+    """Prices by scanning every prism with summed-area tables, any number of dimensions."""
 
     def __init__(self, problem: PlacementProblem, threads: int | None = None) -> None:
         self.problem = problem

@@ -1,4 +1,4 @@
-"""The exact method: bound, integer phase and branching, level by level (DESIGN 4)."""
+"""The exact method: bound, integer phase and branching, level by level."""
 
 from __future__ import annotations
 
