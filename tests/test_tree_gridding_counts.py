@@ -130,6 +130,6 @@ def test_open_thresholds_are_met_where_counts_fit() -> None:
     start = better_grid(job, in_order(job), cost, time.perf_counter() + 1, 0)
     assert job.cost(start) > cost
     soon = time.perf_counter() + 60
-    search = LineSearch(job, job.cost(start), soon, beyond_certificates=True)
+    search = LineSearch(job, job.cost(start), soon)
     leaves, bound = settled_where_open(search, start, soon, 0)
     assert bound == job.cost(leaves) == cost

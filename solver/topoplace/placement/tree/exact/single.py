@@ -20,7 +20,6 @@ from topoplace.placement.tree.exact.clock import at_share
 from topoplace.placement.tree.exact.cubes.refuter import CubeRefuter, has_cube
 from topoplace.placement.tree.exact.doubling.certificate import nogoods_of
 from topoplace.placement.tree.exact.doubling.search import DoublingSearch, doubles
-from topoplace.placement.tree.exact.fibers.program import FiberProgram, has_fibers
 from topoplace.placement.tree.exact.fitting.best import best_fit
 from topoplace.placement.tree.exact.fitting.turned import turned
 from topoplace.placement.tree.exact.gridding.board import is_grid
@@ -33,9 +32,6 @@ from topoplace.result.tree import DoublingNogood, LineNogood
 from topoplace.snapshot.schema import PatternUse
 
 IntArray = NDArray[np.int64]
-
-_QUICK = 0.15
-"""Share of the time for fits before a longer search for a bound."""
 
 _SHORT = 2000
 """Moves per rank of the runs that look for a better start of a grid."""
@@ -142,15 +138,7 @@ def _relaxed(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     to_beat = _units(job, leaves)
     found = search.bound(to_beat)
     if found < to_beat:
-        # where fibers may say more, first what is quick to find
-        end = at_share(_QUICK if has_fibers(job) else 0.8, deadline)
-        leaves = turned(job, best_fit(search, leaves, found, end, seed))
-        if has_fibers(job) and found < (to_beat := _units(job, leaves)):
-            fibers = FiberProgram(job)
-            search = ThresholdSearch(job, at_share(0.6, deadline), more=fibers.refutes)
-            found = max(found, search.bound(to_beat))
-            if found < to_beat:
-                leaves = turned(job, best_fit(search, leaves, found, at_share(0.8, deadline), seed))
+        leaves = turned(job, best_fit(search, leaves, found, at_share(0.8, deadline), seed))
         to_beat = _units(job, leaves)
         if found < to_beat:
             leaves = turned(job, realised(job, leaves, search.found, found, deadline, seed))
@@ -167,7 +155,7 @@ def _units(job: Job, leaves: IntArray) -> int:
 
 def _on_lines(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return the best allocation found and a bound of a grid."""
-    search = LineSearch(job, job.cost(leaves), at_share(0.7, deadline), beyond_certificates=True)
+    search = LineSearch(job, job.cost(leaves), at_share(0.7, deadline))
     leaves, bound = settled_where_open(search, leaves, deadline, seed)
     nogoods = line_nogoods_of(search)
     leaves = better_grid(job, leaves, bound, deadline, seed)

@@ -82,19 +82,17 @@ class LineProgram:
         *,
         wholes: bool = False,
         stretch: float = 1.0,
-        guess: Guess | None = None,
     ) -> Proof | Mix | None:
         """Return why thresholds per dimension are impossible, or what has them; None if neither.
 
         Leaves of a mix may be in parts if there is none in whole numbers after so many guesses.
         With `wholes`, segments that have all ranks of a leaf are told apart. If leaves shall have
-        more segments than they need, `stretch` times as many, a mix has room to spare. A `guess`
-        may be assumed from the start.
+        more segments than they need, `stretch` times as many, a mix has room to spare.
         """
         self._guesses_left = most_guesses
         self._wholes = wholes
         self._stretch = stretch
-        return self._tested(thresholds, guess or no_guess(self.tables))
+        return self._tested(thresholds, no_guess(self.tables))
 
     def _tested(self, thresholds: IntArray, guess: Guess) -> Proof | Mix | None:
         view = standing(self.tables, thresholds, guess)

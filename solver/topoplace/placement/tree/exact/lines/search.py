@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from topoplace import clock
 from topoplace.placement.tree.exact.bounding.relaxation import Relaxation
 from topoplace.placement.tree.exact.bounding.structure import GRIDS
-from topoplace.placement.tree.exact.cells.search import CellSearch
 from topoplace.placement.tree.exact.cutting.boxes import Boxes, Corners
 from topoplace.placement.tree.exact.job import Job
-from topoplace.placement.tree.exact.layers.search import LayerSearch
 from topoplace.placement.tree.exact.lines.program import LineProgram, Mix
 from topoplace.placement.tree.exact.lines.proof import Branch, Empty, Prices, Proof, refutes
 from topoplace.placement.tree.exact.lines.tables import tables_of
@@ -71,9 +69,6 @@ class LineSearch:
     ----------
     to_beat
         What an allocation costs, in units of 1 / (100 `job.scale`).
-    beyond_certificates
-        Whether thresholds that no proof for certificates refutes are tested further, by cells and
-        by layers.
     nogoods
         Thresholds that are impossible.
     num_for_bound
@@ -83,7 +78,6 @@ class LineSearch:
     job: Job
     to_beat: int
     deadline: float
-    beyond_certificates: bool = False
     nogoods: list[Nogood] = field(default_factory=list)
     num_for_bound: int | None = None
 
@@ -98,10 +92,6 @@ class LineSearch:
         self._impossible = Corners(num)
         self._possible = Corners(num)
         self._alike = _alike(self.tables.extents, self.prices)
-        self._cells = CellSearch(self.tables, self.values, self.deadline)
-        self._layers = LayerSearch(
-            self.tables, self.values, self.prices, self.program, self.deadline
-        )
 
     def open_thresholds(self) -> Iterator[Open]:
         """Yield thresholds that are not ruled out, cheapest first, while they cost less.
@@ -134,10 +124,6 @@ class LineSearch:
         result = self.program.test(self.values[low], _GUESSES, wholes=True)
         if isinstance(result, Empty | Prices | Branch):
             return self._lifted(low, result, high, wholes=True)
-        if self.beyond_certificates and self._layers.refutes(low):
-            return Nogood(self._layers.raised(low, self._order(), self.to_beat), None)
-        if self.beyond_certificates and self._cells.refutes(low):
-            return Nogood(self._cells.raised(low, self._order()), None)
         return result
 
     def _add(self, nogood: Nogood) -> None:

@@ -1,1 +1,0 @@
-"""Cubes: thresholds ruled out by how subcubes of few distances can be cut among leaves."""
