@@ -254,9 +254,8 @@ FIELDS: dict[Model, Covers] = {
     **whole(
         COST_BOUND,
         tree,
-        "BoxesCertificate BoxProof CubeNogood CubeNeeds CubeEmpty CubeBranch "
-        "DoublingProof DoublingSharesNogood DoublingTreeNogood DoublingShares "
-        "DoublingBranch LineProof LineNogood LinePrices LineEmpty LineBranch",
+        "ThresholdsCertificate ThresholdProof ThresholdNogood Empty Needs BinomialShares "
+        "LinePrices StateBranch",
     ),
     **whole(
         QUESTION,

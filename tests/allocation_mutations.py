@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
-from typing import Any
 
 from edits import (
     Document,
@@ -123,11 +122,11 @@ def all_said_to_start(document: Document, _: random.Random) -> None:
     level["certificate"] = {"kind": "all-start"}
 
 
-def moves(*made: list[Any]) -> Edit:
-    return with_proofs(put(f"{PROOFS}/0/moves", list(made)))
+def raised(nogoods: list[Document]) -> None:
+    for nogood in nogoods:
+        nogood["at"] = [at + 5 for at in nogood["at"]]
 
 
-CLOSE = ["close", 0, 0]
 MUTATIONS: dict[str, Edit] = {
     # nodes
     "node_is_held": put(f"{FIRST}/nodes/0", "n0"),
@@ -180,13 +179,9 @@ MUTATIONS: dict[str, Edit] = {
     "certificate_of_another_level": with_proofs(
         copied(f"{COST}/certificate", f"{NODES}/certificate")
     ),
-    "moves_cut_off": with_proofs(cut(f"{PROOFS}/0/moves")),
-    "moves_after_the_end": with_proofs(append(f"{PROOFS}/0/moves", CLOSE)),
-    "closed_at_once": moves(CLOSE),
-    "everything_ruled_out": moves(["low", 0, 9], ["high", 0, 0], CLOSE),
-    "step_unknown": with_proofs(
-        with_list(f"{PROOFS}/0/moves", lambda made: made.insert(0, ["split", 99, 0]))
-    ),
+    "no_nogoods": with_proofs(put(f"{PROOFS}/0/nogoods", [])),
+    "everything_ruled_out": with_proofs(with_list(f"{PROOFS}/0/nogoods", raised)),
+    "step_unknown": with_proofs(append(f"{PROOFS}/0/nogoods/0/at", 0)),
     "proof_counted_twice": with_proofs(again(PROOFS)),
     "proof_claims_more": with_proofs(add(f"{PROOFS}/0/bound", Fraction(1, 100))),
     "proof_of_nobody": with_proofs(put(f"{PROOFS}/0/request", "nobody")),
@@ -194,7 +189,7 @@ MUTATIONS: dict[str, Edit] = {
     # certificates of the nodes
     "all_said_to_start": all_said_to_start,
     "counted_in_place_of_domains": with_domains(put(DOMAINS, {"kind": "counting"})),
-    "proof_of_the_cost_for_the_nodes": put(DOMAINS, {"kind": "boxes", "proofs": []}),
+    "proof_of_the_cost_for_the_nodes": put(DOMAINS, {"kind": "thresholds", "proofs": []}),
     "price_missing": with_domains(cut(f"{DOMAINS}/prices")),
     "nodes_cost_too_much": with_domains(copied(f"{DOMAINS}/node_price", f"{DOMAINS}/scale")),
     "starts_cost_too_much": with_domains(starts_cost_too_much),

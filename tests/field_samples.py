@@ -24,31 +24,15 @@ from topoplace.mapping.bounds.distance_classes import distance_classes_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.placement.tree.exact.bounding.certificate import boxes_of
-from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
-from topoplace.placement.tree.exact.cubes.refuter import CubeRefuter
-from topoplace.placement.tree.exact.doubling.certificate import tree_document
-from topoplace.placement.tree.exact.doubling.proof import Branch
-from topoplace.result import Fraction as FractionModel
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.mapping import MappingResult
-from topoplace.result.tree import (
-    AllocationResult,
-    BoxProof,
-    DoublingProof,
-    DoublingTreeNogood,
-    LineProof,
-)
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.schema import Communication, GraphApplication, GridApplication, Pattern
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Bound, Options, result_of, solve
 from tree_cases import apart, model_of, snapshot_on, uses
-from tree_cube_cases import cube_snapshot
-from tree_doubling_cases import FOREVER, first_leaves, nearly_full, possible_to_programs, search_of
-from tree_doubling_cases import job_on as doubling_job
-from tree_line_cases import grid_snapshot, proven
-from tree_line_cases import job_on as line_job
+from tree_threshold_cases import KINDS, proof_of, threshold_snapshot
 
 Document = dict[str, object]
 
@@ -188,7 +172,7 @@ def _allocations() -> Iterator[tuple[str, AllocationResult]]:
     halo = uses(Pattern.STENCIL_2D, Pattern.VECTOR_DOUBLING)
     running = [("n0,n5", Communication.STRICT), ("n9", Communication.NONE)]
     queues = {
-        "boxes": [(8, rd)],
+        "thresholds": [(8, rd)],
         "search": [(4, rd), (3, ring)],
         "silent": [(4, halo), (2, ())],
         "partial": [(9, rd), (9, ring)],
@@ -200,45 +184,14 @@ def _allocations() -> Iterator[tuple[str, AllocationResult]]:
     yield "heuristic", solve(prepare_tree(snapshot), "balanced")
     yield "no solution", _no_allocation(_exact(snapshot))
     yield "shares", _exact(snapshot_on(model_of([3] * 6), [], [(8, uses(Pattern.BINOMIAL))]))
-    yield "trees", _with_proofs(nearly_full(5), [_tree_proof(nearly_full(5))])
-    lines = grid_snapshot(57, (8, 11, 12), (3, 5, 6), (5, 9))
-    bound, nogoods = proven(line_job(lines))
-    proof = LineProof(request="q0", bound=_number(bound), line_nogoods=nogoods)
-    yield "lines", _with_proofs(lines, [proof])
-    yield "cubes", _with_proofs(cube_snapshot(3)[0], [_cube_proof(3)])
+    for kind in KINDS:
+        for seed in (5, 9):
+            own = threshold_snapshot(kind, seed)
+            yield f"{kind} {seed}", _with_proofs(own, [proof_of(own)])
 
 
 def _exact(snapshot: Snapshot) -> AllocationResult:
     return solve(prepare_tree(snapshot), "exact", Options(time_limit=5.0))
-
-
-def _cube_proof(seed: int) -> BoxProof:
-    """Return moves that rest on trees of branches."""
-    _, job = cube_snapshot(seed)
-    refuter = CubeRefuter(job, FOREVER)
-    search = ThresholdSearch(job, FOREVER, plain=True, more=refuter.refutes)
-    units = search.bound(job.cost(first_leaves(job)) * job.scale // int(job.model.scale))
-    proof = boxes_of(job, units, FOREVER, refuter)
-    assert proof is not None
-    bound = _number(Fraction(units, 100 * job.scale))
-    return BoxProof(request="q0", bound=bound, moves=proof[0], cube_nogoods=proof[1])
-
-
-def _number(value: Fraction) -> FractionModel:
-    return FractionModel(numerator=value.numerator, denominator=value.denominator)
-
-
-def _tree_proof(snapshot: Snapshot) -> DoublingProof:
-    """Return thresholds that only branches refute."""
-    rng, job = random.Random("branched-5"), doubling_job(snapshot)
-    search = search_of(job)
-    while True:
-        for at in possible_to_programs(rng, job, search, 8):
-            proof = search.best.counts.decide(search.values[at], FOREVER).proof
-            if isinstance(proof, Branch):
-                tree = tree_document(proof, search.values)
-                nogood = DoublingTreeNogood(at=at.tolist(), proof=tree)
-                return DoublingProof(request="q0", bound=_number(Fraction(0)), nogoods=[nogood])
 
 
 def _with_proofs(snapshot: Snapshot, proofs: Sequence[BaseModel]) -> AllocationResult:
@@ -247,8 +200,8 @@ def _with_proofs(snapshot: Snapshot, proofs: Sequence[BaseModel]) -> AllocationR
     document = result.model_dump(mode="json")
     own = [proof.model_dump(mode="json") for proof in proofs]
     total = sum((Fraction(*proof["bound"].values()) for proof in own), Fraction(0))
-    bound = _number(total).model_dump()
-    certificate = {"kind": "boxes", "proofs": own}
+    bound = {"numerator": total.numerator, "denominator": total.denominator}
+    certificate = {"kind": "thresholds", "proofs": own}
     document["levels"][1].update(bound=bound, proof="certificate", certificate=certificate)
     return AllocationResult.model_validate_json(json.dumps(refigure(document)))
 

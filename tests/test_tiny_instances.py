@@ -31,8 +31,7 @@ from topoplace.certify import check_document
 from topoplace.errors import InputError
 from topoplace.mapping.methods.best import is_installed
 from topoplace.mapping.problem import MappingProblem
-from topoplace.placement.tree.exact.building.construct import best_start
-from topoplace.placement.tree.exact.single import realised
+from topoplace.placement.tree.exact.annealing import best_start, realised
 from topoplace.placement.tree.problem import TreeProblem
 from topoplace.result import PlacementResult, Status
 from topoplace.result.mapping import MappingResult
@@ -191,7 +190,7 @@ def test_ranks_are_not_moved_among_leaves_that_have_no_common_switch() -> None:
         start = best_start(other, 0.0, 0)
         assert start is not None
         start[0] = np.setdiff1d(other.domain, job.domain)[0]
-        found = realised(job, start, None, 0, time.perf_counter() + 0.3, 0)
+        found = realised(job, start, 0, time.perf_counter() + 0.3, 0)
         TreeProblem(state).costs.require_common_switch(found)
 
 

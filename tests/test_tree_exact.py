@@ -11,18 +11,18 @@ import pytest
 from minizinc_cases import WITHOUT, needs_minizinc
 from reference_models import model_least_cost
 from topoplace.certify import check_document
-from topoplace.placement.tree.exact.bounding.structure import CUBES, Family, dims_of
-from topoplace.placement.tree.exact.bounding.thresholds import ThresholdSearch
-from topoplace.placement.tree.exact.bounding.view import View
-from topoplace.placement.tree.exact.job import Job
+from topoplace.placement.tree.exact import job as exact_job
+from topoplace.placement.tree.exact.leaf_states import StateOracle
+from topoplace.placement.tree.exact.thresholds import ThresholdSearch
 from topoplace.placement.tree.problem import TreeProblem
 from topoplace.result import Proof, Status
-from topoplace.snapshot.schema import Communication, Pattern
+from topoplace.snapshot.schema import Communication, Pattern, PatternUse
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import Options, solve
 from tree_brute_force import least_cost
 from tree_cases import HEURISTICS, model_of, snapshot_on, uses
-from tree_exact_cases import jobs_of, number, solved, tiny_state
+from tree_exact_cases import jobs_of, number, solved, tiny_state, worst_hops
+from tree_threshold_cases import some_leaves
 
 CHUNKS, PER_CHUNK = 15, 21  # 315 trees
 FOREVER = 1e18
@@ -103,23 +103,6 @@ STRICT = Communication.STRICT
 # ---- The relaxation holds of every allocation -------------------------------------------------
 
 
-def random_allocation(rng: random.Random, job: Job) -> np.ndarray:
-    room = [int(leaf) for leaf in job.domain for _ in range(job.free[leaf])]
-    leaf = np.array(rng.sample(room, job.ranks))
-    return np.sort(leaf) if rng.random() < 0.5 else leaf
-
-
-def step_values(job: Job, leaf_of_rank: np.ndarray) -> np.ndarray:
-    comm = job.comm + np.bincount(leaf_of_rank, minlength=len(job.comm))
-    ends = [leaf_of_rank[step.pairs] for step in job.steps]
-    values = [job.model.scaled_hops(e[:, 0], e[:, 1], comm).max() for e in ends]
-    found = np.array(values, dtype=np.int64)
-    for family in job.families:
-        alike = [family.steps[dim] for dim in family.alike]
-        found[alike] = np.sort(found[alike])
-    return found
-
-
 def test_every_allocation_satisfies_the_relaxation() -> None:
     seen = 0
     for seed in range(250):
@@ -127,54 +110,45 @@ def test_every_allocation_satisfies_the_relaxation() -> None:
         state = tiny_state(seed, most_ranks=20)
         for job in jobs_of(state) if state.requests[0].intensive else []:
             for _ in range(3 if job.steps else 0):
-                leaf_of_rank = random_allocation(rng, job)
-                view = View(job, step_values(job, leaf_of_rank), 1 << 20)
-                used = states_used(job, leaf_of_rank)
-                assert view.alive[used > 0].all(), seed
-                assert all(row @ used >= least for row, least in view.rows()), seed
-                for bad, near, other in view.crowds():
-                    if used[bad].any() and used[other].any():
-                        held = (used * job.states.count)[near].sum()
-                        assert held > used[bad].sum(), seed
+                leaves = some_leaves(rng, job)
+                left = StateOracle(job).left(worst_hops(job, leaves))
+                assert left is not None
+                counts = np.bincount(leaves, minlength=len(job.comm))
+                for t, own in enumerate(job.states.leaves):
+                    used = counts[own][counts[own] > 0]
+                    assert left[job.states.first[t] + used - 1].all(), seed
                 seen += 1
     assert seen > 300
-
-
-def states_used(job: Job, leaf_of_rank: np.ndarray) -> np.ndarray:
-    counts = np.bincount(leaf_of_rank, minlength=len(job.comm))
-    used = np.zeros(len(job.states.count), dtype=np.int64)
-    for t, leaves in enumerate(job.states.leaves):
-        for count in counts[leaves][counts[leaves] > 0]:
-            used[job.states.first[t] + count - 1] += 1
-    return used
 
 
 def test_bound_alone_never_exceeds_the_optimum() -> None:
     for seed in range(120):
         state = tiny_state(seed, most_ranks=6)
         jobs = [job for job in jobs_of(state) if job.steps] if state.requests[0].intensive else []
-        if jobs:
-            units = 100 * jobs[0].scale
-            bounds = [Fraction(ThresholdSearch(job, FOREVER).bound(1 << 60), units) for job in jobs]
-            assert min(bounds) <= least_cost(state)[1], seed
+        bounds = []
+        for job in jobs:
+            search = ThresholdSearch(job, [StateOracle(job)], 1 << 60, FOREVER)
+            bound = next(search.open_thresholds()).cost
+            bounds.append(Fraction(bound * job.price_unit, 100 * job.scale))
+        assert not bounds or min(bounds) <= least_cost(state)[1], seed
 
 
-@pytest.mark.parametrize("pattern", list(Pattern))
-@pytest.mark.parametrize("ranks", [4, 6, 8, 9])
-def test_pairs_within_is_a_bound_and_exact_for_cubes(pattern: Pattern, ranks: int) -> None:
-    dims = range(len(dims_of(pattern, ranks)))
-    family = Family(CUBES[0] if pattern in CUBES else pattern, ranks, tuple(dims))
-    for chosen in (frozenset(dims), frozenset(list(dims)[:1])):
-        stated = family.pairs_within(chosen, frozenset())
-        most = [0] * (ranks + 1)
-        pairs = [pair for dim in chosen for pair in dims_of(pattern, ranks)[dim].tolist()]
-        for members in range(1 << ranks):
-            held = sum(members >> a & members >> b & 1 for a, b in pairs)
-            count = members.bit_count()
-            most[count] = max(most[count], held)
-        assert (stated >= most).all()
-        if family.alike or pattern in (Pattern.RING, Pattern.BINOMIAL):
-            assert stated.tolist() == most
+def test_prices_that_fit_no_64_bits_are_rounded_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    patterns = [
+        PatternUse(pattern=Pattern.VECTOR_DOUBLING, share=33, message_bytes=7),
+        PatternUse(pattern=Pattern.RING, share=67, message_bytes=5),
+    ]
+    state = prepare_tree(snapshot_on(model_of([3, 3, 2]), [], [(6, patterns)]))
+    (job,), (rounded,) = jobs_of(state), jobs_of(state)
+    assert job.price_unit == 1
+    monkeypatch.setattr(exact_job, "_LARGEST_COST", 1 << 14)
+    assert rounded.price_unit > job.price_unit
+    bounds = []
+    for own in (job, rounded):
+        search = ThresholdSearch(own, [StateOracle(own)], 1 << 60, FOREVER)
+        bound = next(search.open_thresholds()).cost
+        bounds.append(Fraction(bound * own.price_unit, 100 * own.scale))
+    assert 0 < bounds[1] <= bounds[0] <= least_cost(state)[1]
 
 
 # ---- The method -------------------------------------------------------------------------------

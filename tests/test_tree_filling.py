@@ -16,7 +16,6 @@ import pytest
 from real_files import real_file
 from topoplace.certify import Report, check_document
 from topoplace.certify.report import RefusedError
-from topoplace.certify.tree_machine.choices import least_of_choices
 from topoplace.certify.tree_machine.filling import (
     counted,
     domains_of,
@@ -25,10 +24,10 @@ from topoplace.certify.tree_machine.filling import (
     priced,
 )
 from topoplace.certify.tree_machine.instance import Wish, read_instance
+from topoplace.certify.tree_machine.solution import least_of_choices
 from topoplace.cli import run
-from topoplace.placement.tree.exact.filling import certificate_of
-from topoplace.placement.tree.exact.single import domains
-from topoplace.placement.tree.exact.starts import StartModel
+from topoplace.placement.tree.exact.requests import domains
+from topoplace.placement.tree.exact.starts import StartModel, certificate_of
 from topoplace.result import Proof
 from topoplace.result.tree import AllocationResult, CountingCertificate, DomainsCertificate
 from topoplace.snapshot.schema import Pattern, PatternUse, Request, Snapshot, SwitchModel, TreeModel
@@ -218,7 +217,7 @@ def choices(wishes: Sequence[Wish]) -> Iterator[tuple[Wish, ...]]:
 
 
 def test_too_many_choices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topoplace.certify.tree_machine.choices.MOST_STATES", 5)
+    monkeypatch.setattr("topoplace.certify.tree_machine.solution.MOST_STATES", 5)
     instance = read_instance(snapshot_on(model_of([9]), [], [(1, ()), (2, ()), (3, ())]))
     with pytest.raises(RefusedError, match="choices of requests: up to"):
         least_of_choices(instance, {}, 1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from topoplace.placement.tree.cost import CostModel
 from topoplace.placement.tree.exact.job import Job, job_of
-from topoplace.placement.tree.exact.single import Room
+from topoplace.placement.tree.exact.requests import Room
 from topoplace.placement.tree.problem import TreeProblem
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import (

@@ -9,6 +9,7 @@ that it wrongly drops is one that the programs make use of.
 from __future__ import annotations
 
 import copy
+import heapq
 import itertools
 import json
 import random
@@ -27,23 +28,16 @@ from scipy.sparse import coo_array
 from soundness.attack import EXTREMES, Json, Number, Target, number
 from topoplace.certify import check_document
 from topoplace.certify.report import RefusedError
-from topoplace.certify.tree_machine.cubes import Cubes
-from topoplace.certify.tree_machine.doubling import Doubling
-from topoplace.certify.tree_machine.doubling_states import DoublingStates, DoublingView
+from topoplace.certify.tree_machine.binomial import Plans, PlanView
+from topoplace.certify.tree_machine.box_states import Assumed, View
+from topoplace.certify.tree_machine.cubes import Sides
 from topoplace.certify.tree_machine.instance import Wish, read_instance
-from topoplace.certify.tree_machine.line_states import Assumed, LineStates, View, least_met
-from topoplace.certify.tree_machine.lines import Lines
+from topoplace.certify.tree_machine.lines import Lines, least_met
+from topoplace.certify.tree_machine.nogoods import Nogoods
 from topoplace.certify.tree_machine.relaxed import Relaxed
-from topoplace.certify.tree_machine.steps import grid_of
-from topoplace.placement.tree.exact.filling import certificate_of
-from topoplace.placement.tree.exact.single import domains as domains_of
-from topoplace.result.tree import (
-    AllocationResult,
-    CubeNogood,
-    DomainsCertificate,
-    DoublingProof,
-    LineProof,
-)
+from topoplace.placement.tree.exact.requests import domains as domains_of
+from topoplace.placement.tree.exact.starts import certificate_of
+from topoplace.result.tree import AllocationResult, DomainsCertificate, ThresholdNogood
 from topoplace.snapshot.schema import Pattern, Snapshot
 from topoplace.snapshot.tree_state import TreeRequest
 from tree_brute_force import hops, state_of, steps_of
@@ -405,152 +399,6 @@ class Problem:
         return sum(one.value for one in self.truth.requests if one.id in started)
 
 
-# Moves on boxes
-
-
-class Moves:
-    """Draws moves that the checker may follow, now and then wrong ones."""
-
-    def __init__(self, relaxed: Relaxed) -> None:
-        self.relaxed = relaxed
-        self._known: dict[At, bool] = {}
-        self.bound = self._lowest()
-
-    def _lowest(self) -> Fraction:
-        """Return the bound at which right moves close all boxes."""
-        top = [len(self.relaxed.values) - 1] * len(self.relaxed.prices)
-        drawn = _Drawn(random.Random(0), self, self.relaxed.cost(top) + 1, (), wrong=0.0)
-        drawn.moves(300, lower=True)
-        return drawn.bound
-
-    def possible(self, at: Sequence[int], nogoods: Sequence[At]) -> bool:
-        """Tell what the checker says of thresholds."""
-        if any(all(a <= b for a, b in zip(at, own, strict=True)) for own in nogoods):
-            return False
-        name = tuple(at)
-        if name not in self._known:
-            self._known[name] = self.relaxed.possible(name)
-        return self._known[name]
-
-    def draw(
-        self, rng: random.Random, bound: Fraction, nogoods: Sequence[At], wrong: float
-    ) -> list[Json]:
-        """Return moves for a bound; `wrong` is the share of wild ones."""
-        return _Drawn(rng, self, bound, nogoods, wrong).moves(60, lower=False)
-
-
-class _Drawn:
-    """One list of moves, as the checker follows it."""
-
-    def __init__(
-        self,
-        rng: random.Random,
-        known: Moves,
-        bound: Fraction,
-        nogoods: Sequence[At],
-        wrong: float,
-    ) -> None:
-        self._rng, self._known, self.bound = rng, known, bound
-        self._nogoods, self._wrong = nogoods, wrong
-        self._relaxed = known.relaxed
-        self._steps, self._top = len(self._relaxed.prices), len(self._relaxed.values) - 1
-        self._boxes = [([0] * self._steps, [self._top] * self._steps)]
-
-    def moves(self, most: int, *, lower: bool) -> list[Json]:
-        """Return moves until no box is left; with `lower` the bound gives way instead."""
-        found: list[Json] = []
-        while self._boxes and len(found) < most:
-            low, high = self._boxes[-1]
-            self._relaxed.ascend(low, high)
-            move = self._next(low, high)
-            if lower and move[0] == "close" and not self._closed(low, high):
-                self.bound = self._relaxed.cost(low)
-            found.append(move)
-            self._apply(move)
-        if lower and self._boxes:
-            self.bound = min([self.bound, *(self._relaxed.cost(low) for low, _ in self._boxes)])
-        return found
-
-    def _next(self, low: list[int], high: list[int]) -> Json:
-        rng = self._rng
-        if rng.random() < self._wrong:
-            return self._wild(low, high)
-        if self._closed(low, high):
-            return ["close", number(rng, 0), number(rng, 0)]
-        for step in rng.sample(range(self._steps), self._steps):
-            value = self._rise(low, high, step)
-            if value > low[step] and rng.random() < 0.9:
-                return ["low", step, value]
-            value = self._fall(low, high, step)
-            if value < high[step] and rng.random() < 0.9:
-                return ["high", step, value]
-        wide = [step for step in range(self._steps) if low[step] < high[step]]
-        if not wide:
-            return ["close", 0, 0]
-        step = rng.choice(wide)
-        return ["split", step, rng.randint(low[step], high[step] - 1)]
-
-    def _wild(self, low: list[int], high: list[int]) -> Json:
-        """Return a move that goes one too far, or any move."""
-        rng = self._rng
-        if self._steps and max(low) <= self._top and rng.random() < 0.7:
-            step = rng.randrange(self._steps)
-            if rng.random() < 0.5:
-                return ["low", step, min(self._top, self._rise(low, high, step) + 1)]
-            return ["high", step, max(0, self._fall(low, high, step) - 1)]
-        step = number(rng, *range(max(1, self._steps)), extremes=0.1)
-        value = number(rng, *range(self._top + 1), extremes=0.1)
-        return [rng.choice(("low", "high", "split", "close")), step, value]
-
-    def _closed(self, low: list[int], high: list[int]) -> bool:
-        return (
-            any(a > b for a, b in zip(low, high, strict=True))
-            or self._relaxed.cost(low) >= self.bound
-            or not self._known.possible(high, self._nogoods)
-        )
-
-    def _rise(self, low: list[int], high: list[int], step: int) -> int:
-        """Return the most that a step is at least, with the others at their highs."""
-        value = low[step]
-        while value < high[step]:
-            trial = high.copy()
-            trial[step] = value
-            self._relaxed.ascend([0] * len(low), trial)
-            if self._known.possible(trial, self._nogoods):
-                break
-            value += 1
-        return value
-
-    def _fall(self, low: list[int], high: list[int], step: int) -> int:
-        """Return the least that a step is at most, with the others at their lows."""
-        value = high[step]
-        while value > low[step]:
-            trial = low.copy()
-            trial[step] = value
-            self._relaxed.ascend(trial, [self._top + 1] * len(low))
-            if self._relaxed.cost(trial) < self.bound:
-                break
-            value -= 1
-        return value
-
-    def _apply(self, move: Json) -> None:
-        kind, step, value = move
-        low, high = self._boxes[-1]
-        if kind == "close":
-            self._boxes.pop()
-        elif 0 <= step < self._steps and 0 <= value <= self._top:
-            if kind == "low":
-                low[step] = max(low[step], value)
-            elif kind == "high":
-                high[step] = min(high[step], value)
-            else:
-                above = low.copy()
-                above[step] = max(above[step], value + 1)
-                self._boxes[-1] = (above, high.copy())
-                high[step] = min(high[step], value)
-                self._boxes.append((low, high))
-
-
 # Linear programs
 
 
@@ -604,10 +452,9 @@ class Refuter(ABC):
         Those found from the cheapest thresholds on, and the cost of the first ones not refuted.
     """
 
-    kind: str
-
     def __init__(self, relaxed: Relaxed, wish: Wish) -> None:
         self.relaxed, self.wish = relaxed, wish
+        self.boxes = Nogoods(relaxed, wish).boxes()
         self.num_states, self.num_values = len(relaxed.states), len(relaxed.values)
         self.steps = len(relaxed.prices)
         self.none = Assumed((0,) * self.num_states)
@@ -615,24 +462,24 @@ class Refuter(ABC):
         self.bound = Fraction(0)
 
     @abstractmethod
-    def view(self, at: At, assumed: Assumed) -> View | DoublingView | None:
+    def view(self, at: At, assumed: Assumed) -> View | PlanView | None:
         """Return what the checker leaves of the states."""
 
     @abstractmethod
-    def leaf(self, rng: random.Random, view: View | DoublingView) -> Json | None:
+    def leaf(self, rng: random.Random, view: View | PlanView) -> Json | None:
         """Return multipliers that may rule out thresholds, None if a program finds none."""
 
     @abstractmethod
     def wild(self, rng: random.Random) -> Json:
         """Return any leaf of a tree."""
 
-    @abstractmethod
     def accepts(self, nogood: Json) -> bool:
-        """Tell whether the checker takes a nogood."""
-
-    def counting(self) -> NDArray[np.bool_]:
-        """Return which thresholds count, in the order of `_every`."""
-        return np.ones(self.num_values**self.steps, dtype=np.bool_)
+        """Tell whether the checker takes a nogood, whatever it is good for."""
+        try:
+            own = ThresholdNogood.model_validate_json(json.dumps(nogood))
+            return Nogoods(self.relaxed, self.wish).is_right(own)
+        except (RefusedError, OverflowError, ValidationError):
+            return False
 
     def nothing(self, rng: random.Random) -> Json:
         """Return a leaf where nothing is left."""
@@ -675,26 +522,34 @@ class Refuter(ABC):
         found = self.nothing(rng) if view is None else self.leaf(rng, view)
         return self.wild(rng) if found is None else found
 
-    def _every(self) -> IntArray:
-        return np.indices([self.num_values] * self.steps).reshape(self.steps, -1).T
-
     def search(self, rng: random.Random, most: int) -> None:
         """Refute thresholds from the cheapest on, each lifted as far as its tree serves."""
-        every = self._every()
-        prices = np.array([float(price) for price in self.relaxed.prices])
-        costs = np.array(self.relaxed.values, dtype=float)[every] @ prices
-        order = np.argsort(costs, kind="stable")
-        every, left = every[order], self.counting()[order]
+        heap: list[tuple[Fraction, int, list[int], list[int]]] = []
+        number_of = itertools.count()
+
+        def push(low: list[int], high: list[int]) -> None:
+            for chain in self.relaxed.chains:
+                for one, other in itertools.pairwise(chain):
+                    low[other] = max(low[one], low[other])
+            if all(a <= b for a, b in zip(low, high, strict=True)):
+                heapq.heappush(heap, (self.relaxed.cost(low), next(number_of), low, high))
+
+        for low, high in self.boxes:
+            push(list(low), list(high))
+        while heap:
+            cost, _, low, high = heapq.heappop(heap)
+            over = next((n["at"] for n in self.nogoods if _is_under(low, n["at"])), None)
+            if over is None:
+                tree = self._right_tree(rng, tuple(low)) if len(self.nogoods) < most else None
+                if tree is None:
+                    self.bound = cost
+                    return
+                over = self._lifted(rng, tuple(low), tree)["at"]
+            for step, top in enumerate(over):
+                if top < high[step]:
+                    push([*low[:step], max(low[step], top + 1), *low[step + 1 :]], high.copy())
+                    high[step] = top
         self.bound = self.relaxed.cost([self.num_values - 1] * self.steps)
-        while left.any():
-            at: At = tuple(every[int(left.argmax())].tolist())
-            tree = self._right_tree(rng, at) if len(self.nogoods) < most else None
-            if tree is None:
-                self.bound = self.relaxed.cost(at)
-                return
-            nogood = self._lifted(rng, at, tree)
-            self.nogoods.append(nogood)
-            left &= (every > np.array(nogood["at"])).any(axis=1)
 
     def _right_tree(self, rng: random.Random, at: At) -> Json | None:
         """Return a tree that the checker takes, None if a few are not."""
@@ -720,7 +575,28 @@ class Refuter(ABC):
                     if other is None or not self.accepts(trial):
                         break
                 best = trial
+        self.nogoods.append(best)
         return best
+
+
+def _is_under(at: Sequence[int], top: Sequence[int]) -> bool:
+    return all(a <= b for a, b in zip(at, top, strict=True))
+
+
+class StateRefuter(Refuter):
+    """Nothing but the states left, of any patterns."""
+
+    def view(self, at: At, assumed: Assumed) -> View | PlanView | None:
+        return None if assumed == self.none and not self.relaxed.possible(at) else NOTHING_KNOWN
+
+    def leaf(self, rng: random.Random, view: View | PlanView) -> Json | None:
+        return None
+
+    def wild(self, rng: random.Random) -> Json:
+        return {"kind": "empty"}
+
+
+NOTHING_KNOWN = View(*[np.zeros(0, dtype=np.int64)] * 7)  # type: ignore[arg-type]
 
 
 def _lowest(rng: random.Random) -> float:
@@ -766,21 +642,15 @@ def _all_worth(
 class LineRefuter(Refuter):
     """Prices of lines, segments and whole segments of a grid."""
 
-    kind = "lines"
-
     def __init__(self, relaxed: Relaxed, wish: Wish) -> None:
         super().__init__(relaxed, wish)
-        extents = grid_of(wish.patterns[0].pattern, wish.nodes)
-        self.extents = [extent for extent in extents if extent > 1]
-        self._states = LineStates(relaxed, self.extents)
+        rules = Lines(relaxed, wish.patterns[0].pattern)
+        self.extents, self._states = rules.extents, rules.states
 
     def view(self, at: At, assumed: Assumed) -> View | None:
         return self._states.view(at, assumed)
 
-    def accepts(self, nogood: Json) -> bool:
-        return _holds(self.wish, self.relaxed, "line_nogoods", nogood)
-
-    def leaf(self, rng: random.Random, view: View | DoublingView) -> Json | None:
+    def leaf(self, rng: random.Random, view: View | PlanView) -> Json | None:
         assert isinstance(view, View)
         wholes = rng.random() < 0.5
         program = self._program(view, wholes, -_lowest(rng))
@@ -893,15 +763,13 @@ class LineRefuter(Refuter):
         return runs + [[max(2, own) for own in way] for way in ways]
 
 
-class CubeRefuter(Refuter):
-    """Multipliers of the sides of a cube."""
-
-    kind = "cubes"
+class SideRefuter(Refuter):
+    """Multipliers of the sides of a cube, or of a ring."""
 
     def __init__(self, relaxed: Relaxed, wish: Wish) -> None:
         super().__init__(relaxed, wish)
-        self._states = LineStates(relaxed, [2] * self.steps)
-        self._checker = Cubes(relaxed, wish)
+        self._rules = Sides(relaxed, wish.patterns[0].pattern)
+        self._states = self._rules.states
         known = {value: n for n, value in enumerate(relaxed.values)}
         kinds = [relaxed.kind(state) for state in relaxed.states]
         self._keys = sorted({known[relaxed.between[kind, kind]] for kind in kinds})
@@ -909,21 +777,10 @@ class CubeRefuter(Refuter):
     def view(self, at: At, assumed: Assumed) -> View | None:
         return self._states.view(at, assumed)
 
-    def accepts(self, nogood: Json) -> bool:
-        return _holds(self.wish, self.relaxed, "cube_nogoods", nogood)
-
-    def counting(self) -> NDArray[np.bool_]:
-        """Return which thresholds ascend and are possible without nogoods."""
-        every = self._every()
-        found = (np.diff(every, axis=1) >= 0).all(axis=1)
-        for n in np.flatnonzero(found).tolist():
-            found[n] = self.relaxed.possible(every[n].tolist())
-        return found
-
-    def leaf(self, rng: random.Random, view: View | DoublingView) -> Json | None:
+    def leaf(self, rng: random.Random, view: View | PlanView) -> Json | None:
         assert isinstance(view, View)
         sides = [(m, h) for m in range(1, self.steps + 1) for h in self._keys]
-        needs = {side: self._checker._side(view, *side) for side in sides}
+        needs = {side: self._rules.side(view, *side) for side in sides}
         program = Program()
         lowest = _lowest(rng)
         for side in sides:
@@ -935,7 +792,8 @@ class CubeRefuter(Refuter):
         types, ranks = self._states.types, self._states.ranks
         _leaves_worth(program, view, types, ranks)
         worths = [(name, -f) for name, f in _all_worth(view, types, ranks, self.wish.nodes)]
-        margin, found = program.largest(*worths)
+        crowds = [(side, float(self._rules._crowd(view, needs[side]))) for side in sides]
+        margin, found = program.largest(*worths, *crowds)
         if margin < 1e-6:
             return None
         scaled = _scaled(rng, [found[side] for side in sides], 1 << 34)
@@ -956,39 +814,21 @@ class CubeRefuter(Refuter):
         return {"kind": "needs", "sides": sides}
 
 
-class DoublingRefuter(Refuter):
+class PlanRefuter(Refuter):
     """Multipliers of active ranks, and of the senders and receivers of bad leaves."""
-
-    kind = "doubling"
 
     def __init__(self, relaxed: Relaxed, wish: Wish) -> None:
         super().__init__(relaxed, wish)
         children = [len(pairs) for pairs, _ in steps_of(Pattern.BINOMIAL, wish.nodes)]
         self._active = [1, *(1 + int(n) for n in np.cumsum(children))]
         self._idle = [a - n for a, n in zip(self._active, children, strict=False)]
-        arrays = np.array(self._active, dtype=np.int64), np.array(self._idle, dtype=np.int64)
-        self._states = DoublingStates(relaxed, *arrays)
-        self._checker = Doubling(relaxed, wish)
+        self._states = Plans(relaxed).states
 
-    def view(self, at: At, assumed: Assumed) -> DoublingView | None:
+    def view(self, at: At, assumed: Assumed) -> PlanView | None:
         return self._states.view(at, assumed)
 
-    def accepts(self, nogood: Json) -> bool:
-        return _holds(self.wish, self.relaxed, "nogoods", _flat(nogood))
-
-    def counting(self) -> NDArray[np.bool_]:
-        """Return which thresholds the checker wants ruled out."""
-        every = self._every()
-        found = np.zeros(len(every), dtype=np.bool_)
-        for low, high in self._checker._boxes():
-            found |= ((every >= np.array(low)) & (every <= np.array(high))).all(axis=1)
-        return found
-
-    def nothing(self, rng: random.Random) -> Json:
-        return self.wild(rng)
-
-    def leaf(self, rng: random.Random, view: View | DoublingView) -> Json | None:
-        assert isinstance(view, DoublingView)
+    def leaf(self, rng: random.Random, view: View | PlanView) -> Json | None:
+        assert isinstance(view, PlanView)
         steps = range(self.steps)
         keys = sorted(set(view.key.tolist()))
         program = Program()
@@ -1022,7 +862,7 @@ class DoublingRefuter(Refuter):
         rng.shuffle(drawn)
         return {"kind": "shares", "shares": shares, "cuts": drawn}
 
-    def _plans(self, program: Program, view: DoublingView, s: int, keys: list[int]) -> None:
+    def _plans(self, program: Program, view: PlanView, s: int, keys: list[int]) -> None:
         """Add that a type's price is not below any plan of a state, step by step."""
         most, active = int(view.ranks[s]), self._active
         roles = {(n, key): self._role(view, s, n, key) for n in range(self.steps) for key in keys}
@@ -1046,14 +886,14 @@ class DoublingRefuter(Refuter):
             program.at_most_zero(((s, self.steps, most), 1.0), (("type", int(view.types[s])), -1.0))
 
     @staticmethod
-    def _role(view: DoublingView, s: int, n: int, key: int) -> str:
+    def _role(view: PlanView, s: int, n: int, key: int) -> str:
         high = view.key >= key
         if view.beside[n][s, high].any():
             return "near"
         return "bad" if high[s] else "neither"
 
     @staticmethod
-    def _ends(view: DoublingView, s: int, n: int, a: int, highest: int) -> range:
+    def _ends(view: PlanView, s: int, n: int, a: int, highest: int) -> range:
         if view.crosses[n, s]:
             return range(a, highest + 1)
         if a > 0 and not view.able[n, s]:
@@ -1091,39 +931,15 @@ class DoublingRefuter(Refuter):
         return {"kind": "shares", "shares": shares, "cuts": cuts}
 
 
-def _flat(nogood: Json) -> Json:
-    """Return a nogood of a binomial request in the form without a tree, if it has none."""
-    proof = nogood["proof"]
-    if proof["kind"] == "branch":
-        return nogood
-    return {"at": nogood["at"], "shares": proof["shares"], "cuts": proof["cuts"]}
-
-
-def _holds(wish: Wish, relaxed: Relaxed, field: str, nogood: Json) -> bool:
-    """Tell whether the checker takes a nogood of a request, whatever it is good for."""
-    text = json.dumps({"request": wish.id, "bound": fraction(0), field: [nogood]})
-    try:
-        if field == "line_nogoods":
-            lines = LineProof.model_validate_json(text)
-            Lines(relaxed, wish).follow(lines.line_nogoods, Fraction(0))
-        elif field == "nogoods":
-            doubling = DoublingProof.model_validate_json(text)
-            Doubling(relaxed, wish).follow(doubling.nogoods, Fraction(0))
-        else:
-            cubes = [CubeNogood.model_validate_json(json.dumps(nogood))]
-            Cubes(relaxed, wish).follow(cubes)
-    except (RefusedError, OverflowError, ValidationError):
-        return False
-    return True
-
-
 # Proofs of one request
 
 
 REFUTERS: dict[str, type[Refuter]] = {
+    "states": StateRefuter,
     "lines": LineRefuter,
-    "cubes": CubeRefuter,
-    "doubling": DoublingRefuter,
+    "cubes": SideRefuter,
+    "rings": SideRefuter,
+    "binomial": PlanRefuter,
 }
 
 
@@ -1133,7 +949,9 @@ class Alone:
     Attributes
     ----------
     kind
-        What its proofs are made of: ``moves`` or one of `REFUTERS`.
+        What its proofs are made of: one of `REFUTERS`.
+    proven
+        The bound that a right proof is known for.
     """
 
     def __init__(self, problem: Problem, name: str, kind: str) -> None:
@@ -1141,15 +959,9 @@ class Alone:
         (self._request,) = (one for one in problem.truth.requests if one.id == name)
         wish = problem.instance.wishes[name]
         self.relaxed = Relaxed(problem.instance, wish)
-        self._refuter = REFUTERS[kind](self.relaxed, wish) if kind in REFUTERS else None
-        if self._refuter is not None:
-            self._refuter.search(random.Random(name), 30)
-        self._moves = Moves(self.relaxed) if kind in ("moves", "cubes") else None
-
-    @property
-    def proven(self) -> Fraction:
-        """The bound that a right proof is known for."""
-        return self._moves.bound if self._refuter is None else self._refuter.bound
+        self._refuter = REFUTERS[kind](self.relaxed, wish)
+        self._refuter.search(random.Random(name), 30)
+        self.proven = self._refuter.bound
 
     @cached_property
     def least(self) -> Fraction:
@@ -1180,23 +992,9 @@ class Alone:
         if wrong and rng.random() < 0.5:
             bound = self.least + rng.choice((Fraction(1, 1 << 40), 1, self.least / 20))
         found = {"request": self.name, "bound": unreduced(rng, bound)}
-        nogoods = self._nogoods(rng, wrong)
-        if self._moves is not None:
-            ats = [tuple(nogood["at"]) for nogood in nogoods]
-            found["moves"] = self._moves.draw(rng, bound, ats, wrong / 4)
-        if self.kind == "cubes":
-            found["cube_nogoods"] = nogoods
-        elif self.kind == "lines":
-            found["line_nogoods"] = nogoods
-        elif self.kind == "doubling":
-            found["nogoods"] = [
-                _flat(nogood) if rng.random() < 0.7 else nogood for nogood in nogoods
-            ]
-        return found
+        return {**found, "nogoods": self._nogoods(rng, wrong)}
 
     def _nogoods(self, rng: random.Random, wrong: float) -> list[Json]:
-        if self._refuter is None:
-            return []
         found = list(self._refuter.nogoods)
         rng.shuffle(found)
         while rng.random() < wrong:
@@ -1207,7 +1005,10 @@ class Alone:
 
     def nogood(self, rng: random.Random) -> Json:
         """Return a nogood near thresholds that some allocation has."""
-        assert self._refuter is not None
+        top = len(self.relaxed.values)
+        if self.kind == "states":
+            at = [number(rng, *range(top), extremes=0.01) for _ in self.relaxed.prices]
+            return {"at": at, "proof": {"kind": "empty"}}
         at = list(rng.choice(self.achieved))
         for _ in range(rng.choice((0, 1, 1, 1, 2))):
             step = rng.randrange(len(at))
@@ -1225,12 +1026,7 @@ class Alone:
 
     def with_nogood(self, nogood: Json) -> Json:
         """Return a proof of nothing that has a nogood."""
-        found: Json = {"request": self.name, "bound": fraction(0)}
-        if self.kind == "cubes":
-            return {**found, "moves": [["close", 0, 0]], "cube_nogoods": [nogood]}
-        if self.kind == "lines":
-            return {**found, "line_nogoods": [nogood]}
-        return {**found, "nogoods": [_flat(nogood)]}
+        return {"request": self.name, "bound": fraction(0), "nogoods": [nogood]}
 
     def distance(self, at: Sequence[int]) -> int:
         """Return by how much thresholds miss the nearest ones that some allocation has."""
@@ -1308,8 +1104,8 @@ def _one_of(*patterns: Pattern) -> Callable[[random.Random], list[Pattern]]:
 
 
 FAMILIES = {
-    "boxes": Family(
-        "moves",
+    "states": Family(
+        "states",
         lambda rng: rng.sample(list(Pattern), rng.choice((1, 1, 2, 3))),
         (1, 2, 3, 4, 4, 5, 6, 7, 8),
     ),
@@ -1318,9 +1114,10 @@ FAMILIES = {
         lambda rng: rng.sample(CUBES, rng.choice((1, 1, 2))),
         (2, 4, 4, 8, 8, 8),
     ),
+    "rings": Family("rings", _one_of(Pattern.RING), (3, 4, 5, 6, 7, 8, 8)),
     "lines": Family("lines", _one_of(*GRIDS), (2, 3, 4, 5, 6, 6, 7, 8, 8)),
-    "doubling": Family("doubling", _one_of(Pattern.BINOMIAL), (2, 3, 4, 4, 5, 6, 7, 8, 8)),
-    "choices": Family("moves", _one_of(*Pattern), (2, 3, 4), others=1.0, started=0.6),
+    "binomial": Family("binomial", _one_of(Pattern.BINOMIAL), (2, 3, 4, 4, 5, 6, 7, 8, 8)),
+    "choices": Family("states", _one_of(*Pattern), (2, 3, 4), others=1.0, started=0.6),
 }
 
 
@@ -1344,13 +1141,13 @@ def certificates(name: str, seed: int) -> Iterator[Target]:
     for rng, problem in _problems(name, seed, family):
         held = _Certified(rng, problem, family.started)
         alone = [
-            Alone(problem, request.id, "moves" if n else family.kind)
+            Alone(problem, request.id, "states" if n else family.kind)
             for n, request in enumerate(problem.truth.requests)
             if request.intensive
         ]
         target = Target(held.truth, False, _drawing(alone), held.proven)
         yield from itertools.repeat(target, AGAIN)
-        if family.kind in REFUTERS:
+        if family.kind != "states":
             yield from itertools.repeat(_nogood_target(held, alone[0]), AGAIN)
 
 
@@ -1361,7 +1158,7 @@ def _drawing(alone: Sequence[Alone]) -> Callable[[random.Random], Json]:
         if rng.random() < 0.05:
             proofs.append(rng.choice(alone).proof(rng, wrong))
         rng.shuffle(proofs)
-        return {"kind": "boxes", "proofs": proofs}
+        return {"kind": "thresholds", "proofs": proofs}
 
     return draw
 
@@ -1371,7 +1168,7 @@ def _nogood_target(held: _Certified, alone: Alone) -> Target:
 
     def proven(nogood: Json) -> int | None:
         proofs = [alone.with_nogood(nogood)]
-        if held.proven({"kind": "boxes", "proofs": proofs}) is None:
+        if held.proven({"kind": "thresholds", "proofs": proofs}) is None:
             return None
         return -alone.distance(nogood["at"])
 
@@ -1467,7 +1264,7 @@ def _nodes_target(problem: Problem, certificate: Callable[[random.Random], Json]
 
     def draw(rng: random.Random) -> Json:
         bound = number(rng, total, total, total, most, most, total - 1, total + 1, most - 1)
-        kind = certificate(rng) if rng.random() < 0.9 else {"kind": "boxes", "proofs": []}
+        kind = certificate(rng) if rng.random() < 0.9 else {"kind": "thresholds", "proofs": []}
         below = 1 if rng.random() < 0.8 else abs(rng.choice(EXTREMES)) or 1
         return {"bound": {"numerator": bound * below, "denominator": below}, "certificate": kind}
 
@@ -1499,11 +1296,13 @@ class _Claims:
 
     def _add(self, request: TreeRequest) -> None:
         patterns = {use.pattern for use in request.patterns}
-        truth, kind = self._problem.truth, "moves"
+        truth, kind = self._problem.truth, "states"
         if next(truth.counts(request, truth.free), None) is None:
             pass  # it cannot start at all
         elif request.nodes > 1 and patterns == {Pattern.BINOMIAL}:
-            kind = "doubling"
+            kind = "binomial"
+        elif request.nodes > 2 and patterns == {Pattern.RING}:
+            kind = "rings"
         elif request.nodes > 1 and len(patterns) == 1 and patterns <= set(GRIDS):
             kind = "lines"
         elif request.nodes in (2, 4, 8) and patterns <= set(CUBES):
@@ -1550,7 +1349,7 @@ class _Claims:
         """Return right proofs of some requests, or nearly so."""
         some = [one for one in self._alone if rng.random() < 0.6]
         wrong = rng.choice((0.0, 0.0, 0.0, 0.2))
-        return {"kind": "boxes", "proofs": [one.proof(rng, wrong) for one in some]}
+        return {"kind": "thresholds", "proofs": [one.proof(rng, wrong) for one in some]}
 
     @staticmethod
     def _level(

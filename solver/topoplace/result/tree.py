@@ -12,12 +12,15 @@ from topoplace.snapshot.schema import Model, Name, Snapshot
 if TYPE_CHECKING:
     from topoplace.report.answer import Start
 
-BoxMove = tuple[Literal["low", "high", "split", "close"], int, int]
-"""What to do with the box at hand, the number of a step, and the number of a value."""
+
+class Empty(Model):
+    """The states left cannot hold all ranks."""
+
+    kind: Literal["empty"] = "empty"
 
 
-class CubeNeeds(Model):
-    """Multipliers by which bad states of a cube need more of others than those can give.
+class Needs(Model):
+    """Multipliers by which bad states of a cube or a ring need more of others than those can give.
 
     Attributes
     ----------
@@ -29,107 +32,20 @@ class CubeNeeds(Model):
     sides: list[tuple[int, int, int]]
 
 
-class CubeEmpty(Model):
-    """The states left cannot hold all ranks."""
-
-    kind: Literal["empty"] = "empty"
-
-
-class CubeBranch(Model):
-    """No leaf more than assumed in a state, or one more."""
-
-    kind: Literal["branch"] = "branch"
-    state: int
-    without: CubeTree
-    more: CubeTree
-
-
-CubeTree = Annotated[CubeNeeds | CubeEmpty | CubeBranch, Field(discriminator="kind")]
-
-
-class CubeNogood(Model):
-    """Thresholds of the distances of a cube, ascending, that are impossible, and why.
-
-    See docs/proofs-tree.md, "Relaxation".
-    """
-
-    at: list[int]
-    proof: CubeTree
-
-
-class BoxProof(Model):
-    """Moves that show that a request alone, with the running jobs, costs no less than `bound`.
-
-    See docs/proofs-tree.md, "Certificates".
+class BinomialShares(Model):
+    """Multipliers by which all leaves of a binomial tree are worth too little.
 
     Attributes
     ----------
-    cube_nogoods
-        Thresholds that the moves may take to be impossible.
-    """
-
-    request: Name
-    bound: Fraction
-    moves: list[BoxMove]
-    cube_nogoods: list[CubeNogood] = Field(default_factory=list)
-
-
-class DoublingSharesNogood(Model):
-    """Thresholds of the steps that are impossible, and integers that show it.
-
-    See docs/proofs-tree.md, "Certificates".
-
-    Attributes
-    ----------
-    at
-        Per step the number of its threshold.
     shares
         Of the active ranks before every step and at the end.
     cuts
         Step, number of the least key of the bad states, multipliers of senders and receivers.
     """
 
-    at: list[int]
-    shares: list[int]
-    cuts: list[tuple[int, int, int, int]]
-
-
-class DoublingShares(Model):
-    """Multipliers, as those of a nogood, by which all leaves are worth too little."""
-
     kind: Literal["shares"] = "shares"
     shares: list[int]
     cuts: list[tuple[int, int, int, int]]
-
-
-class DoublingBranch(Model):
-    """No leaf more than assumed in a state, or one more."""
-
-    kind: Literal["branch"] = "branch"
-    state: int
-    without: DoublingTree
-    more: DoublingTree
-
-
-DoublingTree = Annotated[DoublingShares | DoublingBranch, Field(discriminator="kind")]
-
-
-class DoublingTreeNogood(Model):
-    """Thresholds that are impossible in whole numbers of leaves, and why: branches."""
-
-    at: list[int]
-    proof: DoublingTree
-
-
-DoublingNogood = DoublingSharesNogood | DoublingTreeNogood
-
-
-class DoublingProof(Model):
-    """Impossible thresholds that show the same of a request whose only pattern is `binomial`."""
-
-    request: Name
-    bound: Fraction
-    nogoods: list[DoublingNogood]
 
 
 class LinePrices(Model):
@@ -149,47 +65,43 @@ class LinePrices(Model):
     wholes: list[list[int]] | None = None
 
 
-class LineEmpty(Model):
-    """The states left cannot hold all ranks."""
-
-    kind: Literal["empty"] = "empty"
-
-
-class LineBranch(Model):
+class StateBranch(Model):
     """No leaf more than assumed in a state, or one more."""
 
     kind: Literal["branch"] = "branch"
     state: int
-    without: LineTree
-    more: LineTree
+    without: ThresholdTree
+    more: ThresholdTree
 
 
-LineTree = Annotated[LinePrices | LineEmpty | LineBranch, Field(discriminator="kind")]
+ThresholdTree = Annotated[
+    Empty | Needs | BinomialShares | LinePrices | StateBranch, Field(discriminator="kind")
+]
 
 
-class LineNogood(Model):
-    """Thresholds of the dimensions of a grid that are impossible, and why.
-
-    See docs/proofs-tree.md, "Grids" and "Certificates".
-    """
+class ThresholdNogood(Model):
+    """Thresholds of the steps, by number, that are impossible, and why."""
 
     at: list[int]
-    proof: LineTree
+    proof: ThresholdTree
 
 
-class LineProof(Model):
-    """Impossible thresholds that show the same of a request whose only pattern is a grid."""
+class ThresholdProof(Model):
+    """Impossible thresholds that show that a request alone costs no less than `bound`.
+
+    The running jobs are there. See docs/proofs-tree.md, "Certificates".
+    """
 
     request: Name
     bound: Fraction
-    line_nogoods: list[LineNogood]
+    nogoods: list[ThresholdNogood]
 
 
-class BoxesCertificate(Model):
+class ThresholdsCertificate(Model):
     """The cost is at least what the requests of the cheapest choice as good cost alone."""
 
-    kind: Literal["boxes"] = "boxes"
-    proofs: list[BoxProof | DoublingProof | LineProof]
+    kind: Literal["thresholds"] = "thresholds"
+    proofs: list[ThresholdProof]
 
 
 class AllStartCertificate(Model):
@@ -224,7 +136,7 @@ class DomainsCertificate(Model):
 
 
 TreeCertificate = Annotated[
-    BoxesCertificate | AllStartCertificate | CountingCertificate | DomainsCertificate,
+    ThresholdsCertificate | AllStartCertificate | CountingCertificate | DomainsCertificate,
     Field(discriminator="kind"),
 ]
 

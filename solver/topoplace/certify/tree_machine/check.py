@@ -6,24 +6,23 @@ from fractions import Fraction
 
 from topoplace.certify.figures import Number, Searches, fraction_of
 from topoplace.certify.report import Claims, RefusedError
-from topoplace.certify.tree_machine.boxes import Boxes
-from topoplace.certify.tree_machine.choices import least_of_choices
-from topoplace.certify.tree_machine.cubes import Cubes
-from topoplace.certify.tree_machine.doubling import Doubling
 from topoplace.certify.tree_machine.filling import counted, priced
 from topoplace.certify.tree_machine.instance import Instance, Wish, read_instance
-from topoplace.certify.tree_machine.lines import Lines
+from topoplace.certify.tree_machine.nogoods import Nogoods
 from topoplace.certify.tree_machine.relaxed import Relaxed
-from topoplace.certify.tree_machine.solution import Starts, check_costs, read_starts
+from topoplace.certify.tree_machine.solution import (
+    Starts,
+    check_costs,
+    least_of_choices,
+    read_starts,
+)
 from topoplace.result.tree import (
     AllocationResult,
     AllStartCertificate,
-    BoxesCertificate,
-    BoxProof,
     CountingCertificate,
     DomainsCertificate,
-    DoublingProof,
-    LineProof,
+    ThresholdProof,
+    ThresholdsCertificate,
 )
 
 
@@ -66,7 +65,7 @@ class TreeAllocation:
         """Return what the certificate of a level proves, and where."""
         certificate = self._result.levels[level_idx].certificate
         assert certificate is not None
-        if not isinstance(certificate, BoxesCertificate):
+        if not isinstance(certificate, ThresholdsCertificate):
             if level_idx != 0:
                 raise RefusedError("the certificate bounds nodes alone")
             return _most(self._instance, certificate)
@@ -93,7 +92,7 @@ def _most(
     return priced(instance, certificate), ", at the prices of the domains"
 
 
-def _alone(instance: Instance, certificate: BoxesCertificate, starts: Starts) -> Fraction:
+def _alone(instance: Instance, certificate: ThresholdsCertificate, starts: Starts) -> Fraction:
     """Return the least sum of what requests cost alone, over all choices as good as the solution.
 
     The others can only add to L_comm. Choices are worth as much and have no more nodes than are
@@ -111,12 +110,12 @@ def _alone(instance: Instance, certificate: BoxesCertificate, starts: Starts) ->
 
 
 def _proven_alone(
-    instance: Instance, wish: Wish, proof: BoxProof | DoublingProof | LineProof, starts: Starts
+    instance: Instance, wish: Wish, proof: ThresholdProof, starts: Starts
 ) -> Fraction:
     """Return what a proof shows that a request costs alone."""
     bound = fraction_of(proof.bound)
     try:
-        _follow(Relaxed(instance, wish), wish, proof, bound)
+        Nogoods(Relaxed(instance, wish), wish).follow(proof.nogoods, bound)
     except RefusedError as error:
         raise RefusedError(f"{wish.id} at {bound}: {error}") from None
     if wish.id in starts.each and bound > starts.each[wish.id]:
@@ -125,18 +124,3 @@ def _proven_alone(
             "the evidence contradicts itself"
         )
     return bound
-
-
-def _follow(
-    relaxed: Relaxed, wish: Wish, proof: BoxProof | DoublingProof | LineProof, bound: Fraction
-) -> None:
-    """Raise `RefusedError` unless a proof shows that a request alone costs no less than a bound."""
-    if isinstance(proof, DoublingProof):
-        Doubling(relaxed, wish).follow(proof.nogoods, bound)
-    elif isinstance(proof, LineProof):
-        Lines(relaxed, wish).follow(proof.line_nogoods, bound)
-    else:
-        if proof.cube_nogoods:
-            Cubes(relaxed, wish).follow(proof.cube_nogoods)
-        ruled_out = [nogood.at for nogood in proof.cube_nogoods]
-        Boxes(relaxed, bound, ruled_out).follow(proof.moves)

@@ -1,4 +1,4 @@
-"""Following the nogoods of a request on a cube (docs/proofs-tree.md, "Relaxation")."""
+"""What bad leaves of a full cube or a ring need of the others (docs/proofs-tree.md)."""
 
 from __future__ import annotations
 
@@ -8,101 +8,81 @@ import numpy as np
 
 from topoplace.certify.integers import IntArray, require_room
 from topoplace.certify.report import RefusedError
-from topoplace.certify.tree_machine.holding import most_worth, work_of_holding
-from topoplace.certify.tree_machine.instance import Wish
-from topoplace.certify.tree_machine.line_states import Assumed, LineStates, View
-from topoplace.certify.tree_machine.relaxed import CUBES, Relaxed
-from topoplace.result.tree import CubeBranch, CubeEmpty, CubeNeeds, CubeNogood
+from topoplace.certify.tree_machine.box_states import (
+    Assumed,
+    BoxStates,
+    View,
+    most_worth,
+    work_of_holding,
+)
+from topoplace.certify.tree_machine.relaxed import Relaxed
+from topoplace.result.tree import BinomialShares, Empty, LinePrices, Needs
+from topoplace.snapshot.schema import Pattern
 
-MOST_PARTS = 100_000
-"""Of all trees together."""
-
-MOST_WORK = 300_000_000_000
-"""Additions, of all trees together: some minutes."""
-
-MOST_DEPTH = 150
-MOST_STATES = 600
-MOST_RANKS = 1 << 20
 LARGEST_SUM = (1 << 34) + 1
 """Above the multipliers of a tree's leaf together.
 
-A rank needs or gives at most its distances, of which a cube of `MOST_RANKS` has 20, so that all
+A rank needs or gives at most its distances, of which a cube of 2^20 ranks has 20, so that all
 ranks together do so below 2^60.
 """
 
-_Tree = CubeNeeds | CubeEmpty | CubeBranch
 
+class Sides:
+    """A request on a full cube, whose pairs are at distances 1, 2, 4, .., or on a ring."""
 
-class Cubes:
-    """One request on a full cube, alone with the running jobs.
-
-    Raises
-    ------
-    RefusedError
-        If it has any other pattern, or is larger than can be followed.
-    """
-
-    def __init__(self, relaxed: Relaxed, wish: Wish) -> None:
-        full = wish.nodes > 1 and wish.nodes & (wish.nodes - 1) == 0
-        if not full or any(use.pattern not in CUBES for use in wish.patterns):
-            raise RefusedError(f"{wish.id} has patterns beside those of one full cube")
-        if len(relaxed.states) > MOST_STATES or wish.nodes > MOST_RANKS:
-            raise RefusedError(f"more than {MOST_STATES} states or {MOST_RANKS} ranks")
-        self._num_dims = wish.nodes.bit_length() - 1
-        self._ranks = wish.nodes
-        self._num_values = len(relaxed.values)
+    def __init__(self, relaxed: Relaxed, pattern: Pattern) -> None:
+        self._ranks, self._is_ring = relaxed.ranks, pattern is Pattern.RING
+        self._num_dims = len(relaxed.prices)
         number = {value: n for n, value in enumerate(relaxed.values)}
         kinds = [relaxed.kind(state) for state in relaxed.states]
         self._key = np.array([number[relaxed.between[kind, kind]] for kind in kinds])
-        # a cube is a grid of two layers each way
-        self._states = LineStates(relaxed, [2] * self._num_dims)
-        self._parts = self._work = 0
+        # a cube is a box of two layers each way, a ring one of a single line
+        extents = [relaxed.ranks] if self._is_ring else [2] * self._num_dims
+        self.states = BoxStates(relaxed, extents)
 
-    def follow(self, nogoods: Sequence[CubeNogood]) -> None:
-        """Raise `RefusedError` unless every nogood is right."""
-        for number, nogood in enumerate(nogoods):
-            if len(nogood.at) != self._num_dims:
-                raise RefusedError("a nogood has another number of distances")
-            if not all(0 <= at < self._num_values for at in nogood.at):
-                raise RefusedError("a nogood names an unknown value")
-            nothing = Assumed((0,) * len(self._key))
-            if not self._refutes(nogood.proof, nogood.at, nothing, 0):
-                raise RefusedError(f"nogood {number} rules out thresholds that are possible")
+    @property
+    def work(self) -> int:
+        """About how many additions weighing needs takes."""
+        return work_of_holding(self.states, self._ranks)
 
-    def _refutes(self, tree: _Tree, most: Sequence[int], assumed: Assumed, depth: int) -> bool:
-        """Tell whether a tree rules out thresholds."""
-        self._parts += 1
-        if self._parts > MOST_PARTS or depth > MOST_DEPTH:
-            raise RefusedError(f"trees of more than {MOST_PARTS} parts or {MOST_DEPTH} levels")
-        if isinstance(tree, CubeBranch):
-            if not 0 <= tree.state < len(self._key):
-                raise RefusedError("a branch is on an unknown state")
-            without, more = assumed.without(tree.state), assumed.more(tree.state)
-            return self._refutes(tree.without, most, without, depth + 1) and self._refutes(
-                tree.more, most, more, depth + 1
-            )
-        self._work += work_of_holding(self._states, self._ranks)
-        if self._work > MOST_WORK:
-            raise RefusedError(f"more than {MOST_WORK} additions")
-        view = self._states.view(most, assumed)
-        if view is None or isinstance(tree, CubeEmpty):
+    def read(self, leaf: Needs | BinomialShares | LinePrices) -> None:
+        """Raise `RefusedError` unless multipliers are of distances that are there."""
+        if not isinstance(leaf, Needs):
+            raise RefusedError("a cube or a ring has multipliers of sides alone")
+        require_room(sum(abs(m) for _, _, m in leaf.sides), "multipliers of sides", LARGEST_SUM)
+        if not all(1 <= dims <= self._num_dims and m >= 0 for dims, _, m in leaf.sides):
+            raise RefusedError("a side of unknown distances, or a multiplier below 0")
+
+    def refutes(
+        self,
+        leaf: Needs | BinomialShares | LinePrices | Empty,
+        most: Sequence[int],
+        assumed: Assumed,
+    ) -> bool:
+        """Tell whether multipliers rule out thresholds."""
+        view = self.states.view(most, assumed)
+        if view is None or not isinstance(leaf, Needs):
             return view is None
-        worths = -self._needs(tree, view)
-        found = most_worth(self._states, view, worths.tolist(), self._ranks)
-        return found is None or found < 0
+        needs, more = np.zeros(len(view.states), dtype=np.int64), 0
+        for dims, least, multiplier in leaf.sides:
+            side = self.side(view, dims, least)
+            needs += multiplier * side
+            more += multiplier * self._crowd(view, side)
+        found = most_worth(self.states, view, (-needs).tolist(), self._ranks)
+        return found is None or found < more
 
-    def _needs(self, tree: CubeNeeds, view: View) -> IntArray:
-        """Return what leaves need beyond what they give, by multipliers, per state left."""
-        needs = np.zeros(len(view.states), dtype=np.int64)
-        require_room(sum(abs(m) for _, _, m in tree.sides), "multipliers of sides", LARGEST_SUM)
-        for dims, least, multiplier in tree.sides:
-            if not 1 <= dims <= self._num_dims or multiplier < 0:
-                raise RefusedError("a side of unknown distances, or a multiplier below 0")
-            needs += multiplier * self._side(view, dims, least)
-        return needs
+    def _crowd(self, view: View, side: IntArray) -> int:
+        """Return what all leaves need more on a ring with assumed bad ones and assumed others.
 
-    def _side(self, view: View, dims: int, least: int) -> IntArray:
-        """Return the same for one side, in ranks.
+        Without the ranks near bad leaves, a ring falls into no more pieces than those are. Every
+        bad leaf has a piece of its own, and the others, which need and give nothing, have one.
+        """
+        sure = view.assumed > 0
+        apart = (side[sure] > 0).any() and (side[sure] == 0).any()
+        return 2 * int(self._is_ring and apart)
+
+    def side(self, view: View, dims: int, least: int) -> IntArray:
+        """Return what leaves need beyond what they give, per state left, in ranks.
 
         The pairs of a bad leaf that cross at distances which not all bad ones keep are at least
         all of its ranks' less twice those inside; each takes a rank near the bad ones there.
@@ -111,13 +91,17 @@ class Cubes:
         high = self._key[view.states] >= least
         bad = high & ~beside[:, :, high].any(axis=(0, 2))
         free = ~view.keeps[:dims, bad].all(axis=1)
-        ranks = self._states.ranks[view.states]
+        ranks = self.states.ranks[view.states]
         near = beside[free][:, :, bad].any(axis=2)
-        needs: IntArray = -ranks * near.sum(axis=0)
+        degree = 2 if self._is_ring else 1
+        needs: IntArray = -degree * ranks * near.sum(axis=0)
         num_free = int(free.sum())
         closed = dims - num_free
-        inside = _pairs(self._ranks >> closed, num_free)[ranks[bad] >> closed] << closed
-        needs[bad] = num_free * ranks[bad] - 2 * inside
+        if self._is_ring:  # fewer ranks than all hold a pair less than they are
+            needs[bad] = 2 * num_free
+        else:
+            inside = _pairs(self._ranks >> closed, num_free)[ranks[bad] >> closed] << closed
+            needs[bad] = num_free * ranks[bad] - 2 * inside
         return needs
 
 

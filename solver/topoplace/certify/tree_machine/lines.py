@@ -1,141 +1,191 @@
-"""Following the nogoods of a request on a grid (docs/proofs-tree.md, "Certificates")."""
+"""What lines of a grid cost at given prices, and what leaves are worth (docs/proofs-tree.md)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 
-from topoplace.certify.integers import require_room
+from topoplace.certify.integers import IntArray, require_room
 from topoplace.certify.report import RefusedError
-from topoplace.certify.tree_machine.instance import Wish
-from topoplace.certify.tree_machine.line_prices import LARGEST_PRICE, MOST_RANKS, Weights
-from topoplace.certify.tree_machine.line_states import Assumed, LineStates
+from topoplace.certify.tree_machine.box_states import (
+    Assumed,
+    BoxStates,
+    View,
+    most_worth,
+    work_of_holding,
+)
 from topoplace.certify.tree_machine.relaxed import Relaxed
-from topoplace.certify.tree_machine.steps import GRIDS, grid_of
-from topoplace.certify.tree_machine.transversal import has_cheap_one
-from topoplace.result.tree import LineBranch, LineEmpty, LineNogood, LinePrices
+from topoplace.certify.tree_machine.steps import grid_of
+from topoplace.result.tree import BinomialShares, Empty, LinePrices, Needs
+from topoplace.snapshot.schema import Pattern
 
-MOST_PARTS = 200_000
-"""Of all trees together."""
+LARGEST_PRICE = (1 << 35) + 1
+"""A rank pays at most 3 prices in each of 3 dimensions, and there are at most 2^20 ranks, so that
+all sums of prices are below 2^59.
 
-MOST_WORK = 300_000_000_000
-"""Additions, of all trees together: some minutes."""
+That is `_NEVER` / 4, which stands for what is not possible.
+"""
 
-MOST_DEPTH = 150
-MOST_STATES = 600
-
-_Tree = LinePrices | LineEmpty | LineBranch
+_NEVER = 1 << 61
 
 
 class Lines:
-    """One request on a grid whose lines are cut into segments of leaves, with the running jobs.
+    """A request on a grid whose lines are cut into segments of leaves."""
 
-    Raises
-    ------
-    RefusedError
-        If it has any other pattern, or is larger than can be followed.
-    """
+    def __init__(self, relaxed: Relaxed, pattern: Pattern) -> None:
+        self._cells = relaxed.ranks
+        self.extents = [extent for extent in grid_of(pattern, relaxed.ranks) if extent > 1]
+        self.states = BoxStates(relaxed, self.extents)
+        counts = np.unique(self.states.ranks).tolist()
+        self._ways = {n: least_met(n, self.extents) for n in counts}
+        self._ways_in_runs = {n: _in_runs(n, self._ways[n], self.extents) for n in counts}
 
-    def __init__(self, relaxed: Relaxed, wish: Wish) -> None:
-        patterns = {use.pattern for use in wish.patterns}
-        if len(patterns) != 1 or not patterns <= GRIDS.keys() or wish.nodes == 1:
-            raise RefusedError(f"{wish.id} has patterns beside one grid, or a single rank")
-        if len(relaxed.states) > MOST_STATES or wish.nodes > MOST_RANKS:
-            raise RefusedError(f"more than {MOST_STATES} states or {MOST_RANKS} ranks")
-        grid = grid_of(patterns.pop(), wish.nodes)
-        self._relaxed = relaxed
-        self._extents = [extent for extent in grid if extent > 1]
-        self._states = LineStates(relaxed, self._extents)
-        self._weights = Weights(self._states, self._extents, wish.nodes)
-        self._parts = self._work = 0
-        self._right: set[str] = set()
+    @property
+    def work(self) -> int:
+        """About how many additions weighing prices takes."""
+        num_states = len(self.states.ranks)
+        of_lines = sum(self.extents) * num_states * num_states
+        return of_lines + work_of_holding(self.states, self._cells)
 
-    def follow(self, nogoods: Sequence[LineNogood], bound: Fraction) -> None:
-        """Raise `RefusedError` unless every nogood is right and together they prove the bound."""
-        if len(nogoods) > MOST_PARTS:
-            raise RefusedError(f"more than {MOST_PARTS} nogoods")
-        for number, nogood in enumerate(nogoods):
-            if not self._is_right(nogood):
-                raise RefusedError(f"nogood {number} rules out thresholds that are possible")
-        costs, least = self._relaxed.costs(bound)
-        every = [0] * len(costs), [len(self._relaxed.values) - 1] * len(costs)
-        if has_cheap_one(costs, [nogood.at for nogood in nogoods], least, [every]):
-            raise RefusedError(f"thresholds that cost less than {bound} are not ruled out")
+    def read(self, leaf: Needs | BinomialShares | LinePrices) -> None:
+        """Raise `RefusedError` unless prices are of the dimensions and states that are there."""
+        if not isinstance(leaf, LinePrices):
+            raise RefusedError("a grid has prices of cells and segments alone")
+        wholes = leaf.cells if leaf.wholes is None else leaf.wholes
+        for part in (leaf.cells, leaf.segments, wholes):
+            if [len(own) for own in part] != [len(self.states.ranks)] * len(self.extents):
+                raise RefusedError("prices of another number of dimensions or states")
+            highest = max((abs(price) for own in part for price in own), default=0)
+            require_room(highest, "a price of cells or segments", LARGEST_PRICE)
+        if any(price > 0 for own in leaf.segments for price in own):
+            raise RefusedError("a segment's price is above 0")
 
-    def _is_right(self, nogood: LineNogood) -> bool:
-        """Tell whether the tree rules out the thresholds; of nogoods alike one is followed."""
-        dims = range(len(self._extents))
-        if len(nogood.at) != len(dims):
-            raise RefusedError("a nogood has another number of steps")
-        if not all(0 <= at < len(self._relaxed.values) for at in nogood.at):
-            raise RefusedError("a nogood names an unknown value")
-        # Dimensions of one extent can be exchanged.
-        order = sorted(dims, key=lambda dim: (-self._extents[dim], nogood.at[dim]))
-        self._read(nogood.proof, 0)
-        most = [nogood.at[dim] for dim in order]
-        proof = _permuted(nogood.proof, order)
-        name = f"{most} {proof.model_dump_json()}"
-        if name not in self._right:
-            if not self._refutes(proof, most, Assumed((0,) * len(self._relaxed.states))):
-                return False
-            self._right.add(name)
-        return True
-
-    def _read(self, tree: _Tree, depth: int) -> None:
-        """Raise `RefusedError` unless a tree speaks of dimensions and states that are there."""
-        self._parts += 1
-        if self._parts > MOST_PARTS or depth > MOST_DEPTH:
-            raise RefusedError(f"trees of more than {MOST_PARTS} parts or {MOST_DEPTH} levels")
-        num_states = len(self._relaxed.states)
-        if isinstance(tree, LineBranch):
-            if not 0 <= tree.state < num_states:
-                raise RefusedError("a branch is on an unknown state")
-            self._read(tree.without, depth + 1)
-            self._read(tree.more, depth + 1)
-        elif isinstance(tree, LinePrices):
-            for part in (
-                tree.cells,
-                tree.segments,
-                tree.cells if tree.wholes is None else tree.wholes,
-            ):
-                if [len(own) for own in part] != [num_states] * len(self._extents):
-                    raise RefusedError("prices of another number of dimensions or states")
-                highest = max((abs(price) for own in part for price in own), default=0)
-                require_room(highest, "a price of cells or segments", LARGEST_PRICE)
-            if any(price > 0 for own in tree.segments for price in own):
-                raise RefusedError("a segment's price is above 0")
-
-    def _refutes(self, tree: _Tree, most: Sequence[int], assumed: Assumed) -> bool:
-        """Tell whether a tree rules out thresholds."""
-        if isinstance(tree, LineBranch):
-            without, more = assumed.without(tree.state), assumed.more(tree.state)
-            return self._refutes(tree.without, most, without) and self._refutes(
-                tree.more, most, more
-            )
-        self._work += self._weights.work
-        if self._work > MOST_WORK:
-            raise RefusedError(f"more than {MOST_WORK} additions")
-        view = self._states.view(most, assumed)
-        if view is None or isinstance(tree, LineEmpty):
+    def refutes(
+        self,
+        leaf: Needs | BinomialShares | LinePrices | Empty,
+        most: Sequence[int],
+        assumed: Assumed,
+    ) -> bool:
+        """Tell whether prices rule out thresholds."""
+        view = self.states.view(most, assumed)
+        if view is None or not isinstance(leaf, LinePrices):
             return view is None
-        cells = np.array(tree.cells, dtype=np.int64)[:, view.states]
-        segments = np.array(tree.segments, dtype=np.int64)[:, view.states]
+        cells = np.array(leaf.cells, dtype=np.int64)[:, view.states]
+        segments = np.array(leaf.segments, dtype=np.int64)[:, view.states]
         wholes = None
-        if tree.wholes is not None:
-            wholes = np.array(tree.wholes, dtype=np.int64)[:, view.states]
-        return self._weights.too_dear(view, cells, segments, wholes)
+        if leaf.wholes is not None:
+            wholes = np.array(leaf.wholes, dtype=np.int64)[:, view.states]
+        return self.too_dear(view, cells, segments, wholes)
+
+    def too_dear(
+        self, view: View, cells: IntArray, segments: IntArray, wholes: IntArray | None = None
+    ) -> bool:
+        """Tell whether all lines cost more than leaves that hold all ranks are worth.
+
+        Parameters
+        ----------
+        cells, segments
+            Prices of the states left, those of segments not above 0, shape
+            ``(num_dims, num_left)``.
+        wholes
+            Of segments with all ranks of a leaf, on top.
+        """
+        ways = self._ways if wholes is None else self._ways_in_runs
+        wholes = np.zeros_like(cells) if wholes is None else wholes
+        wanted = 0
+        for dim, extent in enumerate(self.extents):
+            least = self._line(view, dim, cells[dim], segments[dim], wholes[dim])
+            if least is None:
+                return True
+            wanted += self._cells // extent * least
+        worths = self._worths(view, ways, cells, segments, wholes)
+        most = most_worth(self.states, view, worths, self._cells)
+        return most is None or most < wanted
+
+    def _line(
+        self, view: View, dim: int, cell: IntArray, segment: IntArray, whole: IntArray
+    ) -> int | None:
+        """Return the least cost of a line of a dimension, None if there is no line."""
+        extent, ranks, keeps = self.extents[dim], self.states.ranks[view.states], view.keeps[dim]
+        longest = np.where(view.able[dim], ranks, 1)
+        longest[keeps] = 0  # theirs are whole lines, below
+        most = min(extent, int(longest.max(initial=0)))
+        length = np.arange(1, most + 1)[:, None]
+        price = length * cell + segment + np.where(length == ranks, whole, 0)
+        span = np.where(length <= longest, price, _NEVER)
+        barrier = np.where(view.beside[dim], 0, _NEVER)
+        recent = np.full((most, len(ranks)), _NEVER, dtype=np.int64)  # the last cell's first
+        recent[:1] = 0
+        end = np.full(len(ranks), _NEVER, dtype=np.int64)
+        for _ in range(extent if most else 0):
+            end = np.minimum((recent + span).min(axis=0), _NEVER)
+            start = np.minimum((end[:, None] + barrier).min(axis=0), _NEVER)
+            recent = np.concatenate([start[None], recent[:-1]])
+        lines = (extent * cell + segment + np.where(ranks == extent, whole, 0))[keeps]
+        least = int(min(end.min(), lines.min(initial=_NEVER)))
+        return least if least < _NEVER // 2 else None
+
+    def _worths(
+        self,
+        view: View,
+        ways: dict[int, IntArray],
+        cells: IntArray,
+        segments: IntArray,
+        wholes: IntArray,
+    ) -> list[int | None]:
+        """Return the most that the ranks of a leaf are worth, per state left, None if impossible.
+
+        Segments cost, so the fewest that the ranks can be in are worth most.
+        """
+        found: list[int | None] = []
+        extents = np.array(self.extents)[:, None]
+        ranks = self.states.ranks[view.states]
+        for n, of_cell, of_segment, of_whole, kept in zip(
+            ranks.tolist(), cells.T, segments.T, wholes.T, view.keeps.T, strict=True
+        ):
+            own = ways[n]
+            fits = ((own * extents == n) | ~kept[:, None]).all(axis=0)
+            worth = of_segment @ own[:, fits] + of_whole @ (own[:, fits] == 1)
+            found.append(int(of_cell.sum()) * n + int(worth.max()) if fits.any() else None)
+        return found
 
 
-def _permuted(tree: _Tree, order: Sequence[int]) -> _Tree:
-    """Return a tree with its dimensions in another order."""
-    if isinstance(tree, LineBranch):
-        without, more = _permuted(tree.without, order), _permuted(tree.more, order)
-        return LineBranch(state=tree.state, without=without, more=more)
-    if isinstance(tree, LinePrices):
-        cells = [tree.cells[dim] for dim in order]
-        segments = [tree.segments[dim] for dim in order]
-        wholes = None if tree.wholes is None else [tree.wholes[dim] for dim in order]
-        return LinePrices(cells=cells, segments=segments, wholes=wholes)
-    return tree
+def _in_runs(ranks: int, ways: IntArray, extents: Sequence[int]) -> IntArray:
+    """Return in how many segments per dimension ranks may be: in one run, or in no single one.
+
+    In a run along a dimension they are one segment of it and single cells of the others;
+    otherwise two segments or more of every one. Shape ``(num_dims, num_ways)``.
+    """
+    num_dims = len(extents)
+    if ranks == 1:
+        return np.ones((num_dims, 1), dtype=np.int64)
+    able = [dim for dim, extent in enumerate(extents) if ranks <= extent]
+    runs = np.full((num_dims, len(able)), ranks, dtype=np.int64)
+    runs[able, np.arange(len(able))] = 1
+    return np.concatenate([runs, np.maximum(ways, 2)], axis=1)
+
+
+def least_met(ranks: int, extents: Sequence[int]) -> IntArray:
+    """Return how many lines per dimension some cells of a grid may meet, where none is fewer.
+
+    By Loomis and Whitney, the product is at least ``ranks ** (num_dims - 1)``. Shape
+    ``(num_dims, num_ways)``.
+    """
+    cells = math.prod(extents)
+    ranges = [np.arange(-(-ranks // n), min(ranks, cells // n) + 1) for n in extents]
+    heads = np.meshgrid(*ranges[:-1], indexing="ij") if len(extents) > 1 else []
+    product = math.prod(heads, start=np.ones([len(own) for own in ranges[:-1]], dtype=np.int64))
+    last = np.maximum(ranges[-1][0], -(-(ranks ** (len(extents) - 1)) // product))
+    never = cells + 1
+    last = np.where(last <= ranges[-1][-1], last, never)
+    fewest = last
+    for axis in range(last.ndim):
+        fewest = np.minimum.accumulate(fewest, axis=axis)
+    least = last < never
+    for axis in range(last.ndim):
+        before = np.roll(fewest, 1, axis=axis)
+        np.moveaxis(before, axis, 0)[0] = never
+        least &= last < before
+    return np.stack([*(head[least] for head in heads), last[least]])

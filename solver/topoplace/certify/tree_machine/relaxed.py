@@ -11,7 +11,7 @@ from fractions import Fraction
 from topoplace.certify.report import RefusedError
 from topoplace.certify.tree_machine.cost import hops
 from topoplace.certify.tree_machine.instance import Instance, Wish
-from topoplace.certify.tree_machine.steps import Pair, steps_of
+from topoplace.certify.tree_machine.steps import GRIDS, Pair, grid_of, steps_of
 from topoplace.snapshot.schema import Pattern
 
 CUBES = (Pattern.RECURSIVE_DOUBLING, Pattern.VECTOR_DOUBLING)
@@ -28,7 +28,10 @@ class Relaxed:
         All hops two of its ranks can have, leaves apart at the least distance; ascending, as
         integers in units of 1 / `scale`.
     prices
-        Per step, what its hops are multiplied by. Steps alike have theirs in descending order.
+        Per step, what its hops are multiplied by. Those of a chain descend.
+    chains
+        Steps that a renumbering of the ranks can exchange: all of a full cube, and those of a grid
+        along as many cells. Their thresholds may ascend, which costs least if prices descend.
     ranks
         Of the request.
     states
@@ -63,7 +66,8 @@ class Relaxed:
         self.between = {pair: int(h * self.scale) for pair, h in between.items()}
         self.values = sorted({*self.inside.values(), *self.between.values()})
         self.prices: list[Fraction] = []
-        self._families: list[tuple[list[int], list[tuple[Pair, ...]], bool]] = []
+        self.chains: list[list[int]] = []
+        self._families: list[tuple[list[int], list[tuple[Pair, ...]]]] = []
         self._read_steps(wish)
         self._sums: dict[tuple[int, frozenset[int], frozenset[int]], set[int]] = {}
 
@@ -91,23 +95,19 @@ class Relaxed:
                 price = Fraction(use.share, 100) * use.message_bytes * weight
                 self.prices[found[name]] += price
         pairs_of = [pairs for _, pairs in found]
+        power_of_2 = self.ranks & (self.ranks - 1) == 0
         for pattern, steps in families.items():
-            alike = pattern in CUBES and self.ranks & (self.ranks - 1) == 0
-            if alike:
-                ordered = sorted((self.prices[step] for step in steps), reverse=True)
-                for step, price in zip(steps, ordered, strict=True):
+            self._families.append((steps, [pairs_of[step] for step in steps]))
+            extents = [1] * len(steps) if pattern in CUBES and power_of_2 else []
+            if pattern in GRIDS:
+                extents = [extent for extent in grid_of(pattern, self.ranks) if extent > 1]
+            for extent in dict.fromkeys(extents):
+                own = zip(steps, extents, strict=True)
+                chain = [step for step, length in own if length == extent]
+                ordered = sorted((self.prices[step] for step in chain), reverse=True)
+                for step, price in zip(chain, ordered, strict=True):
                     self.prices[step] = price
-            self._families.append((steps, [pairs_of[step] for step in steps], alike))
-
-    def ascend(self, low: list[int], high: list[int]) -> None:
-        """Shrink a box in place to where the values of steps alike ascend."""
-        for steps, _, alike in self._families:
-            if not alike:
-                continue
-            for at in range(1, len(steps)):
-                low[steps[at]] = max(low[steps[at]], low[steps[at - 1]])
-            for at in range(len(steps) - 1, 0, -1):
-                high[steps[at - 1]] = min(high[steps[at - 1]], high[steps[at]])
+                self.chains += [chain] if len(chain) > 1 else []
 
     def cost(self, at: Sequence[int]) -> Fraction:
         """Return the cost of step values, by number."""
@@ -140,7 +140,7 @@ class Relaxed:
         kind = self.kind(state)
         crossings = [self.between[kind, self.kind(other)] for other in left.partners(state)]
         cheapest = min(crossings, default=self.values[-1] + 1)
-        for number, (steps, _, _) in enumerate(self._families):
+        for number, (steps, _) in enumerate(self._families):
             kept = frozenset(at for at, step in enumerate(steps) if most[step] < cheapest)
             gone = frozenset(at for at in kept if most[steps[at]] < self.inside[kind])
             if state[1] not in self._reachable(number, kept, gone):
@@ -151,7 +151,7 @@ class Relaxed:
         """Return how many ranks can keep steps inside and take no part in some of them."""
         name = family, kept, gone
         if name not in self._sums:
-            _, pairs_of, _ = self._families[family]
+            _, pairs_of = self._families[family]
             leader = list(range(self.ranks))
             for at in kept:
                 for a, b in pairs_of[at]:

@@ -7,24 +7,115 @@ in units of 1 / `Job.scale`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from topoplace.placement.tree.cost import CostModel
-from topoplace.placement.tree.exact.bounding.structure import CUBES, Family
-from topoplace.placement.tree.patterns import pattern_steps
+from topoplace.placement.tree.patterns import cubic_grid, pattern_steps
 from topoplace.snapshot.schema import Pattern, PatternUse
 
+BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
+Dims = frozenset[int]
+
+NEVER = 1 << 60
+"""Hops where there is no partner."""
+
+CUBES = (Pattern.RECURSIVE_DOUBLING, Pattern.VECTOR_DOUBLING)
+GRIDS = {Pattern.STENCIL_2D: 2, Pattern.STENCIL_3D: 3}
 
 _FLOOR_SCALE = 1 << 40
 """Unit of hops where a common denominator is too large: rounded down, so bounds stay bounds."""
 
 _LARGEST = 1 << 50
+_LARGEST_COST = 1 << 61
+_MOST_STATES = 160
+"""What a program over states takes grows with their square, or their cube."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A pattern among `ranks` ranks; `steps[dim]` is the number in the job of its step `dim`."""
+
+    pattern: Pattern
+    ranks: int
+    steps: tuple[int, ...]
+
+    @property
+    def num_dims(self) -> int:
+        """Number of different steps."""
+        return len(self.steps)
+
+    @property
+    def is_full_cube(self) -> bool:
+        """Whether ranks exchange at all distances 1, 2, 4, .. below their number."""
+        return self.pattern in CUBES and 1 << self.num_dims == self.ranks
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Cells of a line of a grid, a full cube or a ring, per dim; empty for other patterns."""
+        if self.pattern in GRIDS:
+            grid = cubic_grid(self.ranks, GRIDS[self.pattern])
+            return tuple(extent for extent in grid if extent > 1)
+        if self.is_full_cube:
+            return (2,) * self.num_dims
+        return (self.ranks,) if self.pattern is Pattern.RING else ()
+
+    @property
+    def chains(self) -> list[tuple[int, ...]]:
+        """Steps that a renumbering of the ranks can exchange: the dims of one extent."""
+        own = list(zip(self.extents, self.steps, strict=False))
+        alike = [tuple(step for n, step in own if n == extent) for extent in dict(own)]
+        return [chain for chain in alike if len(chain) > 1]
+
+    def reachable(self, closed: Dims, absent: Dims) -> BoolArray:
+        """Return which numbers of ranks can keep `closed` inside and take no part in `absent`.
+
+        They are unions of components of `closed`. Shape ``(ranks + 1,)``.
+        """
+        return _reachable(self.pattern, self.ranks, closed, absent)
+
+
+@lru_cache(maxsize=256)
+def dims_of(pattern: Pattern, ranks: int) -> tuple[IntArray, ...]:
+    """Return the pairs of the different steps of a pattern, in the order they first happen."""
+    found: dict[bytes, IntArray] = {}
+    for step in pattern_steps(pattern, ranks):
+        found.setdefault(step.pairs.tobytes(), step.pairs)
+    return tuple(found.values())
+
+
+def components(pattern: Pattern, ranks: int, dims: Dims) -> IntArray:
+    """Return the component of every rank in the graph of some dims."""
+    pairs = np.concatenate(
+        [np.zeros((0, 2), dtype=np.int64), *(dims_of(pattern, ranks)[dim] for dim in dims)]
+    )
+    graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(ranks, ranks))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+@lru_cache(maxsize=4096)
+def _reachable(pattern: Pattern, ranks: int, closed: Dims, absent: Dims) -> BoolArray:
+    label = components(pattern, ranks, closed)
+    size = np.bincount(label)
+    for dim in absent:
+        size[label[dims_of(pattern, ranks)[dim]]] = 0
+    sums = 1
+    for value, number in zip(*np.unique(size[size > 0], return_counts=True), strict=True):
+        left, chunk = int(number), 1
+        while left:
+            take = min(chunk, left)
+            sums |= sums << (take * int(value))
+            left -= take
+            chunk *= 2
+    return np.array([sums >> x & 1 for x in range(ranks + 1)], dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -74,6 +165,52 @@ class Job:
         """All states of all leaves of the domain, equal leaves once."""
         return _states(self)
 
+    @cached_property
+    def values(self) -> IntArray:
+        """All values that a step can have at the least distance, ascending."""
+        return np.unique(np.concatenate([self.states.inside, self.states.crossing.ravel()]))
+
+    @cached_property
+    def gap(self) -> int:
+        """The number of the least value between two leaves."""
+        return int(np.searchsorted(self.values, self.states.crossing.min()))
+
+    @cached_property
+    def chains(self) -> list[tuple[int, ...]]:
+        """Steps that a renumbering of the ranks can exchange: their thresholds may ascend."""
+        return [chain for family in self.families for chain in family.chains]
+
+    @cached_property
+    def prices(self) -> IntArray:
+        """Prices of the steps, in units of `price_unit`; those of a chain with the dearest first.
+
+        As thresholds ascend along it, that is the least they can cost (the rearrangement
+        inequality).
+        """
+        found = np.array([step.price // self.price_unit for step in self.steps], dtype=np.int64)
+        for chain in self.chains:
+            found[list(chain)] = np.sort(found[list(chain)])[::-1]
+        return found
+
+    @cached_property
+    def price_unit(self) -> int:
+        """A common divisor of all prices; so large that costs fit 64 bits, be it none.
+
+        Rounded down, prices still bound the cost.
+        """
+        prices = [step.price for step in self.steps]
+        return max(1, math.gcd(*prices), sum(prices) * int(self.values[-1]) // _LARGEST_COST + 1)
+
+    @cached_property
+    def is_countable(self) -> bool:
+        """Whether hops are exact, and states few enough for programs over them."""
+        return self.exact and len(self.states.count) <= _MOST_STATES
+
+    def units(self, leaf_of_rank: IntArray) -> int:
+        """Return the cost of an assignment in units of `price_unit` / (100 `scale`), rounded up."""
+        cost = self.cost(leaf_of_rank) * self.scale // int(self.model.scale)
+        return -(-cost // self.price_unit)
+
     def cost(self, leaf_of_rank: IntArray) -> int:
         """Return the cost of an assignment in units of 1 / (100 `model.scale`), exactly."""
         comm = self.comm + np.bincount(leaf_of_rank, minlength=len(self.comm))
@@ -112,6 +249,14 @@ class States:
     key: IntArray
     crossing: IntArray
     inside: IntArray
+
+    @cached_property
+    def pair(self) -> IntArray:
+        """Hops between leaves in two states, `NEVER` if there is only one leaf of the type."""
+        lone = (self.multiplicity == 1)[self.type]
+        same = self.type[:, None] == self.type
+        crossing = self.crossing[np.ix_(self.kind, self.kind)].astype(np.int64)
+        return np.where(same & lone, NEVER, crossing)
 
     @cached_property
     def multiplicity(self) -> IntArray:

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import importlib.metadata
 import itertools
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import clock
-from topoplace.placement.tree.exact.bounding.certificate import boxes_of
-from topoplace.placement.tree.exact.building.exhaustive import SmallJob, best_of_all
-from topoplace.placement.tree.exact.doubling.search import doubles
-from topoplace.placement.tree.exact.filling import certificate_of, cheapest_choice
-from topoplace.placement.tree.exact.placing import Placing
-from topoplace.placement.tree.exact.single import Answer, domains, least_cost
-from topoplace.placement.tree.exact.starts import Choice, StartModel
+from topoplace.placement.tree.cost import CostModel
+from topoplace.placement.tree.exact._annealing import exhaust
+from topoplace.placement.tree.exact.binomial import doubles
+from topoplace.placement.tree.exact.job import JobStep
+from topoplace.placement.tree.exact.requests import Answer, Placing, domains, least_cost
+from topoplace.placement.tree.exact.starts import (
+    Choice,
+    StartModel,
+    certificate_of,
+    cheapest_choice,
+)
 from topoplace.placement.tree.outcome import fraction_model
 from topoplace.placement.tree.problem import TreeProblem
 from topoplace.result.tree import (
     AllStartCertificate,
-    BoxesCertificate,
-    BoxProof,
-    DoublingProof,
-    LineProof,
+    ThresholdProof,
+    ThresholdsCertificate,
 )
-from topoplace.snapshot.tree_state import TreeRequest
 from topoplace.solving import Bound, Options, Outcome, register
 
 IntArray = NDArray[np.int64]
@@ -39,6 +42,7 @@ _LEAST_SECONDS = 0.2
 _SMALL_RANKS = 12
 _SMALL_TRIES = 3_000_000
 _SMALL_QUEUE = 6
+_LARGEST = 1 << 60
 
 
 @register("allocation", "exact", "least cost (eq. 6) of the most nodes, with a bound")
@@ -69,7 +73,7 @@ class _Exact:
         versions = {"ortools": importlib.metadata.version("ortools")}
         if not requests:
             nodes = Bound(Fraction(0), AllStartCertificate())
-            cost = Bound(Fraction(0), BoxesCertificate(proofs=[]))
+            cost = Bound(Fraction(0), ThresholdsCertificate(proofs=[]))
             return Outcome({}, (nodes, cost), versions=versions)
         self.options.say("choice of requests")
         model = StartModel(requests, self.domains, self.room.free)
@@ -102,7 +106,7 @@ class _Exact:
         if bound.value == value:
             bound = self._certified(value, most.value, alone)
         if not bound.value:
-            bound = Bound(bound.value, BoxesCertificate(proofs=[]))
+            bound = Bound(bound.value, ThresholdsCertificate(proofs=[]))
         hit = bound.value < found and self._left(1.0) < 0
         return Outcome(placing.nodes(leaves), (nodes, bound), hit, versions)
 
@@ -159,7 +163,7 @@ class _Exact:
         bounds = [answer.bound if answer else Fraction(0) for answer in answers]
         if cheapest_choice(requests, bounds, room, worth) is None:
             return Bound(value)
-        proofs: list[BoxProof | DoublingProof | LineProof] = []
+        proofs: list[ThresholdProof] = []
         for q, answer in enumerate(answers):
             if answer is None or not answer.bound:
                 continue
@@ -170,34 +174,13 @@ class _Exact:
             if least is not None and least >= value:
                 bounds = less
                 continue
-            proof = self._proof(requests[q], answer)
-            if proof is None:
+            if answer.nogoods is None or len(self.domains) > 1:
                 return Bound(value)
-            proofs.append(proof)
-        return Bound(value, BoxesCertificate(proofs=proofs))
-
-    def _proof(
-        self, request: TreeRequest, answer: Answer
-    ) -> BoxProof | DoublingProof | LineProof | None:
-        """Return what proves the bound of a request alone, None if it is not found."""
-        model = fraction_model(answer.bound)
-        jobs = self.room.jobs(request.patterns, request.nodes)
-        if len(self.domains) > 1:
-            return None
-        if answer.nogoods is not None:
-            return DoublingProof(request=request.id, bound=model, nogoods=answer.nogoods)
-        if answer.line_nogoods is not None:
-            lines = answer.line_nogoods
-            return LineProof(request=request.id, bound=model, line_nogoods=lines)
-        if not jobs[0].exact:
-            return None
-        units = int(answer.bound * 100 * jobs[0].scale)
-        end = clock.now() + max(self._left(1.0), _LEAST_SECONDS)
-        found = boxes_of(jobs[0], units, end, answer.refuter)
-        if found is None:
-            return None
-        moves, cubes = found
-        return BoxProof(request=request.id, bound=model, moves=moves, cube_nogoods=cubes)
+            bound = fraction_model(answer.bound)
+            proofs.append(
+                ThresholdProof(request=requests[q].id, bound=bound, nogoods=answer.nogoods)
+            )
+        return Bound(value, ThresholdsCertificate(proofs=proofs))
 
     def _all(self, value: int, cost: Fraction) -> tuple[dict[int, IntArray] | None, bool]:
         """Try every allocation of every choice of that value, if there are not too many.
@@ -234,3 +217,94 @@ class _Exact:
         request = self.problem.requests[q]
         jobs = self.room.jobs(request.patterns, request.nodes)
         return SmallJob(request.nodes, jobs[0].steps if jobs else (), request.intensive)
+
+
+@dataclass(frozen=True)
+class SmallJob:
+    """A job of `ranks` ranks; without `intensive` it only takes nodes."""
+
+    ranks: int
+    steps: tuple[JobStep, ...]
+    intensive: bool
+
+
+def best_of_all(
+    model: CostModel,
+    jobs: Sequence[SmallJob],
+    comm: IntArray,
+    free: IntArray,
+    to_beat: int,
+    limit: int,
+) -> tuple[list[IntArray] | None, bool]:
+    """Return the leaf of every rank of all jobs at the least total cost below `to_beat`.
+
+    Parameters
+    ----------
+    to_beat
+        In units of 1 / (100 `model.scale`).
+    limit
+        Assignments, partial ones included, to try.
+
+    Returns
+    -------
+    The assignment per job, None if there is none below; and whether that is certain.
+    """
+    prices = [step.price for job in jobs for step in job.steps]
+    common = math.gcd(*prices) or 1
+    levels = 2 * model.tree.common_level
+    worst = 4 * int(levels.max()) * int(model.scale)
+    if worst * sum(prices) // common >= _LARGEST:
+        return None, False
+    sizes = model.tree.nodes_per_leaf
+    pairs, step, job_of_rank = [np.zeros((0, 2), dtype=np.int64)], [], []
+    number, base = 0, 0
+    for idx, job in enumerate(jobs):
+        for each in job.steps:
+            pairs.append(np.sort(each.pairs, axis=1) + base)
+            step += [number] * len(each.pairs)
+            number += 1
+        job_of_rank += [idx] * job.ranks
+        base += job.ranks
+    all_pairs = np.concatenate(pairs)
+    order = np.argsort(all_pairs[:, 1], kind="stable")
+    all_pairs = all_pairs[order]
+    _, complete, leaf = exhaust(
+        all_pairs,
+        np.searchsorted(all_pairs[:, 1], np.arange(base + 1)),
+        np.array(step, dtype=np.int64)[order],
+        np.array([price // common for price in prices], dtype=np.int64),
+        np.array(job_of_rank, dtype=np.int64),
+        np.array([job.intensive for job in jobs], dtype=np.int64),
+        free.astype(np.int64),
+        comm.astype(np.int64),
+        levels.astype(np.int64),
+        int(model.scale),
+        (int(model.scale) // sizes).astype(np.int64),
+        (int(model.scale) // (2 * (sizes[:, None] + sizes))).astype(np.int64),
+        _twins(model, comm, free),
+        -(-to_beat // common),
+        limit,
+    )
+    if leaf[0] < 0:
+        return None, bool(complete)
+    ends = np.cumsum([job.ranks for job in jobs])
+    return np.split(leaf, ends[:-1]), bool(complete)
+
+
+def _twins(model: CostModel, comm: IntArray, free: IntArray) -> IntArray:
+    """Return, per leaf, the last leaf before it that is the same in size, state and place."""
+    tree = model.tree
+    twin = np.full(tree.num_leaves, -1, dtype=np.int64)
+    for leaf in range(tree.num_leaves):
+        for other in range(leaf - 1, -1, -1):
+            swapped = np.arange(tree.num_leaves)
+            swapped[[leaf, other]] = other, leaf
+            if (
+                tree.nodes_per_leaf[leaf] == tree.nodes_per_leaf[other]
+                and comm[leaf] == comm[other]
+                and free[leaf] == free[other]
+                and (tree.common_level[leaf] == tree.common_level[other][swapped]).all()
+            ):
+                twin[leaf] = other
+                break
+    return twin

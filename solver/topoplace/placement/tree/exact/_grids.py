@@ -1,0 +1,326 @@
+"""Compiled loops of boxes of ranks: states left, the cheapest lines, what leaves are worth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topoplace.kernels import kernel
+
+NEVER = 1 << 60
+"""Cost of a line that cannot be."""
+
+NOTHING = -(1 << 60)
+"""Worth of a state that no leaf can be in."""
+
+
+@kernel()
+def stand(tables, thresholds, forced, done):
+    """Return which states are left, what they do per dimension, and which pairs may be neighbours.
+
+    A leaf may only have so many ranks fewer than it could that all ranks find room; neighbours
+    may only together. A state without a neighbour has whole lines of the dimension.
+
+    Parameters
+    ----------
+    thresholds
+        Hops per dimension.
+    forced, done
+        Per state, leaves that are in it, and whether those are all.
+
+    Returns
+    -------
+    left
+        Whether leaves can hold all ranks.
+    alive
+        Per state.
+    able, keeps
+        Per dimension and state.
+    pairs
+        Per dimension and two states.
+    """
+    num, num_dims = len(tables.ranks), len(thresholds)
+    alive = np.ones(num, dtype=np.bool_)
+    able = np.zeros((num_dims, num), dtype=np.bool_)
+    keeps = np.zeros((num_dims, num), dtype=np.bool_)
+    pairs = np.zeros((num_dims, num, num), dtype=np.bool_)
+    for d in range(num_dims):
+        for s in range(num):
+            able[d, s] = tables.inside[s] <= thresholds[d]
+    free = tables.multiplicity.copy()
+    for s in range(num):
+        free[tables.leaf_type[s]] -= forced[s]
+    if free.min() < 0:
+        return False, alive, able, keeps, pairs
+    room = np.empty(num, dtype=np.int64)
+    most = np.empty(len(free), dtype=np.int64)
+    while True:
+        most[:] = 0
+        spare = -tables.cells
+        for s in range(num):
+            t = tables.leaf_type[s]
+            spare += forced[s] * tables.ranks[s]
+            if alive[s] and not done[s] and free[t] > 0:
+                most[t] = max(most[t], tables.ranks[s])
+            if forced[s] > 0 and not alive[s]:
+                return False, alive, able, keeps, pairs
+        for t in range(len(free)):
+            spare += free[t] * most[t]
+        if spare < 0:
+            return False, alive, able, keeps, pairs
+        changed = False
+        for s in range(num):
+            if not alive[s]:
+                continue
+            t = tables.leaf_type[s]
+            if forced[s] > 0:
+                room[s] = spare
+            elif done[s] or free[t] == 0:
+                room[s] = -1
+            else:
+                room[s] = spare - most[t] + tables.ranks[s]
+            if room[s] < 0:
+                alive[s] = False
+                changed = True
+        for s in range(num):
+            if not alive[s]:
+                continue
+            whole = 1
+            for d in range(num_dims):
+                keeps[d, s] = True
+                for o in range(num):
+                    if (
+                        alive[o]
+                        and tables.pair[s, o] <= thresholds[d]
+                        and room[s] + room[o] >= spare
+                    ):
+                        keeps[d, s] = False
+                        break
+                if keeps[d, s]:
+                    whole *= tables.extents[d]
+                    if not able[d, s]:
+                        whole = tables.cells + 1
+            if tables.ranks[s] % whole:
+                alive[s] = False
+                changed = True
+        if not changed:
+            break
+    for d in range(num_dims):
+        for s in range(num):
+            if not alive[s]:
+                keeps[d, s] = False
+                continue
+            for o in range(num):
+                pairs[d, s, o] = (
+                    alive[o]
+                    and not keeps[d, s]
+                    and not keeps[d, o]
+                    and tables.pair[s, o] <= thresholds[d]
+                    and room[s] + room[o] >= spare
+                )
+    return True, alive, able, keeps, pairs
+
+
+@kernel()
+def cheapest_lines(extent, view, dim, ranks, of_cell, of_segment, of_whole, codes):
+    """Return, per state, the least cost of a line whose last segment is of a leaf in that state.
+
+    A line is cut into segments of leaves that `view` allows as neighbours.
+
+    Parameters
+    ----------
+    of_cell, of_segment, of_whole
+        Prices per state; the last for a segment that has all ranks of its leaf.
+    codes
+        Written: per state the segments of that line, as state x extent + cells - 1, from last to
+        first and then -1; shape ``(num_states, extent)``.
+    """
+    num = len(ranks)
+    alive, able, keeps, pairs = view.alive, view.able[dim], view.keeps[dim], view.pairs[dim]
+    ending = np.full((extent + 1, num), NEVER, dtype=np.int64)
+    length = np.zeros((extent + 1, num), dtype=np.int64)
+    before = np.full((extent, num), NEVER, dtype=np.int64)
+    previous = np.full((extent, num), -1, dtype=np.int64)
+    before[0, :] = 0
+    for p in range(extent):
+        if p:
+            for o in range(num):
+                if ending[p, o] == NEVER:
+                    continue
+                for s in range(num):
+                    if pairs[o, s] and ending[p, o] < before[p, s]:
+                        before[p, s] = ending[p, o]
+                        previous[p, s] = o
+        for s in range(num):
+            if before[p, s] == NEVER or not alive[s]:
+                continue
+            least, most = 1, min(ranks[s], extent - p)
+            if keeps[s]:
+                least = extent
+            elif not able[s]:
+                most = 1
+            for n in range(least, most + 1):
+                found = before[p, s] + of_cell[s] * n + of_segment[s]
+                if n == ranks[s]:
+                    found += of_whole[s]
+                if found < ending[p + n, s]:
+                    ending[p + n, s] = found
+                    length[p + n, s] = n
+    for s in range(num):
+        at, state, k = extent, s, 0
+        while at > 0 and ending[extent, s] < NEVER:
+            n = length[at, state]
+            codes[s, k] = state * extent + n - 1
+            k += 1
+            at -= n
+            if at:
+                state = previous[at, state]
+        codes[s, k:] = -1
+    return ending[extent]
+
+
+@kernel()
+def fitting(tables, view, dim, codes):
+    """Mark the lines of a dimension that the thresholds leave."""
+    extent = tables.extents[dim]
+    fits = np.ones(len(codes), dtype=np.bool_)
+    for j in range(len(codes)):
+        last = -1
+        for code in codes[j]:
+            if code < 0:
+                break
+            s, cells = code // extent, code % extent + 1
+            if (
+                not view.alive[s]
+                or (cells > 1 and not view.able[dim, s])
+                or (cells < extent and view.keeps[dim, s])
+                or (last >= 0 and not view.pairs[dim, s, last])
+            ):
+                fits[j] = False
+                break
+            last = s
+    return fits
+
+
+@kernel()
+def dearest(tables, dim, codes):
+    """Return the dearest hops between neighbours of some lines."""
+    extent = tables.extents[dim]
+    most = 0
+    for j in range(len(codes)):
+        last = -1
+        for code in codes[j]:
+            if code < 0:
+                break
+            s = code // extent
+            if code % extent:
+                most = max(most, tables.inside[s])
+            if last >= 0:
+                most = max(most, tables.pair[s, last])
+            last = s
+    return most
+
+
+@kernel()
+def entries(extent, codes, ranks, row_of, wholes, column, rows, columns, data):
+    """Write the entries of lines, cells and segments of every state; return how many.
+
+    With `wholes` also the segments that have all ranks of a leaf.
+    """
+    used = 0
+    for j in range(len(codes)):
+        for code in codes[j]:
+            if code < 0:
+                break
+            s, cells = code // extent, code % extent + 1
+            rows[used], rows[used + 1] = row_of[s], row_of[s] + 1
+            columns[used] = columns[used + 1] = column + j
+            data[used], data[used + 1] = cells, 1
+            used += 2
+            if wholes and cells == ranks[s]:
+                rows[used], columns[used], data[used] = row_of[s] + 2, column + j, 1
+                used += 1
+    return used
+
+
+@kernel()
+def fitting_layouts(tables, view):
+    """Mark the layouts that the thresholds leave."""
+    fits = np.empty(len(tables.layout_state), dtype=np.bool_)
+    for j in range(len(fits)):
+        s = tables.layout_state[j]
+        fits[j] = view.alive[s]
+        for d in range(len(tables.extents)):
+            whole = tables.layouts[d, j] * tables.extents[d] == tables.ranks[s]
+            if view.keeps[d, s] and not whole:
+                fits[j] = False
+    return fits
+
+
+@kernel()
+def worths(tables, view, of_cell, of_segment, of_whole):
+    """Return, per state, the most that a leaf's cells and segments are worth together.
+
+    `of_segment` is nowhere above 0, so the fewest segments are worth most; but one has all ranks.
+    """
+    worth = np.full(len(tables.ranks), NOTHING, dtype=np.int64)
+    fits = fitting_layouts(tables, view)
+    for j in range(len(fits)):
+        if not fits[j]:
+            continue
+        s = tables.layout_state[j]
+        found = 0
+        for d in range(len(tables.extents)):
+            found += of_cell[d, s] * tables.ranks[s] + of_segment[d, s] * tables.layouts[d, j]
+            if tables.layouts[d, j] == 1:
+                found += of_whole[d, s]
+        worth[s] = max(worth[s], found)
+    return worth
+
+
+@kernel()
+def too_dear(tables, guess, line, worth):
+    """Tell whether all lines cost more than all leaves together are worth.
+
+    `line` is the least cost of a line, per dimension and state that comes last in it.
+    """
+    wanted = 0
+    for d in range(len(line)):
+        least = line[d].min()
+        if least == NEVER:
+            return True
+        wanted += tables.lines[d] * least
+    return offered(tables, guess, worth) < wanted
+
+
+@kernel()
+def offered(tables, guess, worth):
+    """Return the most that leaves are worth which hold all ranks, in whole numbers."""
+    left = tables.cells
+    free = tables.multiplicity.copy()
+    sure = 0
+    for s in range(len(worth)):
+        if guess.forced[s] > 0:
+            if worth[s] == NOTHING:
+                return NOTHING
+            sure += guess.forced[s] * worth[s]
+            left -= guess.forced[s] * tables.ranks[s]
+            free[tables.leaf_type[s]] -= guess.forced[s]
+    if left < 0:
+        return NOTHING
+    best = np.full(left + 1, NOTHING, dtype=np.int64)
+    best[0] = 0
+    for t in range(len(free)):
+        for _ in range(free[t]):
+            changed = False
+            for r in range(left, 0, -1):  # from the top: this leaf counts once
+                for s in range(len(worth)):
+                    if tables.leaf_type[s] != t or guess.done[s] or worth[s] == NOTHING:
+                        continue
+                    if tables.ranks[s] <= r and best[r - tables.ranks[s]] > NOTHING:
+                        found = best[r - tables.ranks[s]] + worth[s]
+                        if found > best[r]:
+                            best[r] = found
+                            changed = True
+            if not changed:
+                break
+    return NOTHING if best[left] == NOTHING else best[left] + sure

@@ -1,1 +1,0 @@
-"""Lower bounds of the cost of one request: relaxation, search over it, and the evidence."""

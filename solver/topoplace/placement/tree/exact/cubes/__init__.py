@@ -1,1 +1,0 @@
-"""Cubes: thresholds refuted by what meets whom, in integers that a checker can follow."""

@@ -1,1 +1,0 @@
-"""Boxes of thresholds, cut by thresholds that are impossible."""

@@ -1,1 +1,0 @@
-"""Binomial jobs: thresholds of the steps ruled out by what leaves can do step by step."""

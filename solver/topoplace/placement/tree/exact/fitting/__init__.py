@@ -1,1 +1,0 @@
-"""Ranks put on leaves whose counts are given, under given thresholds."""

@@ -1,1 +1,0 @@
-"""Grids on leaves by annealing under thresholds: counts and cells settle together."""

@@ -1,1 +1,0 @@
-"""Compiled loops; numba finds the types, so that annotations would be noise."""

@@ -1,1 +1,0 @@
-"""Grids: thresholds ruled out by how lines of a grid can be cut among leaves."""

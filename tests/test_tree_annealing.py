@@ -1,0 +1,155 @@
+"""Allocations at thresholds: labels, exchanges, chains, rings, and likely counts."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from topoplace.placement.tree.exact._annealing import exchanged, pack
+from topoplace.placement.tree.exact.annealing import (
+    CountedSearch,
+    around,
+    best_start,
+    chained,
+    labels_of,
+    realised,
+    turned,
+)
+from topoplace.placement.tree.exact.grids import LineOracle, grid_tables, likely_counts
+from topoplace.placement.tree.exact.job import Job
+from topoplace.snapshot.schema import Pattern
+from tree_exact_cases import job_on, worst_hops
+from tree_threshold_cases import in_order
+
+SIZES = [9, 7, 7, 5, 4, 4]
+
+
+def counts_of(job: Job, leaves: np.ndarray) -> np.ndarray:
+    """Return leaves per state of an allocation."""
+    found = np.zeros(len(job.states.count), dtype=np.int64)
+    for leaf, ranks in Counter(leaves.tolist()).items():
+        (kind,) = (t for t, own in enumerate(job.states.leaves) if leaf in own)
+        found[(job.states.type == kind) & (job.states.count == ranks)] += 1
+    return found
+
+
+def islands() -> tuple[Job, np.ndarray, np.ndarray]:
+    """Return a job, thresholds and counts: 22 leaves of eight ranks, 16 of five between them."""
+    job = job_on([18] * 38, Pattern.STENCIL_2D, 256)
+    thresholds = np.rint((4 + 5 * np.array([13, 13]) / 18) * job.scale).astype(np.int64)
+    counts = np.zeros(len(job.states.count), dtype=np.int64)
+    counts[job.states.count == 8], counts[job.states.count == 5] = 22, 16
+    return job, thresholds, counts
+
+
+@pytest.mark.parametrize("pattern", [Pattern.STENCIL_2D, Pattern.STENCIL_3D])
+@pytest.mark.parametrize("seed", range(4))
+def test_known_counts_fit_again(pattern: Pattern, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    job = job_on(SIZES, pattern, 24, rng.integers(0, 2, len(SIZES)))
+    known = rng.permutation(np.repeat(np.arange(len(SIZES)), job.free)[:24])
+    thresholds = worst_hops(job, known)
+    labels = labels_of(job, thresholds, counts_of(job, known))
+    assert labels is not None
+    number, leaves = labels.settled(1 << 12, seed)
+    assert number == 0
+    assert (worst_hops(job, leaves) <= thresholds).all()
+    assert (counts_of(job, leaves) == counts_of(job, known)).all()
+
+
+def test_what_stays_inside_is_moved_whole() -> None:
+    job = job_on([8] * 4, Pattern.STENCIL_2D, 16)
+    known = np.repeat(np.arange(4), 4)  # rows of a 4 x 4 grid
+    thresholds = worst_hops(job, known)
+    labels = labels_of(job, thresholds, counts_of(job, known))
+    assert labels is not None
+    assert labels.board.unit == 4
+    number, leaves = labels.settled(1 << 8, 0)
+    assert number == 0
+    assert (worst_hops(job, leaves) <= thresholds).all()
+    assert labels_of(job, thresholds, 0 * counts_of(job, known)) is None  # too few ranks
+    split = counts_of(job, np.repeat(np.arange(4), [5, 3, 4, 4]))
+    assert labels_of(job, thresholds, split) is None  # rows would not stay inside
+    assert labels_of(job, 0 * thresholds, counts_of(job, known)) is None  # nothing may cross
+
+
+def test_islands_between_emptier_leaves_are_found() -> None:
+    job, thresholds, counts = islands()
+    labels = labels_of(job, thresholds, counts)
+    assert labels is not None
+    # leaves that may be neighbours of each other share a label
+    assert sorted(len(own) for own in labels.leaves) == [8] * 22 + [80]
+    found = likely_counts(LineOracle(grid_tables(job)), thresholds, time.perf_counter() + 60)
+    assert any((own == counts).all() for own in found)
+    cost = int(job.prices @ thresholds)
+    search = CountedSearch(job, in_order(job), 0)
+    for own in (counts, counts, *found):
+        search.add(thresholds, cost, own)
+    assert len(search.trials) == len({own.tobytes() for own in (counts, *found)})
+    search.run_on(cost, time.perf_counter() + 60)
+    assert job.units(search.best) <= cost
+    assert (worst_hops(job, search.best) <= thresholds).all()
+    assert not search.trials  # what is left would not be cheaper
+
+
+def test_exchanges_keep_the_labels_and_count_what_is_left() -> None:
+    job, thresholds, counts = islands()
+    labels = labels_of(job, thresholds, counts)
+    assert labels is not None
+    sizes = [len(own) for own in labels.leaves]
+    start = np.repeat(np.arange(len(sizes)), sizes)
+    number, label = exchanged(start, labels.bad, labels.board.graph, 20_000, 0.8, 0.12, 0)
+    assert np.bincount(label).tolist() == sizes
+    first, partner, step = labels.board.graph
+    rank = np.repeat(np.arange(len(label)), np.diff(first))
+    assert number == labels.bad[step, label[rank], label[partner]].sum() // 2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_subcubes_are_exchanged_whole(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    job = job_on([8, 8, 8, 8, 8], Pattern.VECTOR_DOUBLING, 32)
+    known = np.repeat(rng.permutation(5)[:4], 8)
+    thresholds = worst_hops(job, known)
+    labels = labels_of(job, thresholds, counts_of(job, known))
+    assert labels is not None
+    assert labels.board.unit == 8
+    number, leaves = labels.settled(1 << 6, seed)
+    assert number == 0
+    shuffled = leaves[np.arange(32).reshape([2] * 5).transpose(rng.permutation(5)).ravel()]
+    assert job.cost(turned(job, shuffled)) == job.cost(known)
+
+
+def test_chains_need_the_fewest_cells_between() -> None:
+    assert pack(np.array([4, 4]), 2, 4)[0] == 0  # a line each
+    fewest, ends = pack(np.array([5, 3]), 2, 4)  # both in one chain, a cell between
+    assert fewest == 1
+    assert tuple(ends[0]) == (2, 2)
+    job = job_on([18] * 10, Pattern.STENCIL_2D, 144)
+    for leaves in chained(job):
+        counts = np.bincount(leaves, minlength=10)
+        assert counts.sum() == 144
+        assert (counts <= job.free).all()
+
+
+def test_bad_leaves_of_a_ring_stand_apart() -> None:
+    job = job_on([6, 6, 6, 6, 6], Pattern.RING, 22)
+    leaves = np.repeat(np.arange(5), [6, 6, 6, 3, 1])
+    found = around(job, counts_of(job, leaves))
+    assert (counts_of(job, found) == counts_of(job, leaves)).all()
+    assert job.cost(found) < job.cost(leaves)
+
+
+@pytest.mark.parametrize("pattern", list(Pattern))
+def test_starts_fit_and_annealing_makes_none_dearer(pattern: Pattern) -> None:
+    job = job_on(SIZES, pattern, 24)
+    start = best_start(job, time.perf_counter() + 0.2, 0)
+    assert start is not None
+    assert (np.bincount(start, minlength=len(SIZES)) <= job.free).all()
+    found = realised(job, in_order(job), 0, time.perf_counter() + 0.1, 0)
+    assert (np.bincount(found, minlength=len(SIZES)) <= job.free).all()
+    assert job.cost(found) <= job.cost(in_order(job))
+    assert best_start(job_on([2, 2], pattern, 5), 0.0, 0) is None

@@ -1,0 +1,359 @@
+"""Thresholds ruled out: never those of an allocation that exists, and the cheapest others found."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from topoplace.certify.report import RefusedError
+from topoplace.certify.tree_machine.box_states import Assumed, BoxStates
+from topoplace.certify.tree_machine.instance import read_instance
+from topoplace.certify.tree_machine.lines import least_met
+from topoplace.certify.tree_machine.nogoods import has_cheap_one
+from topoplace.certify.tree_machine.relaxed import Relaxed
+from topoplace.placement.tree.exact.binomial import (
+    BinomialSearch,
+    Incumbent,
+    Verdict,
+)
+from topoplace.placement.tree.exact.cubes import SideOracle
+from topoplace.placement.tree.exact.grids import box_tables, met, standing
+from topoplace.placement.tree.exact.leaf_states import StateOracle
+from topoplace.placement.tree.exact.plans import PlanOracle
+from topoplace.placement.tree.exact.thresholds import (
+    Boxes,
+    Branch,
+    Corners,
+    Decider,
+    Guess,
+    Leaf,
+    Mix,
+    ThresholdSearch,
+    no_guess,
+)
+from topoplace.result import Status
+from topoplace.snapshot.schema import Pattern
+from topoplace.snapshot.tree_state import prepare_tree
+from tree_brute_force import least_cost
+from tree_cases import model_of, snapshot_on, uses
+from tree_exact_cases import job_on, number, solved, worst_hops
+from tree_threshold_cases import (
+    KINDS,
+    follow,
+    in_order,
+    oracles_of,
+    proven,
+    single_job,
+    some_leaves,
+    threshold_snapshot,
+)
+
+FOREVER = 1e18
+
+
+def canonical(job, hops):
+    """Return the hops of an allocation's steps, ascending along chains: that order counts."""
+    found = hops.copy()
+    for chain in job.chains:
+        found[list(chain)] = np.sort(found[list(chain)])
+    return found
+
+
+# ---- What is refuted has no allocation ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_allocation_is_ruled_out(kind: str) -> None:
+    branched = 0
+    for seed in range(24):
+        rng, snapshot = random.Random(f"allocation-{seed}"), threshold_snapshot(kind, seed)
+        job = single_job(snapshot)
+        deciders = [Decider(oracle) for oracle in oracles_of(job)]
+        bound, nogoods = proven(job, seconds=5)
+        follow(snapshot, nogoods, bound)
+        branched += any(nogood.proof.kind == "branch" for nogood in nogoods)
+        corners = job.values[
+            np.array([nogood.at for nogood in nogoods]).reshape(-1, len(job.prices))
+        ]
+        for _ in range(4):
+            hops = canonical(job, worst_hops(job, some_leaves(rng, job)))
+            assert not (hops <= corners).all(axis=1).any(), seed
+            for decider in deciders:
+                found = decider.decide(hops, 60, FOREVER)
+                assert not isinstance(found, Leaf | Branch), seed
+            for nogood in nogoods[:3]:
+                at = np.maximum(nogood.at, np.searchsorted(job.values, hops)).tolist()
+                with pytest.raises(RefusedError):
+                    follow(snapshot, [nogood.model_copy(update={"at": at})], bound)
+    assert branched or kind == "folded"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_refuted_stays_so_below_and_mixes_stay_above(kind: str) -> None:
+    refuted = 0
+    for seed in range(20):
+        rng = random.Random(f"below-{seed}")
+        job = single_job(threshold_snapshot(kind, seed))
+        for decider in map(Decider, oracles_of(job)):
+            at = np.sort([rng.randrange(len(job.values)) for _ in job.prices])
+            found = decider.decide(job.values[at], 30, FOREVER)
+            if isinstance(found, Leaf | Branch):
+                refuted += 1
+                assert decider.refutes(found, job.values[at])
+                lower = np.sort([rng.randint(0, n) for n in at])
+                assert not isinstance(decider.decide(job.values[lower], 200, FOREVER), Mix)
+            elif found is not None:
+                assert (found.least <= job.values[at]).all()
+                assert not isinstance(decider.decide(found.least, 1, FOREVER), Leaf)
+    assert refuted > 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tiny_bounds_are_below_brute_force(kind: str) -> None:
+    tight = 0
+    for seed in range(40):
+        snapshot = threshold_snapshot(kind, seed, tiny=True)
+        bound, nogoods = proven(single_job(snapshot))
+        optimum = least_cost(prepare_tree(snapshot))[1]
+        assert bound <= optimum, seed
+        follow(snapshot, nogoods, bound)
+        tight += bound == optimum
+    assert tight > 10
+
+
+def test_trees_refute_no_thresholds_of_any_allocation() -> None:
+    refuted = 0
+    for sizes in ([5, 7, 5], [6, 5, 6], [8, 8, 4]):
+        job = single_job(snapshot_on(model_of(sizes), [], [(13, uses(Pattern.BINOMIAL))]))
+        rng, there, decider = random.Random(f"{sizes}"), all_values(job), Decider(PlanOracle(job))
+        for _ in range(60):
+            hops = worst_hops(job, some_leaves(rng, job))
+            hops[rng.randrange(len(hops))] = rng.choice(job.values.tolist())
+            if isinstance(decider.decide(hops, 400, FOREVER), Leaf | Branch):
+                refuted += 1
+                assert not (there <= hops).all(axis=1).any()
+    assert refuted > 10
+
+
+def all_values(job):
+    """Return the dearest hops of every step, of all allocations."""
+    num = len(job.free)
+    every = np.indices((num,) * job.ranks, dtype=np.int8).reshape(job.ranks, -1)
+    counts = np.array([(every == leaf).sum(axis=0) for leaf in range(num)])
+    leaf, other = np.indices((num, num))
+    found = []
+    for held in itertools.product(*(range(most + 1) for most in job.free)):
+        own = every[:, (counts == np.array(held)[:, None]).all(axis=0)]
+        hops = job.model.scaled_hops(leaf.ravel(), other.ravel(), job.comm + np.array(held))
+        table = hops.reshape(num, num)
+        steps = [table[own[step.pairs[:, 0]], own[step.pairs[:, 1]]] for step in job.steps]
+        found.append(np.stack([step.max(axis=0) for step in steps], axis=1))
+    return np.concatenate(found)
+
+
+# ---- Known optima -------------------------------------------------------------------------------
+
+
+def full_machine():
+    """A cube of 512 ranks on 30 empty leaves of 18 nodes and one with seven free."""
+    return job_on([18] * 31, Pattern.RECURSIVE_DOUBLING, 512, [0] * 30 + [11])
+
+
+def test_the_least_cost_of_a_full_machine() -> None:
+    job = full_machine()
+    unit = 100 * job.scale // job.price_unit
+    search = ThresholdSearch(job, [SideOracle(job)], 116 * unit, time.perf_counter() + 120)
+    found = next(search.open_thresholds())
+    assert found.cost == 111 * unit
+    assert found.counts is not None
+    assert found.counts @ job.states.count == 512
+
+
+def test_what_neighbours_need_is_counted_distance_by_distance() -> None:
+    job = full_machine()
+    decider = Decider(SideOracle(job))
+
+    def thresholds(*ranks_together: int):
+        """Pairs inside at first, then so many ranks on two leaves that are neighbours, at most."""
+        wanted = np.array([4, *(4 + np.array(ranks_together) * 5 / 18)])
+        return job.values[np.abs(job.values[:, None] - wanted * job.scale).argmin(axis=0)]
+
+    # 30 would be on leaves of 18 beside 12, 32 beside 14, 34 beside 16
+    impossible = thresholds(32, 32, 32, 34, 34, 34, 34, 36)
+    assert isinstance(decider.decide(impossible, 1, FOREVER), Leaf)
+    impossible = thresholds(32, 32, 34, 34, 34, 34, 34, 34)
+    assert isinstance(decider.decide(impossible, 100, FOREVER), Leaf | Branch)
+    possible = thresholds(34, 34, 34, 34, 34, 34, 34, 34)
+    assert isinstance(decider.decide(possible, 100, FOREVER), Mix)
+
+
+@pytest.mark.parametrize("ranks", [16, 32, pytest.param(64, marks=pytest.mark.slow)])
+def test_binomial_trees_are_proven_on_many_leaves(ranks: int) -> None:
+    # as many free leaves as Janus has half full
+    request = (ranks, uses(Pattern.BINOMIAL))
+    state = prepare_tree(snapshot_on(model_of([18] * 38), [], [request]))
+    cost = solved(state, time_limit=60).levels[1]
+    assert cost.status is Status.OPTIMAL
+    # 4 ranks on the root's leaf or 8, and the last steps between leaves of few
+    known = {16: Fraction(136, 9), 32: Fraction(379, 18), 64: Fraction(238, 9)}
+    assert number(cost.objective) == known[ranks]
+
+
+def test_two_binomial_searches_enclose_the_optimum() -> None:
+    closed = 0
+    for seed in range(40):
+        snapshot = threshold_snapshot("binomial", seed, tiny=True)
+        job = single_job(snapshot)
+        search = BinomialSearch(job, in_order(job), time.perf_counter() + 60)
+        bound = Fraction(search.run() * job.price_unit, 100 * job.scale)
+        cost = Fraction(job.cost(search.best.leaves), 100 * job.scale)
+        assert bound <= least_cost(prepare_tree(snapshot))[1] <= cost, seed
+        closed += bound == cost
+    assert closed >= 32
+
+
+def test_thresholds_of_an_allocation_lead_to_one() -> None:
+    for seed in range(6):
+        rng = random.Random(f"offer-{seed}")
+        job = job_on([5, 5, 5, 5], Pattern.BINOMIAL, 16)
+        leaves = some_leaves(rng, job)
+        thresholds = worst_hops(job, leaves)
+        best = Incumbent(job, leaves, time.perf_counter() + 60)
+        assert best.offer(thresholds, 10.0, PlanOracle(job), None) is Verdict.FOUND, seed
+        assert (worst_hops(job, best.leaves) <= thresholds).all()
+
+
+# ---- Boxes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pattern", [Pattern.BINOMIAL, Pattern.RECURSIVE_DOUBLING])
+def test_boxes_find_the_cheapest_corner_under_no_nogood(pattern: Pattern) -> None:
+    job = job_on([4, 4, 3], pattern, 8)
+    top, num = 5, len(job.prices)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        nogoods = rng.integers(0, top + 1, (6, num))
+        corners = np.array(list(itertools.product(range(top + 1), repeat=num)))
+        if job.chains:  # thresholds ascend
+            corners = corners[(np.diff(corners, axis=1) >= 0).all(axis=1)]
+        free = [c for c in corners if not (c <= nogoods).all(axis=1).any()]
+        costs = [int(job.prices @ job.values[c]) for c in free]
+        least = min(costs, default=math.inf)
+        boxes, impossible = Boxes(job), Corners(num)
+        boxes.add(np.zeros(num, dtype=np.int64), np.full(num, top))
+        for nogood in nogoods:
+            impossible.add(nogood)
+        found = boxes.cheapest(impossible, 1 << 60)
+        assert (math.inf if found is None else found[0]) == least, seed
+        if found is not None:
+            assert boxes.cheapest(impossible, least) is None
+        own = [[int(value) for value in price * job.values[: top + 1]] for price in job.prices]
+        every = [([0] * num, [top] * num)]
+        for bound in (least, least + 1) if free else ():
+            cheap = has_cheap_one(own, nogoods.tolist(), bound, every, job.chains)
+            assert cheap is (bound > least), seed
+
+
+def test_only_vectors_of_the_boxes_count() -> None:
+    costs, every = [[0, 1, 2]] * 2, [([0, 0], [2, 2])]
+    assert has_cheap_one(costs, [], 1, every)
+    assert not has_cheap_one(costs, [], 1, [([1, 0], [2, 2]), ([0, 1], [0, 2])])
+    assert not has_cheap_one(costs, [[1, 0]], 2, [([1, 0], [2, 2])])
+    assert has_cheap_one(costs, [[0, 2]], 2, every)
+    assert not has_cheap_one(costs, [[0, 2]], 2, every, [[0, 1]])
+
+
+def test_corners_are_held_against_a_vector() -> None:
+    rng = np.random.default_rng(3)
+    for num_corners in (0, 1, 64, 65, 200):
+        corners = Corners(3)
+        for corner in rng.integers(0, 6, (num_corners, 3)):
+            corners.add(corner)
+        assert len(corners) == num_corners
+        for _ in range(40):
+            at, step = rng.integers(0, 6, 3), int(rng.integers(3))
+            assert corners.below(at) == (corners.all <= at).all(axis=1).any()
+            others = np.delete(corners.all <= at, step, axis=1).all(axis=1)
+            least = corners.all[others, step].min(initial=6)
+            assert corners.ceiling(at, step, 5) == min(5, least - 1)
+
+
+# ---- The checker's own parts against the solver's -----------------------------------------------
+
+
+@pytest.mark.parametrize("extents", [(7,), (3, 3), (5, 2), (3, 2, 2), (2, 2, 2)])
+def test_cells_meet_as_many_lines_as_said(extents: tuple[int, ...]) -> None:
+    cells = list(itertools.product(*map(range, extents)))
+    for chosen in itertools.product((False, True), repeat=len(cells)):
+        part = [cell for cell, there in zip(cells, chosen, strict=True) if there]
+        if not part:
+            continue
+        lines = [len({cell[:d] + cell[d + 1 :] for cell in part}) for d in range(len(extents))]
+        least = least_met(len(part), extents)
+        assert (least <= np.array(lines)[:, None]).all(axis=0).any(), part
+
+
+@pytest.mark.parametrize("extents", [(13,), (8, 4), (6, 5, 3), (32, 16), (8, 8, 8)])
+def test_least_numbers_of_lines_are_those_of_the_solver(extents: tuple[int, ...]) -> None:
+    for ranks in range(1, min(20, math.prod(extents)) + 1):
+        own = sorted(map(tuple, least_met(ranks, extents).T.tolist()))
+        assert own == sorted(met(ranks, extents))
+
+
+@pytest.mark.parametrize("kind", ["grid", "cube", "ring"])
+def test_states_left_are_those_of_the_solver(kind: str) -> None:
+    left = emptied = 0
+    for seed in range(40):
+        rng, snapshot = random.Random(f"states-{seed}"), threshold_snapshot(kind, seed)
+        job, instance = single_job(snapshot), read_instance(snapshot)
+        relaxed = Relaxed(instance, instance.wishes["q0"])
+        tables = box_tables(job, job.families[0].extents)
+        states = BoxStates(relaxed, tables.extents.tolist())
+        assert states.ranks.tolist() == tables.ranks.tolist()
+        for guess in (no_guess(len(tables.ranks)), some_guess(rng, len(tables.ranks))):
+            top = len(relaxed.values) - 1
+            at = [rng.randint(rng.randint(0, top), top) for _ in tables.extents]
+            theirs = standing(tables, job.values[at], guess)
+            complete = frozenset(np.flatnonzero(guess.done).tolist())
+            own = states.view(at, Assumed(tuple(guess.forced.tolist()), complete))
+            if own is None or theirs is None:
+                assert own is None, seed
+                emptied += 1
+                continue
+            left += 1
+            # never more than the solver leaves, and the same where no leaves are assumed
+            assert theirs.alive[own.states].all()
+            pairs = theirs.pairs[:, own.states][:, :, own.states]
+            assert (own.beside <= pairs).all()
+            if not guess.forced.any():
+                assert own.states.tolist() == np.flatnonzero(theirs.alive).tolist()
+                assert (own.beside == pairs).all()
+                assert (own.keeps == theirs.keeps[:, own.states]).all()
+    assert min(left, emptied) > 5
+
+
+def some_guess(rng: random.Random, num: int) -> Guess:
+    forced = np.array([rng.random() < 0.08 for _ in range(num)], dtype=np.int64)
+    return Guess(forced, np.array([rng.random() < 0.2 for _ in range(num)]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_thresholds_ruled_out_by_states_are_those_of_the_solver(kind: str) -> None:
+    answers = set()
+    for seed in range(15):
+        rng, snapshot = random.Random(f"plain-{seed}"), threshold_snapshot(kind, seed)
+        job, instance = single_job(snapshot), read_instance(snapshot)
+        relaxed = Relaxed(instance, instance.wishes["q0"])
+        assert relaxed.chains == [list(chain) for chain in job.chains]
+        for _ in range(4):
+            at = [rng.randrange(len(relaxed.values)) for _ in relaxed.prices]
+            possible = StateOracle(job).left(job.values[at]) is not None
+            assert relaxed.possible(at) is possible, seed
+            answers.add(possible)
+    assert answers == {True, False}
