@@ -23,7 +23,6 @@ from topoplace.kernels.compiling import PACKAGES
 from topoplace.kernels.types import encode
 
 TABLE = Path(__file__).parent.parent / "solver" / "topoplace" / "kernels" / "table.json"
-DIMENSIONS = 3  # of tori, for which kernels that take tuples of extents are compiled ahead
 
 Entry = dict[str, Any]
 
@@ -51,16 +50,14 @@ class Recorder:
 
 
 def is_usual(types: list[Any]) -> bool:
-    """Tell whether types are those of ordinary calls: whole arrays, three dimensions."""
+    """Tell whether types are those of ordinary calls: whole arrays."""
     return all(map(_is_usual, types))
 
 
 def _is_usual(part: Any) -> bool:
     if isinstance(part, str):
         return ":" not in part or part.endswith("C")
-    name, *parts = part
-    of_extents = name == "" and set(parts) == {"int64"}
-    return is_usual(parts) and (not of_extents or len(parts) == DIMENSIONS)
+    return is_usual(part[1:])
 
 
 def group_of(module: str) -> str:

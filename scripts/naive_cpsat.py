@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from topoplace.machine import Prism, uses_whole_ring
-from topoplace.placement.exact.lines import LineView
 from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.rows import PackingRows
+from topoplace.placement.heuristics.footprints import Footprints, ReachArray
 from topoplace.placement.problem import Candidate, PlacementProblem
 
 NEVER = np.iinfo(np.int16).max
@@ -133,9 +133,9 @@ class _Table:
     """The prisms of requests that share them: depths `low..high` per footprint, line and slice."""
 
     requests: list[int]
-    view: LineView
+    view: Footprints
     low: NDArray[np.int16]
-    high: NDArray[np.int16]
+    high: ReachArray | NDArray[np.int16]
 
     @property
     def num_prisms(self) -> int:
@@ -144,9 +144,8 @@ class _Table:
     def prisms(self) -> Iterator[Prism]:
         n, num_lines = self.view.depth, len(self.view.bases)
         for f, line, z in np.argwhere(self.low <= self.high).tolist():
-            first = ((f * num_lines + line) * n + z) * n
             for depth in range(self.low[f, line, z], self.high[f, line, z] + 1):
-                yield self.view.prism(first + depth - 1)
+                yield self.view.prism(((f * n + depth - 1) * num_lines + line) * n + z)
 
 
 def candidates_of(problem: PlacementProblem, *, minimal: bool) -> Iterator[Candidate]:
@@ -178,7 +177,7 @@ def _tables(problem: PlacementProblem, *, minimal: bool) -> Iterator[_Table]:
 
 
 def _least_depths(
-    view: LineView, reach: NDArray[np.int16], count_sat: NDArray[np.int64], nodes: int
+    view: Footprints, reach: ReachArray, count_sat: NDArray[np.int64], nodes: int
 ) -> NDArray[np.int16]:
     """Return the least depth that holds the nodes, per footprint, line and first slice."""
     n = view.depth
@@ -197,9 +196,9 @@ def _least_depths(
     return depths
 
 
-def _is_minimal(view: LineView, depths: NDArray[np.int16]) -> NDArray[np.bool_]:
+def _is_minimal(view: Footprints, depths: NDArray[np.int16]) -> NDArray[np.bool_]:
     """Tell which prisms of least depth contain no candidate one router smaller."""
-    torus, n = view.torus, view.depth
+    torus, n = view.turned, view.depth
     head = torus.shape[:-1]
     behind = np.roll(depths, -1, axis=2)
     if not torus.wrap[-1]:

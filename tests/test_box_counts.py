@@ -13,7 +13,7 @@ from random_instances import random_prism, random_snapshot
 from topoplace.machine import Prism, Torus
 from topoplace.placement import explain as explaining
 from topoplace.placement.box_counts import BoxCounts
-from topoplace.placement.exact.program import undominated
+from topoplace.placement.exact.master import undominated
 from topoplace.placement.heuristics import nearest
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.snapshot.state import prepare

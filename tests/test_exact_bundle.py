@@ -15,20 +15,17 @@ from exact_cases import MODES, mid_size_snapshot, reached, solve
 from random_instances import random_snapshot
 from topoplace.certify import check_document
 from topoplace.placement.exact.branching import Node
-from topoplace.placement.exact.bundle import Bundle, usable_prices
+from topoplace.placement.exact.bundle import Bundle, FlatColumns
 from topoplace.placement.exact.dive import Diver
-from topoplace.placement.exact.flat_columns import FlatColumns
-from topoplace.placement.exact.generation import Bounded
-from topoplace.placement.exact.ground import new_pool
-from topoplace.placement.exact.integer import best_among_columns
-from topoplace.placement.exact.limits import PlaceLimit
+from topoplace.placement.exact.generation import Bounded, best_among_columns
+from topoplace.placement.exact.groups import PlaceLimit
 from topoplace.placement.exact.listing import ListPricer, all_candidates
 from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.pricing import ScanPricer
-from topoplace.placement.exact.relaxation import Pricer, Relaxation, Subproblem
+from topoplace.placement.exact.relaxation import Pricer, Relaxation, Subproblem, usable_prices
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.search import ExactSearch
-from topoplace.placement.exact.start_leaves import Leaf
+from topoplace.placement.exact.tree_nodes import Leaf, new_pool
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import Status
 from topoplace.snapshot import prepare

@@ -11,16 +11,14 @@ from exact_cases import MODES
 from random_instances import random_snapshot
 from topoplace.machine import Prism, Torus
 from topoplace.machine.links import prism_links
-from topoplace.placement.exact._bundle import minimise_near
-from topoplace.placement.exact._gram import gram, rows_in_words
+from topoplace.placement.exact._bundle import gram, minimise_near, rows_in_words
 from topoplace.placement.exact._kernels import best_slots
 from topoplace.placement.exact._prism_rows import leaves_prism, prism_rows
-from topoplace.placement.exact.bundle import usable_prices
-from topoplace.placement.exact.flat_columns import FlatColumns
+from topoplace.placement.exact.bundle import FlatColumns
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.listing import ListPricer, all_candidates
 from topoplace.placement.exact.master import Master
-from topoplace.placement.exact.relaxation import Relaxation, Subproblem
+from topoplace.placement.exact.relaxation import Relaxation, Subproblem, usable_prices
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.problem import PlacementProblem
 from topoplace.snapshot import prepare
@@ -62,7 +60,7 @@ def test_prices_minimise_the_model_and_the_distance(seed: int) -> None:
     reached = rng.uniform(-2, 2, num_levels)
     centre = rng.uniform(0, 2, NUM_ROWS) * (rng.random(NUM_ROWS) < 0.6)
     level_centre = rng.uniform(0, 2, num_levels)
-    softness, level_softness = 0.4, rng.uniform(0.1, 1, num_levels)
+    step_size, level_step_size = 0.4, rng.uniform(0.1, 1, num_levels)
     members = np.argsort(owner, kind="stable")
     first = np.searchsorted(owner[members], np.arange(num_requests + 1))
     amounts = np.zeros(num)
@@ -79,13 +77,13 @@ def test_prices_minimise_the_model_and_the_distance(seed: int) -> None:
         return float(total)
 
     def objective(prices: np.ndarray, multipliers: np.ndarray) -> float:
-        distance = ((prices - centre) ** 2).sum() / (2 * softness)
-        level_distance = ((multipliers - level_centre) ** 2 / (2 * level_softness)).sum()
+        distance = ((prices - centre) ** 2).sum() / (2 * step_size)
+        level_distance = ((multipliers - level_centre) ** 2 / (2 * level_step_size)).sum()
         return model(prices, multipliers) + float(distance + level_distance)
 
     prices, multipliers, value, solved = minimise_near(
-        first, members, forced, costs, earlier, reached, starts, rows, centre, softness,
-        np.ones(NUM_ROWS, bool), level_centre, level_softness, amounts,
+        first, members, forced, costs, earlier, reached, starts, rows, centre, step_size,
+        np.ones(NUM_ROWS, bool), level_centre, level_step_size, amounts,
         model(centre, level_centre), 1e-4, 60,
     )  # fmt: skip
     assert solved

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from topoplace.placement.exact._gram import gram, rows_in_words
+from topoplace.placement.exact._bundle import gram, rows_in_words
 
 
 @pytest.mark.parametrize("num_rows", [1, 63, 64, 65, 511, 512, 513, 1200])

@@ -39,6 +39,24 @@ def test_never_below_a_heuristic_and_on_time(limit: float, seed: int, mode: Inte
     assert seconds <= limit + OVERRUN
 
 
+@pytest.mark.parametrize("limit", [0.1, 1.0])
+def test_a_pass_over_six_dimensions_ends_on_time(limit: float) -> None:
+    snapshot = mid_size_snapshot(0, (12, 12, 12, 2, 3, 2))
+    solve(mid_size_snapshot(0, (3, 3, 2, 2, 2, 2), jobs=1), Interference.STRICT, time_limit=1)
+    start = time.perf_counter()
+    result = solve(snapshot, Interference.STRICT, time_limit=limit)
+    assert time.perf_counter() - start <= limit + 2 * OVERRUN  # on a machine that others use
+    assert {level.proof for level in result.levels} == {Proof.CERTIFICATE}
+
+
+def test_a_limit_asks_for_no_more_work() -> None:
+    snapshot = mid_size_snapshot(1)
+    free, limited = (
+        solve(snapshot, Interference.STRICT, time_limit=t).levels for t in (None, 300.0)
+    )
+    assert free == limited
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_same_seed_gives_the_same_bytes(mode: Interference) -> None:
     snapshot = mid_size_snapshot(1)

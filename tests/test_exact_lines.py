@@ -1,4 +1,4 @@
-"""Summed-area tables of lines and footprints against sums over routers and links."""
+"""Summed-area tables of footprints, of machines turned any way, against sums over routers."""
 
 from __future__ import annotations
 
@@ -7,89 +7,85 @@ import itertools
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from machine_strategies import tori
-from topoplace.machine import Prism, Torus, prism_links
+from topoplace.machine import Prism, prism_links
 from topoplace.placement.exact._kernels import slice_sums
-from topoplace.placement.exact.lines import LineView
+from topoplace.placement.heuristics.footprints import Footprints, quickest_footprints
+from topoplace.types import IntArray
 
-IntArray = NDArray[np.int64]
+Case = tuple[Footprints, int, int, IntArray]
 
 
 @st.composite
-def footprints(draw: st.DrawFn) -> tuple[LineView, int, int, IntArray]:
-    """A view, one of its footprints on a line where it may stand, and a number per link."""
+def footprints(draw: st.DrawFn) -> Case:
+    """The view of a machine, one of its footprints on a line, and a number per link."""
     torus = draw(tori(max_routers=60))
-    view = LineView.all_footprints(torus)
-    footprint = draw(st.integers(0, len(view.footprints) - 1))
-    line = draw(st.sampled_from(np.flatnonzero(view.allowed[footprint]).tolist()))
+    view = Footprints(torus, tuple(draw(st.permutations(range(torus.num_dims)))))
+    footprint = draw(st.integers(0, len(view.extents) - 1))
+    inside = [line for line in range(len(view.bases)) if may_stand(view, footprint, line)]
     amounts = np.random.default_rng(draw(st.integers(0, 1 << 20))).integers(
         -50, 1 << 40, size=(torus.num_dims, torus.num_routers)
     )
-    return view, footprint, line, amounts
+    amounts *= torus.link_mask.reshape(torus.num_dims, -1)
+    return view, footprint, draw(st.sampled_from(inside)), amounts
 
 
-def sums(view: LineView, per_router: IntArray, line: int, offsets: IntArray) -> list[int]:
+def may_stand(view: Footprints, footprint: int, line: int) -> bool:
+    """Tell whether a footprint on a line is inside the machine, and written in one way only."""
+    return all(
+        o == 0 if e == n else wraps or o + e <= n
+        for o, e, n, wraps in zip(
+            view.line_coords[line],
+            view.extents[footprint],
+            view.turned.shape,
+            view.turned.wrap,
+            strict=False,
+        )
+    )
+
+
+def sums(view: Footprints, values: IntArray, line: int, offsets: IntArray) -> list[int]:
     out = np.zeros(view.depth, dtype=np.int64)
-    slice_sums(view.prefix_sums(per_router), view.bases[line], offsets, view.signs, out)
+    slice_sums(view.slice_sums(values), view.bases[line], offsets, view.signs, out)
     return [int(value) for value in out]
 
 
-def slices(view: LineView, footprint: int, line: int) -> list[Prism]:
+def slices(view: Footprints, footprint: int, line: int) -> list[Prism]:
     """The slices of a line's footprint, each a prism one router deep."""
-    origin = tuple(view.line_coords[line].tolist())
-    extents = (*view.footprints[footprint], 1)
-    return [Prism((*origin, z), extents) for z in range(view.depth)]
+    code = footprint * view.depth * len(view.bases) + line  # of depth 1
+    return [view.prism(code * view.depth + z) for z in range(view.depth)]
 
 
 @given(footprints())
-def test_box_sums_are_sums_over_routers(case: tuple[LineView, int, int, IntArray]) -> None:
+def test_sums_are_sums_over_routers_links_and_lower_faces(case: Case) -> None:
     view, footprint, line, amounts = case
-    expected = [
-        sum(int(amounts[0][r]) for r in piece.routers(view.torus))
-        for piece in slices(view, footprint, line)
-    ]
+    torus, pieces = view.torus, slices(case[0], footprint, line)
+    expected = [int(amounts[0][piece.routers(torus)].sum()) for piece in pieces]
     assert sums(view, amounts[0], line, view.box[footprint]) == expected
+    for k, d in enumerate(view.axes[:-1]):
+        links = [prism_links(torus, piece) for piece in pieces]
+        mine = [own[own // torus.num_routers == d] for own in links]
+        expected = [int(amounts.ravel()[own].sum()) for own in mine]
+        assert sums(view, amounts[d], line, view.link[k, footprint]) == expected
+        expected = []
+        for piece in pieces:
+            extents = tuple(1 if j == d else e for j, e in enumerate(piece.extents))
+            expected.append(int(amounts[0][Prism(piece.origin, extents).routers(torus)].sum()))
+        assert sums(view, amounts[0], line, view.face[k, footprint]) == expected
 
 
 @given(footprints())
-def test_link_sums_are_sums_over_links_used(case: tuple[LineView, int, int, IntArray]) -> None:
-    view, footprint, line, amounts = case
-    torus = view.torus
-    real = amounts * torus.link_mask.reshape(torus.num_dims, -1)
-    for d in range(torus.num_dims - 1):
-        expected = []
-        for piece in slices(view, footprint, line):
-            dims, routers = np.divmod(prism_links(torus, piece), torus.num_routers)
-            expected.append(sum(int(real[d][r]) for r in routers[dims == d]))
-        assert sums(view, real[d], line, view.link[d, footprint]) == expected
-
-
-@given(footprints())
-def test_face_sums_are_sums_over_the_lower_face(case: tuple[LineView, int, int, IntArray]) -> None:
-    view, footprint, line, amounts = case
-    for d in range(view.torus.num_dims - 1):
-        expected = []
-        for piece in slices(view, footprint, line):
-            extents = tuple(1 if k == d else e for k, e in enumerate(piece.extents))
-            face = Prism(piece.origin, extents)
-            expected.append(sum(int(amounts[0][r]) for r in face.routers(view.torus)))
-        assert sums(view, amounts[0], line, view.face[d, footprint]) == expected
-
-
-@given(tori(max_routers=40))
-def test_a_code_names_a_prism_and_allowed_lines_are_those_inside(torus: Torus) -> None:
-    view = LineView.all_footprints(torus)
+def test_a_code_names_a_prism(case: Case) -> None:
+    view = case[0]
+    depth, num_lines = view.depth, len(view.bases)
     named = [
-        view.prism(((f * len(view.bases) + line) * view.depth + z) * view.depth + last)
-        for f, line in np.argwhere(view.allowed).tolist()
-        for z, last in itertools.product(range(view.depth), repeat=2)
+        view.prism(((f * depth + last) * num_lines + line) * depth + z)
+        for f, line in itertools.product(range(len(view.extents)), range(num_lines))
+        if may_stand(view, f, line)
+        for z, last in itertools.product(range(depth), repeat=2)
     ]
     assert len(set(named)) == len(named)
-    head = torus.num_dims - 1
-    for prism in named:
-        for o, e, n, wraps in zip(
-            prism.origin[:head], prism.extents[:head], torus.shape, torus.wrap, strict=False
-        ):
-            assert o == 0 if e == n else (o < n if wraps else o + e <= n)
+    longest = quickest_footprints(view.torus)
+    assert longest.depth == max(view.torus.shape)
+    assert longest.axes == tuple(range(view.torus.num_dims)) or longest.depth > view.torus.shape[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -11,7 +12,7 @@ from exact_cases import MODES
 from random_instances import random_snapshot
 from topoplace.machine import Prism
 from topoplace.placement.exact import _minimal
-from topoplace.placement.exact.limits import PlaceLimit
+from topoplace.placement.exact.groups import PlaceLimit
 from topoplace.placement.exact.listing import ListPricer
 from topoplace.placement.exact.pricing import NO_VALUE, Prices, ScanPricer, Weights
 from topoplace.placement.exact.rows import PackingRows
@@ -63,7 +64,7 @@ def value_of(rows: PackingRows, prices: Prices, weights: Weights, candidate: Can
 def _minimal_prisms(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the first level, price the minimal prisms from their list, or scan all prisms."""
     if not request.param:
-        monkeypatch.setattr("topoplace.placement.exact.minimal.MOST_ENTRIES", -1)
+        monkeypatch.setattr("topoplace.placement.exact.groups.MOST_ENTRIES", -1)
 
 
 @pytest.mark.usefixtures("_minimal_prisms")
@@ -154,17 +155,16 @@ def test_listed_prisms_have_no_smaller_one_of_their_size_inside(seed: int) -> No
     for group in scan.groups:
         if len(group.least):
             continue  # shapes are given
-        listings = group.minimal.listings(group, [], lambda _list, _parts: [])
-        assert listings is not None
+        assert group.minimal.listed is not None
+        view, depth = group.view, group.view.depth
         listed: dict[int, set[Prism]] = {}
-        for listing in listings:
+        for listing in itertools.chain(*group.minimal.listed):
             for pair, (f, line) in enumerate(zip(listing.footprints, listing.at, strict=True)):
                 for entry in listing.entries[listing.starts[pair] : listing.starts[pair + 1]]:
-                    z0, past = _minimal.extent_of(entry, problem.torus.shape[-1])
-                    origin = (*group.view.line_coords[line].tolist(), z0)
-                    extents = (*group.view.footprints[f], past + 1)
+                    z0, past = _minimal.extent_of(entry, depth)
+                    code = ((int(f) * depth + past) * len(view.bases) + int(line)) * depth + z0
                     nodes = int(group.sizes[entry % _minimal.MOST_SIZES])
-                    listed.setdefault(nodes, set()).add(Prism(origin, extents))
+                    listed.setdefault(nodes, set()).add(view.prism(code))
         for idx in group.requests:
             mine = {c.prism for c in candidates if c.request_idx == idx}
             of = {p: frozenset(p.routers(problem.torus).tolist()) for p in mine}

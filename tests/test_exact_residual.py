@@ -13,13 +13,12 @@ from exact_cases import MODES, mid_size_snapshot
 from random_instances import random_prism, random_snapshot
 from topoplace.machine import Prism, Torus
 from topoplace.placement.exact.branching import Node
-from topoplace.placement.exact.bundle import usable_prices
+from topoplace.placement.exact.context import Residual
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.listing import all_candidates
-from topoplace.placement.exact.neighbourhoods import Neighbourhoods, hops_between
+from topoplace.placement.exact.lns import NeighbourhoodSearch, hops_between
 from topoplace.placement.exact.pricing import ScanPricer
-from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem
-from topoplace.placement.exact.residual import Residual
+from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem, usable_prices
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.search import ExactSearch
 from topoplace.placement.problem import Candidate, PlacementProblem
@@ -52,7 +51,7 @@ def num_listed(relaxation: Relaxation) -> int:
     """Count the minimal prisms that pricing passes look at."""
     pricer = relaxation.pricer
     assert isinstance(pricer, ScanPricer)
-    lists = [g.minimal.listings(g, [], lambda *_: []) or [] for g in pricer.groups]
+    lists = [list(itertools.chain(*(g.minimal.listed or []))) for g in pricer.groups]
     return sum(len(listing.entries) for listings in lists for listing in listings)
 
 
@@ -125,7 +124,7 @@ def test_searches_around_jobs_and_neighbourhoods_reach_the_optimum(seed: int) ->
     point = usable_prices(poor.rows)
     root = Node(Subproblem(), Bounded(poor.relaxation.evaluate(Subproblem(), point), point))
     before = poor.objective(0)
-    Neighbourhoods(poor, root).run(time.perf_counter() + LONGEST / 4)
+    NeighbourhoodSearch(poor, root).run(time.perf_counter() + LONGEST / 4)
     assert poor.objective(0) > before
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from topoplace.placement.exact.row_lists import RowLists
+from topoplace.placement.exact.rows import RowLists
 
 NUM_ROWS = 5000
 

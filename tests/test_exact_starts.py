@@ -10,10 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from topoplace.placement.exact.preferences import Preferences
-from topoplace.placement.exact.price_pool import PricePool
+from topoplace.placement.exact.cut_pool import CutPool, KnapsackSearch, StartsBelow
+from topoplace.placement.exact.dominance import Dominance
 from topoplace.placement.exact.relaxation import Subproblem
-from topoplace.placement.exact.starts import StartsBelow, StartSearch
 from topoplace.placement.problem import PlacementProblem
 from topoplace.result import LeafRef, StartBranch
 from topoplace.result.placement import CertificateNode
@@ -60,7 +59,7 @@ class Case:
         self.problem = problem_of(rng)
         self.values = [request.value for request in self.problem.requests]
         startable = frozenset(q for q in range(len(NAMES)) if rng.random() < 0.9)
-        self.pool = PricePool(SCALE, 3, np.array(self.values, dtype=float), startable)
+        self.pool = CutPool(SCALE, 3, np.array(self.values, dtype=float), startable)
         self.points: list[tuple[int, list[int]]] = []
         for k in range(rng.choice((1, 2, 5))):
             total = rng.randint(SCALE, 60 * SCALE)
@@ -68,11 +67,12 @@ class Case:
             gains = [SCALE * v - c for v, c in zip(self.values, costs, strict=True)]
             self.pool.add(np.array([total, k, 0]), np.array(gains))
             self.points.append((total + k, costs))
-        self.preferences = Preferences(self.problem, startable)
+        self.dominance = Dominance(self.problem, startable)
+        self.sides = self.dominance.worse, self.dominance.better
         sub = Subproblem()
         for q in rng.sample(sorted(startable), rng.randint(0, min(3, len(startable)))):
             if q not in sub.forced | sub.excluded:
-                sides, _ = self.preferences.branch(sub, q)
+                sides, _ = self.dominance.branch(sub, q)
                 sub = rng.choice(sides)
                 if sub.forced & sub.excluded:
                     sub = Subproblem()
@@ -84,7 +84,7 @@ class Case:
         for k in range(len(self.free) + 1):
             for some in itertools.combinations(self.free, k):
                 started = self.sub.forced | set(some)
-                if all(self.preferences.better.get(q, frozenset()) <= started for q in some):
+                if all(self.dominance.better.get(q, frozenset()) <= started for q in some):
                     yield started
 
     def best(self) -> int:
@@ -121,8 +121,8 @@ class Case:
             assert isinstance(node, StartBranch)
             q = NAMES.index(node.request)
             assert q not in forced | out, "a request is split once"
-            more_out = out | {q} | self.preferences.worse.get(q, frozenset())
-            more_in = forced | {q} | self.preferences.better.get(q, frozenset())
+            more_out = out | {q} | self.dominance.worse.get(q, frozenset())
+            more_in = forced | {q} | self.dominance.better.get(q, frozenset())
             if not more_out & forced:
                 look(node.out, forced, more_out)
             if not more_in & out:
@@ -135,13 +135,13 @@ class Case:
 @pytest.mark.parametrize("seed", range(150))
 def test_points_together_bound_every_set_that_all_of_them_admit(seed: int) -> None:
     case = Case(seed)
-    search = StartSearch(case.pool.values, case.preferences)
+    search = KnapsackSearch(case.pool.values, case.sides)
     best, lowest = (
         case.best(),
         int(np.floor(case.pool.bounds(case.sub.forced, case.sub.excluded).min())),
     )
     for lower in (-1, best, best + 3):
-        tree = search.below(case.sub, case.pool, lower, 50)
+        tree = search.below(case.sub.forced, case.sub.excluded, case.pool, lower, 50)
         assert tree.bound >= max(best, lower)
         assert tree.bound <= max(lowest, lower)
         assert case.written(tree) < tree.bound + 1
@@ -153,7 +153,9 @@ def test_several_points_bound_more_than_each_by_itself() -> None:
     lower = 0
     for seed in range(150):
         case = Case(seed)
-        tree = StartSearch(case.pool.values, case.preferences).below(case.sub, case.pool, -1, 50)
+        tree = KnapsackSearch(case.pool.values, case.sides).below(
+            case.sub.forced, case.sub.excluded, case.pool, -1, 50
+        )
         each = case.pool.bounds(case.sub.forced, case.sub.excluded)
         lower += tree.bound < int(np.floor(each.min()))
     assert lower > 50
@@ -161,8 +163,8 @@ def test_several_points_bound_more_than_each_by_itself() -> None:
 
 def test_branches_end_where_they_would_be_too_deep() -> None:
     case = Case(3)
-    search = StartSearch(case.pool.values, case.preferences)
-    tree = search.below(case.sub, case.pool, -1, 0)
+    search = KnapsackSearch(case.pool.values, case.sides)
+    tree = search.below(case.sub.forced, case.sub.excluded, case.pool, -1, 0)
     assert tree.request == [-1]
     each = case.pool.bounds(case.sub.forced, case.sub.excluded)
     assert tree.bound == int(np.floor(each.min()))

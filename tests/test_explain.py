@@ -21,6 +21,7 @@ from topoplace.machine import Prism
 from topoplace.placement.explain import explain
 from topoplace.placement.heuristics.best_fit import best_fit
 from topoplace.placement.heuristics.first_fit import first_fit
+from topoplace.placement.heuristics.footprints import footprints_of, quickest_footprints
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import Explanation, Interference
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
@@ -63,7 +64,14 @@ def check(problem: PlacementProblem, started: list[Candidate], found: Explanatio
 
     assert found.prism is not None
     named = Prism(tuple(found.prism.origin), tuple(found.prism.extents))
-    assert named == min(prisms, key=lambda p: (nodes_inside(p), p.volume, p.extents, p.origin))
+    shaped = problem.requests[idx].geometries
+    view = (footprints_of if shaped else quickest_footprints)(problem.torus)
+
+    def rank(prism: Prism) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
+        turned = view.coords(prism.extents), view.coords(prism.origin)
+        return nodes_inside(prism), prism.volume, *turned
+
+    assert named == min(prisms, key=rank)
     assert found.nodes_to_free == nodes_inside(named)
     mine = placed_job(problem, Candidate(idx, named))
     mode = problem.interference

@@ -19,6 +19,11 @@ _LEAP = 1e9
 _NEVER = 1e8
 """Seconds to a deadline that only a stopped clock passes."""
 
+
+class OutOfTimeError(Exception):
+    """The time is up in the middle of a step, which has no answer then."""
+
+
 _stopped = threading.Event()
 _leaps = itertools.count(1)
 _native: dict[int, Callable[[], object]] = {}
@@ -34,6 +39,18 @@ def now() -> float:
 def deadline(time_limit: float | None) -> float:
     """Return when a time limit is over that begins now; without one, when the clock is stopped."""
     return time.perf_counter() + (_NEVER if time_limit is None else time_limit)
+
+
+def check(deadline: float) -> None:
+    """Raise once a deadline is past.
+
+    Raises
+    ------
+    OutOfTimeError
+        If it is.
+    """
+    if now() >= deadline:
+        raise OutOfTimeError
 
 
 def is_stopped() -> bool:

@@ -81,6 +81,7 @@ def place(
     time_limit: float | None = None,
     interference: str = "strict",
     seed: int = 0,
+    thorough: bool = False,
     display: bool = False,
     callback: Watch | None = None,
 ) -> PlacementResult | AllocationResult:
@@ -99,6 +100,8 @@ def place(
         each other) or ``off`` (all).
     seed
         Of whatever the method draws at random.
+    thorough
+        On tori, whether ``exact`` spends what is left of the time limit on the later levels.
     display
         Whether to show on stderr where the solve is: one live line at a terminal.
     callback
@@ -110,7 +113,7 @@ def place(
         If an argument or a field of the instance cannot be used.
     """
     state = _model_of(instance).prepare()
-    options = _options(time_limit, seed, interference)
+    options = replace(_options(time_limit, seed, interference), thorough=thorough)
     if isinstance(state, TreeState) and options.interference is not Interference.STRICT:
         raise InputError("strict on a tree machine", field="interference", value=interference)
     with _watched(options, display, callback) as watched:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from topoplace.cli.external import COMMAND_HELP, require_one
-from topoplace.cli.options import InterferenceRule, Json, Seed, TimeLimit, solve_options
+from topoplace.cli.options import InterferenceRule, Json, Seed, Thorough, TimeLimit, solve_options
 from topoplace.cli.output import counted, print_json, say
 from topoplace.cli.shipped_names import methods_like
 from topoplace.errors import InputError
@@ -46,6 +46,7 @@ def batch(
     ] = None,
     command: Annotated[str | None, typer.Option(metavar="TEXT", help=COMMAND_HELP)] = None,
     time_limit: TimeLimit = None,
+    thorough: Thorough = False,
     interference: InterferenceRule = "strict",
     seed: Seed = 0,
     jobs: Annotated[
@@ -90,7 +91,7 @@ def batch(
         done = run_batch(
             sources,
             output,
-            Settings(method, limit, interference, seed, command),
+            Settings(method, limit, interference, seed, command, thorough=thorough),
             executor=_executor(dask, jobs, limits),
             retry_failed=retry_failed,
             progress=progress,

@@ -19,6 +19,7 @@ from topoplace.cli.options import (
     InterferenceRule,
     Json,
     Seed,
+    Thorough,
     TimeLimit,
     require_writable,
     solve_options,
@@ -52,6 +53,7 @@ def compare(
     ] = None,
     stderr: Stderr = None,
     time_limit: TimeLimit = None,
+    thorough: Thorough = False,
     interference: InterferenceRule = "strict",
     seed: Seed = 0,
     csv: Annotated[
@@ -80,7 +82,7 @@ def compare(
         split_methods,
     )
 
-    options = solve_options(time_limit, interference, seed)
+    options = solve_options(time_limit, interference, seed, thorough=thorough)
     require_writable(csv, "--csv")
     require_writable(html, "--html")
     require_writable(stderr, "--stderr")

@@ -25,6 +25,13 @@ TimeLimit = Annotated[
         metavar="S", help="Seconds per solve; the method exact takes at most 300 without it."
     ),
 ]
+Thorough = Annotated[
+    bool,
+    typer.Option(
+        "--thorough",
+        help="On tori: method exact spends what is left of the time limit on the later levels.",
+    ),
+]
 InterferenceRule = Annotated[
     str,
     typer.Option(
@@ -38,7 +45,9 @@ Picture = Annotated[
 ]
 
 
-def solve_options(time_limit: float | None, interference: str, seed: int) -> Options:
+def solve_options(
+    time_limit: float | None, interference: str, seed: int, *, thorough: bool = False
+) -> Options:
     """Return checked solve options.
 
     Raises
@@ -53,7 +62,7 @@ def solve_options(time_limit: float | None, interference: str, seed: int) -> Opt
     if interference not in list(Interference):
         raise unknown_name(interference, Interference, field="--interference")
     require_seed(seed)
-    return Options(time_limit, Interference(interference), seed)
+    return Options(time_limit, Interference(interference), seed, thorough)
 
 
 def require_time_limit(time_limit: float | None) -> None:

@@ -15,6 +15,7 @@ from topoplace.cli.options import (
     Json,
     Picture,
     Seed,
+    Thorough,
     TimeLimit,
     require_writable,
     solve_options,
@@ -48,6 +49,7 @@ def place(
     command: Annotated[str | None, typer.Option(metavar="TEXT", help=COMMAND_HELP)] = None,
     stderr: Stderr = None,
     time_limit: TimeLimit = None,
+    thorough: Thorough = False,
     interference: InterferenceRule = "strict",
     seed: Seed = 0,
     output: Annotated[
@@ -77,7 +79,7 @@ def place(
     from topoplace.snapshot.files import write_document, write_text  # noqa: PLC0415 - heavy
     from topoplace.snapshot.load import load_any  # noqa: PLC0415 - heavy
 
-    options = solve_options(time_limit, interference, seed)
+    options = solve_options(time_limit, interference, seed, thorough=thorough)
     require_writable(output, "--output")
     require_writable(png, "--png")
     require_writable(stderr, "--stderr")

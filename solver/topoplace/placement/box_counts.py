@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.machine import Torus
-
-IntArray = NDArray[np.int64]
+from topoplace.types import IntArray
 
 _SIGNS = np.array([1, -1, 1])  # of the three corners that a dimension has (see `inside`)
 

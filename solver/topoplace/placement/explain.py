@@ -2,47 +2,60 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.machine import Prism, parse_node_set, prism_links
-from topoplace.placement.heuristics.footprints import footprints_of
+from topoplace.placement.heuristics.footprints import (
+    Footprints,
+    footprints_of,
+    quickest_footprints,
+)
 from topoplace.placement.heuristics.nearest import nearest_prisms
-from topoplace.placement.heuristics.room import Reach, Room, reach_of
+from topoplace.placement.heuristics.room import Reach, reach_of
 from topoplace.placement.outcome import prism_model
 from topoplace.placement.problem import Candidate, PlacementProblem, job_links
 from topoplace.result import Explanation
 from topoplace.snapshot import Communication, QueuedState
+from topoplace.types import IntArray
 
-IntArray = NDArray[np.int64]
 Nearest = dict[int, tuple[Prism, int]]
 """By request: its prism nearest to free, and the nodes others hold inside."""
 
 _NAMES_IN_TEXT = 4
 
 
-def explain(problem: PlacementProblem, started: Sequence[Candidate]) -> list[Explanation]:
+def explain(
+    problem: PlacementProblem, started: Sequence[Candidate], deadline: float = math.inf
+) -> list[Explanation]:
     """Return an explanation for every request that is not started, in queue order.
 
     Parameters
     ----------
     started
         A placement: candidates that neither share a router nor break the interference rule.
+    deadline
+        When to do without explanations.
 
     Returns
     -------
     list of Explanation
-        `outbid` if the request has a candidate, beside the running jobs alone; else `blocked`
-        if it would have one without them; else `no-shape`.
+        `outbid` if the request has a candidate, beside the running jobs alone; else `blocked` if
+        it would have one without them; else `no-shape`. None at all if the time is over.
     """
     there = {candidate.request_idx for candidate in started}
     left = [idx for idx in range(len(problem.requests)) if idx not in there]
     if not left:
         return []
-    outbid = _nearest_beside_running(problem, started, left)
-    blocked = _nearest_without_running(problem, [idx for idx in left if idx not in outbid])
+    try:
+        outbid = _nearest_beside_running(problem, started, left, deadline)
+        others = [idx for idx in left if idx not in outbid]
+        blocked = _nearest_without_running(problem, others, deadline)
+    except clock.OutOfTimeError:
+        return []
     links = _LinksOfRunning(problem)
     explanations = []
     for idx in left:
@@ -61,13 +74,12 @@ def explain(problem: PlacementProblem, started: Sequence[Candidate]) -> list[Exp
 
 
 def _nearest_beside_running(
-    problem: PlacementProblem, started: Sequence[Candidate], left: Sequence[int]
+    problem: PlacementProblem, started: Sequence[Candidate], left: Sequence[int], deadline: float
 ) -> Nearest:
     per = problem.torus.nodes_per_router
     held = np.zeros(problem.torus.num_routers, dtype=np.int64)
     for candidate in started:
         np.add.at(held, problem.choose_nodes(candidate) // per, 1)
-    room = Room(problem)
 
     def key(request: QueuedState) -> object:
         return (
@@ -76,17 +88,24 @@ def _nearest_beside_running(
             problem.is_tolerant(request.communication),
         )
 
+    def reach(footprints: Footprints, request: QueuedState) -> Reach:
+        closed = problem.closed_links(request.communication)
+        return reach_of(footprints, ~problem.allowed_routers(request), closed)
+
     return _nearest(
         problem,
         left,
         key=key,
-        reach=room.reach,
+        reach=reach,
         usable=problem.state.usable_per_router,
         held=held,
+        deadline=deadline,
     )
 
 
-def _nearest_without_running(problem: PlacementProblem, left: Sequence[int]) -> Nearest:
+def _nearest_without_running(
+    problem: PlacementProblem, left: Sequence[int], deadline: float
+) -> Nearest:
     state, torus = problem.state, problem.torus
     up = np.ones(torus.num_nodes, dtype=bool)
     up[parse_node_set(state.snapshot.down, torus.num_nodes)] = False
@@ -101,14 +120,20 @@ def _nearest_without_running(problem: PlacementProblem, left: Sequence[int]) -> 
         np.add.at(held, job.nodes // torus.nodes_per_router, 1)
     no_links = np.zeros(torus.num_links, dtype=bool)
 
-    def reach(request: QueuedState) -> Reach:
+    def reach(footprints: Footprints, request: QueuedState) -> Reach:
         outside = np.zeros(torus.num_routers, dtype=bool)
         if request.region is not None:
             outside = ~state.regions[request.region]
-        return reach_of(footprints_of(torus), outside, no_links)
+        return reach_of(footprints, outside, no_links)
 
     return _nearest(
-        problem, left, key=lambda request: request.region, reach=reach, usable=usable, held=held
+        problem,
+        left,
+        key=lambda request: request.region,
+        reach=reach,
+        usable=usable,
+        held=held,
+        deadline=deadline,
     )
 
 
@@ -117,24 +142,26 @@ def _nearest(
     left: Iterable[int],
     *,
     key: Callable[[QueuedState], object],
-    reach: Callable[[QueuedState], Reach],
+    reach: Callable[[Footprints, QueuedState], Reach],
     usable: IntArray,
     held: IntArray,
+    deadline: float,
 ) -> Nearest:
     """Search once for all requests of a class that share their reach."""
     groups: dict[object, list[int]] = {}
     for idx in left:
         request = problem.requests[idx]
-        groups.setdefault((key(request), request.class_idx), []).append(idx)
+        shaped = bool(request.geometries)
+        groups.setdefault((key(request), request.class_idx, shaped), []).append(idx)
     found: Nearest = {}
     for members in groups.values():
+        clock.check(deadline)
         requests = [problem.requests[idx] for idx in members]
+        torus, first = problem.torus, requests[0]
+        # a geometry's depths are those along the machine's last dimension
+        footprints = footprints_of(torus) if first.geometries else quickest_footprints(torus)
         prisms = nearest_prisms(
-            footprints_of(problem.torus),
-            requests,
-            reach(requests[0]),
-            usable[requests[0].class_idx],
-            held,
+            footprints, requests, reach(footprints, first), usable[first.class_idx], held, deadline
         )
         for idx, prism in zip(members, prisms, strict=True):
             if prism is not None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.machine import Prism, format_node_set, prism_links, scattered_links
 from topoplace.placement.problem import Candidate, PlacementProblem, job_links
@@ -22,6 +21,7 @@ from topoplace.snapshot import Communication
 from topoplace.snapshot.schema import PrismModel
 from topoplace.solving import Options
 from topoplace.solving.frames import Frame, called
+from topoplace.types import IntArray
 
 LEVELS = (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))
 
@@ -31,7 +31,7 @@ class Scattered:
     """A request started on nodes that form no prism."""
 
     request_idx: int
-    nodes: NDArray[np.int64]
+    nodes: IntArray
 
 
 Started = Sequence[Candidate | Scattered]
@@ -79,7 +79,7 @@ def shared_links(
     Links that only running jobs share are the snapshot's own affair and not listed.
     """
     torus = problem.torus
-    users: list[tuple[str, Communication, NDArray[np.int64], bool]] = []
+    users: list[tuple[str, Communication, IntArray, bool]] = []
     for job in problem.state.running:
         if problem.uses_links(job.communication):
             users.append((job.id, job.communication, job_links(torus, job), False))

@@ -8,11 +8,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.kernels import kernel
-
-IntArray = NDArray[np.int64]
+from topoplace.types import IntArray
 
 
 def periodic_sums(per_router: IntArray, num_summed: int) -> IntArray:

@@ -9,14 +9,12 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.machine import Prism, Torus, bisection_per_node, prism_links, scattered_links
 from topoplace.placement.box_counts import BoxCounts
 from topoplace.result import Interference
 from topoplace.snapshot import Communication, Geometry, QueuedState, RunningState, SnapshotState
-
-IntArray = NDArray[np.int64]
+from topoplace.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True, order=True)
@@ -57,7 +55,7 @@ class PlacementProblem:
         )
 
     @cached_property
-    def _links_of_running(self) -> dict[bool, NDArray[np.bool_]]:
+    def _links_of_running(self) -> dict[bool, BoolArray]:
         """Links used by running jobs, by whether the job may share them."""
         used = {kind: np.zeros(self.torus.num_links, dtype=bool) for kind in (False, True)}
         for job in self.state.running:
@@ -65,7 +63,7 @@ class PlacementProblem:
                 used[self.is_tolerant(job.communication)][job_links(self.torus, job)] = True
         return used
 
-    def closed_links(self, communication: Communication) -> NDArray[np.bool_]:
+    def closed_links(self, communication: Communication) -> BoolArray:
         """Return the links running jobs close to such a request, shape ``(num_links,)``."""
         if not self.uses_links(communication):
             return np.zeros(self.torus.num_links, dtype=bool)
@@ -75,16 +73,16 @@ class PlacementProblem:
         return used[False] | used[True]
 
     @cached_property
-    def free_routers(self) -> NDArray[np.bool_]:
+    def free_routers(self) -> BoolArray:
         """Routers with a usable node of any class, shape ``(num_routers,)``."""
         return np.asarray((self.state.usable_per_router > 0).any(axis=0))
 
-    def allowed_routers(self, request: QueuedState) -> NDArray[np.bool_]:
+    def allowed_routers(self, request: QueuedState) -> BoolArray:
         """Routers a prism of the request may contain, shape ``(num_routers,)``."""
         allowed = ~self.state.occupied
         return allowed if request.region is None else allowed & self.state.regions[request.region]
 
-    def whole_routers(self, class_idx: int) -> NDArray[np.bool_]:
+    def whole_routers(self, class_idx: int) -> BoolArray:
         """Routers all of whose nodes are usable by a class, shape ``(num_routers,)``."""
         whole = self.state.usable_per_router[class_idx] == self.torus.nodes_per_router
         return np.asarray(whole)
@@ -174,13 +172,13 @@ class PlacementProblem:
         counts = self._free_counts.inside(beside.reshape(-1, num_dims), faces.reshape(-1, num_dims))
         return np.asarray(counts.reshape(-1, num_faces).sum(axis=1), dtype=np.int64)
 
-    def links_of(self, candidate: Candidate) -> NDArray[np.int64]:
+    def links_of(self, candidate: Candidate) -> IntArray:
         """Return the links a started candidate uses under the rule."""
         if not self.uses_links(self.requests[candidate.request_idx].communication):
             return np.zeros(0, dtype=np.int64)
         return prism_links(self.torus, candidate.prism)
 
-    def choose_nodes(self, candidate: Candidate) -> NDArray[np.int64]:
+    def choose_nodes(self, candidate: Candidate) -> IntArray:
         """Return the nodes a started job takes: the lowest usable ones its geometry admits."""
         request = self.requests[candidate.request_idx]
         routers = candidate.prism.routers(self.torus)
@@ -193,7 +191,7 @@ class PlacementProblem:
         per = self.torus.nodes_per_router
         nodes = (np.sort(routers)[:, None] * per + np.arange(per)).ravel()
         fits = self.state.usable[nodes] & (self.state.node_class[nodes] == request.class_idx)
-        chosen: NDArray[np.int64] = nodes[fits][: request.nodes]
+        chosen: IntArray = nodes[fits][: request.nodes]
         assert len(chosen) == request.nodes, "a candidate holds the nodes of its request"
         return chosen
 
@@ -223,7 +221,7 @@ def _boxes(candidates: Sequence[Candidate], torus: Torus) -> tuple[IntArray, Int
     return origins.reshape(shape), extents.reshape(shape)
 
 
-def job_links(torus: Torus, job: RunningState) -> NDArray[np.int64]:
+def job_links(torus: Torus, job: RunningState) -> IntArray:
     """Return the links a running job uses: its prism's, or those of all its routes."""
     if job.prism is not None:
         return prism_links(torus, job.prism)

@@ -24,6 +24,9 @@ class Options:
         Seconds; None for the method's own limit, or none.
     interference
         Of placements on tori: which jobs may share links.
+    thorough
+        Of placements on tori: whether what is left of the time limit goes into bounds of the later
+        levels. Without it a limit only ends what would go on for longer.
     seed
         Of whatever a method draws at random.
     cell
@@ -43,6 +46,7 @@ class Options:
     time_limit: float | None = None
     interference: Interference = Interference.STRICT
     seed: int = 0
+    thorough: bool = False
     cell: tuple[int, ...] | None = None
     column_major: bool = False
     max_depth: int | None = None

@@ -41,6 +41,7 @@ def slice_sums(sat, base, offsets, signs, out):
 
 @kernel()
 def scan(
+    footprints,
     lines,
     reach,
     least,
@@ -71,7 +72,7 @@ def scan(
     best,
     arg,
 ):
-    """Find the best prism per slot and bucket over the given lines and all footprints.
+    """Find the best prism per slot and bucket over some lines and footprints.
 
     The value of a prism is `extent_value[footprint, depth-1] - idle_weight * count - price
     - boundary`, with price the sum of router and link prices. A prism with `count`
@@ -83,7 +84,6 @@ def scan(
     becomes 0 where too few nodes are usable for any request, which no prices change.
     """
     n = reach.shape[2]
-    num_footprints = reach.shape[0]
     num_lines = bases.shape[0]
     num_corners = signs.shape[0]
     count = np.zeros(n, np.int64)
@@ -93,7 +93,7 @@ def scan(
     max_count = bucket_of_count.shape[0] - 1
     has_least = least.shape[0] > 0
     wraps_last = wraps[wraps.shape[0] - 1]
-    for f in range(num_footprints):
+    for f in footprints:
         for line in lines:
             if live[f, line] == 0:
                 continue
@@ -162,8 +162,8 @@ def scan(
                             if value > best[slot, bucket]:
                                 best[slot, bucket] = value
                                 arg[slot, bucket] = (
-                                    ((np.int64(f) * num_lines + line) * n + z0) * n + depth - 1
-                                )
+                                    (f * n + depth - 1) * num_lines + line
+                                ) * n + z0
                     if nodes >= stop_count or paid + on_links > give_up:
                         break
 
@@ -223,23 +223,22 @@ def best_slots(values, codes, firsts, num):
 
 
 @kernel()
-def narrow(reach, least, live, extents, line_coords, shape, coords, inside):
+def narrow(footprints, reach, least, live, extents, line_coords, shape, coords, inside, still):
     """Narrow the tables of a group to prisms that cover some routers, and others not.
 
     Parameters
     ----------
+    footprints
+        Those to look at.
     reach, least
         Changed in place; `least` may be empty if nothing has to be covered.
     coords, inside
         Of every router in question.
-
-    Returns
-    -------
-    Which of the lines that were live still have prisms; the tables of others mean nothing.
+    still
+        Gets which of the lines that were live still have prisms; the tables of others mean nothing.
     """
-    still = np.zeros_like(live)
     last = shape.shape[0] - 1
-    for f in range(live.shape[0]):
+    for f in footprints:
         for line in range(live.shape[1]):
             if live[f, line] == 0:
                 continue
@@ -264,4 +263,3 @@ def narrow(reach, least, live, extents, line_coords, shape, coords, inside):
                 if reach[f, line, z] > 0:
                     still[f, line] = live[f, line]
                     break
-    return still

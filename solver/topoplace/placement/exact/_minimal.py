@@ -1,4 +1,4 @@
-"""Compiled loops over the minimal prisms of a machine (see `minimal`, and `_kernels` for words).
+"""Compiled loops over the minimal prisms of a machine (see `groups`, and `_kernels` for words).
 
 An entry is a number of 32 bits: from the highest, 11 and 10 for where in `upto` and in `before` the
 prism finds what it pays (`prices_along`), 11 for the number of the size.
@@ -71,12 +71,15 @@ def admitted(reach, least, f, line, z0, depth):
 
 @kernel()
 def list_minimal(
-    lines, reach, least, live, bases, box, signs, smaller, ahead, count_sat, sizes, wraps_last, most
-):
-    """List the prisms over some lines that reach a size and have no smaller one inside that does.
+    among, lines, reach, least, live, bases, box, signs, smaller, ahead, count_sat, sizes,
+    wraps_last, most,
+):  # fmt: skip
+    """List the prisms that reach a size and have no smaller one inside that does.
 
     Parameters
     ----------
+    among, lines
+        Footprints and lines to look at.
     smaller
         By footprint and leading dimension, the footprint that is smaller by one there, or -1.
     ahead
@@ -102,7 +105,7 @@ def list_minimal(
     starts = np.zeros(1025, np.int64)
     entries = np.empty(4096, np.uint32)
     num_pairs, num = 0, 0
-    for f in range(reach.shape[0]):
+    for f in among:
         for line in lines:
             if live[f, line] == 0:
                 continue
@@ -250,7 +253,7 @@ def price_minimal(
             if worth > highest[size]:
                 highest[size] = worth
                 z0, past = extent_of(entry, n)
-                arg[slot, size] = (((f * num_lines + line) * n) + z0) * n + past
+                arg[slot, size] = ((np.int64(f) * n + past) * num_lines + line) * n + z0
 
 
 @kernel()

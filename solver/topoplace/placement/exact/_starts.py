@@ -1,4 +1,4 @@
-"""Compiled search over who starts, bounded by knapsacks (see `starts` and `price_pool`).
+"""Compiled search over who starts, bounded by knapsacks (see `starts` and `cut_pool`).
 
 A state says of every request whether it starts: 1, does not: -1, or is not decided: 0.
 """
@@ -19,7 +19,7 @@ _EMPTY = -1.0  # the bound of a side that contradicts what is decided
 
 @kernel()
 def bound_by(state, values, total, costs, order, fineness, largest, overfull, safe):
-    """Bound a state by the best multiple of a point's prices; see `price_pool.Knapsacks.bounds`."""
+    """Bound a state by the best multiple of a point's prices; see `cut_pool.Knapsacks.bounds`."""
     room, worth, certain = total, 0.0, 0.0
     for q in range(values.shape[0]):
         if state[q] == 1:
@@ -79,7 +79,7 @@ def search_starts(
     num_tight
         Points looked at when a request is chosen.
     numbers
-        Fineness, largest multiple, overfull, safe (see `price_pool`).
+        Fineness, largest multiple, overfull, safe (see `cut_pool`).
 
     Returns
     -------

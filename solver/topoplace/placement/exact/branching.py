@@ -1,23 +1,109 @@
-"""Branch and price: a tree whose leaves carry the prices that bound them."""
+"""Branching rules, and branch and price: a tree whose leaves carry the prices that bound them.
+
+A branch asks whether a request starts, or whether its prism covers a router.
+"""
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
 from topoplace import clock
 from topoplace.placement.exact.generation import Bounded, generate_columns
-from topoplace.placement.exact.master import Master
-from topoplace.placement.exact.program import LpSolution
+from topoplace.placement.exact.groups import PlaceLimit
+from topoplace.placement.exact.master import LpSolution, Master
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
-from topoplace.placement.exact.splits import Branch, WriteBranch, split_place, split_start
-from topoplace.placement.problem import Candidate
+from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.result import CoverBranch, StartBranch
 from topoplace.result.placement import DEEPEST, Certificate, CertificateNode
+
+WriteBranch = Callable[[CertificateNode, CertificateNode], CertificateNode]
+"""Writes a branch, given the certificates of its two sides."""
+
+Branch = tuple[tuple[Subproblem, Subproblem], WriteBranch]
+"""Two sides, and what writes them."""
+
+_LEAST = 1e-4  # amount of a candidate that counts
+
+
+def split_start(problem: PlacementProblem, sub: Subproblem, idx: int) -> Branch:
+    """Split on whether a request starts: out, into."""
+    out = replace(sub, excluded=sub.excluded | {idx})
+    into = replace(sub, forced=sub.forced | {idx})
+    name = problem.requests[idx].id
+
+    def write(low: CertificateNode, high: CertificateNode) -> CertificateNode:
+        return StartBranch(request=name, out=low, into=high)
+
+    return (out, into), write
+
+
+def split_place(
+    problem: PlacementProblem,
+    sub: Subproblem,
+    amounts: Sequence[tuple[float, Candidate]],
+    groups: Sequence[tuple[int, ...]] = (),
+) -> Branch | None:
+    """Split on whether a request that starts covers a router: it does, or it does not.
+
+    Of some alike requests one covers the router, or none does. The router is one that a fractional
+    solution covers by half; larger values go first.
+
+    Parameters
+    ----------
+    amounts
+        The fractional solution.
+    groups
+        Of alike requests (see `alike`).
+
+    Returns
+    -------
+    The sides, inside first; None if every request is in one place.
+    """
+    torus = problem.torus
+    best: tuple[float, tuple[int, ...], int] = (1e-6, (), 0)
+    for requests in _interchangeable(problem, sub, groups):
+        load = np.zeros(torus.num_routers)
+        for amount, candidate in amounts:
+            if candidate.request_idx in requests and amount > _LEAST and sub.admits(candidate):
+                load[candidate.prism.routers(torus)] += amount
+        value = max(problem.requests[q].value for q in requests)
+        use = value * np.minimum(load, 1 - load)
+        router = int(use.argmax())
+        if use[router] > best[0]:
+            best = (float(use[router]), requests, router)
+    _, requests, router = best
+    if not requests:
+        return None
+    coords = torus.coords(router)
+    inside = PlaceLimit(requests[0], coords, torus.shape, inside=True)
+    outside = tuple(PlaceLimit(q, coords, torus.shape, inside=False) for q in requests)
+    name = problem.requests[requests[0]].id
+
+    def write(low: CertificateNode, high: CertificateNode) -> CertificateNode:
+        return CoverBranch(request=name, router=router, inside=low, outside=high)
+
+    sides = ((inside,), outside)
+    low, high = (replace(sub, limits=(*sub.limits, *limits)) for limits in sides)
+    return (low, high), write
+
+
+def _interchangeable(
+    problem: PlacementProblem, sub: Subproblem, groups: Sequence[tuple[int, ...]]
+) -> list[tuple[int, ...]]:
+    """Return the requests that must start, together those that may take each other's place."""
+    group_of = {q: number for number, group in enumerate(groups) for q in group}
+    found: dict[object, list[int]] = {}
+    for q in sorted(sub.forced, key=lambda q: (-problem.requests[q].value, q)):
+        own = (group_of[q],) if q in group_of else ("alone", q)
+        limits = frozenset((x.coords, x.inside) for x in sub.limits if x.request_idx == q)
+        found.setdefault((own, limits), []).append(q)
+    return [tuple(requests) for requests in found.values()]
 
 
 class Below(Protocol):
@@ -51,21 +137,29 @@ class Node:
 
     @property
     def bound(self) -> int | None:
-        """Certified bound: the larger of the children's where there are any."""
+        """Certified bound: its own, or what is below proves where that is less."""
+        own = self.bounded.value.certified
+        if own is None or (self.below is None and self.children is None):
+            return own
         if self.below is not None:
-            return self.below.bound
-        if self.children is None:
-            return self.bounded.value.certified
-        bounds = [b for b in (c.bound for c in self.children) if b is not None]
-        return max(bounds, default=None)
+            return min(own, self.below.bound)
+        bounds = [b for b in (c.bound for c in self.children or ()) if b is not None]
+        return min(own, max(bounds)) if bounds else None
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether nothing below proves more than the node itself."""
+        return self.bound == self.bounded.value.certified
 
     def proof(self, relaxation: Relaxation) -> Certificate:
         """Return the certificate of a root."""
-        return self.certificate(relaxation) if self.below is None else self.below.certificate()
+        if self.below is not None and not self.is_enough:
+            return self.below.certificate()
+        return self.certificate(relaxation)
 
     def certificate(self, relaxation: Relaxation) -> CertificateNode:
         """Return the certificate of this node and those below it."""
-        if self.children is None or self.write is None:
+        if self.children is None or self.write is None or self.is_enough:
             return relaxation.leaf(self.bounded.value)
         low, high = self.children
         return self.write(low.certificate(relaxation), high.certificate(relaxation))

@@ -17,11 +17,126 @@ from dataclasses import replace
 import numpy as np
 
 from topoplace import clock
-from topoplace.placement.exact.flat_columns import FlatColumns
+from topoplace.placement.exact._bundle import minimise_near
 from topoplace.placement.exact.generation import Bounded, entering
-from topoplace.placement.exact.master import Master
+from topoplace.placement.exact.master import Column, Master, owners_of, values_of
 from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem
-from topoplace.placement.exact.rows import PackingRows
+from topoplace.types import BoolArray, IntArray
+
+_LEVEL_REACH = 10.0  # how much softer the row of an earlier level is than those of routers
+
+
+class FlatColumns:
+    """The columns that a subproblem admits, with the amounts that belong to the last prices.
+
+    Parameters
+    ----------
+    free
+        Marks the packing rows that a column may occupy.
+    """
+
+    def __init__(self, master: Master, sub: Subproblem, free: BoolArray) -> None:
+        self._master, self._sub, self._free = master, sub, free
+        self._num_requests = len(master.rows.problem.requests)
+        self._forced = np.zeros(self._num_requests, dtype=bool)
+        self._forced[list(sub.forced)] = True
+        requests = master.rows.problem.requests
+        self._fixed = sum(requests[c.request_idx].value for c in sub.fixed)
+        self._start()
+
+    def _start(self) -> None:
+        self._columns, self._num_seen = self._master.columns, 0
+        self._taken: list[Column] = []
+        self._positions = np.zeros(0, dtype=np.int64)
+        self._owner = np.zeros(0, dtype=np.int64)
+        self._values = np.zeros((self._sub.level + 1, 0))
+        self._amounts = np.zeros(0)
+        self._tight = np.zeros(len(self._free), dtype=bool)
+        self._priced = np.zeros(len(self._free), dtype=bool)
+        self._rows = np.zeros(0, dtype=np.uint32)
+        self._starts = np.zeros(1, dtype=np.uint32)
+
+    def begin(self, start: DualPoint) -> None:
+        """Start from the amounts that the columns have, and near some prices.
+
+        Rows that have a price there take part, whether or not the master knows a column that makes
+        them matter: their prices count in the model, so what columns pay for them must, too.
+        """
+        if self._columns is not self._master.columns:
+            self._start()
+        self._priced |= start.row_prices > 0
+        self._amounts = np.array([column.amount for column in self._taken])
+
+    def end(self) -> None:
+        """Give the columns the amounts found."""
+        for column, amount in zip(self._taken, self._amounts.tolist(), strict=True):
+            column.amount = amount
+
+    def update(self) -> bool:
+        """Take in the master's new columns; tell whether there are any."""
+        num_taken = len(self._taken)
+        self._take_in()
+        tight = self._master.tight_rows() | self._priced
+        if not np.array_equal(tight, self._tight):
+            self._tight = tight
+            self._starts, self._rows = self._master.rows_among(self._positions, tight)
+        elif num_taken < len(self._taken):
+            starts, rows = self._master.rows_among(self._positions[num_taken:], tight)
+            self._starts = np.concatenate([self._starts, self._starts[-1] + starts[1:]])
+            self._rows = np.concatenate([self._rows, rows])
+        return num_taken < len(self._taken)
+
+    def _take_in(self) -> None:
+        """Take in the new columns that the subproblem admits."""
+        taken, positions = [], []
+        for position in range(self._num_seen, len(self._master.columns)):
+            column = self._master.columns[position]
+            if self._sub.admits(column.candidate) and self._free[column.rows].all():
+                taken.append(column)
+                positions.append(position)
+            else:
+                column.amount = 0.0
+        self._num_seen = len(self._master.columns)
+        self._taken += taken
+        self._positions = np.concatenate([self._positions, np.array(positions, dtype=np.int64)])
+        values = values_of(self._master.rows.problem, taken, self._sub.level + 1)
+        self._owner = np.concatenate([self._owner, owners_of(taken)])
+        self._values = np.concatenate([self._values, values.T], axis=1)
+        self._amounts = np.concatenate([self._amounts, [c.amount for c in taken]])
+
+    def minimise_near(
+        self, best: Bounded, step_size: float, accuracy: float, most_rounds: int
+    ) -> tuple[DualPoint, float, bool]:
+        """Return where the model plus the squared distance to the best point is least.
+
+        Returns the model's value there as well, and whether it is near the least: see
+        `_bundle.minimise_near`.
+        """
+        level, num = self._sub.level, len(self._taken)
+        members = np.argsort(self._owner, kind="stable")
+        first = np.searchsorted(self._owner[members], np.arange(self._num_requests + 1))
+        self._normalise(first, members)
+        earlier = self._values[:level]
+        # a level's row has one price where a column has many routers': let it go farther
+        size = np.maximum(1.0, (earlier**2).mean(axis=1)) if num else np.ones(level)
+        usual = _LEVEL_REACH * step_size * max(1, len(self._rows)) / max(1, num)
+        prices, multipliers, model, solved = minimise_near(
+            first, members, self._forced, self._values[level], earlier,
+            np.array(self._sub.reached, dtype=float), self._starts, self._rows,
+            best.point.row_prices, step_size, self._free,
+            np.array(best.point.multipliers, dtype=float), usual / size, self._amounts,
+            best.value.bound - self._fixed, accuracy, most_rounds,
+        )  # fmt: skip
+        return DualPoint(prices, tuple(multipliers.tolist())), model + self._fixed, solved
+
+    def _normalise(self, first: IntArray, members: IntArray) -> None:
+        """Make the amounts of every request sum to at most 1, to exactly 1 where forced."""
+        total = np.bincount(self._owner, weights=self._amounts, minlength=self._num_requests)
+        self._amounts /= np.maximum(1.0, total)[self._owner]
+        for q in np.flatnonzero(self._forced & (total < 1)).tolist():
+            if first[q] < first[q + 1]:
+                self._amounts[members[first[q]]] += 1 - total[q]
+
 
 _ACCURACY = 0.3  # of the minimum over the model, as a share of the descent it predicts
 _ROUNDS = 4  # at most, for that minimum
@@ -31,23 +146,14 @@ _PATIENCE = 4  # such predictions in a row, over another range of prices each
 _REPEATS = 12  # steps in a row that neither descend nor follow new columns: their promise is vain
 
 
-def usable_prices(rows: PackingRows) -> DualPoint:
-    """Return the prices that bound the nodes started by the usable nodes there are."""
-    prices = np.zeros(rows.num_rows)
-    usable = rows.problem.state.usable_per_router.sum(axis=0)
-    highest = max((r.priority for r in rows.problem.requests), default=1)
-    prices[: rows.num_routers] = usable * highest
-    return DualPoint(prices)
-
-
 class Bundle:
     """Lowers the bound of one subproblem; may be run again and again.
 
     Attributes
     ----------
-    settled
+    converged
         Whether the last run ended because no step promised anything.
-    softness
+    step_size
         By how much prices rise per unit of load, so how far steps look; 0 before the first.
     """
 
@@ -56,13 +162,13 @@ class Bundle:
         relaxation: Relaxation,
         master: Master,
         sub: Subproblem,
-        softness: float = 0.0,
+        step_size: float = 0.0,
         watch: Callable[[int | None], None] = lambda bound: None,
     ) -> None:
         self.relaxation, self.master, self.sub = relaxation, master, sub
         self._watch = watch
-        self.settled = False
-        self.softness = softness
+        self.converged = False
+        self.step_size = step_size
         rows = relaxation.rows
         free = rows.takable.copy()
         free[relaxation.rows_of(sub.fixed)] = False
@@ -93,18 +199,20 @@ class Bundle:
         """
         relaxation, sub = self.relaxation, self.sub
         best = start
-        if not self.softness:
-            self.softness = 0.5 * max(1.0, abs(best.value.bound)) / self._num_free
-        self.settled = False
+        if not self.step_size:
+            self.step_size = 0.5 * max(1.0, abs(best.value.bound)) / self._num_free
+        self.converged = False
         misses = 0
-        usual = self.softness
+        usual = self.step_size
         self._flat.begin(start.point)
         for _ in range(max_steps):
             certified = best.value.certified
             if certified is None or certified <= lower or clock.now() >= deadline:
                 break
             learned = self._flat.update()
-            point, model, solved = self._flat.minimise_near(best, self.softness, _ACCURACY, _ROUNDS)
+            point, model, solved = self._flat.minimise_near(
+                best, self.step_size, _ACCURACY, _ROUNDS
+            )
             value = relaxation.evaluate(sub, point, per_request)
             self.master.add(entering(value, sub, per_request))
             promised, descent = best.value.bound - model, best.value.bound - value.bound
@@ -117,22 +225,22 @@ class Bundle:
                 self._watch(value.certified)
             self._idle = 0 if max(promised, descent) > worth_it else self._idle + 1
             if self._idle == 1:
-                usual = self.softness
+                usual = self.step_size
             self._repeats = 0 if learned or descent > least else self._repeats + 1
             if self._idle >= _PATIENCE or self._repeats >= _REPEATS:
-                self.settled, self.softness, self._idle, self._repeats = True, usual, 0, 0
+                self.converged, self.step_size, self._idle, self._repeats = True, usual, 0, 0
                 break
             if self._idle:
                 # promises little: the range is too small, or the minimum was out of reach
-                self.softness *= 4.0 if solved else 0.3
+                self.step_size *= 4.0 if solved else 0.3
             elif descent > 0.1 * promised:
                 misses = 0
-                self.softness *= _bolder(descent / max(promised, descent))
+                self.step_size *= _bolder(descent / max(promised, descent))
             elif descent < -promised:
-                self.softness *= 0.3  # much too far
+                self.step_size *= 0.3  # much too far
             else:
                 misses += 1
-                self.softness *= 0.6 if misses % 3 == 0 else 1.0
+                self.step_size *= 0.6 if misses % 3 == 0 else 1.0
         self._flat.end()
         return best
 

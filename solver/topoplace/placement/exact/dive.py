@@ -16,22 +16,17 @@ from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from topoplace import clock
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.bundle import Bundle
-from topoplace.placement.exact.generation import Bounded
-from topoplace.placement.exact.integer import least_losses, losses_at
+from topoplace.placement.exact.context import Residual, SearchContext
+from topoplace.placement.exact.cut_pool import KnapsackSearch
+from topoplace.placement.exact.generation import Bounded, least_reduced_costs, reduced_costs_at
 from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem
-from topoplace.placement.exact.residual import Residual
-from topoplace.placement.exact.start_leaves import Leaf
-from topoplace.placement.exact.starts import StartSearch
+from topoplace.placement.exact.tree_nodes import Leaf
 from topoplace.placement.problem import Candidate
-
-if TYPE_CHECKING:
-    from topoplace.placement.exact.search import ExactSearch
 
 _TRIED = (10, 7, 4, 3)  # prisms of a request, by the number of jobs fixed; then the last
 _FEWEST, _STEP_SHARE = 3, 0.05  # beyond, tries of the first job end after that share of the limit
@@ -53,7 +48,7 @@ class _Open:
     ----------
     bounded, bound
         The best prices, and what all points tried bound together, or the prices if that is less.
-    softness
+    step_size
         Of the bundle (see `Bundle`).
     """
 
@@ -61,7 +56,7 @@ class _Open:
     bounded: Bounded
     bound: float
     amounts: list[tuple[float, Candidate]]
-    softness: float
+    step_size: float
 
 
 @dataclass
@@ -89,11 +84,11 @@ class _Step:
 class Diver:
     """Dives below the root of the first level, again and again."""
 
-    def __init__(self, search: ExactSearch, root: Node) -> None:
+    def __init__(self, search: SearchContext, root: Node) -> None:
         self._search, self._root = search, root
         assert search.relaxation.pool is not None, "the pool says who can start"
         self._pool = search.relaxation.pool
-        self._starts = StartSearch(self._pool.values)
+        self._starts = KnapsackSearch(self._pool.values)
         self._top = _Open(root.sub, root.bounded, root.bounded.value.bound, [], 0.0)
         self._left_by: _Open | None = None  # where the dives began that left what is open
         self._now: _Step | None = None
@@ -122,11 +117,11 @@ class Diver:
         if leaf is not None and leaf.bounded is not None:
             if leaf.bounded is not self._top.bounded:
                 known = leaf.amounts or amounts
-                self._top = _Open(leaf.sub, leaf.bounded, leaf.bound, known, leaf.softness)
+                self._top = _Open(leaf.sub, leaf.bounded, leaf.bound, known, leaf.step_size)
         elif self._top.bounded is not self._root.bounded or not self._top.amounts:
-            softness = search.bundle(self._root.sub).softness
+            step_size = search.bundle(self._root.sub).step_size
             bounded = self._root.bounded
-            self._top = _Open(self._root.sub, bounded, bounded.value.bound, amounts, softness)
+            self._top = _Open(self._root.sub, bounded, bounded.value.bound, amounts, step_size)
         while clock.now() < deadline and not search.closed(self._root):
             if self._now is None:
                 self._now = self._step(self._next())
@@ -203,8 +198,8 @@ class Diver:
         relaxation = self._search.relaxation
         for master in (self._search.master, self._second_master):
             if len(master.columns) > 1.5 * _KNOWN_COLUMNS:
-                losses = losses_at(relaxation, node.sub, master.columns, node.bounded)
-                master.keep(least_losses(losses, _KNOWN_COLUMNS))
+                reduced_costs = reduced_costs_at(relaxation, node.sub, master.columns, node.bounded)
+                master.keep(least_reduced_costs(reduced_costs, _KNOWN_COLUMNS))
                 master.add(candidate for _, candidate in node.amounts)
 
     def _to_try(self, node: _Open) -> list[Candidate]:
@@ -252,16 +247,16 @@ class Diver:
         master.set_amounts(node.amounts)
         pool = relaxation.pool = self._pool.beside(sub.fixed, sub.limits)
         start = Bounded(relaxation.evaluate(sub, point), point)
-        bundle = Bundle(relaxation, master, sub, node.softness)
+        bundle = Bundle(relaxation, master, sub, node.step_size)
         lower = search.objective(0)
         bounded = bundle.run(start, lower, deadline=search.deadline, max_steps=_STEPS)
         certified = bounded.value.certified
         bound = -1 if certified is None else certified
         if bound > lower:
             worth = sum(search.problem.requests[c.request_idx].value for c in sub.fixed)
-            starts = self._starts.below(sub, pool, lower - worth, _DEEPEST)
+            starts = self._starts.below(sub.forced, sub.excluded, pool, lower - worth, _DEEPEST)
             bound = min(bound, worth + starts.bound)
-        return _Open(sub, bounded, bound, master.amounts(), bundle.softness)
+        return _Open(sub, bounded, bound, master.amounts(), bundle.step_size)
 
     def _finish(self, node: _Open, deadline: float) -> None:
         """Settle what is left by a search of its own, which is small by now."""

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import math
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.machine import Prism, all_origins
-from topoplace.placement.exact.limits import PlaceLimit
+from topoplace.placement.exact.groups import PlaceLimit
 from topoplace.placement.exact.pricing import NO_VALUE, Priced, Prices, Weights
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.types import IntArray
 
 MAX_PRISMS = 4_000
 """Machines with more prisms than this are scanned instead (`ScanPricer`)."""
+
+MAX_CANDIDATES = 400_000
+"""Prisms times requests, likewise: listing so many takes a few seconds."""
 
 _PART = 1000  # candidates whose values are computed at once, for the memory it takes
 
@@ -31,22 +37,35 @@ def num_prisms(problem: PlacementProblem) -> int:
 class ListPricer:
     """Prices a complete list of candidates."""
 
-    def __init__(self, problem: PlacementProblem, rows: PackingRows) -> None:
-        self.problem = problem
-        self.candidates = list(all_candidates(problem))
+    def __init__(
+        self, problem: PlacementProblem, rows: PackingRows, deadline: float = math.inf
+    ) -> None:
+        self.problem, self.deadline, self._rows = problem, deadline, rows
+
+    @cached_property
+    def candidates(self) -> list[Candidate]:
+        """Every candidate of every request."""
+        return all_candidates(self.problem, self.deadline)
+
+    @cached_property
+    def _tables(self) -> tuple[IntArray, IntArray, sp.csr_matrix]:
+        """The values of all candidates, their requests, and the rows they hold."""
+        problem, rows = self.problem, self._rows
         num = len(self.candidates)
-        parts = [self.candidates[k : k + _PART] for k in range(0, num, _PART)]
-        nothing = np.zeros((0, 3), dtype=np.int64)
-        self._values = np.concatenate([nothing, *(problem.values_of(part) for part in parts)])
-        self._owner = np.array([c.request_idx for c in self.candidates], dtype=np.int64)
-        covered = [rows.of(c) for c in self.candidates]
+        values, covered = [np.zeros((0, 3), dtype=np.int64)], []
+        for k in range(0, num, _PART):
+            clock.check(self.deadline)
+            part = self.candidates[k : k + _PART]
+            values.append(problem.values_of(part))
+            covered += [rows.of(c) for c in part]
+        owner = np.array([c.request_idx for c in self.candidates], dtype=np.int64)
         lengths = [len(r) for r in covered]
         flat = np.concatenate(covered) if covered else np.zeros(0, dtype=np.int64)
-        self._cover = sp.csr_matrix(
+        cover = sp.csr_matrix(
             (np.ones(len(flat), dtype=np.int64), (np.repeat(np.arange(num), lengths), flat)),
             shape=(num, rows.num_rows),
         )
-        self._rows = rows
+        return np.concatenate(values), owner, cover
 
     def beside(self, taken: Prices) -> ListPricer:
         """Return this pricer: looking at all candidates is cheap."""
@@ -61,23 +80,30 @@ class ListPricer:
         *,
         exact_for: frozenset[int] | None = None,
     ) -> Priced:
-        """Return the best candidates of every request."""
+        """Return the best candidates of every request.
+
+        Raises
+        ------
+        OutOfTimeError
+            At the deadline, while candidates are listed.
+        """
+        all_values, owner, cover = self._tables
         num_requests = len(self.problem.requests)
         best = np.full(num_requests, NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in range(num_requests)]
         factors = np.array([weights.nodes, weights.shape, weights.fragmentation])
-        gains = self._values @ factors - self._cover @ self._row_prices(prices)
+        gains = all_values @ factors - cover @ self._row_prices(prices)
         allowed = np.ones(len(gains), dtype=bool)
         for limit in limits:
             allowed &= np.array([limit.admits(c) for c in self.candidates], dtype=bool)
         for k in np.argsort(-gains, kind="stable").tolist():
-            idx = int(self._owner[k])
+            idx = int(owner[k])
             if allowed[k] and len(columns[idx]) < per_request:
                 columns[idx].append((int(gains[k]), self.candidates[k]))
                 best[idx] = max(best[idx], gains[k])
         return Priced(best, columns)
 
-    def _row_prices(self, prices: Prices) -> NDArray[np.int64]:
+    def _row_prices(self, prices: Prices) -> IntArray:
         rows = self._rows
         num_links = self.problem.torus.num_links
         flat = np.zeros(rows.num_rows, dtype=np.int64)
@@ -89,8 +115,20 @@ class ListPricer:
         return flat
 
 
-def all_candidates(problem: PlacementProblem) -> list[Candidate]:
-    """Return every candidate of every request (docs/proofs.md, "The problem")."""
+def are_few(problem: PlacementProblem) -> bool:
+    """Tell whether a machine's prisms, and candidates, are few enough to be listed."""
+    num = num_prisms(problem)
+    return num <= MAX_PRISMS and num * len(problem.requests) <= MAX_CANDIDATES
+
+
+def all_candidates(problem: PlacementProblem, deadline: float = math.inf) -> list[Candidate]:
+    """Return every candidate of every request (docs/proofs.md, "The problem").
+
+    Raises
+    ------
+    OutOfTimeError
+        At the deadline.
+    """
     torus = problem.torus
     found = []
     prisms = [
@@ -101,6 +139,7 @@ def all_candidates(problem: PlacementProblem) -> list[Candidate]:
     for idx, request in enumerate(problem.requests):
         allowed = problem.allowed_routers(request)
         closed = problem.closed_links(request.communication)
+        clock.check(deadline)
         for prism in prisms:
             candidate = Candidate(idx, prism)
             if not allowed[prism.routers(torus)].all():

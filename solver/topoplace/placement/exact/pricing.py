@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from threading import Lock
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.placement.exact import _kernels
-from topoplace.placement.exact.groups import Group, GroupMaker
-from topoplace.placement.exact.limits import PlaceLimit
-from topoplace.placement.exact.minimal import MinimalPrisms, stack
+from topoplace.placement.exact.groups import (
+    Group,
+    Listing,
+    MinimalPrisms,
+    PlaceLimit,
+    groups_of,
+    stack,
+)
 from topoplace.placement.problem import Candidate, PlacementProblem
-
-IntArray = NDArray[np.int64]
+from topoplace.types import IntArray
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -90,7 +95,7 @@ class Priced:
 
 @dataclass(frozen=True)
 class _PriceSums:
-    """Prefix sums of the prices that a group pays (see `LineView.prefix_sums`).
+    """Prefix sums of the prices that a group pays (see `Footprints.slice_sums`).
 
     `links` has a table per dimension, None where no link has a price.
     """
@@ -106,19 +111,36 @@ def _threads(number: int) -> ThreadPoolExecutor:
 
 
 class ScanPricer:
-    """Prices by scanning every prism with summed-area tables, any number of dimensions."""
+    """Prices by looking at every prism, in any number of dimensions.
 
-    def __init__(self, problem: PlacementProblem, threads: int | None = None) -> None:
-        self.problem = problem
+    Parameters
+    ----------
+    threads
+        How many a pass uses, by default one per core, at most eight.
+    deadline
+        When a pass under way is given up.
+    """
+
+    def __init__(
+        self, problem: PlacementProblem, threads: int | None = None, deadline: float = math.inf
+    ) -> None:
+        self.problem, self.deadline = problem, deadline
         self._chunks = threads or min(8, os.cpu_count() or 1)
         self._pool = _threads(self._chunks)
         self._free_sums: dict[tuple[int, int], IntArray] = {}  # by view and weight
         self._parts_of: dict[int, list[IntArray]] = {}  # by view
-        self.groups = list(GroupMaker(problem).groups())
         self._lock = Lock()  # a tree bounds two leaves at once
         self._narrowed: dict[tuple[int, tuple[PlaceLimit, ...]], Group] = {}
-        self.num_prisms = sum(int(group.reach.sum()) for group in self.groups)
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """The groups of requests that are priced together."""
+        return list(groups_of(self.problem, self.deadline))
+
+    @cached_property
+    def num_prisms(self) -> int:
         """Prisms of free routers that a pass looks at."""
+        return sum(int(group.reach.sum(dtype=np.int64)) for group in self.groups)
 
     def price(
         self,
@@ -142,6 +164,11 @@ class ScanPricer:
             On the first level, leave out candidates that cost more than they are worth;
             `best` is then exact only where it is positive, and for these requests, of which none
             are left out. None: it is exact for all.
+
+        Raises
+        ------
+        OutOfTimeError
+            At the deadline.
         """
         num = len(self.problem.requests)
         best = np.full(num, NO_VALUE, dtype=np.int64)
@@ -151,7 +178,7 @@ class ScanPricer:
             exact_for = None
         known: dict[object, _PriceSums] = {}
         for group in self._groups_under(limits):
-            key = (group.uses_links, group.tolerant_idx)
+            key = (group.uses_links, group.tolerant_idx, group.view.axes)
             if key not in known:
                 known[key] = self._price_sums(group, prices)
             values, codes = self._scan(group, known[key], weights, exact_for)
@@ -183,14 +210,15 @@ class ScanPricer:
         return narrowed
 
     def _beside(self, group: Group, taken: Prices) -> Group:
-        listings = group.minimal.listings(group, self._parts(group), self._each)
+        listings = group.minimal.listings(group, self._parts(group), self._each, math.inf)
         if listings is None:
             return group
         sums = self._price_sums(group, taken)
         left = self._each(
-            lambda listing: listing.unpriced(group.view, sums.routers, sums.links), listings
+            lambda part: [one.unpriced(group.view, sums.routers, sums.links) for one in part],
+            listings,
         )
-        return replace(group, minimal=MinimalPrisms.listed(left))
+        return replace(group, minimal=MinimalPrisms(left))
 
     def _first_size(self, group: Group, idx: int) -> int:
         """Return the position of the least size of a group that holds a request."""
@@ -208,7 +236,7 @@ class ScanPricer:
                 with self._lock:
                     narrowed = self._narrowed.get((number, mine))
                 if narrowed is None:
-                    narrowed = group.within(mine, self.problem.requests[i].nodes)
+                    narrowed = group.within(mine, self.problem.requests[i].nodes, self.deadline)
                     with self._lock:
                         if len(self._narrowed) >= _MOST_NARROWED:
                             del self._narrowed[next(iter(self._narrowed))]  # the oldest
@@ -216,12 +244,13 @@ class ScanPricer:
                 yield narrowed
 
     def _price_sums(self, group: Group, prices: Prices) -> _PriceSums:
-        view, torus = group.view, self.problem.torus
+        view, num_dims = group.view, self.problem.torus.num_dims
         link_prices = prices.seen_by(group.tolerant_idx) if group.uses_links else None
         links = None
         if link_prices is not None and link_prices.any():
-            links = [view.prefix_sums(layer) for layer in link_prices.reshape(torus.num_dims, -1)]
-        return _PriceSums(view.prefix_sums(prices.routers), links)
+            layers = link_prices.reshape(num_dims, -1)
+            links = [view.slice_sums(layers[d]) for d in view.axes]
+        return _PriceSums(view.slice_sums(prices.routers), links)
 
     def _scan(
         self,
@@ -249,14 +278,17 @@ class ScanPricer:
     def _among_minimal(self, group: Group, sums: _PriceSums) -> tuple[IntArray, IntArray] | None:
         """Return the largest values by slot and size; None if the group has too many prisms."""
         parts = self._parts(group)
-        listings = group.minimal.listings(group, parts, self._each)
+        listings = group.minimal.listings(group, parts, self._each, self.deadline)
         if listings is None:
             return None
         values, codes = self._nothing(group)
-        self._each(
-            lambda listing: listing.price(group.view, sums.routers, sums.links, values, codes),
-            listings,
-        )
+
+        def work(part: list[Listing]) -> None:
+            for listing in part:
+                clock.check(self.deadline)
+                listing.price(group.view, sums.routers, sums.links, values, codes)
+
+        self._each(work, listings)
         return values, codes
 
     def _each(self, work: Callable[[S], T], parts: Sequence[S]) -> list[T]:
@@ -280,15 +312,14 @@ class ScanPricer:
 
     def _nothing(self, group: Group) -> tuple[IntArray, IntArray]:
         """Return the values and codes by slot and size before any prism is looked at."""
-        torus = self.problem.torus
-        shape = (torus.shape[0] if torus.num_dims > 1 else 1, len(group.sizes))
+        shape = (group.view.num_slots, len(group.sizes))
         return np.full(shape, NO_VALUE, dtype=np.int64), np.zeros(shape, dtype=np.int64)
 
     def _pass(
         self, group: Group, sums: _PriceSums, weights: Weights, give_up: int
     ) -> tuple[IntArray, IntArray]:
         """Scan all prisms that cost no more than `give_up`, and perhaps more."""
-        view, torus = group.view, self.problem.torus
+        view = group.view
         values, codes = self._nothing(group)
         nothing = np.zeros((1, view.depth), dtype=np.int64)
         links = sums.links or [nothing]
@@ -299,24 +330,26 @@ class ScanPricer:
             key = (id(view), side)
             if key not in self._free_sums:
                 free = self.problem.free_routers.astype(np.int64)
-                self._free_sums[key] = side * view.prefix_sums(free)
+                self._free_sums[key] = side * view.slice_sums(free)
             free_sat = self._free_sums[key]
         only_nodes = weights.shape == 0 and side == 0
         stop = int(group.sizes[-1]) if only_nodes and not len(group.least) else 1 << 60
 
         def work(lines: IntArray) -> None:
-            _kernels.scan(
-                lines, group.reach, group.least, group.live, view.bases, view.slots,
-                view.line_coords, view.pad_strides, view.extents,
-                np.array(torus.shape), np.array(torus.wrap),
-                view.box, view.link, view.face, view.signs,
-                group.count_sat, sums.routers, leading_links, links[-1], free_sat,
-                sums.links is not None, side != 0,
-                weights.shape * group.shape_part,
-                weights.shape * self.problem.state.snapshot.weights.idle,
-                group.bucket_of_count, stop, give_up,
-                values, codes,
-            )  # fmt: skip
+            for footprints in view.chunks(len(lines)):
+                clock.check(self.deadline)
+                _kernels.scan(
+                    footprints, lines, group.reach, group.least, group.live, view.bases,
+                    view.slots, view.line_coords, view.pad_strides, view.extents,
+                    np.array(view.turned.shape), np.array(view.turned.wrap),
+                    view.box, view.link, view.face, view.signs,
+                    group.count_sat, sums.routers, leading_links, links[-1], free_sat,
+                    sums.links is not None, side != 0,
+                    weights.shape * group.shape_part,
+                    weights.shape * self.problem.state.snapshot.weights.idle,
+                    group.bucket_of_count, stop, give_up,
+                    values, codes,
+                )  # fmt: skip
 
         self._each(work, self._parts(group))
         return values, codes

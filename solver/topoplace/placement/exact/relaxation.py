@@ -8,18 +8,16 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from topoplace.placement.exact.limits import PlaceLimit
-from topoplace.placement.exact.price_pool import PricePool
+from topoplace.clock import OutOfTimeError
+from topoplace.placement.exact.cut_pool import CutPool
+from topoplace.placement.exact.groups import PlaceLimit
 from topoplace.placement.exact.pricing import NO_VALUE, Priced, Prices, Weights
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.heuristics.shape_parts import largest_shape_part, shape_parts
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.result import Leaf, LinkPrices
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from topoplace.types import FloatArray, IntArray
 
 _ROOM = 1 << 57
 """Half of what a leaf's prices and multipliers may add up to (docs/proofs.md, "Integers").
@@ -74,6 +72,15 @@ class DualPoint:
     multipliers: tuple[float, ...] = ()
 
 
+def usable_prices(rows: PackingRows) -> DualPoint:
+    """Return the prices that bound the nodes started by the usable nodes there are."""
+    prices = np.zeros(rows.num_rows)
+    usable = rows.problem.state.usable_per_router.sum(axis=0)
+    highest = max((-(-r.value // r.nodes) for r in rows.problem.requests), default=1)
+    prices[: rows.num_routers] = usable * highest
+    return DualPoint(prices)
+
+
 @dataclass(frozen=True)
 class DualValue:
     """A dual point made integer and evaluated.
@@ -100,7 +107,9 @@ class DualValue:
 
 
 class Pricer(Protocol):
-    """Finds the best candidates of every request at given prices."""
+    """Finds the best candidates of every request at given prices; gives up at its deadline."""
+
+    deadline: float
 
     def price(
         self,
@@ -124,7 +133,7 @@ class Relaxation:
         self.problem = problem
         self.rows = rows
         self.pricer = pricer
-        self.pool: PricePool | None = None
+        self.pool: CutPool | None = None
         """Takes in what is evaluated on the first level under the pool's limits on places."""
 
     @cached_property
@@ -175,14 +184,17 @@ class Relaxation:
         taken[self.rows_of(fixed)] = 1
         return Relaxation(self.problem, self.rows, self.pricer.beside(self.rows.prices(taken)))
 
-    def filling(self, pool: PricePool) -> Relaxation:
+    def filling(self, pool: CutPool) -> Relaxation:
         """Return the relaxation whose points join another pool."""
         relaxation = Relaxation(self.problem, self.rows, self.pricer)
         relaxation.pool = pool
         return relaxation
 
     def evaluate(self, sub: Subproblem, point: DualPoint, per_request: int = 24) -> DualValue:
-        """Round a dual point to integers and compute the bound it proves."""
+        """Round a dual point to integers and compute the bound it proves.
+
+        If the pricer runs out of time, the answer is that of other prices (`without_pricing`).
+        """
         scale, factor = self._scales(sub, point)
         row_prices = np.rint(np.maximum(point.row_prices, 0) * factor).astype(np.int64)
         multipliers = tuple(max(0, round(m * factor)) for m in point.multipliers)
@@ -201,9 +213,12 @@ class Relaxation:
         if pool is not None and (pool.limits, pool.fixed) != (sub.limits, sub.fixed):
             pool = None
         known = sub.forced if pool is None else sub.forced | pool.startable
-        priced = self.pricer.price(
-            prices, weights, per_request, sub.limits, exact_for=None if sub.level else known
-        )
+        try:
+            priced = self.pricer.price(
+                prices, weights, per_request, sub.limits, exact_for=None if sub.level else known
+            )
+        except OutOfTimeError:
+            return self.without_pricing(sub, pool)
         if pool is not None:
             pool.add(own_prices, priced.best)
         total -= sum(m * v for m, v in zip(multipliers, sub.reached, strict=True))
@@ -219,13 +234,31 @@ class Relaxation:
         bound = -np.inf if empty else total / scale
         return DualValue(bound, certified, (scale, row_prices, multipliers), priced)
 
-    def at_no_prices(self, sub: Subproblem) -> DualValue:
-        """Bound a later level by what its candidates' shapes alone allow, without a pricing pass.
+    def without_pricing(self, sub: Subproblem, pool: CutPool | None = None) -> DualValue:
+        """Bound a subproblem without a pricing pass, by what requests are worth at the most.
 
-        The bound is no better than that of the leaf with all prices 0, which certifies it.
+        The bound is no better than that of the leaf with all prices 0, which certifies it. On the
+        first level, the usable nodes at the highest priority bound what starts as well: at those
+        prices no request gains.
+
+        Parameters
+        ----------
+        pool
+            Takes in the prices of 0.
         """
-        bound = 0
-        if sub.level == 1:
+        num, bound = len(self.problem.requests), 0
+        values = np.array([r.value for r in self.problem.requests], dtype=np.int64)
+        row_prices = np.zeros(self.rows.num_rows, dtype=np.int64)
+        if not sub.level:
+            gone = sub.excluded - {c.request_idx for c in sub.fixed}
+            bound = sum(r.value for q, r in enumerate(self.problem.requests) if q not in gone)
+            if pool is not None:
+                pool.add(row_prices, values * pool.scale)
+            usable = usable_prices(self.rows)
+            if not sub.fixed and bound > usable.row_prices.sum():
+                row_prices = usable.row_prices.astype(np.int64)
+                bound = int(row_prices.sum())
+        elif sub.level == 1:
             torus = self.problem.torus
             parts = shape_parts(torus, self.problem.state.snapshot.weights)
             nodes = np.full(torus.shape, torus.nodes_per_router, dtype=np.int64)
@@ -234,11 +267,11 @@ class Relaxation:
                 along[d] = n
                 nodes = nodes * np.arange(1, n + 1).reshape(along)
             for request in self.problem.requests:
-                bound += max(0, int(parts[nodes >= request.nodes].max()))
-        nothing = np.zeros(self.rows.num_rows, dtype=np.int64)
-        num = len(self.problem.requests)
-        priced = Priced(np.zeros(num, dtype=np.int64), [[] for _ in range(num)])
-        return DualValue(float(bound), bound, (1, nothing, (0,) * sub.level), priced)
+                bound += int(parts[nodes >= request.nodes].max(initial=0))
+        best = np.zeros_like(values) if sub.level else values
+        priced = Priced(best, [[] for _ in range(num)])
+        certified = self.round_down(sub, bound)
+        return DualValue(float(bound), certified, (1, row_prices, (0,) * sub.level), priced)
 
     def round_down(self, sub: Subproblem, bound: int) -> int | None:
         """Round a first-level bound down to a sum of request values; None if there is none."""

@@ -6,11 +6,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.machine import uses_whole_ring
+from topoplace.placement.exact import _prism_rows
 from topoplace.placement.exact._prism_rows import leaves_prism, prism_rows
 from topoplace.placement.exact.pricing import Prices
 from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.types import BoolArray, IntArray
 
-IntArray = NDArray[np.int64]
+Unsigned = NDArray[np.uint32]
+
+
+class RowLists:
+    """Lists of row numbers, one after the other; the arrays double when they are full.
+
+    Numbers are unsigned: compiled loops need not ask whether an index counts from the end.
+
+    Parameters
+    ----------
+    num_rows
+        What row numbers are less than.
+    """
+
+    def __init__(self, num_rows: int) -> None:
+        self._every_row = np.ones(num_rows, dtype=bool)
+        self._num = 0
+        self._starts = np.zeros(1 << 10, dtype=np.uint32)
+        self._rows = np.zeros(1 << 16, dtype=np.uint32)
+
+    def append(self, rows: IntArray) -> None:
+        """Add a list."""
+        start = int(self._starts[self._num])
+        end = start + len(rows)
+        if self._num + 2 > len(self._starts):
+            self._starts = np.concatenate([self._starts, np.zeros_like(self._starts)])
+        while end > len(self._rows):
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+        self._rows[start:end] = rows
+        self._num += 1
+        self._starts[self._num] = end
+
+    def keep(self, kept: BoolArray) -> None:
+        """Forget all lists but those marked."""
+        which = np.flatnonzero(kept)
+        starts, rows = self.among(which, self._every_row)
+        self._num = len(which)
+        self._starts[: len(starts)] = starts
+        self._rows[: len(rows)] = rows
+
+    def among(self, which: IntArray, marked: BoolArray) -> tuple[Unsigned, Unsigned]:
+        """Return some of the lists without the rows that are not marked: starts and rows."""
+        found: tuple[Unsigned, Unsigned] = _prism_rows.marked_rows(
+            self._starts, self._rows, which, marked
+        )
+        return found
 
 
 class PackingRows:
@@ -45,7 +92,8 @@ class PackingRows:
         problem, prism = self.problem, candidate.prism
         request = problem.requests[candidate.request_idx]
         linked = problem.uses_links(request.communication)
-        rows: IntArray = prism_rows(*self._machine, prism.origin, prism.extents, linked)
+        box = np.array(prism.origin), np.array(prism.extents)
+        rows: IntArray = prism_rows(*self._machine, *box, linked)
         if len(self.families) == 1 or not linked:
             return rows
         tolerant = problem.is_tolerant(request.communication)
@@ -70,9 +118,8 @@ class PackingRows:
             return np.zeros(0, dtype=np.int64)
         links = occupied[prism.volume :]
         numbers = (links - self.num_routers) % torus.num_links
-        outside: IntArray = links[
-            leaves_prism(*self._machine[:2], prism.origin, prism.extents, numbers)
-        ]
+        box = np.array(prism.origin), np.array(prism.extents)
+        outside: IntArray = links[leaves_prism(*self._machine[:2], *box, numbers)]
         return outside
 
     def prices(self, row_prices: IntArray) -> Prices:

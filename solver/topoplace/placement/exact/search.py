@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from topoplace import clock
 from topoplace.placement.exact.branching import Node, Tree
-from topoplace.placement.exact.bundle import Bundle, usable_prices
-from topoplace.placement.exact.generation import Bounded, generate_columns
-from topoplace.placement.exact.integer import best_among_columns, least_losses, losses_at
-from topoplace.placement.exact.listing import MAX_PRISMS, ListPricer, num_prisms
-from topoplace.placement.exact.master import Master
+from topoplace.placement.exact.context import SIGNS, Residual, SearchContext
+from topoplace.placement.exact.generation import (
+    Bounded,
+    best_among_columns,
+    generate_columns,
+    least_reduced_costs,
+    reduced_costs_at,
+)
 from topoplace.placement.exact.pricing import ScanPricer
+from topoplace.placement.exact.primal_dual import primal_dual_loop
 from topoplace.placement.exact.relaxation import (
     DualPoint,
     DualValue,
-    Pricer,
-    Relaxation,
     Subproblem,
+    usable_prices,
 )
-from topoplace.placement.exact.residual import Residual
-from topoplace.placement.exact.rows import PackingRows
-from topoplace.placement.exact.start import heuristic_start
-from topoplace.placement.exact.wide import search_widely
-from topoplace.placement.outcome import LEVELS
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.solving import Bound, Options, Outcome
-
-DEFAULT_TIME_LIMIT = 300.0
-"""Seconds when the user sets none."""
 
 _MAX_NODES = 100_000
 _FIRST_STEPS = 20  # of the bundle, before it is known how large linear programs are
@@ -44,18 +37,11 @@ _LATER_COLUMNS = 600  # the columns of their integer programs
 _HEAVY_NONZEROS = 80_000
 _MOST_COLUMNS = 1200  # that an integer program bears
 _NO_LIMIT = 1 << 62
-_SIGNS = [1 if sense == "max" else -1 for _, sense in LEVELS]
 _FIRST_WORK = 8.0  # CP-SAT's deterministic time for the first integer phase of a level
 
 
-class ExactSearch:
-    """One run of the exact method, from a placement or else from the heuristics'.
-
-    Parameters
-    ----------
-    to_beat
-        A first-level objective that is known: the run looks for nothing that does not exceed it.
-    """
+class ExactSearch(SearchContext):
+    """One run of the exact method, from a placement or else from the heuristics'."""
 
     def __init__(
         self,
@@ -64,31 +50,9 @@ class ExactSearch:
         start: Sequence[Candidate] | None = None,
         to_beat: int = 0,
     ) -> None:
-        self.problem = problem
-        limit = DEFAULT_TIME_LIMIT if options.time_limit is None else options.time_limit
-        self.start = clock.now()
-        self.deadline = self.start + limit
-        self.options, self.seed, self._to_beat = options, options.seed, to_beat
-        self.rng = random.Random(options.seed)
-        self.thorough = options.time_limit is not None
-        self.incumbent = heuristic_start(problem, options) if start is None else list(start)
-        self.first_start = self.incumbent
-        self.rows = PackingRows(problem)
-        pricer: Pricer
-        if num_prisms(problem) <= MAX_PRISMS:
-            pricer = ListPricer(problem, self.rows)
-            self.thorough = True
-            self._later_steps = _NO_LIMIT
-        else:
-            pricer = ScanPricer(problem)
-            self._later_steps = 1 + _LATER_WORK // max(1, pricer.num_prisms)
-        self.relaxation = Relaxation(problem, self.rows, pricer)
-        self.master = Master(self.rows, self.deadline)
+        super().__init__(problem, options, start, to_beat)
         self._last_point = usable_prices(self.rows)
-        self._known_values: dict[Candidate, list[int]] = {}
         self._nonzeros = -1  # of the first level's program; not known yet
-        self._bundle: Bundle | None = None
-        self._bounds: list[Bound | None] = []
 
     def run(self) -> Outcome:
         """Solve the levels one after the other."""
@@ -107,7 +71,7 @@ class ExactSearch:
             assert bound is None or bound >= objective, "a bound never falls below a placement"
             proven = None
             if bound is not None:
-                proven = Bound(_SIGNS[level] * bound, root.proof(self.relaxation))
+                proven = Bound(SIGNS[level] * bound, root.proof(self.relaxation))
             bounds.append(proven)
             reached.append(objective)
             self._report()
@@ -121,13 +85,7 @@ class ExactSearch:
     def around(
         self, rest: Residual, seconds: float, start: Sequence[Candidate] | None = None
     ) -> list[Candidate]:
-        """Return the best first-level placement found around fixed jobs, and take it if it is best.
-
-        Parameters
-        ----------
-        start
-            Where the other jobs are to begin with, None for the heuristics' placement.
-        """
+        """Search what is left around fixed jobs as a problem of its own."""
         to_beat = self.objective(0) - rest.fixed_value
         options = Options(seconds, seed=self.seed)
         inner = ExactSearch(rest.problem, options, start and rest.here(start), to_beat)
@@ -137,43 +95,12 @@ class ExactSearch:
         self.offer(Subproblem(), found)
         return found
 
-    def objective(self, level: int) -> int:
-        """Return the incumbent's value on a level, or what it has to exceed."""
-        reached = self._totals(self.incumbent)[level]
-        return reached if level else max(reached, self._to_beat)
-
-    def _totals(self, started: Sequence[Candidate]) -> list[int]:
-        new = [c for c in started if c not in self._known_values]
-        values = self.problem.values_of(new).tolist()
-        self._known_values.update(zip(new, values, strict=True))
-        known = [self._known_values[c] for c in started]
-        return [sum(v[level] for v in known) for level in range(3)]
-
-    def offer(self, sub: Subproblem, started: Sequence[Candidate]) -> int:
-        """Take a placement if it is the best of its level; return the level's best objective."""
-        totals = self._totals(started)
-        if all(totals[k] >= v for k, v in enumerate(sub.reached)) and totals[
-            sub.level
-        ] > self.objective(sub.level):
-            rows = np.concatenate([self.rows.of(c) for c in started])
-            assert len(np.unique(rows)) == len(rows), "no two jobs share a router or a link"
-            self.incumbent = sorted(started)
-            self._report()
-        return self.objective(sub.level)
-
-    def _report(self) -> None:
-        values = zip(_SIGNS, self._totals(self.incumbent), strict=True)
-        self.options.report(self.incumbent, [sign * v for sign, v in values], self._bounds)
-
-    def tell(self, phase: str, sub: Subproblem, bound: int | None = None) -> None:
-        """Tell who watches what is done on the level of a subproblem, and its bound."""
-        known = None if bound is None else _SIGNS[sub.level] * bound
-        self.options.say(phase, sub.level, known)
-
     def _solve_level(self, sub: Subproblem) -> Node:
         self.master.add(self.incumbent)
         self.tell("prices", sub)
         bounded = self._first_bound(sub)
+        if self.is_over():
+            return Node(sub, bounded)
         deep = self.thorough or not sub.level
         heavy = self._is_heavy()
         work = _NO_LIMIT if deep else _LATER_PROGRAMS - self._nonzeros
@@ -207,20 +134,20 @@ class ExactSearch:
         """Return a first dual point, as good as pricing passes alone make it."""
         start = self._start_of_later(sub) if sub.level else self._start_of_first(sub)
         lower = self.objective(sub.level)
-        steps = self._later_steps if sub.level and not self.thorough else _NO_LIMIT
+        steps = self._later_steps() if sub.level and not self.thorough else _NO_LIMIT
         bundle, deadline = self.bundle(sub), self._level_deadline(sub, 0.5 if sub.level else 0.25)
         first = min(steps, _FIRST_STEPS)
         bounded = bundle.run(start, lower, deadline=deadline, max_steps=first)
-        if self._is_heavy() and not sub.level:
+        if self.is_over() or (self._is_heavy() and not sub.level):
             return bounded  # the rest goes along with the search for placements
         return bundle.run(bounded, lower, deadline=deadline, max_steps=steps - first)
 
-    def bundle(self, sub: Subproblem) -> Bundle:
-        """Return the bundle of a level."""
-        if self._bundle is None or self._bundle.sub != sub:
-            watch = partial(self.tell, "prices", sub)
-            self._bundle = Bundle(self.relaxation, self.master, sub, watch=watch)
-        return self._bundle
+    def _later_steps(self) -> int:
+        """Return how many steps of the bundle a later level gets, by what a pricing pass takes."""
+        pricer = self.relaxation.pricer
+        if not isinstance(pricer, ScanPricer) or self.is_over():
+            return 1
+        return 1 + _LATER_WORK // max(1, pricer.num_prisms)
 
     def _start_of_first(self, sub: Subproblem) -> Bounded:
         point = usable_prices(self.rows)
@@ -231,10 +158,10 @@ class ExactSearch:
     def _start_of_later(self, sub: Subproblem) -> Bounded:
         """Return the best of some multiples of the last level's prices, that level's row added."""
         nothing = DualPoint(np.zeros(self.rows.num_rows), (0.0,) * sub.level)
-        best = Bounded(self.relaxation.at_no_prices(sub), nothing)
+        best = Bounded(self.relaxation.without_pricing(sub), nothing)
         last = self._last_point
         for factor in (0.3, 1.0, 3.0):
-            if clock.now() >= self.deadline:
+            if self.is_over():
                 break
             multipliers = tuple(factor * m for m in (*last.multipliers, 1.0))
             point = DualPoint(last.row_prices * factor, multipliers)
@@ -249,33 +176,28 @@ class ExactSearch:
         every = itertools.chain.from_iterable(value.priced.columns)
         self.master.add(candidate for gain, candidate in every if gain >= 0)
 
-    def closed(self, root: Node) -> bool:
-        """Tell whether the incumbent meets the bound."""
-        return root.bound is None or root.bound <= self.objective(root.sub.level)
-
     def _integer_phase(self, root: Node) -> None:
         """Look for better placements, and lower the bound, until they meet or time is up."""
         sub = root.sub
         deadline = self._level_deadline(sub, 0.95)
         work = _FIRST_WORK if self.thorough else _FIRST_WORK / (1, 2, 8)[sub.level]
         if sub.level or not self._is_heavy():
-            left = deadline - clock.now()
-            if not self.closed(root) and (left > 0 or not sub.level):
+            if not self.closed(root) and not self.is_over():
                 seconds = 20.0 if root.bounded.converged else 0.05 * (self.deadline - self.start)
-                self._among_columns(root, min(seconds, max(0.05, left)), work)
+                self._among_columns(root, seconds, deadline, work)
             if self.closed(root) or sub.level or root.bounded.converged:
                 return
-        search_widely(self, root, deadline)
+        primal_dual_loop(self, root, deadline)
 
-    def _among_columns(self, root: Node, seconds: float, work: float) -> None:
+    def _among_columns(self, root: Node, seconds: float, deadline: float, work: float) -> None:
         """Look for a better placement among the columns known."""
         sub, bounded = root.sub, root.bounded
         self.tell("integer program", sub, root.bound)
         self.master.add(self.incumbent)
         gap = bounded.value.bound - self.objective(sub.level)
-        losses = losses_at(self.relaxation, sub, self.master.columns, bounded)
+        reduced_costs = reduced_costs_at(self.relaxation, sub, self.master.columns, bounded)
         most = _LATER_COLUMNS if sub.level and not self.thorough else _MOST_COLUMNS
-        kept = (losses <= gap + 1e-6) & least_losses(losses, most)
+        kept = (reduced_costs <= gap + 1e-6) & least_reduced_costs(reduced_costs, most)
         tried = [(sub, kept)]
         if sub.level:  # first with the same requests started: that takes out the knapsack
             started = frozenset(c.request_idx for c in self.incumbent)
@@ -283,7 +205,7 @@ class ExactSearch:
             narrow = replace(sub, forced=started, excluded=every - started)
             tried = [(narrow, kept), *tried][: 1 + self.thorough]
         elif root.bound is not None:  # first those that a placement which meets the bound may have
-            meeting = losses <= bounded.value.bound - root.bound + 1e-6
+            meeting = reduced_costs <= bounded.value.bound - root.bound + 1e-6
             tried.insert(0, (sub, kept & meeting))
         for narrowed, among in tried:
             if self.closed(root):
@@ -293,7 +215,7 @@ class ExactSearch:
                 narrowed,
                 self.incumbent,
                 among,
-                seconds=seconds,
+                seconds=min(seconds, max(0.05, deadline - clock.now())),
                 work=work,
                 seed=self.seed,
             )

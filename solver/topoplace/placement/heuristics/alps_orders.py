@@ -10,14 +10,13 @@ the other way, so that the pieces are filled along a serpentine, the space-filli
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.machine import Torus
 from topoplace.placement.heuristics.node_order import nodes_of_routers, place_in_order
 from topoplace.placement.problem import PlacementProblem
 from topoplace.solving import Options, Outcome, register
+from topoplace.types import IntArray
 
-IntArray = NDArray[np.int64]
 Digit = tuple[int, int, int]
 
 X, Y, Z = 0, 1, 2

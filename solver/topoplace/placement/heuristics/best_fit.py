@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from topoplace import clock
 from topoplace.placement.explain import explain
 from topoplace.placement.heuristics.prism_search import search_of
 from topoplace.placement.heuristics.room import Room
@@ -11,7 +13,9 @@ from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.solving import Options, Outcome, register
 
 
-def best_fit(problem: PlacementProblem, order: Sequence[int] | None = None) -> list[Candidate]:
+def best_fit(
+    problem: PlacementProblem, order: Sequence[int] | None = None, deadline: float = math.inf
+) -> list[Candidate]:
     """Place requests one after the other on their best-scored free prism.
 
     A request takes, of all its candidates whose routers and links the running jobs and the
@@ -23,17 +27,22 @@ def best_fit(problem: PlacementProblem, order: Sequence[int] | None = None) -> l
     ----------
     order
         Queue positions in the order to try them; default the queue's.
+    deadline
+        When to leave out what has not been tried.
 
     Returns
     -------
     list of Candidate
         The requests started, in the order tried.
     """
-    return fill(problem, [], order)
+    return fill(problem, [], order, deadline)
 
 
 def fill(
-    problem: PlacementProblem, started: Sequence[Candidate], order: Sequence[int] | None = None
+    problem: PlacementProblem,
+    started: Sequence[Candidate],
+    order: Sequence[int] | None = None,
+    deadline: float = math.inf,
 ) -> list[Candidate]:
     """Add requests to a placement by best fit.
 
@@ -44,6 +53,8 @@ def fill(
     order
         Queue positions in the order to try them, those already started are skipped; default the
         queue's.
+    deadline
+        When to leave out what has not been tried.
 
     Returns
     -------
@@ -55,6 +66,8 @@ def fill(
     placed = list(started)
     there = {candidate.request_idx for candidate in placed}
     for idx in range(len(problem.requests)) if order is None else order:
+        if deadline < math.inf and clock.now() >= deadline:
+            break
         candidate = None if idx in there else search.best(idx, room)
         if candidate is not None:
             room.add(candidate)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from topoplace import clock
 from topoplace.placement.explain import explain
 from topoplace.placement.heuristics.prism_search import search_of
 from topoplace.placement.heuristics.room import Room
@@ -11,7 +13,9 @@ from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.solving import Options, Outcome, register
 
 
-def first_fit(problem: PlacementProblem, order: Sequence[int] | None = None) -> list[Candidate]:
+def first_fit(
+    problem: PlacementProblem, order: Sequence[int] | None = None, deadline: float = math.inf
+) -> list[Candidate]:
     """Place requests one after the other on the first free prism.
 
     Origins are scanned in row-major order. At the first origin where the request has any
@@ -23,6 +27,8 @@ def first_fit(problem: PlacementProblem, order: Sequence[int] | None = None) -> 
     ----------
     order
         Queue positions in the order to try them; default the queue's.
+    deadline
+        When to leave out what has not been tried.
 
     Returns
     -------
@@ -33,6 +39,8 @@ def first_fit(problem: PlacementProblem, order: Sequence[int] | None = None) -> 
     room = Room(problem)
     placed: list[Candidate] = []
     for idx in range(len(problem.requests)) if order is None else order:
+        if deadline < math.inf and clock.now() >= deadline:
+            break
         candidate = search.first(idx, room)
         if candidate is not None:
             room.add(candidate)

@@ -1,10 +1,12 @@
-"""A machine seen as lines and footprints: the tables the compiled searches read (`_kernels`)."""
+"""A machine seen as lines and footprints: the tables that all compiled searches of prisms read."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,23 +14,37 @@ from numpy.typing import NDArray
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.placement.periodic_sums import periodic_sums
+from topoplace.types import IntArray
 
-IntArray = NDArray[np.int64]
 ReachArray = NDArray[np.int8 | np.int16 | np.int32]
 
 MAX_TABLE = 1 << 29
 """Largest reach table (footprints x routers) a search builds."""
 
+_AT_ONCE = 1 << 21  # routers of pairs of footprint and line between looks at the clock: 0.1 s or so
+
 
 @dataclass(frozen=True)
 class Footprints:
-    """Every footprint of a machine, in lexicographic order, with its prefix-sum corners."""
+    """The footprints of a machine, in lexicographic order, with their prefix-sum corners.
+
+    Parameters
+    ----------
+    axes
+        The order in which the dimensions are taken, by default that of the machine. Tables are
+        smallest and searches fastest if the longest one comes last.
+    head
+        The only footprint to look at; by default all are.
+    """
 
     torus: Torus
+    axes: tuple[int, ...] = ()
+    head: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        num_footprints = self.torus.num_routers // self.torus.shape[-1]
-        if num_footprints * self.torus.num_routers > MAX_TABLE:
+        if not self.axes:
+            object.__setattr__(self, "axes", tuple(range(self.torus.num_dims)))
+        if len(self.extents) * self.torus.num_routers > MAX_TABLE:
             raise InputError(
                 f"a machine with at most {MAX_TABLE} pairs of footprint and router "
                 "for a search of prisms",
@@ -36,15 +52,21 @@ class Footprints:
                 value=self.torus.shape,
             )
 
+    @cached_property
+    def turned(self) -> Torus:
+        """The machine with its dimensions in the order of `axes`."""
+        torus = self.torus
+        return Torus(
+            tuple(torus.shape[d] for d in self.axes),
+            tuple(torus.wrap[d] for d in self.axes),
+            tuple(torus.bandwidth[d] for d in self.axes),
+            torus.nodes_per_router,
+        )
+
     @property
     def depth(self) -> int:
         """Size of the last dimension."""
-        return self.torus.shape[-1]
-
-    @property
-    def head(self) -> tuple[int, ...]:
-        """Sizes of the leading dimensions."""
-        return self.torus.shape[:-1]
+        return self.turned.shape[-1]
 
     @property
     def reach_type(self) -> type[np.int8] | type[np.int16] | type[np.int32]:
@@ -53,10 +75,25 @@ class Footprints:
             return np.int8
         return np.int16 if self.depth < 1 << 14 else np.int32
 
+    def per_router(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return a table with a number per router of the machine as one of the turned machine."""
+        return np.ascontiguousarray(values.reshape(self.torus.shape).transpose(self.axes))
+
+    def per_link(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return a number per link of the machine by dimension and router of the turned one."""
+        layers = values.reshape(self.torus.num_dims, *self.torus.shape)
+        return np.stack([self.per_router(layers[d]).ravel() for d in self.axes])
+
+    def coords(self, coords: tuple[int, ...]) -> tuple[int, ...]:
+        """Return coordinates on the machine as those on the turned machine."""
+        return tuple(coords[d] for d in self.axes)
+
     @cached_property
     def extents(self) -> IntArray:
         """Extents of every footprint, shape ``(num_footprints, num_dims - 1)``."""
-        return self._grid(1)
+        if self.head is not None:
+            return np.array([self.head], dtype=np.int64)
+        return self.line_coords + 1
 
     @cached_property
     def area(self) -> IntArray:
@@ -64,22 +101,42 @@ class Footprints:
         return np.asarray(self.extents.prod(axis=1), dtype=np.int64)
 
     def index(self, head: tuple[int, ...]) -> int:
-        """Return the number of a footprint."""
+        """Return the number of a footprint among all."""
         number = 0
-        for e, n in zip(head, self.head, strict=True):
+        for e, n in zip(head, self.turned.shape, strict=False):
             number = number * n + e - 1
         return number
 
-    def _grid(self, start: int) -> IntArray:
-        head = len(self.head)
-        if not head:
-            return np.zeros((1, 0), dtype=np.int64)
-        grid = np.indices(self.head).reshape(head, -1).T.astype(np.int64)
-        return np.ascontiguousarray(grid + start)
+    def chunks(self, num_lines: int, among: IntArray | None = None) -> Iterator[IntArray]:
+        """Yield footprints, as many at once as may go between two looks at the clock."""
+        every = np.arange(len(self.extents)) if among is None else among
+        size = max(1, _AT_ONCE // (max(1, num_lines) * self.depth))
+        return (every[k : k + size].copy() for k in range(0, len(every), size))
 
     @cached_property
-    def _pad_strides(self) -> IntArray:
-        padded = [2 * n + 1 for n in self.head]
+    def line_coords(self) -> IntArray:
+        """Leading coordinates of every line, shape ``(num_lines, num_dims - 1)``."""
+        head = self.turned.shape[:-1]
+        if not head:
+            return np.zeros((1, 0), dtype=np.int64)
+        return np.ascontiguousarray(np.indices(head).reshape(len(head), -1).T.astype(np.int64))
+
+    @cached_property
+    def slots(self) -> IntArray:
+        """First coordinate of every line: candidates are kept one per slot for variety."""
+        if self.turned.num_dims == 1:
+            return np.zeros(1, dtype=np.int64)
+        return np.ascontiguousarray(self.line_coords[:, 0])
+
+    @property
+    def num_slots(self) -> int:
+        """Number of slots."""
+        return self.turned.shape[0] if self.turned.num_dims > 1 else 1
+
+    @cached_property
+    def pad_strides(self) -> IntArray:
+        """Corner-number step of one router in each leading dimension (see `periodic_sums`)."""
+        padded = [2 * n + 1 for n in self.turned.shape[:-1]]
         return np.array(
             [int(np.prod(padded[d + 1 :], dtype=np.int64)) for d in range(len(padded))],
             dtype=np.int64,
@@ -88,28 +145,78 @@ class Footprints:
     @cached_property
     def bases(self) -> IntArray:
         """Prefix-sum corner of every line."""
-        return np.asarray((self._grid(0) * self._pad_strides).sum(axis=1), dtype=np.int64)
+        return np.asarray((self.line_coords * self.pad_strides).sum(axis=1), dtype=np.int64)
 
     @cached_property
     def _corners(self) -> IntArray:
-        head = len(self.head)
+        head = self.turned.num_dims - 1
         corners = np.array(list(itertools.product((0, 1), repeat=head)), dtype=np.int64)
         return corners.reshape(2**head, head)
 
     @cached_property
     def signs(self) -> IntArray:
         """Sign of every corner of a footprint."""
-        odd = (len(self.head) - self._corners.sum(axis=1)) % 2
+        odd = (self.turned.num_dims - 1 - self._corners.sum(axis=1)) % 2
         return np.asarray(1 - 2 * odd, dtype=np.int64)
+
+    def _offsets(self, lengths: IntArray) -> IntArray:
+        spans = lengths[:, None, :] * self._corners
+        return np.ascontiguousarray((spans * self.pad_strides).sum(axis=2).astype(np.int64))
 
     @cached_property
     def box(self) -> IntArray:
         """Corner offsets of every footprint, shape ``(num_footprints, 2 ** (num_dims - 1))``."""
-        spans = self.extents[:, None, :] * self._corners
-        return np.ascontiguousarray((spans * self._pad_strides).sum(axis=2).astype(np.int64))
+        return self._offsets(self.extents)
 
     @cached_property
-    def _plan(self) -> tuple[IntArray, IntArray, NDArray[np.int8]]:
+    def link(self) -> IntArray:
+        """Corner offsets of the d-links used by prisms of every footprint, per leading d."""
+        return self._per_dim(
+            lambda d, e: self.turned.shape[d] if uses_whole_ring(self.turned, d, e) else e - 1
+        )
+
+    @cached_property
+    def face(self) -> IntArray:
+        """Corner offsets of a one-router-thick face normal to each leading d."""
+        return self._per_dim(lambda _d, _e: 1)
+
+    def _per_dim(self, length: Callable[[int, int], int]) -> IntArray:
+        """Return corner offsets of footprints that have another length in each dimension."""
+        tables = np.zeros((self.turned.num_dims - 1, *self.box.shape), dtype=np.int64)
+        for d in range(len(tables)):
+            lengths = self.extents.copy()
+            lengths[:, d] = [length(d, e) for e in lengths[:, d].tolist()]
+            tables[d] = self._offsets(lengths)
+        return tables
+
+    @cached_property
+    def smaller(self) -> IntArray:
+        """Footprints with one extent less by one, or -1, shape ``(num_footprints, num_dims-1)``."""
+        found = np.full_like(self.extents, -1)
+        if self.head is None:
+            numbers = np.arange(len(self.extents))
+            for d, stride in enumerate(self._line_strides):
+                found[:, d] = np.where(self.extents[:, d] > 1, numbers - stride, -1)
+        return found
+
+    @cached_property
+    def ahead(self) -> IntArray:
+        """Next line in every leading dimension, or -1, shape ``(num_lines, num_dims - 1)``."""
+        numbers = np.arange(len(self.bases))
+        following = np.empty_like(self.line_coords)
+        for d, stride in enumerate(self._line_strides):
+            n, wraps = self.turned.shape[d], self.turned.wrap[d]
+            last = self.line_coords[:, d] == n - 1
+            after = numbers - (n - 1) * stride if wraps else -1
+            following[:, d] = np.where(last, after, numbers + stride)
+        return following
+
+    @property
+    def _line_strides(self) -> list[int]:
+        return [stride // self.depth for stride in self.turned.strides[:-1]]
+
+    @cached_property
+    def plan(self) -> tuple[IntArray, IntArray, NDArray[np.int8]]:
         """For `_kernels.fold`: per footprint the dimensions to fold, footprints, extra links."""
         num = len(self.extents)
         dims = np.full((num, 2), -1, dtype=np.int64)
@@ -119,52 +226,53 @@ class Footprints:
             grown = [d for d, e in enumerate(extents) if e > 1]
             if not grown:
                 continue
-            whole = {d: uses_whole_ring(self.torus, d, extents[d]) for d in grown}
+            whole = {d: uses_whole_ring(self.turned, d, extents[d]) for d in grown}
             # Two smaller prisms miss links of their own dimension only at these steps.
             plain = [
                 d
                 for d in grown
-                if extents[d] > 2 and whole[d] == uses_whole_ring(self.torus, d, extents[d] - 1)
+                if extents[d] > 2 and whole[d] == uses_whole_ring(self.turned, d, extents[d] - 1)
             ]
             chosen = plain[:1] or grown[:2]
             if not plain and len(grown) == 1:
                 extra[f] = 2 if whole[grown[0]] else 1
             for k, d in enumerate(chosen):
-                dims[f, k] = d
-                less = (*extents[:d], extents[d] - 1, *extents[d + 1 :])
-                smaller[f, k] = self.index(less)
+                dims[f, k], smaller[f, k] = d, self.smaller[f, d]
         return dims, smaller, extra
 
-    @property
-    def fold_dims(self) -> IntArray:
-        """Dimensions to fold per footprint, -1 for none."""
-        return self._plan[0]
+    def sums(self, values: IntArray) -> IntArray:
+        """Return periodic prefix sums of a number per router over all dimensions.
 
-    @property
-    def fold_smaller(self) -> IntArray:
-        """Footprints to fold per footprint."""
-        return self._plan[1]
-
-    @property
-    def fold_extra(self) -> NDArray[np.int8]:
-        """Extra links per footprint (see `_kernels.fold`)."""
-        return self._plan[2]
-
-    def sums(self, per_router: IntArray) -> IntArray:
-        """Return periodic prefix sums over all dimensions, shape ``(corners, 2 * depth + 1)``."""
-        table = periodic_sums(per_router.reshape(self.torus.shape), self.torus.num_dims)
+        Shape ``(corners, 2 * depth + 1)``.
+        """
+        table = periodic_sums(self.per_router(values), self.turned.num_dims)
         return table.reshape(-1, 2 * self.depth + 1)
 
+    def slice_sums(self, values: IntArray) -> IntArray:
+        """Return periodic prefix sums over all dimensions but the last, ``(corners, depth)``."""
+        table = periodic_sums(self.per_router(values), self.turned.num_dims - 1)
+        return table.reshape(-1, self.depth)
+
     def prism(self, code: int) -> Prism:
-        """Return the prism that a kernel wrote as a code."""
+        """Return the prism of the machine that a kernel wrote as a code."""
         code, z = divmod(code, self.depth)
         code, line = divmod(code, len(self.bases))
         footprint, last = divmod(code, self.depth)
-        origin = self.torus.coords(line * self.depth + z)
-        return Prism(origin, (*self.extents[footprint].tolist(), last + 1))
+        origin = (*self.line_coords[line].tolist(), z)
+        extents = (*self.extents[footprint].tolist(), last + 1)
+        back = np.argsort(self.axes).tolist()
+        return Prism(tuple(origin[d] for d in back), tuple(extents[d] for d in back))
 
 
 @lru_cache(maxsize=4)
 def footprints_of(torus: Torus) -> Footprints:
     """Return the footprints of a machine, shared between searches."""
     return Footprints(torus)
+
+
+@lru_cache(maxsize=4)
+def quickest_footprints(torus: Torus) -> Footprints:
+    """Return the footprints of a machine seen with its longest dimension last."""
+    longest = max(range(torus.num_dims), key=lambda d: (torus.shape[d], d))
+    others = [d for d in range(torus.num_dims) if d != longest]
+    return Footprints(torus, (*others, longest))

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numpy.typing import NDArray
 
+from topoplace import clock
 from topoplace.machine import Prism
 from topoplace.placement.heuristics import _nearest
 from topoplace.placement.heuristics.footprints import Footprints
 from topoplace.placement.heuristics.prism_search import Entries, entries_of
 from topoplace.placement.heuristics.room import Reach
 from topoplace.snapshot import QueuedState
-
-IntArray = NDArray[np.int64]
+from topoplace.types import IntArray
 
 _NOTHING = np.iinfo(np.int64).max
 _WORTH_THREADS = 64  # footprints
@@ -28,6 +28,7 @@ def nearest_prisms(
     reach: Reach,
     usable: IntArray,
     held: IntArray,
+    deadline: float = math.inf,
 ) -> list[tuple[Prism, int] | None]:
     """Return per request the prism that holds the fewest nodes of others, and their number.
 
@@ -41,12 +42,19 @@ def nearest_prisms(
         Nodes per router that count for the requests.
     held
         Nodes per router that other jobs hold.
+    deadline
+        When to give up.
 
     Returns
     -------
     list
         None for a request without prism. Ties go to the least volume, then to the smallest
-        extents and origin in lexicographic order.
+        extents and origin in lexicographic order, the longest dimension last.
+
+    Raises
+    ------
+    OutOfTimeError
+        At the deadline.
     """
     whole = usable == footprints.torus.nodes_per_router
     parts = [entries_of(footprints, request, whole) for request in requests]
@@ -59,12 +67,14 @@ def nearest_prisms(
         """Return (fewest nodes of others, volume, code) of every request, of some footprints."""
         found = np.full((3, len(requests)), _NOTHING, dtype=np.int64)
         fewest, volume, code = found
-        _nearest.nearest(
-            part, first, owner, entries.low, entries.high, entries.least_idx, entries.least, need,
-            reach.table, reach.deepest, sums, held_sums,
-            footprints.bases, footprints.box, footprints.signs, footprints.area,
-            fewest, volume, code,
-        )  # fmt: skip
+        for some in footprints.chunks(len(footprints.bases), part):
+            clock.check(deadline)
+            _nearest.nearest(
+                some, first, owner, entries.low, entries.high, entries.least_idx, entries.least,
+                need, reach.table, reach.deepest, sums, held_sums,
+                footprints.bases, footprints.box, footprints.signs, footprints.area,
+                fewest, volume, code,
+            )  # fmt: skip
         return found
 
     every = np.arange(len(footprints.area))

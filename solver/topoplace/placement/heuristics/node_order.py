@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.machine import Torus
 from topoplace.placement.outcome import Scattered
 from topoplace.placement.problem import PlacementProblem
+from topoplace.types import IntArray
 
 
-def place_in_order(problem: PlacementProblem, nodes: NDArray[np.int64]) -> list[Scattered]:
+def place_in_order(problem: PlacementProblem, nodes: IntArray) -> list[Scattered]:
     """Give every request, in queue order, the first nodes that are left for it.
 
     A request starts if enough usable nodes of its class, inside its region if it names one, are
@@ -36,8 +36,8 @@ def place_in_order(problem: PlacementProblem, nodes: NDArray[np.int64]) -> list[
     return started
 
 
-def nodes_of_routers(torus: Torus, routers: NDArray[np.int64]) -> NDArray[np.int64]:
+def nodes_of_routers(torus: Torus, routers: IntArray) -> IntArray:
     """Return the nodes of routers, router by router in the order given."""
     per = torus.nodes_per_router
-    nodes: NDArray[np.int64] = (routers[:, None] * per + np.arange(per)).ravel()
+    nodes: IntArray = (routers[:, None] * per + np.arange(per)).ravel()
     return nodes

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.machine import Torus
 from topoplace.placement.heuristics import _kernels
@@ -15,8 +14,7 @@ from topoplace.placement.heuristics.room import Room
 from topoplace.placement.heuristics.shape_parts import shape_parts
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.snapshot import QueuedState
-
-IntArray = NDArray[np.int64]
+from topoplace.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Entries:
         )
 
 
-def entries_of(footprints: Footprints, request: QueuedState, whole: NDArray[np.bool_]) -> Entries:
+def entries_of(footprints: Footprints, request: QueuedState, whole: BoolArray) -> Entries:
     """Return what a request admits.
 
     Parameters
@@ -74,7 +72,7 @@ def entries_of(footprints: Footprints, request: QueuedState, whole: NDArray[np.b
     return Entries(footprint, low, high, least_idx, np.concatenate(least))
 
 
-def _least_depths(torus: Torus, whole: NDArray[np.bool_], extents: tuple[int, ...]) -> IntArray:
+def _least_depths(torus: Torus, whole: BoolArray, extents: tuple[int, ...]) -> IntArray:
     """Return per origin the least depth whose every pencil holds `extents[-1]` whole routers."""
     n = torus.shape[-1]
     never = 2 * n + 1

@@ -6,15 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.machine import prism_links
 from topoplace.placement.heuristics import _kernels
 from topoplace.placement.heuristics.footprints import Footprints, ReachArray, footprints_of
 from topoplace.placement.problem import Candidate, PlacementProblem
 from topoplace.snapshot import QueuedState
-
-BoolArray = NDArray[np.bool_]
+from topoplace.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -24,14 +22,14 @@ class Reach:
     Attributes
     ----------
     table
-        Largest depth per footprint and origin, shape ``(num_footprints, num_routers)``;
-        undefined where the footprint is dead.
+        Largest depth per footprint and origin on the turned machine, shape
+        ``(num_footprints, num_routers)``; undefined where the footprint is dead.
     deepest
         Largest entry per footprint, 0 for a dead one.
     """
 
     table: ReachArray
-    deepest: NDArray[np.int64]
+    deepest: IntArray
 
 
 def reach_of(footprints: Footprints, blocked: BoolArray, closed: BoolArray) -> Reach:
@@ -54,15 +52,15 @@ def reach_of(footprints: Footprints, blocked: BoolArray, closed: BoolArray) -> R
 
 def refill(reach: Reach, footprints: Footprints, blocked: BoolArray, closed: BoolArray) -> Reach:
     """Write a new reach over an old one, whose memory it keeps."""
-    torus = footprints.torus
+    torus = footprints.turned
     lines = (-1, footprints.depth)
-    links = closed.reshape(torus.num_dims, -1)
+    blocked, links = footprints.per_router(blocked), footprints.per_link(closed)
     wraps = torus.wrap[-1]
     kind = footprints.reach_type
     _kernels.runs(
         blocked.reshape(lines), links[-1].reshape(lines), wraps, reach.table[0].reshape(lines)
     )
-    head = len(footprints.head)
+    head = torus.num_dims - 1
     along = np.zeros((max(head, 1), torus.num_routers), dtype=kind)
     around = np.zeros((max(head, 1), torus.num_routers), dtype=kind)
     nothing = np.zeros((torus.num_routers // footprints.depth, footprints.depth), dtype=bool)
@@ -74,9 +72,7 @@ def refill(reach: Reach, footprints: Footprints, blocked: BoolArray, closed: Boo
         np.array(torus.shape),
         np.array(torus.wrap),
         footprints.extents,
-        footprints.fold_dims,
-        footprints.fold_smaller,
-        footprints.fold_extra,
+        *footprints.plan,
         along,
         around,
         reach.table,

@@ -6,13 +6,13 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.machine import Torus, uses_whole_ring
 from topoplace.snapshot.schema import ShapeWeights
+from topoplace.types import IntArray
 
 
-def shape_parts(torus: Torus, weights: ShapeWeights) -> NDArray[np.int64]:
+def shape_parts(torus: Torus, weights: ShapeWeights) -> IntArray:
     """Return `PlacementProblem.shape_part` of every extents vector, exactly.
 
     Shape ``torus.shape``; entry ``[e_1 - 1, .., e_D - 1]`` belongs to those extents. Everything
@@ -36,7 +36,7 @@ def largest_shape_part(torus: Torus, weights: ShapeWeights) -> int:
 
 
 @lru_cache(maxsize=4)
-def _tabulated(torus: Torus, weights: ShapeWeights) -> NDArray[np.int64]:
+def _tabulated(torus: Torus, weights: ShapeWeights) -> IntArray:
     """Return the table, made once: a replay asks for it at every decision."""
     shape = torus.shape
     bisection = np.full(shape, np.iinfo(np.int64).max, dtype=np.int64)

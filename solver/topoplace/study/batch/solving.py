@@ -67,7 +67,7 @@ def solve_task(task: Task) -> str:
         return text_of_document(solve(problem, method, Options(limit, seed=seed)))
     snapshot = Snapshot.model_validate_json(task.document)
     who = chosen(method, settings.command, known_methods(task.problem))
-    options = Options(limit, Interference(settings.interference), seed)
+    options = Options(limit, Interference(settings.interference), seed, settings.thorough)
     state = prepare_any(snapshot)
     if isinstance(who, str):
         return text_of_document(solve(state, who, options))

@@ -34,6 +34,8 @@ class Settings:
         Command line of an allocator that is not ours, which then is the method.
     source
         What such an allocator is (`topoplace.study.external.allocator.fingerprint`).
+    thorough
+        Whether the exact method on tori spends what is left of the time on the later levels.
     """
 
     method: str | None = None
@@ -42,6 +44,7 @@ class Settings:
     seed: int = 0
     command: str | None = None
     source: str | None = None
+    thorough: bool = False
 
     def method_for(self, problem: Problem) -> str:
         """Return the method that solves such an instance."""

@@ -1,23 +1,20 @@
-"""The search on the first level where linear programs are slow and the bound is not met."""
+"""The primal-dual loop of the first level, where linear programs are slow."""
 
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
-from typing import TYPE_CHECKING
 
 from topoplace import clock
-from topoplace.placement.exact.anneal import Annealer
-from topoplace.placement.exact.bounding import Bounding
+from topoplace.placement.exact.annealing import Annealer
+from topoplace.placement.exact.bound_search import BoundSearch
 from topoplace.placement.exact.branching import Node
+from topoplace.placement.exact.context import SearchContext
 from topoplace.placement.exact.dive import Diver
-from topoplace.placement.exact.ground import new_pool
-from topoplace.placement.exact.neighbourhoods import Neighbourhoods
+from topoplace.placement.exact.lns import NeighbourhoodSearch
 from topoplace.placement.exact.relaxation import Subproblem
+from topoplace.placement.exact.tree_nodes import new_pool
 from topoplace.placement.problem import Candidate
-
-if TYPE_CHECKING:
-    from topoplace.placement.exact.search import ExactSearch
 
 _LONGEST_BURST = 15.0  # seconds
 _CHAIN_SHARE = 0.3  # of the time limit, for one annealing run
@@ -33,7 +30,7 @@ _IN_VAIN = 4  # turns without a better placement, before annealing is begun
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 
 
-def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
+def primal_dual_loop(search: SearchContext, root: Node, deadline: float) -> None:
     """Lower the bound and raise the incumbent until they meet or time is up.
 
     First the bundle lowers the bound until no step promises anything, while a second thread
@@ -56,9 +53,9 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
             search.objective(0),
             deadline=min(deadline, clock.now() + _ROOT_SHARE * limit),
         )
-        trees = Bounding(search, root)
+        trees = BoundSearch(search, root)
         from_root, from_leaf = (Diver(search, root) for _ in range(2))
-        neighbourhoods = Neighbourhoods(search, root)
+        neighbourhoods = NeighbourhoodSearch(search, root)
         chains.end()
         search.tell("dive", root.sub, root.bound)
         now, known = clock.now(), search.objective(0)
@@ -102,7 +99,7 @@ def search_widely(search: ExactSearch, root: Node, deadline: float) -> None:
         chains.end()
 
 
-def _gap(search: ExactSearch, root: Node) -> float:
+def _gap(search: SearchContext, root: Node) -> float:
     bound = 0 if root.bound is None else root.bound
     return (bound - search.objective(0)) / max(1, search.objective(0))
 
@@ -110,9 +107,9 @@ def _gap(search: ExactSearch, root: Node) -> float:
 class _Chains:
     """Annealing in a thread of its own, one run after the other; a run ends with the block."""
 
-    def __init__(self, search: ExactSearch) -> None:
+    def __init__(self, search: SearchContext) -> None:
         self._search = search
-        self._annealer = Annealer(search.problem)
+        self._annealer = Annealer(search.problem, search.deadline)
         self._pool, self._stop = ThreadPoolExecutor(1), Event()
         self._running: Future[list[Candidate]] | None = None
         self._num_runs = 0

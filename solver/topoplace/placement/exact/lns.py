@@ -1,4 +1,4 @@
-"""Neighbourhoods: free some jobs near each other, and search what that leaves.
+"""Large neighbourhood search: free some jobs near each other, and search what that leaves.
 
 The rest of the placement stays, so that it is a small problem of its own; most neighbourhoods are
 shown within tenths of a second to hold nothing better.
@@ -7,16 +7,12 @@ shown within tenths of a second to hold nothing better.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 from topoplace import clock
 from topoplace.machine import Prism, Torus
 from topoplace.placement.exact.branching import Node
-from topoplace.placement.exact.residual import Residual
+from topoplace.placement.exact.context import Residual, SearchContext
 from topoplace.placement.problem import Candidate
-
-if TYPE_CHECKING:
-    from topoplace.placement.exact.search import ExactSearch
 
 _LARGE = 0.04  # jobs above this share of the incumbent's objective are freed by choice
 _FEWEST, _MOST = 2, 6  # such jobs
@@ -25,10 +21,10 @@ _LONGEST = 3.0  # seconds for a neighbourhood
 _REPEATS = 50  # draws of known neighbourhoods in a row until there seem to be no others
 
 
-class Neighbourhoods:
+class NeighbourhoodSearch:
     """Searches neighbourhoods of the incumbent, each once."""
 
-    def __init__(self, search: ExactSearch, root: Node) -> None:
+    def __init__(self, search: SearchContext, root: Node) -> None:
         self._search, self._root = search, root
         self._rng = random.Random(search.seed)
         self._center: list[Candidate] = []

@@ -1,25 +1,44 @@
-"""Dual points of the first level, kept for what they say about which requests start together.
+"""The Benders cut pool: dual points kept for what they say about which requests start together.
 
 At any prices, what starts costs at most the sum of all prices, and each request at least its
 cheapest prism (docs/proofs.md, "A leaf"). The least costs do not depend on what else starts, so
 that one pricing pass gives a knapsack constraint on the requests that start: a Benders cut of the
 relaxation (Benders 1962). It bounds every set of starts by the best multiple of the prices for the
 set, without another pass.
+
+All cuts that hold at a leaf together, for requests that start as a whole or not at all, bound far
+more than the best of them does: a knapsack branch and bound (`KnapsackSearch`) searches who starts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.placement.exact.limits import PlaceLimit
+from topoplace.placement.exact import _starts
+from topoplace.placement.exact.groups import PlaceLimit
 from topoplace.placement.problem import Candidate
+from topoplace.result import LeafRef, StartBranch
+from topoplace.result.placement import CertificateNode
+from topoplace.types import BoolArray, FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+NONE = -1
+"""What `few_that_cover` says of a row that nothing covers."""
+
+
+def few_that_cover(covers: BoolArray) -> list[int]:
+    """Choose for every row a column that covers it, few columns in all; NONE where none does."""
+    chosen = np.full(len(covers), NONE)
+    left = covers.any(axis=1)
+    while left.any():
+        column = int(covers[left].sum(axis=0).argmax())
+        chosen[left & covers[:, column]] = column
+        left &= ~covers[:, column]
+    return [int(column) for column in chosen]
+
 
 FINENESS = 1024
 """Multiples of prices are this fraction of a whole number."""
@@ -76,7 +95,7 @@ class Knapsacks:
         return Knapsacks(self.totals[points], self.costs[points], self.order[points])
 
     def bounds(
-        self, values: FloatArray, forced: NDArray[np.bool_], free: NDArray[np.bool_]
+        self, values: FloatArray, forced: BoolArray, free: BoolArray
     ) -> tuple[FloatArray, IntArray]:
         """Bound what may start by the best multiple of each point's prices.
 
@@ -114,7 +133,7 @@ class Knapsacks:
         return bounds + _SAFE, times.astype(np.int64)
 
 
-class PricePool:
+class CutPool:
     """Dual points without multipliers, all of one integer scale.
 
     Attributes
@@ -175,20 +194,20 @@ class PricePool:
         every.totals[number], every.costs[number] = total, costs
         every.order[number] = np.argsort(costs / np.maximum(self.values, 1e-9), kind="stable")
 
-    def under(self, limits: tuple[PlaceLimit, ...], numbers: Sequence[int]) -> PricePool:
+    def under(self, limits: tuple[PlaceLimit, ...], numbers: Sequence[int]) -> CutPool:
         """Return some of its points in a pool of their own, which is for more limits than this one.
 
         Requests cost at least as much there.
         """
-        pool = PricePool(self.scale, self._num_rows, self.values, self.startable, limits)
+        pool = CutPool(self.scale, self._num_rows, self.values, self.startable, limits)
         pool.extend(self, numbers)
         return pool
 
-    def beside(self, fixed: tuple[Candidate, ...], limits: tuple[PlaceLimit, ...]) -> PricePool:
+    def beside(self, fixed: tuple[Candidate, ...], limits: tuple[PlaceLimit, ...]) -> CutPool:
         """Return a pool for what is left beside fixed jobs under limits, with no points yet."""
-        return PricePool(self.scale, self._num_rows, self.values, self.startable, limits, fixed)
+        return CutPool(self.scale, self._num_rows, self.values, self.startable, limits, fixed)
 
-    def extend(self, other: PricePool, numbers: Sequence[int]) -> None:
+    def extend(self, other: CutPool, numbers: Sequence[int]) -> None:
         """Take in points of a pool for fewer limits."""
         for number in numbers:
             every = other._all
@@ -208,7 +227,7 @@ class PricePool:
 
     def sides(
         self, forced: frozenset[int], excluded: frozenset[int]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    ) -> tuple[BoolArray, BoolArray]:
         """Return which requests must start, and which may, shape ``(1, num_requests)`` each."""
         must = np.zeros((1, len(self.values)), dtype=bool)
         may = np.zeros((1, len(self.values)), dtype=bool)
@@ -221,3 +240,115 @@ class PricePool:
     ) -> FloatArray:
         """Return by what every point from the first on bounds a set of starts."""
         return self.knapsacks(first).bounds(self.values, *self.sides(forced, excluded))[0]
+
+
+_MOST_SPLITS = 400
+_LOOKED_AT = 4  # points, when a request to split is chosen
+_MOST_TRIED = 40  # requests, the largest ones, of which that is
+
+
+@dataclass(frozen=True)
+class StartsBelow:
+    """A tree of starts below a leaf; nodes are numbered, 0 is the top.
+
+    Attributes
+    ----------
+    bound
+        Of all its ends.
+    request, children
+        What a node splits, -1 for an end, and its sides: out, into.
+    point, times
+        By which point an end is bounded, and at which multiple.
+    points, numbers
+        Those that bound an end, and where in the pool they are.
+    """
+
+    bound: int
+    request: list[int]
+    children: list[tuple[int, int]]
+    point: list[int]
+    times: list[int]
+    points: list[SparsePoint]
+    numbers: list[int]
+
+    def written(self, names: Sequence[str], first: int) -> CertificateNode:
+        """Return it as part of a certificate that shares the points from a number on."""
+
+        def node(i: int) -> CertificateNode:
+            if self.request[i] < 0:
+                return LeafRef(leaf=first + self.point[i], times=self.times[i], over=FINENESS)
+            out, into = self.children[i]
+            return StartBranch(request=names[self.request[i]], out=node(out), into=node(into))
+
+        return node(0)
+
+
+class KnapsackSearch:
+    """Searches who starts below leaves of one problem.
+
+    Parameters
+    ----------
+    sides
+        By request, those that do not start either if it does not, and those that do if it does.
+    """
+
+    def __init__(
+        self, values: FloatArray, sides: Sequence[Mapping[int, frozenset[int]]] = ({}, {})
+    ) -> None:
+        num = len(values)
+        self._values = values
+        longest = max((len(found) for side in sides for found in side.values()), default=0)
+        self._follows = np.full((2, num, longest + 1), -1)
+        for starts, side in enumerate(sides):
+            for q, found in side.items():
+                self._follows[starts, q, : len(found)] = sorted(found)
+        self._largest = np.lexsort((np.arange(num), -values))[:_MOST_TRIED]
+
+    def below(
+        self,
+        forced: frozenset[int],
+        excluded: frozenset[int],
+        pool: CutPool,
+        lower: int,
+        deepest: int,
+    ) -> StartsBelow:
+        """Bound who starts at a leaf by points that hold there.
+
+        Parameters
+        ----------
+        forced, excluded
+            What is decided at the leaf.
+        lower
+            What the bound need not go below.
+        deepest
+            Branches that may be one below the other.
+        """
+        must, free = pool.sides(forced, excluded)
+        state = np.where(must[0], 1, np.where(free[0], 0, -1)).astype(np.int8)
+        every = pool.knapsacks()
+        states, request, children, bounds, whole = _starts.search_starts(
+            state, self._values, every.totals, every.costs, every.order, self._largest,
+            self._follows, float(lower), _MOST_SPLITS, deepest, _LOOKED_AT, KNAPSACK_NUMBERS,
+        )  # fmt: skip
+        bound = max(lower, int(whole))
+        ends = np.flatnonzero(request < 0)
+        number = np.full(len(request), 0)
+        number[ends] = few_that_cover(np.floor(bounds[ends]) <= bound)
+        used = np.unique(number[ends])
+        point, times = np.searchsorted(used, number), np.zeros(len(request), dtype=np.int64)
+        for i in ends:
+            k = number[i]
+            _, multiple = _starts.bound_by(
+                states[i], self._values, every.totals[k], every.costs[k], every.order[k],
+                *KNAPSACK_NUMBERS,
+            )  # fmt: skip
+            times[i] = multiple
+        return StartsBelow(
+            bound,
+            request.tolist(),
+            [(int(out), int(into)) for out, into in children],
+            point.tolist(),
+            times.tolist(),
+            [pool.point(int(k)) for k in used],
+            used.tolist(),
+        )

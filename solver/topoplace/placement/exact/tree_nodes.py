@@ -1,24 +1,62 @@
-"""Leaves of the tree of starts, and the certificate that they make together."""
+"""Nodes of a branch-and-bound tree, what it stands on, and the certificate of its leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.placement.exact.covering import NONE, few_that_cover
+from topoplace.placement.exact.branching import WriteBranch
+from topoplace.placement.exact.cut_pool import (
+    FINENESS,
+    NONE,
+    CutPool,
+    StartsBelow,
+    few_that_cover,
+)
 from topoplace.placement.exact.generation import Bounded
-from topoplace.placement.exact.price_pool import FINENESS, PricePool
-from topoplace.placement.exact.relaxation import Relaxation, Subproblem
-from topoplace.placement.exact.splits import WriteBranch
-from topoplace.placement.exact.starts import StartsBelow
+from topoplace.placement.exact.master import Master
+from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem
 from topoplace.placement.problem import Candidate
 from topoplace.result import LeafRef, SharedLeaves
 from topoplace.result.placement import CertificateNode
+from topoplace.types import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
+
+@dataclass(frozen=True)
+class TreeContext:
+    """What a tree stands on.
+
+    Attributes
+    ----------
+    relaxation, master, pool
+        All of the same problem; the pool takes in the points that the relaxation evaluates.
+    lower
+        Returns what the bound is lowered to: the incumbent's objective.
+    groups
+        Alike requests, each of which needs the same nodes in the problem (see `alike`).
+    """
+
+    relaxation: Relaxation
+    master: Master
+    pool: CutPool
+    lower: Callable[[], int]
+    groups: tuple[tuple[int, ...], ...] = ()
+
+
+def new_pool(relaxation: Relaxation) -> CutPool:
+    """Return a pool that takes in the points that are evaluated from now on."""
+    requests = relaxation.problem.requests
+    free = DualPoint(np.zeros(relaxation.rows.num_rows))
+    best = relaxation.evaluate(Subproblem(), free, 1).priced.best
+    startable = frozenset(q for q in range(len(requests)) if best[q] > 0)
+    values = np.array([request.value for request in requests], dtype=float)
+    relaxation.pool = CutPool(relaxation.scale, relaxation.rows.num_rows, values, startable)
+    return relaxation.pool
+
+
 Amounts = list[tuple[float, Candidate]]
 
 NOTHING = -1
@@ -32,7 +70,7 @@ class _Closed:
     bound: int
     scale: int
     rows: NDArray[np.int32]
-    prices: NDArray[np.int64]
+    prices: IntArray
 
     @classmethod
     def of(cls, bounded: Bounded) -> _Closed:
@@ -56,9 +94,9 @@ class Leaf:
         The best prices of its own; None as long as the pool bounds it.
     amounts
         The fractional solution that belongs to them.
-    softness
+    step_size
         Of the bundle that lowers it (see `Bundle`).
-    settled
+    converged
         Whether the bundle will do no more.
     own, starts
         Points that hold where it limits places, and who starts as these bound it.
@@ -74,9 +112,9 @@ class Leaf:
     depth: int
     bounded: Bounded | None = None
     amounts: Amounts | None = None
-    softness: float = 0.0
-    settled: bool = False
-    own: PricePool | None = None
+    step_size: float = 0.0
+    converged: bool = False
+    own: CutPool | None = None
     starts: StartsBelow | None = None
     children: tuple[Leaf, Leaf] | None = None
     write: WriteBranch | None = None
@@ -109,14 +147,14 @@ class Leaf:
             for child in self.children:
                 yield from child.leaves(bound)
 
-    def refresh(self, pool: PricePool) -> None:
+    def refresh(self, pool: CutPool) -> None:
         """Look at the points that joined the pool since."""
         new = pool.bounds(self.sub.forced, self.sub.excluded, len(self.pooled))
         if len(new):
             self.pooled = np.concatenate([self.pooled, new])
 
 
-def shared_points(leaves: list[Leaf], bound: int, pool: PricePool) -> list[int]:
+def shared_points(leaves: list[Leaf], bound: int, pool: CutPool) -> list[int]:
     """Return the point of the pool that bounds each leaf so, few in all; NONE where none does."""
     for leaf in leaves:
         leaf.refresh(pool)
@@ -126,7 +164,7 @@ def shared_points(leaves: list[Leaf], bound: int, pool: PricePool) -> list[int]:
 def certificate_of(
     top: Leaf,
     bound: int,
-    pool: PricePool,
+    pool: CutPool,
     relaxation: Relaxation,
     groups: Sequence[tuple[int, ...]] = (),
 ) -> SharedLeaves:

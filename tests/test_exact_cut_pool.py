@@ -9,18 +9,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from topoplace.placement.exact import price_pool
-from topoplace.placement.exact.covering import NONE, few_that_cover
-from topoplace.placement.exact.price_pool import FINENESS, PricePool
+from topoplace.placement.exact import cut_pool
+from topoplace.placement.exact.cut_pool import FINENESS, NONE, CutPool, few_that_cover
 
 SCALE, NUM_REQUESTS = 1000, 6
 
 
-def random_pool(rng: random.Random) -> tuple[PricePool, list[tuple[int, list[int]]]]:
+def random_pool(rng: random.Random) -> tuple[CutPool, list[tuple[int, list[int]]]]:
     """Return a pool, and its points as totals and least costs, both times the scale."""
     values = [rng.randint(1, 40) for _ in range(NUM_REQUESTS)]
     startable = frozenset(q for q in range(NUM_REQUESTS) if rng.random() < 0.9)
-    pool = PricePool(SCALE, 9, np.array(values, dtype=float), startable)
+    pool = CutPool(SCALE, 9, np.array(values, dtype=float), startable)
     points = []
     for _ in range(rng.choice((1, 3, 70))):
         prices = np.array([rng.choice((0, rng.randint(0, 12 * SCALE))) for _ in range(9)])
@@ -64,7 +63,7 @@ def test_bounds_hold_for_every_set_that_fits_and_are_those_of_a_multiple(seed: i
         assert float(bound) - exact < 1e-4 * max(1, abs(float(exact)))
         # no multiple is better, but for how finely they are stepped
         for times_more in (0, Fraction(1, 2), 2, 10):
-            other = min(multiple * times_more, Fraction(price_pool.LARGEST_MULTIPLE))
+            other = min(multiple * times_more, Fraction(cut_pool.LARGEST_MULTIPLE))
             gains = {q: values[q] - other * costs[q] / SCALE for q in pool.startable}
             at_other = other * total / SCALE + sum(gains[q] for q in forced)
             at_other += sum(max(Fraction(0), gains[q]) for q in free)
@@ -74,7 +73,7 @@ def test_bounds_hold_for_every_set_that_fits_and_are_those_of_a_multiple(seed: i
 
 def test_points_come_back_as_they_were_and_later_ones_alone() -> None:
     rng = random.Random(1)
-    pool = PricePool(SCALE, 5, np.array([3.0, 4.0]), frozenset((0, 1)))
+    pool = CutPool(SCALE, 5, np.array([3.0, 4.0]), frozenset((0, 1)))
     rows = [np.array([*rng.choices((0, 7, 10**9), k=4), k]) for k in range(200)]
     for prices in rows:
         pool.add(prices, np.array([rng.randint(-9, 9), 1]))
@@ -85,8 +84,8 @@ def test_points_come_back_as_they_were_and_later_ones_alone() -> None:
 
 
 def test_a_pool_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(price_pool, "MOST_POINTS", 70)
-    pool = PricePool(SCALE, 1, np.array([3.0]), frozenset((0,)))
+    monkeypatch.setattr(cut_pool, "MOST_POINTS", 70)
+    pool = CutPool(SCALE, 1, np.array([3.0]), frozenset((0,)))
     for price in range(80):
         pool.add(np.array([price]), np.array([-price]))
     assert len(pool) == len(pool.bounds(frozenset(), frozenset())) == 70
@@ -94,7 +93,7 @@ def test_a_pool_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_point_is_taken_in_once() -> None:
-    pool = PricePool(SCALE, 2, np.array([3.0, 1.0]), frozenset((0, 1)))
+    pool = CutPool(SCALE, 2, np.array([3.0, 1.0]), frozenset((0, 1)))
     for prices, gains in (([1, 2], [5, 6]), ([2, 1], [5, 6]), ([1, 2], [5, 7]), ([1, 3], [5, 6])):
         pool.add(np.array(prices), np.array(gains))
     assert len(pool) == 3  # the second says what the first does

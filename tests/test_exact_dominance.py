@@ -1,4 +1,4 @@
-"""Preferences: no best placement is lost, and branches decide what follows from them."""
+"""Dominance: no best placement is lost, and branches decide what follows from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from exact_cases import MODES
 from random_instances import random_snapshot
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.tree import tree_bound
-from topoplace.placement.exact.preferences import Preferences
+from topoplace.placement.exact.dominance import Dominance
 from topoplace.placement.exact.relaxation import Subproblem
 from topoplace.placement.problem import PlacementProblem
 from topoplace.result import Interference, Leaf, LeafRef, SharedLeaves
@@ -30,9 +30,9 @@ def row_of(num_routers: int, *queue: Request) -> Snapshot:
     )
 
 
-def preferences(snapshot: Snapshot) -> Preferences:
+def dominance(snapshot: Snapshot) -> Dominance:
     problem = PlacementProblem(prepare(snapshot))
-    return Preferences(problem, frozenset(range(len(problem.requests))))
+    return Dominance(problem, frozenset(range(len(problem.requests))))
 
 
 def test_fewer_nodes_more_value_or_the_same_and_earlier_is_preferred() -> None:
@@ -44,7 +44,7 @@ def test_fewer_nodes_more_value_or_the_same_and_earlier_is_preferred() -> None:
         Request(id="shaped", nodes=4, shapes="4"),
         Request(id="quiet", nodes=4, communication="none"),
     ]
-    found = preferences(row_of(9, *queue))
+    found = dominance(row_of(9, *queue))
     assert found.better[1] == {0, 2}
     assert found.better[0] == {2}
     assert found.better[3] == {2}  # worth less than a and b: neither way round
@@ -57,7 +57,7 @@ def test_fewer_nodes_more_value_or_the_same_and_earlier_is_preferred() -> None:
 def test_a_branch_decides_those_that_follow() -> None:
     queue = [Request(id=name, nodes=4) for name in "abcd"]
     snapshot = row_of(9, *queue)
-    (out, into), write = preferences(snapshot).branch(Subproblem(), 1)
+    (out, into), write = dominance(snapshot).branch(Subproblem(), 1)
     assert (out.forced, out.excluded) == (frozenset(), {1, 2, 3})
     assert (into.forced, into.excluded) == ({0, 1}, frozenset())
     # 9 routers at the price of a node each: 9 without branches, 8 with a and b, 4 with a alone
@@ -71,12 +71,12 @@ def test_a_branch_decides_those_that_follow() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_some_best_set_of_starts_obeys_the_preferences(seed: int) -> None:
-    rng = random.Random(f"preferences-{seed}")
+    rng = random.Random(f"dominance-{seed}")
     snapshot = random_snapshot(rng, max_routers=12)
     mode = MODES[seed % 3]
     problem = PlacementProblem(prepare(snapshot), mode)
     best = brute_force(snapshot, mode)[0]
-    found = Preferences(problem, frozenset(range(len(problem.requests))))
+    found = Dominance(problem, frozenset(range(len(problem.requests))))
     instance = read_instance(snapshot, mode)
     free = Leaf(scale=1, router_prices=f"0*{problem.torus.num_routers}")
     # of the sets that obey them, the worst that is not below the best must exist

@@ -16,19 +16,15 @@ from exact_cases import MODES, mid_size_snapshot
 from random_instances import random_snapshot
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.tree import certified_bound
-from topoplace.placement.exact import start_tree
-from topoplace.placement.exact.bounding import Bounding
+from topoplace.placement.exact import branch_and_bound
+from topoplace.placement.exact.bound_search import BoundSearch, ClassDecomposition, Trees
+from topoplace.placement.exact.branch_and_bound import BranchAndBound
 from topoplace.placement.exact.branching import Node
-from topoplace.placement.exact.bundle import usable_prices
 from topoplace.placement.exact.generation import Bounded
-from topoplace.placement.exact.ground import Ground, new_pool
-from topoplace.placement.exact.parts import PartTrees
 from topoplace.placement.exact.pricing import ScanPricer
-from topoplace.placement.exact.relaxation import Relaxation, Subproblem
+from topoplace.placement.exact.relaxation import Relaxation, Subproblem, usable_prices
 from topoplace.placement.exact.search import ExactSearch
-from topoplace.placement.exact.start_leaves import Leaf
-from topoplace.placement.exact.start_tree import StartTree
-from topoplace.placement.exact.trees import Trees
+from topoplace.placement.exact.tree_nodes import Leaf, TreeContext, new_pool
 from topoplace.placement.problem import PlacementProblem
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.solving import Options
@@ -56,23 +52,22 @@ def rooted(search: ExactSearch) -> Node:
     return root
 
 
-def grown(search: ExactSearch) -> tuple[Node, StartTree]:
+def grown(search: ExactSearch) -> tuple[Node, BranchAndBound]:
     """Grow a tree of starts from the search's placement."""
     root = rooted(search)
     relaxation = search.relaxation
     assert relaxation.pool is not None
-    ground = Ground(relaxation, search.master, relaxation.pool, lambda: search.objective(0))
-    tree = StartTree(ground, root.bounded.point)
+    context = TreeContext(relaxation, search.master, relaxation.pool, lambda: search.objective(0))
+    tree = BranchAndBound(context, root.bounded.point)
     tree.run(time.perf_counter() + LONGEST)
     root.below = tree
     return root, tree
 
 
-def checked(snapshot: Snapshot, search: ExactSearch, root: Node) -> int | None:
+def checked(snapshot: Snapshot, search: ExactSearch, tree: BranchAndBound) -> int | None:
     """Return what the checker says the tree proves."""
     instance = read_instance(snapshot, search.problem.interference)
-    certificate = root.proof(search.relaxation)
-    proven = certified_bound(instance, certificate, [])
+    proven = certified_bound(instance, tree.certificate(), [])
     return None if proven is None else proven.value
 
 
@@ -89,8 +84,8 @@ def lowest_leaves(leaf: Leaf, bound: int) -> Iterator[Leaf]:
 def test_every_request_decided_the_tree_bounds_all_placements(
     chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    every = replace(start_tree.STARTS_FIRST, large=0.0)
-    monkeypatch.setattr(start_tree, "STARTS_FIRST", every)
+    every = replace(branch_and_bound.STARTS_FIRST, large=0.0)
+    monkeypatch.setattr(branch_and_bound, "STARTS_FIRST", every)
     monkeypatch.setattr(Leaf, "leaves", lowest_leaves)
     written: list[str] = []
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
@@ -100,11 +95,10 @@ def test_every_request_decided_the_tree_bounds_all_placements(
         best = search.objective(0)
         # so that the leaf of the optimum is split to its end
         monkeypatch.setattr(search, "objective", lambda level, least=best - 1: least)
-        root, _ = grown(search)
-        assert root.bound is None or root.bound >= best, seed
-        proven = checked(snapshot, search, root)
-        assert proven is None or root.bound is None or best <= proven <= root.bound, seed
-        written.append(root.proof(search.relaxation).model_dump_json())
+        _, tree = grown(search)
+        proven = checked(snapshot, search, tree)
+        assert proven is None or best <= proven <= tree.bound, seed
+        written.append(tree.certificate().model_dump_json())
     assert any('"start"' in text for text in written)
     assert any('"ref"' in text for text in written)
     assert any('"cover"' in text for text in written)
@@ -119,9 +113,9 @@ def test_a_tree_lowers_the_bound_on_machines_of_some_size(seed: int) -> None:
     assert root.bound is not None
     assert best <= root.bound <= (root.bounded.value.certified or 0)
     assert tree.highest() is None or root.bound > best
-    proven = checked(snapshot, search, root)
+    proven = checked(snapshot, search, tree)
     assert proven is not None
-    assert best <= proven <= root.bound
+    assert best <= proven <= tree.bound
 
 
 def queue_of_alike(rng: random.Random, snapshot: Snapshot) -> Snapshot:
@@ -141,7 +135,7 @@ def queue_of_alike(rng: random.Random, snapshot: Snapshot) -> Snapshot:
 def test_a_tree_that_asks_for_places_first_bounds_all_placements(
     chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("topoplace.placement.exact.alike._LEAST_SHARE", 0.7)
+    monkeypatch.setattr("topoplace.placement.exact.dominance._LEAST_SHARE", 0.7)
     monkeypatch.setattr(Leaf, "leaves", lowest_leaves)
     written: list[str] = []
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
@@ -186,7 +180,7 @@ def test_the_classes_of_a_queue_by_themselves_bound_all_placements(chunk: int) -
     for seed, snapshot in snapshots_of_several_classes(1000 * chunk, PER_CHUNK):
         search = solved(PlacementProblem(prepare(snapshot), MODES[seed % 3]))
         best = search.objective(0)
-        parts = PartTrees(search, rooted(search).bounded)
+        parts = ClassDecomposition(search, rooted(search).bounded)
         parts.run(time.perf_counter() + 2.0)
         assert parts.bound >= best, seed
         certificate = parts.certificate()
@@ -202,8 +196,8 @@ def test_the_classes_of_a_queue_by_themselves_bound_all_placements(chunk: int) -
 
 
 def test_a_queue_of_one_class_asks_for_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topoplace.placement.exact.trees._ALONE", 0.0)
-    monkeypatch.setattr("topoplace.placement.exact.trees._NEAR", 10.0)
+    monkeypatch.setattr("topoplace.placement.exact.bound_search._STARTS_ALONE", 0.0)
+    monkeypatch.setattr("topoplace.placement.exact.bound_search._PLACES_NEAR", 10.0)
     asked = 0
     for seed in range(40):
         snapshot = random_snapshot(random.Random(f"one-class-{seed}"), 30)
@@ -214,7 +208,7 @@ def test_a_queue_of_one_class_asks_for_places(monkeypatch: pytest.MonkeyPatch) -
         root = rooted(search)
         if (root.bound or 0) <= search.objective(0):
             continue
-        bounding = Bounding(search, root)
+        bounding = BoundSearch(search, root)
         bounding.run(time.perf_counter() + LONGEST)
         assert bounding.asks_places or bounding.bound <= search.objective(0), seed
         asked += bounding.asks_places
