@@ -104,7 +104,9 @@ def test_later_bounds_hold_among_equals_only() -> None:
 
 @pytest.mark.parametrize("proof", [Proof.CERTIFICATE, Proof.SEARCH])
 @pytest.mark.parametrize(
-    ("make", "wrong"), [(small, (8,)), (tree, (7, 1000)), (mapping, (1000,))], ids=str
+    ("make", "wrong"),
+    [(small, (8,)), (tree, (7, 1000)), (mapping, (1000,))],
+    ids=["torus", "tree", "mapping"],
 )
 def test_an_answer_beyond_a_proven_bound_is_an_error(make: Any, wrong: Any, proof: Proof) -> None:
     case = make()
