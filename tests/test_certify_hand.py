@@ -69,7 +69,7 @@ def document_of(
         }
     top = {key: levels[0][key] for key in ("status", "objective", "bound", "gap", "proof")}
     return top | {
-        "schema": "topoplace.result/1",
+        "schema": "topoplace.result/2",
         "problem": "placement",
         "method": "hand",
         "seconds": 0.0,
@@ -322,9 +322,9 @@ def test_files(tmp_path: Path) -> None:
         b"[]",
         b"[" * 100_000,
         b"\xff\xfe",
-        b'{"schema": "topoplace.result/2"}',
         b'{"schema": "topoplace.result/1"}',
-        b'{"schema": "topoplace.result/1", "x": 1e999}',
+        b'{"schema": "topoplace.result/2"}',
+        b'{"schema": "topoplace.result/2", "x": 1e999}',
     ],
 )
 def test_files_that_are_no_results(tmp_path: Path, content: bytes) -> None:

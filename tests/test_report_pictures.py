@@ -160,8 +160,11 @@ def test_drawing_needs_no_pyplot_and_numbers_axes_and_jobs(tmp_path: Path) -> No
     assert {f"y = {k}" for k in range(4)} | {"1", "2"} <= set(texts_of(given))
     assert (given.get_xlabel(), given.get_ylabel()) == ("x", "z")
     assert {"0", "1", "2"} <= {label.get_text() for label in given.get_xticklabels()}
-    program = "import sys, topoplace; topoplace.load(sys.argv[1]).plot(); print(*sys.modules)"
-    command = [sys.executable, "-c", program, result.save(tmp_path / "r.json")]
+    program = (
+        "import sys, topoplace; from topoplace.report.figure import write_figure;"
+        "write_figure(topoplace.load(sys.argv[1]), sys.argv[2]); print(*sys.modules)"
+    )
+    command = [sys.executable, "-c", program, result.save(tmp_path / "r.json"), tmp_path / "r.png"]
     modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert "matplotlib.figure" in modules
     assert "matplotlib.pyplot" not in modules

@@ -33,6 +33,10 @@ class Claim:
     detail: str
     by_search: bool = False
 
+    def __str__(self) -> str:
+        mark = "FAILS" if not self.holds else "trust" if self.by_search else "holds"
+        return f"{mark}  {self.name}: {self.detail}"
+
 
 @dataclass(frozen=True)
 class Report:
@@ -57,6 +61,21 @@ class Report:
     def verified(self) -> bool:
         """Whether every claim holds and none rests on a search alone."""
         return self.holds and not any(claim.by_search for claim in self.claims)
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for every claim, and one for what follows of them."""
+        verdict = "NOT verified"
+        if self.verified:
+            verdict = "every claim holds"
+        elif self.holds:
+            verdict += ": no claim fails, but a bound rests on a search not repeated here"
+        return [*(str(claim) for claim in self.claims), verdict]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    __repr__ = __str__
 
     @property
     def failures(self) -> tuple[Claim, ...]:

@@ -33,16 +33,7 @@ def check(
     report = check_file(result, instance)
     if report.sha256 is not None:
         say(f"sha256 of the instance inside: {report.sha256}", as_json=as_json)
-    for claim in report.claims:
-        mark = "FAILS" if not claim.holds else "trust" if claim.by_search else "holds"
-        say(f"{mark}  {claim.name}: {claim.detail}", as_json=as_json)
-    if report.verified:
-        verdict = "every claim holds"
-    elif report.holds:
-        verdict = "NOT verified: no claim fails, but a bound rests on a search not repeated here"
-    else:
-        verdict = "NOT verified"
-    say(verdict, as_json=as_json)
+    say(str(report), as_json=as_json)
     if as_json:
         print_json(
             {

@@ -85,7 +85,13 @@ class _Picture:
     loads: NDArray[np.float64] | None = None
 
 
-def draw(result: AnyResult, axes: Axes | None = None, *, dark: bool = False) -> Axes:
+def draw(
+    result: AnyResult,
+    axes: Axes | None = None,
+    *,
+    dark: bool = False,
+    new_figure: Callable[..., Figure] | None = None,
+) -> Axes:
     """Draw the essential picture of a result.
 
     Parameters
@@ -97,6 +103,8 @@ def draw(result: AnyResult, axes: Axes | None = None, *, dark: bool = False) -> 
         Where to; if None, a new `Figure` as wide as a notebook, with a legend.
     dark
         Whether what is behind the picture is dark.
+    new_figure
+        Makes a figure of a `figsize`; by default one that pyplot does not know of.
 
     Raises
     ------
@@ -107,7 +115,7 @@ def draw(result: AnyResult, axes: Axes | None = None, *, dark: bool = False) -> 
         picture = _picture_of(result)
         if axes is None:
             essential = replace(picture, space=None, loads=None)
-            return _assembled(essential, 0.1).axes[0]
+            return _assembled(essential, 0.1, new_figure).axes[0]
         axes.tick_params(colors=_INK[dark])
         for text in (axes.xaxis.label, axes.yaxis.label, axes.title):
             text.set(fontsize=8, color=_INK[dark])
@@ -263,7 +271,9 @@ def _panel(
     return figure.add_axes((left / wide, low / high, width / wide, height / high), **kind)
 
 
-def _assembled(picture: _Picture, top: float) -> Figure:
+def _assembled(
+    picture: _Picture, top: float, new_figure: Callable[..., Figure] | None = None
+) -> Figure:
     """Return a figure with everything a picture has, above each other, below `top` inches."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
 
@@ -272,7 +282,7 @@ def _assembled(picture: _Picture, top: float) -> Figure:
     low = loads + _AXIS + (0 if space else 0.1 + _ROW * -(-len(entries) // _LEGEND_COLUMNS))
     main = low + picture.height
     high = main + (_SPACE_HEIGHT + 0.2 if space else 0.2) + top
-    figure = Figure(figsize=(WIDTH, high))
+    figure = (new_figure or Figure)(figsize=(WIDTH, high))
     if space:
         box = -0.2, main + 0.55, WIDTH - _LEGEND_WIDTH + 0.1, _SPACE_HEIGHT - 0.35
         draw_torus(_panel(figure, *box, projection="3d"), space)

@@ -88,7 +88,11 @@ def _level_columns(rows: Sequence[Row], k: int, *, bounded: bool, whole: bool) -
 
     objective = column(rows[0].levels[k].name, lambda level: level.objective)
     bound = [column("bound", lambda level: level.bound)] if bounded else []
-    gap = [Column("gap", lambda row: gap_text(row.levels[k].gap))] if bounded or whole else []
+    gap = (
+        [Column("gap", lambda row: "-" if row.breaks_rule else gap_text(row.levels[k].gap))]
+        if bounded or whole
+        else []
+    )
     return [objective, *bound, *gap]
 
 

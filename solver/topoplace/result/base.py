@@ -26,7 +26,7 @@ LevelType = TypeVar("LevelType")
 SolutionType = TypeVar("SolutionType")
 InstanceType = TypeVar("InstanceType")
 
-RESULT_SCHEMA: Literal["topoplace.result/1"] = "topoplace.result/1"
+RESULT_SCHEMA: Literal["topoplace.result/2"] = "topoplace.result/2"
 
 
 class Status(StrEnum):
@@ -83,7 +83,7 @@ class Result(Model, Generic[LevelType, SolutionType, InstanceType]):
     `objective`, `bound`, `gap`, `proof` and `status` are those of the first level.
     """
 
-    schema_version: Annotated[Literal["topoplace.result/1"], Field(alias="schema")]
+    schema_version: Annotated[Literal["topoplace.result/2"], Field(alias="schema")]
     problem: str
     method: Name
     status: Annotated[Status, Field(strict=False)]
@@ -121,13 +121,17 @@ class Result(Model, Generic[LevelType, SolutionType, InstanceType]):
         return pd.DataFrame(columns_of(self))
 
     def plot(self, ax: Axes | None = None, *, dark: bool = False) -> Axes:
-        """Draw what matters most into `ax`, or into a new figure (matplotlib).
+        """Draw what matters most into `ax`, or into a new figure of pyplot, which notebooks show.
 
         `dark` is for dark backgrounds. `topoplace show --png` draws more.
         """
         from topoplace.report.figure import draw  # noqa: PLC0415 - heavy
 
-        return draw(self, ax, dark=dark)
+        if ax is not None:
+            return draw(self, ax, dark=dark)
+        import matplotlib.pyplot as plt  # noqa: PLC0415 - heavy
+
+        return draw(self, dark=dark, new_figure=plt.figure)
 
     def __repr__(self) -> str:
         from topoplace.report.summary import summary  # noqa: PLC0415 - only when asked

@@ -1,4 +1,4 @@
-"""The result of a placement on a torus (``topoplace.result/1``, ``"problem": "placement"``)."""
+"""The result of a placement on a torus (``topoplace.result/2``, ``"problem": "placement"``)."""
 
 from __future__ import annotations
 
