@@ -31,7 +31,7 @@ from topoplace.result import (
 )
 from topoplace.result.placement import DEEPEST, Certificate, CertificateNode
 from topoplace.snapshot import Snapshot
-from topoplace.snapshot.state import Geometry
+from topoplace.snapshot.geometry import Geometry
 
 MODES = list(Interference)
 NUM_MACHINES = 360

@@ -69,7 +69,8 @@ def test_a_signal_during_a_solve(
     assert process.returncode == code
     assert out == ""
     assert "Traceback" not in err
-    assert native or err == "topoplace: interrupted\n"
+    said = [line for line in err.splitlines() if not line.startswith("compiling kernels")]
+    assert native or said == ["topoplace: interrupted"]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["snapshot.json", "started"]
 
 

@@ -18,7 +18,7 @@ from topoplace.mapping.layouts import (
     one_per_prism,
     rank_layouts,
 )
-from topoplace.snapshot.state import parse_geometry
+from topoplace.snapshot.geometry import parse_geometry
 
 BLUE_WATERS = Torus((24, 24, 24), bandwidth=(2, 1, 2), nodes_per_router=2)
 

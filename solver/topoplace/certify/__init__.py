@@ -14,6 +14,6 @@ own `check`.
 
 from topoplace.certify.check import check_document, check_file
 from topoplace.certify.report import Claim, Report
-from topoplace.snapshot.load import sha256_of
+from topoplace.snapshot.normal import sha256_of
 
 __all__ = ["Claim", "Report", "check_document", "check_file", "sha256_of"]

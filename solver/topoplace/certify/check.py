@@ -25,7 +25,7 @@ from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_document, parse_object, read_bytes
-from topoplace.snapshot.load import sha256_of
+from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance, Snapshot
 
 AnyResult = Result[Any, Any, Any]

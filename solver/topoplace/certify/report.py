@@ -45,7 +45,7 @@ class Report:
     Attributes
     ----------
     sha256
-        Of the instance that the claims are about (`topoplace.snapshot.load.sha256_of`); None
+        Of the instance that the claims are about (`topoplace.snapshot.normal.sha256_of`); None
         where it was not asked for, or the instance has no normal form.
     """
 

@@ -1,6 +1,7 @@
 """What is on a machine now: the snapshot file, its checks, and other tools' formats."""
 
 from topoplace.snapshot.files import machine_names
+from topoplace.snapshot.geometry import Geometry
 from topoplace.snapshot.load import load_any, load_snapshot, prepare_any
 from topoplace.snapshot.machines import load_machine, load_torus
 from topoplace.snapshot.schema import (
@@ -11,7 +12,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
-from topoplace.snapshot.state import Geometry, QueuedState, RunningState, SnapshotState, prepare
+from topoplace.snapshot.state import QueuedState, RunningState, SnapshotState, prepare
 from topoplace.snapshot.tree_state import TreeRequest, TreeState, prepare_tree, tree_of
 
 __all__ = [

@@ -1,30 +1,21 @@
-"""Snapshots from files, checked and ready to solve, and the normal form of an instance."""
+"""Load a snapshot file, checked and ready to solve."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from topoplace.errors import InputError
-from topoplace.machine import format_node_set, parse_node_set
-from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.files import read_document
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
-    MappingInstance,
     Snapshot,
-    TorusModel,
     TreeModel,
 )
 from topoplace.snapshot.state import SnapshotState, prepare
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
-
-# ---- Load a snapshot file, checked and ready to solve --------------------------------------------
 
 State = TypeVar("State")
 
@@ -70,108 +61,3 @@ def _load(path: str | Path, prepared: Callable[[Snapshot], State]) -> State:
         return prepared(resolve_machine(snapshot))
     except InputError as error:
         raise error.located(str(path)) from None
-
-
-# ---- The normal form of an instance, by which two files are told to ask the same question --------
-
-Tidy = Callable[[str], str]
-
-
-def normal_snapshot(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot with its machine written out, and node sets in their shortest form.
-
-    Raises
-    ------
-    InputError
-        If a node set is malformed, or the machine is not there.
-    """
-    snapshot = resolve_machine(snapshot)
-    machine = snapshot.machine
-    tidy: Tidy = _tidy_hosts
-    if isinstance(machine, TorusModel):
-        machine, tidy = _normal_torus(machine)
-    elif isinstance(machine, TreeModel):
-        machine = _normal_tree(machine)
-    running = [job.model_copy(update={"nodes": tidy(job.nodes)}) for job in snapshot.running]
-    update = {"machine": machine, "down": tidy(snapshot.down), "running": running}
-    return snapshot.model_copy(update=update)
-
-
-def normal_mapping(instance: MappingInstance) -> MappingInstance:
-    """Return a mapping instance with its node sets in their shortest form.
-
-    Raises
-    ------
-    InputError
-        If a node set is malformed.
-    """
-    if not isinstance(instance.machine, TorusModel):
-        nodes = _tidy_numbers(instance.nodes, len(instance.machine.distances))
-        return instance.model_copy(update={"nodes": nodes})
-    machine, tidy = _normal_torus(instance.machine)
-    return instance.model_copy(update={"machine": machine, "nodes": tidy(instance.nodes)})
-
-
-def sha256_of(instance: Snapshot | MappingInstance) -> str:
-    """Return the SHA-256 sum of the normal form of an instance, in hexadecimal digits.
-
-    It is that of the JSON document of the normal form with its keys sorted, no spaces, and every
-    default written out.
-
-    Raises
-    ------
-    InputError
-        If the instance has no normal form.
-    """
-    normal = (
-        normal_snapshot(instance) if isinstance(instance, Snapshot) else normal_mapping(instance)
-    )
-    document = normal.model_dump(mode="json")
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _normal_torus(machine: TorusModel) -> tuple[TorusModel, Tidy]:
-    """Return a machine with its defaults written out, and what tidies sets of its nodes."""
-    num_nodes = machine.nodes_per_router
-    for size in machine.shape:
-        num_nodes *= size
-
-    def tidy(nodes: str) -> str:
-        return _tidy_numbers(nodes, num_nodes)
-
-    dims = len(machine.shape)
-    update = {
-        "wrap": machine.wrap or [True] * dims,
-        "bandwidth": machine.bandwidth or [1] * dims,
-        "classes": {name: tidy(nodes) for name, nodes in machine.classes.items()},
-        "service": tidy(machine.service),
-    }
-    return machine.model_copy(update=update), tidy
-
-
-def _normal_tree(machine: TreeModel) -> TreeModel:
-    """Return a machine with its host lists in their shortest form; their order has a meaning."""
-    switches = []
-    for switch in machine.switches:
-        names = {"nodes": switch.nodes, "switches": switch.switches}
-        update = {
-            field: format_host_list(expand_host_list(text, switch.name))
-            for field, text in names.items()
-            if text is not None
-        }
-        switches.append(switch.model_copy(update=update))
-    return machine.model_copy(update={"switches": switches})
-
-
-def _tidy_numbers(nodes: str, num_nodes: int) -> str:
-    return format_node_set(parse_node_set(nodes, num_nodes).tolist())
-
-
-def _tidy_hosts(nodes: str) -> str:
-    return format_host_list(sorted(expand_host_list(nodes), key=_by_numbers))
-
-
-def _by_numbers(name: str) -> list[str | int]:
-    """Return what sorts n2 before n10: text and numbers in turn."""
-    return [int(part) if k % 2 else part for k, part in enumerate(re.split("([0-9]+)", name))]

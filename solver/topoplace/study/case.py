@@ -16,8 +16,8 @@ from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, SnapshotState, TreeState, prepare, prepare_any
 from topoplace.snapshot.files import files_below, parse_document, parse_object, read_bytes
-from topoplace.snapshot.load import sha256_of
 from topoplace.snapshot.machines import resolve_machine
+from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options

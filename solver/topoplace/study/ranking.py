@@ -44,7 +44,7 @@ class Row:
     problem
         ``placement``, ``allocation`` or ``mapping``, as in result documents.
     instance, sha256
-        Its name, and by what it is told from others (`topoplace.snapshot.load.sha256_of`).
+        Its name, and by what it is told from others (`topoplace.snapshot.normal.sha256_of`).
     interference
         The rule of a placement; null for other problems.
     method

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Prism, Torus, parse_node_set, prism_links, scattered_links
 from topoplace.result import Interference
+from topoplace.snapshot.geometry import Geometry, parse_geometry
 from topoplace.snapshot.schema import (
     Communication,
     PrismModel,
@@ -21,7 +22,6 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
-from topoplace.snapshot.state import Geometry, parse_geometry
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

@@ -24,8 +24,8 @@ from topoplace.machine import (
     uses_whole_ring,
 )
 from topoplace.result import Placement, Solution
+from topoplace.snapshot.geometry import Geometry
 from topoplace.snapshot.schema import Communication
-from topoplace.snapshot.state import Geometry
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from topoplace.machine import Torus, bisection_bandwidth, bisection_per_node
 from topoplace.machine.torus import IntArray
 from topoplace.mapping.graph import VirtualGrid
 from topoplace.mapping.layouts.layout import Layout, Metrics, layer_order, line_cells, metrics_of
-from topoplace.snapshot.state import Geometry
+from topoplace.snapshot.geometry import Geometry
 
 # ---- Bytes between the routers of a layout with nothing unusable, without listing the tasks ------
 # Everything is a sum over positions along single virtual dimensions: messages of one offset that
