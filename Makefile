@@ -70,13 +70,13 @@ $(VENV)/made: scripts/make_venv.sh
 
 $(VENV)/installed: $(VENV)/made pyproject.toml requirements.lock
 	@echo "installing topoplace into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
 		$(if $(LOCKED),-c requirements.lock) -e .
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
 	@echo "installing the test tools into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
 		$(if $(LOCKED),-c requirements.lock) -e '.[dev]'
 	@touch $@
 
@@ -90,6 +90,6 @@ $(VENV)/compiled-dev: $(VENV)/installed-dev
 
 $(OLDEST)/installed-dev: pyproject.toml requirements-oldest.lock scripts/make_venv.sh
 	@sh scripts/make_venv.sh $(OLDEST) '$(PYTHON)'
-	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check \
+	@$(OLDEST)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
 		-c requirements-oldest.lock -e '.[dev]'
 	@touch $@
