@@ -15,7 +15,7 @@ from topoplace.errors import TopoplaceError
 from topoplace.machine import Torus
 from topoplace.snapshot.generate import build_machines, load_workload
 from topoplace.study.batch.solving import solve_task
-from topoplace.study.batch.task import Answer, Outcome, Task
+from topoplace.study.batch.task import Answer, Ending, Task
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +92,7 @@ class InProcess:
     def __init__(self, *_: object, **__: object) -> None:
         pass
 
-    def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
+    def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Ending]]:
         for task in tasks:
             yield task, Answer(solve_task(task))
 
@@ -103,7 +103,7 @@ class InProcess:
 class Idle(InProcess):
     """One that has nothing to do, or fails."""
 
-    def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
+    def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Ending]]:
         for task in tasks:
             raise AssertionError(f"{task.key} is solved again")
         yield from ()

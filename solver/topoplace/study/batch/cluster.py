@@ -17,7 +17,7 @@ from topoplace import __version__
 from topoplace.errors import InputError, MissingToolError, TopoplaceError
 from topoplace.interrupts import is_asked
 from topoplace.study.batch.pool import Pool
-from topoplace.study.batch.task import Failure, FailureStatus, Limits, Outcome, Task
+from topoplace.study.batch.task import Ending, Failure, FailureStatus, Limits, Task
 
 CONNECT_SECONDS = 10
 
@@ -46,7 +46,7 @@ class Cluster:
         self._solver, self._limits = solver, limits
         self._client = _connected(address)
 
-    def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
+    def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Ending]]:
         """Yield every task with its outcome, as they come, until a signal asks to end.
 
         Raises
@@ -86,7 +86,7 @@ class Cluster:
             running.add(future)
 
 
-def solve_in_child(task: Task, solver: str, limits: Limits) -> Outcome:
+def solve_in_child(task: Task, solver: str, limits: Limits) -> Ending:
     """Solve a task in a process below this one, which the next task of this thread finds again.
 
     Raises
@@ -118,11 +118,11 @@ def _connected(address: str) -> Any:
         raise InputError(text, field="--dask", value=address) from None
 
 
-def _outcome(future: Any) -> Outcome:
+def _outcome(future: Any) -> Ending:
     from distributed import CancelledError, KilledWorker  # noqa: PLC0415 - optional
 
     try:
-        outcome: Outcome = future.result()
+        outcome: Ending = future.result()
     except KilledWorker:
         message = "every cluster worker that took it died"
         return Failure(FailureStatus.CRASH, message)

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.interrupts import is_asked
-from topoplace.study.batch.task import Answer, Failure, FailureStatus, Limits, Outcome, Task
+from topoplace.study.batch.task import Answer, Ending, Failure, FailureStatus, Limits, Task
 from topoplace.study.external.verdict import Fault, VerdictError
 
 _MEMORY_WORDS = ("bad_alloc", "MemoryError", "Cannot allocate memory", "out of memory")
@@ -52,7 +52,7 @@ class Pool:
         self._solver, self._jobs, self._limits = solver, jobs, limits
         self._workers: list[_Worker] = []
 
-    def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
+    def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Ending]]:
         """Yield every task with its outcome, as they come, until a signal asks to end.
 
         Raises
@@ -131,7 +131,7 @@ class _Worker:
         with contextlib.suppress(OSError):  # one that just died: `take` will notice
             self.pipe.send(task)
 
-    def take(self) -> Outcome | None:
+    def take(self) -> Ending | None:
         """Return the outcome of the worker's task; None if it has only become ready.
 
         Raises
@@ -148,7 +148,7 @@ class _Worker:
         self.idle, self.task, self.deadline = True, None, math.inf
         if message == READY:
             return None
-        outcome: Outcome = message
+        outcome: Ending = message
         if isinstance(outcome, Failure) and outcome.status is FailureStatus.OUT_OF_MEMORY:
             self.kill()  # what the heap looks like now is not what the next task should start from
         return outcome
@@ -245,7 +245,7 @@ def serve(tasks: Connection, log: Connection, solver: str, memory: int | None) -
         tasks.send(_outcome(solve, task))
 
 
-def _outcome(solve: Callable[[Task], str], task: Task) -> Outcome:
+def _outcome(solve: Callable[[Task], str], task: Task) -> Ending:
     """Solve, and turn whatever is raised into a failure."""
     began = time.perf_counter()
     try:

@@ -28,10 +28,10 @@ from topoplace.study.batch.store import (
 )
 from topoplace.study.batch.table import AnyResult, Row, failure_row, result_row, table_csv
 from topoplace.study.batch.task import (
+    Ending,
     Failure,
     FailureStatus,
     Limits,
-    Outcome,
     Problem,
     Settings,
     Task,
@@ -228,7 +228,7 @@ class _Run:
                 continue
             yield Task(key, instance.problem, instance.document, self._settings, __version__)
 
-    def _save(self, task: Task, stem: str, outcome: Outcome) -> None:
+    def _save(self, task: Task, stem: str, outcome: Ending) -> None:
         if not isinstance(outcome, Failure):
             try:
                 result = read_result(outcome.result, task.problem)

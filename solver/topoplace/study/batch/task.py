@@ -131,4 +131,4 @@ class Failure:
     verdict: dict[str, object] | None = None
 
 
-Outcome = Answer | Failure
+Ending = Answer | Failure

@@ -305,7 +305,7 @@ class Mix(NamedTuple):
     path: IntArray
 
 
-class Outcome(NamedTuple):
+class Decision(NamedTuple):
     """`REFUTED` with multipliers, `MIXED` with plans, or `NEITHER`."""
 
     verdict: int
@@ -319,7 +319,7 @@ def _nothing(num_active):
     none = np.zeros(0, dtype=np.int64)
     proof = Refutation(np.zeros(num_active, dtype=np.int64), none, none, none, none)
     mix = Mix(np.zeros(0), none, np.zeros((0, num_active), dtype=np.int64))
-    return Outcome(NEITHER, proof, mix)
+    return Decision(NEITHER, proof, mix)
 
 
 @kernel()
@@ -411,7 +411,7 @@ def _decided(tables, pool, view, rows, most):
         if missing < _ZERO:
             used = plan[there]
             mix = Mix(weight[there], pool.state[used], pool.path[used])
-            return Outcome(MIXED, nothing.proof, mix)
+            return Decision(MIXED, nothing.proof, mix)
         # a proof at any scale
         multipliers = duals(program)
         multipliers *= min(1.0, _LARGEST / np.abs(multipliers).max())
@@ -424,7 +424,7 @@ def _decided(tables, pool, view, rows, most):
                 shares, rows.step[kept], rows.least[kept], senders[kept], receivers[kept]
             )
             _serve(tables, pool, proof)
-            return Outcome(REFUTED, proof, nothing.mix)
+            return Decision(REFUTED, proof, nothing.mix)
         for s in better:
             j = _number(pool, s, paths[s])
             if j < 0 or (plan[:num] == j).any():
@@ -447,7 +447,7 @@ def refute(tables, pool, thresholds, most):
         # each rank on a leaf is worth 1: no choice of states has enough
         nothing = _nothing(len(tables.active))
         nothing.proof.shares[-1] = 1
-        return Outcome(REFUTED, nothing.proof, nothing.mix)
+        return Decision(REFUTED, nothing.proof, nothing.mix)
     rows = cuts(tables, view, thresholds)
     marked = _served(tables, pool, rows)
     while True:
