@@ -42,6 +42,7 @@ check: $(VENV)/compiled-dev minizinc
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/front_as_typed.py
 	$(BIN)/python scripts/check_models.py
 	$(SITE)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import front_as_typed
 import topoplace as tp
 
 
@@ -208,6 +209,10 @@ def test_methods_are_compared_in_a_table() -> None:
     assert {row.method for row in compared.rows} == {"exact", "first-fit"}
     assert list(compared.to_frame().method) == [row.method for row in compared.rows]
     assert "first-fit" in str(compared)
+
+
+def test_a_typed_program_runs() -> None:
+    assert len(set(front_as_typed.main())) == 4
 
 
 def test_results_are_drawn(result: tp.Result[Any, Any, Any]) -> None:

@@ -126,7 +126,7 @@ def place(
 
 def map(
     application: Application,
-    on: Source | Model | MatrixModel | Path | None = None,
+    on: Source | Model | MatrixModel | AllocationResult | Path | None = None,
     method: str = "auto",
     *,
     tasks_per_node: int = 1,
@@ -178,6 +178,8 @@ def map(
         problem = prepare_mapping(application)
     elif on is None:
         raise InputError("a machine, an instance or a result to map to", field="on", found="None")
+    elif isinstance(on, AllocationResult):
+        raise InputError("places on a torus or mesh", field="on", found="a result on a tree")
     else:
         source = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
         places = load_places(source, job=job, node_class=node_class, within=within)
