@@ -80,5 +80,7 @@ def fill(
     "placement", "best-fit", "prisms in queue order, each the free one of the largest shape score"
 )
 def _best_fit(problem: PlacementProblem, options: Options) -> Outcome:
-    started = best_fit(problem)
-    return Outcome(started, explanations=explain(problem, started))
+    until = clock.deadline(options.time_limit)
+    started = best_fit(problem, deadline=until)
+    explanations = explain(problem, started, until)
+    return Outcome(started, time_limit_hit=clock.now() >= until, explanations=explanations)

@@ -52,5 +52,7 @@ def first_fit(
     "placement", "first-fit", "prisms in queue order, each the first free one in row-major order"
 )
 def _first_fit(problem: PlacementProblem, options: Options) -> Outcome:
-    started = first_fit(problem)
-    return Outcome(started, explanations=explain(problem, started))
+    until = clock.deadline(options.time_limit)
+    started = first_fit(problem, deadline=until)
+    explanations = explain(problem, started, until)
+    return Outcome(started, time_limit_hit=clock.now() >= until, explanations=explanations)
