@@ -131,7 +131,9 @@ def queue_of_alike(rng: random.Random, snapshot: Snapshot) -> Snapshot:
     return snapshot.model_copy(update={"queue": queue})
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize(
+    "chunk", [*range(4), *(pytest.param(k, marks=pytest.mark.slow) for k in (4, 5))]
+)
 def test_a_tree_that_asks_for_places_first_bounds_all_placements(
     chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

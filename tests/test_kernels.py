@@ -130,6 +130,7 @@ def test_a_first_solve_compiles_before_its_clock_starts(tmp_path: Path) -> None:
     assert WORDS not in second.stderr
 
 
+@pytest.mark.slow
 def test_warmup_compiles_all_that_a_solve_calls(tmp_path: Path) -> None:
     cache, snapshot = tmp_path / "cache", str(write_small(tmp_path))
     said = topoplace(cache, "warmup", "placement", "--json")
