@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from topoplace.machine import Prism, uses_whole_ring
-from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.rows import PackingRows
-from topoplace.placement.heuristics.footprints import Footprints, ReachArray
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.heuristics.footprints import Footprints, ReachArray
+from topoplace.placement.torus.oracle.pricing import ScanPricer
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 
 NEVER = np.iinfo(np.int16).max
 MAX_CANDIDATES = 1_000_000

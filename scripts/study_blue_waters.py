@@ -28,7 +28,7 @@ from study_page import STUDIES, stamp
 from topoplace.certify import check_document
 from topoplace.errors import TopoplaceError
 from topoplace.machine import parse_node_set
-from topoplace.placement.problem import job_links
+from topoplace.placement.torus.problem import job_links
 from topoplace.result import PlacementResult
 from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, load_torus, prepare
 from topoplace.snapshot.generate import load_workload

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from topoplace.placement import minizinc as backend
-from topoplace.placement.outcome import shared_links
-from topoplace.placement.problem import PlacementProblem
+from topoplace.placement.torus import minizinc as backend
+from topoplace.placement.torus.outcome import shared_links
+from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot

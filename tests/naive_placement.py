@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from topoplace.machine import Prism, all_origins, parse_node_set, prism_links
-from topoplace.placement.problem import Candidate, PlacementProblem, job_links
+from topoplace.placement.torus.problem import Candidate, PlacementProblem, job_links
 from topoplace.result import Interference
 from topoplace.snapshot import Communication, QueuedState
 

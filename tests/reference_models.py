@@ -13,7 +13,7 @@ import numpy as np
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.pencils.space import CellTerms, PencilWindow
 from topoplace.mapping.problem import MappingProblem
-from topoplace.placement.minizinc_program import MAX_VALUE, run_minizinc
+from topoplace.placement.torus.minizinc_program import MAX_VALUE, run_minizinc
 from topoplace.placement.tree.patterns import pattern_steps
 from topoplace.placement.tree.problem import TreeProblem
 

@@ -13,7 +13,7 @@ from random_instances import random_snapshot
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.tree import tree_bound
 from topoplace.machine import Prism
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Explanation, Interference, PlacementResult
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, PrismModel, Request

@@ -11,11 +11,11 @@ import scipy.sparse as sp
 
 from random_instances import random_prism, random_snapshot
 from topoplace.machine import Prism, Torus
-from topoplace.placement import explain as explaining
-from topoplace.placement.box_counts import BoxCounts
 from topoplace.placement.exact.master import undominated
-from topoplace.placement.heuristics import nearest
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus import explain as explaining
+from topoplace.placement.torus.box_counts import BoxCounts
+from topoplace.placement.torus.heuristics import nearest
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot.state import prepare
 
 MACHINES = [

@@ -12,9 +12,9 @@ from exact_cases import MODES, mid_size_snapshot
 from random_instances import random_snapshot
 from topoplace.placement.exact.annealing import Annealer, forms_of
 from topoplace.placement.exact.context import heuristic_start
-from topoplace.placement.exact.listing import all_candidates
 from topoplace.placement.exact.rows import PackingRows
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.oracle.listing import all_candidates
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot import prepare
 from topoplace.solving import Options
 

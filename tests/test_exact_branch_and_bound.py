@@ -21,11 +21,11 @@ from topoplace.placement.exact.bound_search import BoundSearch, ClassDecompositi
 from topoplace.placement.exact.branch_and_bound import BranchAndBound
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.generation import Bounded
-from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem, usable_prices
 from topoplace.placement.exact.search import ExactSearch
 from topoplace.placement.exact.tree_nodes import Leaf, TreeContext, new_pool
-from topoplace.placement.problem import PlacementProblem
+from topoplace.placement.torus.oracle.pricing import ScanPricer
+from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.solving import Options
 

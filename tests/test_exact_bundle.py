@@ -19,14 +19,14 @@ from topoplace.placement.exact.bundle import Bundle, FlatColumns
 from topoplace.placement.exact.dive import Diver
 from topoplace.placement.exact.generation import Bounded, best_among_columns
 from topoplace.placement.exact.groups import PlaceLimit
-from topoplace.placement.exact.listing import ListPricer, all_candidates
 from topoplace.placement.exact.master import Master
-from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.relaxation import Pricer, Relaxation, Subproblem, usable_prices
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.search import ExactSearch
 from topoplace.placement.exact.tree_nodes import Leaf, new_pool
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.oracle.listing import ListPricer, all_candidates
+from topoplace.placement.torus.oracle.pricing import ScanPricer
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Status
 from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import (

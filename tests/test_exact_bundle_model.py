@@ -13,14 +13,14 @@ from topoplace.machine import Prism, Torus
 from topoplace.machine.links import prism_links
 from topoplace.placement.exact._bundle import gram, minimise_near, rows_in_words
 from topoplace.placement.exact._kernels import best_slots
-from topoplace.placement.exact._prism_rows import leaves_prism, prism_rows
 from topoplace.placement.exact.bundle import FlatColumns
 from topoplace.placement.exact.generation import Bounded
-from topoplace.placement.exact.listing import ListPricer, all_candidates
 from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem, usable_prices
 from topoplace.placement.exact.rows import PackingRows
-from topoplace.placement.problem import PlacementProblem
+from topoplace.placement.torus.oracle._prism_rows import leaves_prism, prism_rows
+from topoplace.placement.torus.oracle.listing import ListPricer, all_candidates
+from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.snapshot import prepare
 
 NUM_ROWS = 90

@@ -14,7 +14,7 @@ from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.tree import tree_bound
 from topoplace.placement.exact.dominance import Dominance
 from topoplace.placement.exact.relaxation import Subproblem
-from topoplace.placement.problem import PlacementProblem
+from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference, Leaf, LeafRef, SharedLeaves
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, TorusModel

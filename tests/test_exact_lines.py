@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from machine_strategies import tori
 from topoplace.machine import Prism, prism_links
 from topoplace.placement.exact._kernels import slice_sums
-from topoplace.placement.heuristics.footprints import Footprints, quickest_footprints
+from topoplace.placement.torus.heuristics.footprints import Footprints, quickest_footprints
 from topoplace.types import IntArray
 
 Case = tuple[Footprints, int, int, IntArray]

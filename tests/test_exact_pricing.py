@@ -11,12 +11,12 @@ import pytest
 from exact_cases import MODES
 from random_instances import random_snapshot
 from topoplace.machine import Prism
-from topoplace.placement.exact import _minimal
 from topoplace.placement.exact.groups import PlaceLimit
-from topoplace.placement.exact.listing import ListPricer
-from topoplace.placement.exact.pricing import NO_VALUE, Prices, ScanPricer, Weights
 from topoplace.placement.exact.rows import PackingRows
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.oracle import _minimal
+from topoplace.placement.torus.oracle.listing import ListPricer
+from topoplace.placement.torus.oracle.pricing import NO_VALUE, Prices, ScanPricer, Weights
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot import prepare
 
 CHUNKS, PER_CHUNK = 10, 15

@@ -15,13 +15,13 @@ from topoplace.machine import Prism, Torus
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.context import Residual
 from topoplace.placement.exact.generation import Bounded
-from topoplace.placement.exact.listing import all_candidates
 from topoplace.placement.exact.lns import NeighbourhoodSearch, hops_between
-from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem, usable_prices
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.search import ExactSearch
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.oracle.listing import all_candidates
+from topoplace.placement.torus.oracle.pricing import ScanPricer
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot import prepare
 from topoplace.solving import Options
 

@@ -13,7 +13,7 @@ import pytest
 from topoplace.placement.exact.cut_pool import CutPool, KnapsackSearch, StartsBelow
 from topoplace.placement.exact.dominance import Dominance
 from topoplace.placement.exact.relaxation import Subproblem
-from topoplace.placement.problem import PlacementProblem
+from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import LeafRef, StartBranch
 from topoplace.result.placement import CertificateNode
 from topoplace.snapshot import Snapshot, prepare

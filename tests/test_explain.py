@@ -18,11 +18,11 @@ from naive_placement import (
 )
 from random_instances import random_snapshot
 from topoplace.machine import Prism
-from topoplace.placement.explain import explain
-from topoplace.placement.heuristics.best_fit import best_fit
-from topoplace.placement.heuristics.first_fit import first_fit
-from topoplace.placement.heuristics.footprints import footprints_of, quickest_footprints
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.explain import explain
+from topoplace.placement.torus.heuristics.best_fit import best_fit
+from topoplace.placement.torus.heuristics.first_fit import first_fit
+from topoplace.placement.torus.heuristics.footprints import footprints_of, quickest_footprints
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Explanation, Interference
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 from topoplace.snapshot.state import prepare

@@ -9,10 +9,10 @@ import pytest
 
 from random_instances import random_snapshot
 from topoplace.machine import Torus, parse_node_set
-from topoplace.placement.heuristics.alps_orders import FOUR_Y, O2, TWO_Y, Digit, block_order
-from topoplace.placement.heuristics.node_order import nodes_of_routers, place_in_order
-from topoplace.placement.outcome import Scattered
-from topoplace.placement.problem import PlacementProblem
+from topoplace.placement.torus.heuristics.alps_orders import FOUR_Y, O2, TWO_Y, Digit, block_order
+from topoplace.placement.torus.heuristics.node_order import nodes_of_routers, place_in_order
+from topoplace.placement.torus.outcome import Scattered
+from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 from topoplace.snapshot.state import prepare

@@ -19,11 +19,11 @@ from naive_placement import (
 from random_instances import random_snapshot
 from topoplace.errors import InputError
 from topoplace.machine import Torus, all_origins
-from topoplace.placement.heuristics.best_fit import best_fit, fill
-from topoplace.placement.heuristics.first_fit import first_fit
-from topoplace.placement.heuristics.footprints import Footprints
-from topoplace.placement.heuristics.shape_parts import shape_parts
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.heuristics.best_fit import best_fit, fill
+from topoplace.placement.torus.heuristics.first_fit import first_fit
+from topoplace.placement.torus.heuristics.footprints import Footprints
+from topoplace.placement.torus.heuristics.shape_parts import shape_parts
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Interference, Proof, Status
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 from topoplace.snapshot.state import SnapshotState, prepare

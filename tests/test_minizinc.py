@@ -20,7 +20,7 @@ from minizinc_cases import (
     started_ids,
 )
 from random_instances import random_snapshot
-from topoplace.placement import minizinc as backend
+from topoplace.placement.torus import minizinc as backend
 from topoplace.result import Interference
 from topoplace.solving import Options
 

@@ -16,10 +16,10 @@ import pytest
 
 from minizinc_cases import needs_minizinc, problem_of, running, snapshot_of
 from topoplace.errors import InputError, MissingToolError, TopoplaceError
-from topoplace.placement import minizinc as backend
-from topoplace.placement.minizinc_program import model_files, run_minizinc
-from topoplace.placement.outcome import shared_links
-from topoplace.placement.problem import PlacementProblem
+from topoplace.placement.torus import minizinc as backend
+from topoplace.placement.torus.minizinc_program import model_files, run_minizinc
+from topoplace.placement.torus.outcome import shared_links
+from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.solving import Options, Outcome
 

@@ -10,8 +10,8 @@ from brute_force import brute_force
 from random_instances import random_snapshot
 from scripts_of_the_project import script
 from topoplace.machine import Torus
-from topoplace.placement.exact.listing import all_candidates
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.oracle.listing import all_candidates
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot import Snapshot, prepare
 

@@ -17,7 +17,7 @@ from topoplace.certify import check_document
 from topoplace.cli import run
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.machine import Prism, Torus, bisection_per_node, scattered_links
-from topoplace.placement.problem import PlacementProblem
+from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot import SnapshotState, load_snapshot, load_torus, prepare
 from topoplace.snapshot.schema import Pattern, PatternUse, RunningJob, Snapshot

@@ -26,10 +26,10 @@ _BOUNDS, _BRANCH, _GROW = "mapping.bounds", "mapping.exact", "mapping.growing"
 _HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
 
 PACKAGES = {
-    _EXACT: ("topoplace.placement.exact",),
+    _EXACT: ("topoplace.placement.exact", "topoplace.placement.torus.oracle"),
     _PRISMS: (
-        "topoplace.placement.heuristics",
-        "topoplace.placement.periodic_sums",
+        "topoplace.placement.torus.heuristics",
+        "topoplace.placement.torus.periodic_sums",
         "topoplace.study.replay",
     ),
     _TREES: ("topoplace.placement.tree", "topoplace.certify"),

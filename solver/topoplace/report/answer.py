@@ -128,7 +128,7 @@ def _on_tree(result: AllocationResult) -> list[Start]:
 
 
 def _on_torus(result: PlacementResult) -> list[Start]:
-    from topoplace.placement.problem import Candidate, PlacementProblem  # noqa: PLC0415 - heavy
+    from topoplace.placement.torus.problem import Candidate, PlacementProblem  # noqa: PLC0415 - heavy
 
     if result.solution is None:
         return []

@@ -78,7 +78,7 @@ class Frame:
 
 
 _MODULES = {
-    "placement": "topoplace.placement.outcome",
+    "placement": "topoplace.placement.torus.outcome",
     "allocation": "topoplace.placement.tree.outcome",
     "mapping": "topoplace.mapping.outcome",
 }
@@ -95,7 +95,7 @@ def problem_of(instance: SnapshotState | TreeState | Problem, options: Options) 
     from topoplace.snapshot import SnapshotState, TreeState  # noqa: PLC0415 - heavy
 
     if isinstance(instance, SnapshotState):
-        from topoplace.placement.problem import PlacementProblem  # noqa: PLC0415 - heavy
+        from topoplace.placement.torus.problem import PlacementProblem  # noqa: PLC0415 - heavy
 
         return PlacementProblem(instance, options.interference)
     if isinstance(instance, TreeState):

@@ -14,8 +14,9 @@ from topoplace.solving.outcome import Outcome
 Solver = Callable[[Any, Options], Outcome]
 """Takes a problem and options; may leave out whatever it does not need."""
 
-_PLACEMENT, _TREE, _MAPPING = (
+_PLACEMENT, _TORUS, _TREE, _MAPPING = (
     "topoplace.placement",
+    "topoplace.placement.torus",
     "topoplace.placement.tree",
     "topoplace.mapping.methods",
 )
@@ -23,13 +24,13 @@ _PLACEMENT, _TREE, _MAPPING = (
 SHIPPED: dict[str, dict[str, str]] = {
     "placement": {
         "exact": f"{_PLACEMENT}.exact.method",
-        "alps-o2": f"{_PLACEMENT}.heuristics.alps_orders",
-        "alps-2y": f"{_PLACEMENT}.heuristics.alps_orders",
-        "alps-4y": f"{_PLACEMENT}.heuristics.alps_orders",
-        "best-fit": f"{_PLACEMENT}.heuristics.best_fit",
-        "first-fit": f"{_PLACEMENT}.heuristics.first_fit",
-        "random-nodes": f"{_PLACEMENT}.heuristics.random_nodes",
-        "minizinc": f"{_PLACEMENT}.minizinc",
+        "alps-o2": f"{_TORUS}.heuristics.alps_orders",
+        "alps-2y": f"{_TORUS}.heuristics.alps_orders",
+        "alps-4y": f"{_TORUS}.heuristics.alps_orders",
+        "best-fit": f"{_TORUS}.heuristics.best_fit",
+        "first-fit": f"{_TORUS}.heuristics.first_fit",
+        "random-nodes": f"{_TORUS}.heuristics.random_nodes",
+        "minizinc": f"{_TORUS}.minizinc",
     },
     "allocation": {
         "exact": f"{_TREE}.exact.method",

@@ -17,7 +17,7 @@ import numpy as np
 from numba.extending import intrinsic
 
 from topoplace.kernels import kernel
-from topoplace.placement.exact._lists import write
+from topoplace.kernels.lists import write
 
 # Compiled for the array types it is called with; annotations would be noise.
 # mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=call-arg

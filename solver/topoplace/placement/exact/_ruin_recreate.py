@@ -14,7 +14,8 @@ import math
 import numpy as np
 
 from topoplace.kernels import kernel
-from topoplace.placement.exact._boxes import (
+from topoplace.kernels.lists import ranks, write
+from topoplace.placement.torus.oracle._boxes import (
     below,
     fill,
     free_origins,
@@ -24,7 +25,6 @@ from topoplace.placement.exact._boxes import (
     roughness,
     uniform,
 )
-from topoplace.placement.exact._lists import ranks, write
 
 # Compiled for the array types it is called with; annotations would be noise.
 # mypy: allow-untyped-defs, allow-untyped-calls

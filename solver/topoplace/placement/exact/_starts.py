@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from topoplace.kernels import kernel
-from topoplace.placement.exact._lists import ranks, write
+from topoplace.kernels.lists import ranks, write
 
 _EMPTY = -1.0  # the bound of a side that contradicts what is decided
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from topoplace import clock
 from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.placement.exact._ruin_recreate import anneal
-from topoplace.placement.heuristics.prism_search import PrismSearch, search_of
-from topoplace.placement.heuristics.room import Room
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.heuristics.prism_search import PrismSearch, search_of
+from topoplace.placement.torus.heuristics.room import Room
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.types import IntArray
 
 CountArray = NDArray[np.int32]

@@ -20,13 +20,13 @@ from topoplace.placement.exact.bundle import Bundle
 from topoplace.placement.exact.context import SearchContext
 from topoplace.placement.exact.dominance import groups_of_alike, resized, with_fewest_nodes
 from topoplace.placement.exact.generation import Bounded
-from topoplace.placement.exact.listing import ListPricer
 from topoplace.placement.exact.master import Master
-from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.relaxation import DualPoint, Pricer, Relaxation, Subproblem
 from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.exact.tree_nodes import Leaf, TreeContext, new_pool
-from topoplace.placement.problem import PlacementProblem
+from topoplace.placement.torus.oracle.listing import ListPricer
+from topoplace.placement.torus.oracle.pricing import ScanPricer
+from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Part, Parts, SharedLeaves
 from topoplace.result.placement import Certificate
 

@@ -18,7 +18,7 @@ from topoplace.placement.exact.generation import Bounded, generate_columns
 from topoplace.placement.exact.groups import PlaceLimit
 from topoplace.placement.exact.master import LpSolution, Master
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import CoverBranch, StartBranch
 from topoplace.result.placement import DEEPEST, Certificate, CertificateNode
 

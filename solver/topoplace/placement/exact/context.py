@@ -14,19 +14,19 @@ import numpy as np
 from topoplace import clock
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.bundle import Bundle
-from topoplace.placement.exact.listing import ListPricer, are_few
 from topoplace.placement.exact.master import Master
-from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.relaxation import (
     Pricer,
     Relaxation,
     Subproblem,
 )
 from topoplace.placement.exact.rows import PackingRows
-from topoplace.placement.heuristics.best_fit import best_fit
-from topoplace.placement.heuristics.first_fit import first_fit
-from topoplace.placement.outcome import LEVELS, worth
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.heuristics.best_fit import best_fit
+from topoplace.placement.torus.heuristics.first_fit import first_fit
+from topoplace.placement.torus.oracle.listing import ListPricer, are_few
+from topoplace.placement.torus.oracle.pricing import ScanPricer
+from topoplace.placement.torus.outcome import LEVELS, worth
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot import RunningState
 from topoplace.solving import Bound, Options
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from topoplace.placement.exact import _starts
 from topoplace.placement.exact.groups import PlaceLimit
-from topoplace.placement.problem import Candidate
+from topoplace.placement.torus.problem import Candidate
 from topoplace.result import LeafRef, StartBranch
 from topoplace.result.placement import CertificateNode
 from topoplace.types import BoolArray, FloatArray, IntArray

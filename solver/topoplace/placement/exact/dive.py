@@ -26,7 +26,7 @@ from topoplace.placement.exact.generation import Bounded, least_reduced_costs, r
 from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem
 from topoplace.placement.exact.tree_nodes import Leaf
-from topoplace.placement.problem import Candidate
+from topoplace.placement.torus.problem import Candidate
 
 _TRIED = (10, 7, 4, 3)  # prisms of a request, by the number of jobs fixed; then the last
 _FEWEST, _STEP_SHARE = 3, 0.05  # beyond, tries of the first job end after that share of the limit

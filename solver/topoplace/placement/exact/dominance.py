@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from topoplace.placement.exact.branching import Branch, split_start
 from topoplace.placement.exact.relaxation import Subproblem
-from topoplace.placement.problem import PlacementProblem
+from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.snapshot import QueuedState
 
 _LEAST_SHARE = 0.97  # of the nodes of the largest: fewer would loosen the bound

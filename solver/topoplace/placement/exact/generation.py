@@ -13,7 +13,7 @@ from ortools.linear_solver.python import model_builder_helper as mbh
 from topoplace import clock
 from topoplace.placement.exact.master import Column, LpSolution, Master, owners_of, values_of
 from topoplace.placement.exact.relaxation import DualPoint, DualValue, Relaxation, Subproblem
-from topoplace.placement.problem import Candidate
+from topoplace.placement.torus.problem import Candidate
 from topoplace.types import BoolArray, FloatArray
 
 MAX_COLUMNS = 3000

@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 
 from topoplace import clock
 from topoplace.machine import Torus
-from topoplace.placement.exact import _kernels, _minimal
-from topoplace.placement.heuristics.footprints import (
+from topoplace.placement.exact import _kernels
+from topoplace.placement.torus.heuristics.footprints import (
     Footprints,
     ReachArray,
     footprints_of,
     quickest_footprints,
 )
-from topoplace.placement.heuristics.room import reach_of
-from topoplace.placement.heuristics.shape_parts import shape_parts
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.heuristics.room import reach_of
+from topoplace.placement.torus.heuristics.shape_parts import shape_parts
+from topoplace.placement.torus.oracle import _minimal
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot import Geometry
 from topoplace.types import BoolArray, IntArray
 

@@ -12,7 +12,7 @@ from topoplace import clock
 from topoplace.machine import Prism, Torus
 from topoplace.placement.exact.branching import Node
 from topoplace.placement.exact.context import Residual, SearchContext
-from topoplace.placement.problem import Candidate
+from topoplace.placement.torus.problem import Candidate
 
 _LARGE = 0.04  # jobs above this share of the incumbent's objective are freed by choice
 _FEWEST, _MOST = 2, 6  # such jobs

@@ -16,7 +16,7 @@ from topoplace import clock
 from topoplace.placement.exact import _kernels
 from topoplace.placement.exact.relaxation import DualPoint, Subproblem
 from topoplace.placement.exact.rows import PackingRows, RowLists
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 

@@ -14,7 +14,7 @@ from topoplace.placement.exact.dive import Diver
 from topoplace.placement.exact.lns import NeighbourhoodSearch
 from topoplace.placement.exact.relaxation import Subproblem
 from topoplace.placement.exact.tree_nodes import new_pool
-from topoplace.placement.problem import Candidate
+from topoplace.placement.torus.problem import Candidate
 
 _LONGEST_BURST = 15.0  # seconds
 _CHAIN_SHARE = 0.3  # of the time limit, for one annealing run

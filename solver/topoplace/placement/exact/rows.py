@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.machine import uses_whole_ring
-from topoplace.placement.exact import _prism_rows
-from topoplace.placement.exact._prism_rows import leaves_prism, prism_rows
-from topoplace.placement.exact.pricing import Prices
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.oracle import _prism_rows
+from topoplace.placement.torus.oracle._prism_rows import leaves_prism, prism_rows
+from topoplace.placement.torus.oracle.pricing import Prices
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.types import BoolArray, IntArray
 
 Unsigned = NDArray[np.uint32]

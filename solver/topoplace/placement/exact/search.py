@@ -18,7 +18,6 @@ from topoplace.placement.exact.generation import (
     least_reduced_costs,
     reduced_costs_at,
 )
-from topoplace.placement.exact.pricing import ScanPricer
 from topoplace.placement.exact.primal_dual import primal_dual_loop
 from topoplace.placement.exact.relaxation import (
     DualPoint,
@@ -26,7 +25,8 @@ from topoplace.placement.exact.relaxation import (
     Subproblem,
     usable_prices,
 )
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.oracle.pricing import ScanPricer
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.solving import Bound, Options, Outcome
 
 _MAX_NODES = 100_000

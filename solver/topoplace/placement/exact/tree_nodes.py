@@ -19,7 +19,7 @@ from topoplace.placement.exact.cut_pool import (
 from topoplace.placement.exact.generation import Bounded
 from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem
-from topoplace.placement.problem import Candidate
+from topoplace.placement.torus.problem import Candidate
 from topoplace.result import LeafRef, SharedLeaves
 from topoplace.result.placement import CertificateNode
 from topoplace.types import FloatArray, IntArray

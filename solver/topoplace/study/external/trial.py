@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from topoplace.errors import InputError
 from topoplace.machine import Prism, format_node_set, parse_node_set
-from topoplace.placement.outcome import Scattered
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.outcome import Scattered
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.placement.tree.problem import TreeProblem
 from topoplace.result import PlacementResult
 from topoplace.result.tree import AllocationResult

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.machine import Prism, Torus, bisection_per_node, parse_node_set
-from topoplace.placement.outcome import worth
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.outcome import worth
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.schema import Communication, Snapshot
 from topoplace.solving import Options, found_by, method_of

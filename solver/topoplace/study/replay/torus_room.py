@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.machine import Torus, format_node_set, parse_node_set
-from topoplace.placement.heuristics.footprints import footprints_of
-from topoplace.placement.heuristics.room import Reach, reach_of, refill
-from topoplace.placement.outcome import prism_model
-from topoplace.placement.problem import PlacementProblem, job_links
+from topoplace.placement.torus.heuristics.footprints import footprints_of
+from topoplace.placement.torus.heuristics.room import Reach, reach_of, refill
+from topoplace.placement.torus.outcome import prism_model
+from topoplace.placement.torus.problem import PlacementProblem, job_links
 from topoplace.snapshot import QueuedState, RunningState, SnapshotState
 from topoplace.snapshot.schema import RunningJob, Snapshot
 from topoplace.study.replay import _largest

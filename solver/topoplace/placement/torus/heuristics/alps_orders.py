@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from topoplace.machine import Torus
-from topoplace.placement.heuristics.node_order import nodes_of_routers, place_in_order
-from topoplace.placement.problem import PlacementProblem
+from topoplace.placement.torus.heuristics.node_order import nodes_of_routers, place_in_order
+from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import IntArray
 

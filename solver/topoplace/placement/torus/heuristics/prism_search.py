@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from topoplace.machine import Torus
-from topoplace.placement.heuristics import _kernels
-from topoplace.placement.heuristics.footprints import Footprints, footprints_of
-from topoplace.placement.heuristics.room import Room
-from topoplace.placement.heuristics.shape_parts import shape_parts
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.heuristics import _kernels
+from topoplace.placement.torus.heuristics.footprints import Footprints, footprints_of
+from topoplace.placement.torus.heuristics.room import Room
+from topoplace.placement.torus.heuristics.shape_parts import shape_parts
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot import QueuedState
 from topoplace.types import BoolArray, IntArray
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace.machine import prism_links
-from topoplace.placement.heuristics import _kernels
-from topoplace.placement.heuristics.footprints import Footprints, ReachArray, footprints_of
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.heuristics import _kernels
+from topoplace.placement.torus.heuristics.footprints import Footprints, ReachArray, footprints_of
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot import QueuedState
 from topoplace.types import BoolArray, IntArray
 

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from topoplace import clock
 from topoplace.machine import Prism, all_origins
 from topoplace.placement.exact.groups import PlaceLimit
-from topoplace.placement.exact.pricing import NO_VALUE, Priced, Prices, Weights
 from topoplace.placement.exact.rows import PackingRows
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.oracle.pricing import NO_VALUE, Priced, Prices, Weights
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.types import IntArray
 
 MAX_PRISMS = 4_000

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 
 from topoplace import clock
-from topoplace.placement.explain import explain
-from topoplace.placement.heuristics.prism_search import search_of
-from topoplace.placement.heuristics.room import Room
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.explain import explain
+from topoplace.placement.torus.heuristics.prism_search import search_of
+from topoplace.placement.torus.heuristics.room import Room
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.solving import Options, Outcome, register
 
 

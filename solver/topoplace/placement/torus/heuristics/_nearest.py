@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from topoplace.kernels import kernel
-from topoplace.placement.heuristics._kernels import _row
+from topoplace.placement.torus.heuristics._kernels import _row
 
 
 @kernel()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from topoplace.machine import Torus
-from topoplace.placement.outcome import Scattered
-from topoplace.placement.problem import PlacementProblem
+from topoplace.placement.torus.outcome import Scattered
+from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.types import IntArray
 
 

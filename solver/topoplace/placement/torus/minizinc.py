@@ -16,8 +16,8 @@ import numpy as np
 from topoplace import clock
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.machine import Prism
-from topoplace.placement.minizinc_program import MAX_VALUE, minizinc_versions, run_minizinc
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.minizinc_program import MAX_VALUE, minizinc_versions, run_minizinc
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.solving import Options, Outcome, register
 
 MAX_ROUTERS = 64

@@ -9,15 +9,15 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Prism, parse_node_set, prism_links
-from topoplace.placement.heuristics.footprints import (
+from topoplace.placement.torus.heuristics.footprints import (
     Footprints,
     footprints_of,
     quickest_footprints,
 )
-from topoplace.placement.heuristics.nearest import nearest_prisms
-from topoplace.placement.heuristics.room import Reach, reach_of
-from topoplace.placement.outcome import prism_model
-from topoplace.placement.problem import Candidate, PlacementProblem, job_links
+from topoplace.placement.torus.heuristics.nearest import nearest_prisms
+from topoplace.placement.torus.heuristics.room import Reach, reach_of
+from topoplace.placement.torus.outcome import prism_model
+from topoplace.placement.torus.problem import Candidate, PlacementProblem, job_links
 from topoplace.result import Explanation
 from topoplace.snapshot import Communication, QueuedState
 from topoplace.types import IntArray

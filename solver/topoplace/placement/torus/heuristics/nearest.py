@@ -11,10 +11,10 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Prism
-from topoplace.placement.heuristics import _nearest
-from topoplace.placement.heuristics.footprints import Footprints
-from topoplace.placement.heuristics.prism_search import Entries, entries_of
-from topoplace.placement.heuristics.room import Reach
+from topoplace.placement.torus.heuristics import _nearest
+from topoplace.placement.torus.heuristics.footprints import Footprints
+from topoplace.placement.torus.heuristics.prism_search import Entries, entries_of
+from topoplace.placement.torus.heuristics.room import Reach
 from topoplace.snapshot import QueuedState
 from topoplace.types import IntArray
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, uses_whole_ring
-from topoplace.placement.periodic_sums import periodic_sums
+from topoplace.placement.torus.periodic_sums import periodic_sums
 from topoplace.types import IntArray
 
 ReachArray = NDArray[np.int8 | np.int16 | np.int32]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace.machine import Prism, format_node_set, prism_links, scattered_links
-from topoplace.placement.problem import Candidate, PlacementProblem, job_links
+from topoplace.placement.torus.problem import Candidate, PlacementProblem, job_links
 from topoplace.result import (
     Placement,
     PlacementLevel,

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from topoplace.machine import Prism, Torus, bisection_per_node, prism_links, scattered_links
-from topoplace.placement.box_counts import BoxCounts
+from topoplace.placement.torus.box_counts import BoxCounts
 from topoplace.result import Interference
 from topoplace.snapshot import Communication, Geometry, QueuedState, RunningState, SnapshotState
 from topoplace.types import BoolArray, IntArray

@@ -24,7 +24,7 @@ from topoplace.placement.exact.groups import (
     groups_of,
     stack,
 )
-from topoplace.placement.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.types import IntArray
 
 S = TypeVar("S")
