@@ -181,7 +181,7 @@ FIELDS: dict[Model, Covers] = {
         "jobs": claim("explanations", unless="Their order says nothing."),
         "nodes_to_free": claim("explanations"),
     },
-    **whole(PROOF, schema, "Leaf LinkPrices StartBranch CoverBranch"),
+    **whole(PROOF, schema, "Leaf StartBranch CoverBranch"),
     **whole(NODES_PROOF, schema, "LeafRef SharedLeaves Parts Part"),
     schema.Fraction: {
         "numerator": HOLDER,

@@ -26,7 +26,7 @@ def quick(task: Task) -> str:
     }
     return json.dumps(
         {
-            "schema": "topoplace.result/2",
+            "schema": "topoplace.result/3",
             "problem": "placement",
             "method": task.settings.method,
             **{key: level[key] for key in ("status", "objective", "bound", "gap", "proof")},
@@ -71,7 +71,7 @@ def hanging(task: Task) -> str:
 
 def broken(task: Task) -> str:
     """Return what is no result."""
-    return '{"schema": "topoplace.result/2"}'
+    return '{"schema": "topoplace.result/3"}'
 
 
 def _kill() -> None:

@@ -50,14 +50,13 @@ def samples() -> dict[str, BaseModel]:
 
 def _placements() -> Iterator[tuple[str, PlacementResult]]:
     cases = [solved_case(seed) for seed in range(40)]
-    for kind in ("leaf", "start", "cover", "ref", "shared"):
-        at = [c for c in cases if f'"kind": "{kind}"' in json.dumps(c.document["levels"])]
-        yield f"{kind}", _result(min(at, key=_size).document)
+    kinds = {kind: f'"kind": "{kind}"' for kind in ("leaf", "start", "cover", "ref", "shared")}
+    for name, text in (kinds | {"alike": '"alike": [["', "priced links": '"links": "'}).items():
+        at = [c for c in cases if text in json.dumps(c.document["levels"])]
+        yield name, _result(min(at, key=_size).document)
     for reason in ("no-shape", "blocked", "outbid"):
         at = [c for c in cases if reason in [e.reason for e in c.explanations]]
         yield reason, _result(min(at, key=_size).document)
-    priced = [c for c in cases if '"links"' in json.dumps(c.document["levels"])]
-    yield "priced links", _result(min(priced, key=_size).document)
     yield "geometry", _result(rare_cases()[4].document)
     yield "parts", _result(_in_parts(min((c for c in cases if len(c.chosen) > 1), key=_size)))
     yield "no solution", _result(_unsolved(min(cases, key=_size).document))

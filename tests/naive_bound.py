@@ -9,7 +9,7 @@ from dataclasses import replace
 from brute_force import Choice, Tiny
 from random_certificates import link_number, with_only
 from topoplace.result import CoverBranch, Leaf, LeafRef, Parts, SharedLeaves, StartBranch
-from topoplace.result.placement import WholeTree
+from topoplace.result.certificate import WholeTree
 
 Cuts = frozenset[tuple[int, bool]]
 """Routers by number, and whether a request covers them."""
@@ -59,13 +59,13 @@ class Naive:
                     sides.append(self.bound(child, choices | empty, now, cuts))
         else:
             assert isinstance(node, CoverBranch)
-            router = sorted(self.tiny.all_routers)[node.router]
+            router = sorted(self.tiny.all_routers)[node.row]
             like = [other for group in self.alike if name in group for other in group]
             free = [q for q in like if fixed.get(q) and cuts.get(q) == cuts.get(name)]
             for child, inside in ((node.inside, True), (node.outside, False)):
                 go = {name} if inside else {name, *free}
                 kept = {q: [c for c in choices[q] if (router in c.routers) is inside] for q in go}
-                cut = cuts.get(name, frozenset()) | {(node.router, inside)}
+                cut = cuts.get(name, frozenset()) | {(node.row, inside)}
                 now_cut = cuts | dict.fromkeys(go, cut)
                 sides.append(self.bound(child, choices | kept, fixed, now_cut))
         return max((side for side in sides if side is not None), default=None)
@@ -107,20 +107,18 @@ class Naive:
     def leaf(
         self, leaf: Leaf, choices: dict[str, list[Choice]], fixed: dict[str, bool]
     ) -> int | None:
-        routers: list[int] = []
-        for word in leaf.router_prices.split():
-            price, _, count = word.partition("*")
-            routers += [int(price)] * int(count or 1)
-        side = sum(routers) + sum(sum(entry.prices) for entry in leaf.link_prices)
+        rows = {name: unpacked(text) for name, text in leaf.prices.items()}
+        side = sum(map(sum, rows.values()))
+        routers = rows.pop("routers", [0] * len(self.tiny.all_routers))
         side -= sum(m * v for m, v in zip(leaf.multipliers, self.earlier, strict=True))
         of_router = dict(zip(self.tiny.all_routers, routers, strict=True))
         factors = [*leaf.multipliers, leaf.scale]
         for request in self.tiny.snapshot.queue:
             kind = self.tiny.kind(request.communication.value)
             paid: dict[int, int] = {}
-            for entry in leaf.link_prices:
-                if kind == "strict" or (kind == "tolerant" and entry.request == request.id):
-                    for link, price in zip(entry.links, entry.prices, strict=True):
+            for name, row in rows.items():
+                if kind == "strict" or (kind == "tolerant" and name == f"links of {request.id}"):
+                    for link, price in enumerate(row):
                         paid[link] = paid.get(link, 0) + price
             gains = [
                 sum(f * v for f, v in zip(factors, choice.values, strict=False))
@@ -159,18 +157,19 @@ def sum_of_parts(tiny: Tiny, certificate: Parts) -> int | None:
     return total
 
 
+def unpacked(text: str) -> list[int]:
+    """Return the prices that run lengths stand for."""
+    prices: list[int] = []
+    for word in text.split():
+        price, _, count = word.partition("*")
+        prices += [int(price)] * int(count or 1)
+    return prices
+
+
 def multiple(leaf: Leaf, reference: LeafRef) -> Leaf:
     """Return a leaf with all prices `times / over`-fold."""
-    words = [word.partition("*") for word in leaf.router_prices.split()]
-    prices = ["".join((str(int(price) * reference.times), *more)) for price, *more in words]
-    links = [
-        entry.model_copy(update={"prices": [price * reference.times for price in entry.prices]})
-        for entry in leaf.link_prices
-    ]
-    return leaf.model_copy(
-        update={
-            "scale": leaf.scale * reference.over,
-            "router_prices": " ".join(prices),
-            "link_prices": links,
-        }
-    )
+    prices = {
+        name: " ".join(str(price * reference.times) for price in unpacked(text))
+        for name, text in leaf.prices.items()
+    }
+    return leaf.model_copy(update={"scale": leaf.scale * reference.over, "prices": prices})

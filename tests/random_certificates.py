@@ -11,13 +11,12 @@ from topoplace.result import (
     Interference,
     Leaf,
     LeafRef,
-    LinkPrices,
     Part,
     Parts,
     SharedLeaves,
     StartBranch,
 )
-from topoplace.result.placement import CertificateNode, WholeTree
+from topoplace.result.certificate import CertificateNode, WholeTree
 
 
 def link_number(tiny: Tiny, link: tuple[int, tuple[int, ...]]) -> int:
@@ -53,11 +52,12 @@ def run_lengths(rng: random.Random, prices: Iterable[int]) -> str:
     return " ".join(words)
 
 
-def allowed_rows(tiny: Tiny) -> list[str | None]:
-    """Return the link rows that a leaf may price."""
+def link_families(tiny: Tiny) -> list[str]:
+    """Return the families of link rows that a leaf may price."""
     if tiny.mode is Interference.OFF:
         return []
-    return [None] + [r.id for r in tiny.snapshot.queue if tiny.kind(r.communication) == "tolerant"]
+    queue = [r for r in tiny.snapshot.queue if tiny.kind(r.communication) == "tolerant"]
+    return ["links", *(f"links of {r.id}" for r in queue)]
 
 
 def random_leaf(rng: random.Random, tiny: Tiny, level_idx: int) -> Leaf:
@@ -65,21 +65,20 @@ def random_leaf(rng: random.Random, tiny: Tiny, level_idx: int) -> Leaf:
     scale = rng.choice((1, 1, 3, 1000))
     top = rng.choice((0, 1, 10, 1000)) * scale
     links = real_links(tiny)
-    rows = [row for row in allowed_rows(tiny) if links and rng.random() < 0.6]
-    entries = []
-    for row in rows:
-        some = rng.choices(links, k=rng.randint(1, len(links)))
-        entries.append(
-            LinkPrices(request=row, links=some, prices=[rng.randint(0, top) for _ in some])
-        )
+    families: dict[str, str] = {}
+    for name in link_families(tiny):
+        if links and rng.random() < 0.6:
+            row = [0] * (len(tiny.shape) * len(tiny.all_routers))
+            for link in rng.choices(links, k=rng.randint(1, len(links))):
+                row[link] = rng.randint(0, top)
+            families[name] = run_lengths(rng, row)
     prices = [rng.choice((0, rng.randint(0, top))) for _ in tiny.all_routers]
     if rng.random() < 0.4:  # every usable node at the price of the most valuable request
         most = max((request.priority for request in tiny.snapshot.queue), default=0)
         prices = [scale * most * len(tiny.usable[router]) for router in tiny.all_routers]
     return Leaf(
         scale=scale,
-        router_prices=run_lengths(rng, prices),
-        link_prices=entries,
+        prices={"routers": run_lengths(rng, prices), **families},
         multipliers=[rng.choice((0, rng.randint(0, 5 * scale))) for _ in range(level_idx)],
     )
 
@@ -142,7 +141,7 @@ def _grow(
     if depth and forced and rng.random() < 0.6:
         return CoverBranch(
             request=rng.choice(forced),
-            router=rng.randrange(len(tiny.all_routers)),
+            row=rng.randrange(len(tiny.all_routers)),
             inside=grown({}),
             outside=grown({}),
         )

@@ -29,7 +29,7 @@ from topoplace.result import (
     StartBranch,
     Status,
 )
-from topoplace.result.placement import DEEPEST, Certificate, CertificateNode
+from topoplace.result.certificate import DEEPEST, Certificate, CertificateNode
 from topoplace.snapshot import Snapshot
 from topoplace.snapshot.geometry import Geometry
 
@@ -104,7 +104,7 @@ def test_the_sweep_agrees_with_the_shapes_on_machines_too_large_for_naive_evalua
 
 
 def test_the_deepest_tree_can_be_written_and_read() -> None:
-    leaf = Leaf(scale=1, router_prices="0*4")
+    leaf = Leaf(scale=1, prices={"routers": "0*4"})
     tree: CertificateNode = leaf
     for k in range(DEEPEST):
         tree = StartBranch(request=f"r{k}", out=leaf, into=tree)

@@ -27,18 +27,17 @@ Document = dict[str, Any]
 WEIGHTS = {"bisection": 0, "volume": 1, "hops": 0, "idle": 0, "wrap": 10}
 
 
-def leaf(routers: str, scale: int = 1, links: list[Document] | None = None, *m: int) -> Document:
+def leaf(routers: str, scale: int = 1, rows: dict[str, str] | None = None, *m: int) -> Document:
     return {
         "kind": "leaf",
         "scale": scale,
-        "router_prices": routers,
-        "link_prices": links or [],
+        "prices": {"routers": routers, **(rows or {})},
         "multipliers": list(m),
     }
 
 
-def row(price: int, request: str | None = None, num_links: int = 6) -> Document:
-    return {"request": request, "links": list(range(num_links)), "prices": [price] * num_links}
+def links(price: int, family: str = "links") -> dict[str, str]:
+    return {family: f"{price}*6"}
 
 
 def level(name: str, objective: int | None, bound: int | None, certificate: Any) -> Document:
@@ -69,7 +68,7 @@ def document_of(
         }
     top = {key: levels[0][key] for key in ("status", "objective", "bound", "gap", "proof")}
     return top | {
-        "schema": "topoplace.result/2",
+        "schema": "topoplace.result/3",
         "problem": "placement",
         "method": "hand",
         "seconds": 0.0,
@@ -121,13 +120,13 @@ def strict_ring() -> Document:
         ring(),
         "strict",
         [FOUR],
-        level("nodes", 4, 4, leaf(none, 3, [row(2)])),
-        level("shape", -14, -14, branch(leaf(none, 1, [row(38)], 20), leaf(none, 1, None, 20))),
+        level("nodes", 4, 4, leaf(none, 3, links(2))),
+        level("shape", -14, -14, branch(leaf(none, 1, links(38), 20), leaf(none, 1, None, 20))),
         level(
             "fragmentation",
             2,
             2,
-            branch(leaf(none, 1, [row(38)], 20, 0), leaf(none, 1, None, 20, 0)),
+            branch(leaf(none, 1, links(38), 20, 0), leaf(none, 1, None, 20, 0)),
         ),
     )
 
@@ -190,13 +189,13 @@ def test_rows_of_tolerant_requests() -> None:
         {"id": "two", "nodes": 2, "shapes": "2", "communication": "tolerant"},
     ]
     snapshot = snapshot_of([6], queue, weights=WEIGHTS)
-    for request, bound in (("two", 4), (None, 6)):  # the strict row asks nothing of two
-        certificate = leaf("0*6", 3, [row(2, request)])
+    for family, bound in (("links of two", 4), ("links", 6)):  # the strict row asks nothing of two
+        certificate = leaf("0*6", 3, links(2, family))
         document = document_of(
             snapshot, "tolerant", [FOUR], level("nodes", 4, bound, certificate), *_levels_of_four()
         )
         assert check_document(result_from(document)).holds
-    wrong = leaf("0*6", 3, [row(2, "four")])
+    wrong = leaf("0*6", 3, links(2, "links of four"))
     document = document_of(
         snapshot, "tolerant", [FOUR], level("nodes", 4, 6, wrong), *_levels_of_four()
     )
@@ -259,7 +258,7 @@ def test_a_bound_on_prisms_says_nothing_of_scattered_nodes() -> None:
 
 
 def test_a_bound_without_a_solution() -> None:
-    first = level("nodes", None, 4, leaf("0*6", 3, [row(2)]))
+    first = level("nodes", None, 4, leaf("0*6", 3, links(2)))
     assert check_document(result_from(document_of(ring(), "strict", None, first, *NOTHING))).holds
     later = level("shape", None, 0, leaf("0*6", 1, None, 0))
     document = document_of(ring(), "strict", None, first, later, NOTHING[1])
@@ -276,14 +275,14 @@ def test_infeasible_is_never_true() -> None:
 def test_an_empty_leaf_is_left_out() -> None:
     # Both must start: 6 for the links, four 4 D - 6 and two 2 D - 1 are just below 6 D, and no
     # set that holds both is worth as little as 5. The other leaves prove 4, 2 and 0.
-    both = leaf("0*6", 10**9, [row(1)])
+    both = leaf("0*6", 10**9, links(1))
     tree = branch(
         {"kind": "start", "request": "two", "into": both, "out": leaf("0*6")},
         {"kind": "start", "request": "two", "into": leaf("0*6"), "out": leaf("0*6")},
     )
     document = document_of(ring(), "strict", [FOUR], level("nodes", 4, 4, tree), *_levels_of_four())
     assert check_document(result_from(document)).holds
-    both["link_prices"] = []  # free links: both fit, for all this leaf knows
+    both["prices"] = {}  # free links: both fit, for all this leaf knows
     assert [c.name for c in check_document(result_from(document)).failures] == ["nodes.bound"]
 
 
@@ -324,7 +323,8 @@ def test_files(tmp_path: Path) -> None:
         b"\xff\xfe",
         b'{"schema": "topoplace.result/1"}',
         b'{"schema": "topoplace.result/2"}',
-        b'{"schema": "topoplace.result/2", "x": 1e999}',
+        b'{"schema": "topoplace.result/3"}',
+        b'{"schema": "topoplace.result/3", "x": 1e999}',
     ],
 )
 def test_files_that_are_no_results(tmp_path: Path, content: bytes) -> None:

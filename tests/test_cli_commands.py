@@ -67,7 +67,7 @@ def test_a_result_replaces_an_older_one_whole(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     path.write_text("x" * 1_000_000)
     assert run(["place", str(write_small(tmp_path)), *METHOD, "-o", str(path)]) == 0
-    assert json.loads(path.read_text())["schema"] == "topoplace.result/2"
+    assert json.loads(path.read_text())["schema"] == "topoplace.result/3"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["r.json", "snapshot.json"]
 
 

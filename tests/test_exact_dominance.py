@@ -62,7 +62,7 @@ def test_a_branch_decides_those_that_follow() -> None:
     assert (into.forced, into.excluded) == ({0, 1}, frozenset())
     # 9 routers at the price of a node each: 9 without branches, 8 with a and b, 4 with a alone
     ref = LeafRef(leaf=0)
-    whole = SharedLeaves(leaves=[Leaf(scale=1, router_prices="1*9")], tree=write(ref, ref))
+    whole = SharedLeaves(leaves=[Leaf(scale=1, prices={"routers": "1*9"})], tree=write(ref, ref))
     instance = read_instance(snapshot, Interference.STRICT)
     proven = tree_bound(instance, whole, [])
     assert proven is not None
@@ -78,7 +78,7 @@ def test_some_best_set_of_starts_obeys_the_preferences(seed: int) -> None:
     best = brute_force(snapshot, mode)[0]
     found = Dominance(problem, frozenset(range(len(problem.requests))))
     instance = read_instance(snapshot, mode)
-    free = Leaf(scale=1, router_prices=f"0*{problem.torus.num_routers}")
+    free = Leaf(scale=1, prices={})
     # of the sets that obey them, the worst that is not below the best must exist
     obeying = [
         sum(problem.requests[q].value for q in some)

@@ -15,7 +15,7 @@ from topoplace.placement.exact.dominance import Dominance
 from topoplace.placement.exact.relaxation import Subproblem
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import LeafRef, StartBranch
-from topoplace.result.placement import CertificateNode
+from topoplace.result.certificate import CertificateNode
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.solving import Options
 

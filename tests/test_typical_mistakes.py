@@ -37,7 +37,7 @@ SNAPSHOT_FOUND = (
     'a snapshot ("topoplace.snapshot/1"), which topoplace place, compare, batch and map --on take'
 )
 RESULT_FOUND = (
-    'a result ("topoplace.result/2"), which topoplace check, show, compare and map --on take'
+    'a result ("topoplace.result/3"), which topoplace check, show, compare and map --on take'
 )
 INSTANCE_FOUND = (
     'a mapping instance ("topoplace.mapping/1"), which topoplace compare and batch take'
@@ -59,8 +59,8 @@ def write_files(folder: Path) -> None:
     texts = {
         "snapshot.json": json.dumps(small_document()),
         "tree.json": json.dumps(TREE),
-        "result.json": '{"schema": "topoplace.result/2", "problem": "placement"}',
-        "mapped.json": '{"schema": "topoplace.result/2", "problem": "mapping"}',
+        "result.json": '{"schema": "topoplace.result/3", "problem": "placement"}',
+        "mapped.json": '{"schema": "topoplace.result/3", "problem": "mapping"}',
         "mapping.json": json.dumps(instance),
         "machine.json": '{"kind": "torus", "name": "m", "shape": [4, 4]}',
         "misspelt.json": '{"kind": "torus", "name": "m", "shpae": [4, 4]}',
@@ -168,10 +168,10 @@ COMMAND_LINES: dict[str, str] = {
     ),
     "place list.json": "list.json: expected a JSON object, found []",
     "check snapshot.json": (
-        f'snapshot.json: schema: expected a result ("topoplace.result/2"), found {SNAPSHOT_FOUND}'
+        f'snapshot.json: schema: expected a result ("topoplace.result/3"), found {SNAPSHOT_FOUND}'
     ),
     "check machine.json": (
-        'machine.json: schema: expected a result ("topoplace.result/2")'
+        'machine.json: schema: expected a result ("topoplace.result/3")'
         ", found a machine, which the option --on takes"
     ),
     "check result.json --instance snapshto.json": (
@@ -179,11 +179,11 @@ COMMAND_LINES: dict[str, str] = {
         ", found nothing there (did you mean 'snapshot.json'?)"
     ),
     "show snapshot.json --png f.png": (
-        f'snapshot.json: schema: expected a result ("topoplace.result/2"), found {SNAPSHOT_FOUND}'
+        f'snapshot.json: schema: expected a result ("topoplace.result/3"), found {SNAPSHOT_FOUND}'
     ),
     "show result.json": "--png: expected a file to write, --png F or --html F, found neither",
     "show mapping.json --png f.png": (
-        f'mapping.json: schema: expected a result ("topoplace.result/2"), found {INSTANCE_FOUND}'
+        f'mapping.json: schema: expected a result ("topoplace.result/3"), found {INSTANCE_FOUND}'
     ),
     "compare snapshot.json --methods first-fit,bestfit": (
         f"--methods: expected one of {PLACING}, found 'bestfit' (did you mean 'best-fit'?)"

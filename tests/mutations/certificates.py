@@ -8,7 +8,7 @@ from typing import Any
 
 from edits import Document, Edit, add, append, draw, need, pick, put
 from mutations.registry import enter, mutation, request_of, table
-from naive_bound import Naive, sum_of_parts
+from naive_bound import Naive, sum_of_parts, unpacked
 from random_certificates import real_links
 from solved_results import Case
 from topoplace.result import Interference, Leaf, Parts, PlacementResult
@@ -30,21 +30,22 @@ def nodes(document: Document, kind: str) -> list[tuple[int, Document]]:
 
 def word(leaf: Document, at: int, price: int) -> None:
     """Put another price at a run of router prices."""
-    words = leaf["router_prices"].split()
+    words = leaf["prices"]["routers"].split()
     words[at] = str(price) + "".join(words[at].partition("*")[1:])
-    leaf["router_prices"] = " ".join(words)
+    leaf["prices"]["routers"] = " ".join(words)
 
 
-def negative_router_price(leaf: Document, rng: random.Random) -> None:
-    word(leaf, rng.randrange(len(leaf["router_prices"].split())), -rng.randint(1, 9))
+def negative_price(leaf: Document, rng: random.Random) -> None:
+    word(leaf, rng.randrange(len(leaf["prices"]["routers"].split())), -rng.randint(1, 9))
 
 
-def malformed_prices(leaf: Document, _: random.Random) -> None:
-    leaf["router_prices"] = leaf["router_prices"].replace("0", "0.5", 1) + " x"
+def malformed_prices(leaf: Document, rng: random.Random) -> None:
+    leaf["prices"][rng.choice(sorted(leaf["prices"]))] += rng.choice((" x", " 0.5", " 1*", " 1 *2"))
 
 
 def wrong_number_of_prices(leaf: Document, rng: random.Random) -> None:
-    leaf["router_prices"] += rng.choice((" 0", " 5*2", " 0*99999999"))
+    family = rng.choice(sorted(leaf["prices"]))
+    leaf["prices"][family] += rng.choice((" 0", " 5*2", " 0*99999999"))
 
 
 def of_a_leaf(edit: Edit, *, later: bool = False) -> Edit:
@@ -52,16 +53,6 @@ def of_a_leaf(edit: Edit, *, later: bool = False) -> Edit:
 
     def spoil(document: Document, rng: random.Random) -> None:
         edit(pick(rng, [leaf for k, leaf in nodes(document, "leaf") if k or not later]), rng)
-
-    return spoil
-
-
-def of_a_row(edit: Edit) -> Edit:
-    """Edit a row of link prices."""
-
-    def spoil(document: Document, rng: random.Random) -> None:
-        found = [row for _, leaf in nodes(document, "leaf") for row in leaf["link_prices"]]
-        edit(pick(rng, found), rng)
 
     return spoil
 
@@ -75,14 +66,12 @@ REFERENCE = {"kind": "ref", "leaf": 0}
 table(
     "bound",
     {
-        "negative_router_price": of_a_leaf(negative_router_price),
-        "negative_link_price": of_a_row(put("prices/*", -1)),
+        "negative_price": of_a_leaf(negative_price),
         "negative_multiplier": of_a_leaf(put("multipliers/*", -1), later=True),
         "wrong_number_of_multipliers": of_a_leaf(append("multipliers", 0)),
         "wrong_number_of_prices": of_a_leaf(wrong_number_of_prices),
         "malformed_prices": of_a_leaf(malformed_prices),
         "huge_price": of_a_leaf(lambda leaf, _: word(leaf, 0, 2**64)),
-        "link_prices_of_other_length": of_a_row(append("prices", 0)),
         "reference_to_no_leaf": of_a_reference(add("leaf", 3)),
         "reference_without_shared_leaves": put(
             "levels/*/certificate", {"kind": "shared", "leaves": [], "tree": REFERENCE}
@@ -93,24 +82,25 @@ table(
 
 @mutation("bound")
 def link_row_not_allowed(rng: random.Random, case: Case, document: Document) -> None:
-    rows: list[str | None] = ["stranger"]
+    wrong = ["stranger", "links of stranger", "links of ", "", "Routers"]
     if case.mode is Interference.OFF:
-        rows.append(None)
-    rows += [
-        r.id for r in case.snapshot.queue if case.tiny.kind(r.communication.value) != "tolerant"
+        wrong.append("links")
+    queue = case.snapshot.queue
+    wrong += [
+        f"links of {r.id}" for r in queue if case.tiny.kind(r.communication.value) != "tolerant"
     ]
-    links = real_links(case.tiny)[:1]
-    row = {"request": rng.choice(rows), "links": links, "prices": [1] * len(links)}
-    of_a_leaf(append("link_prices", row))(document, rng)
+    num = len(case.tiny.shape) * len(case.tiny.all_routers)
+    row = {rng.choice(wrong): f"0*{num}"}
+    of_a_leaf(lambda leaf, _: leaf["prices"].update(row))(document, rng)
 
 
 @mutation("bound")
 def priced_link_not_there(rng: random.Random, case: Case, document: Document) -> None:
     need(case.mode is not Interference.OFF)
     numbered = len(case.tiny.shape) * len(case.tiny.all_routers)
-    missing = sorted(set(range(-1, numbered + 1)) - set(real_links(case.tiny)))
-    row = {"request": None, "links": [rng.choice(missing)], "prices": [1]}
-    of_a_leaf(append("link_prices", row))(document, rng)
+    missing = pick(rng, sorted(set(range(numbered)) - set(real_links(case.tiny))))
+    row = {"links": " ".join(str(int(link == missing)) for link in range(numbered))}
+    of_a_leaf(lambda leaf, _: leaf["prices"].update(row))(document, rng)
 
 
 @mutation("bound")
@@ -138,7 +128,7 @@ def some_request(rng: random.Random, case: Case) -> str:
 
 @mutation("bound")
 def cover_branch_not_under_into(rng: random.Random, case: Case, document: Document) -> None:
-    branch = {"kind": "cover", "request": some_request(rng, case), "router": 0}
+    branch = {"kind": "cover", "request": some_request(rng, case), "row": 0}
     wrap(rng.choice(document["levels"]), branch)
 
 
@@ -158,8 +148,8 @@ def second_branch_on_a_start(rng: random.Random, case: Case, document: Document)
 @mutation("bound")
 def cover_branch_on_no_router(rng: random.Random, case: Case, document: Document) -> None:
     name, num = some_request(rng, case), len(case.tiny.all_routers)
-    below = Leaf(scale=1, router_prices=f"0*{num}").model_dump()
-    inner = {"kind": "cover", "request": name, "router": num, "inside": below, "outside": below}
+    below = Leaf(scale=1).model_dump()
+    inner = {"kind": "cover", "request": name, "row": num, "inside": below, "outside": below}
     start = {"kind": "start", "request": name, "out": below, "into": inner}
     document["levels"][0]["certificate"] = start
 
@@ -212,7 +202,7 @@ def put_parts(
 ) -> list[Document]:
     """Say that the queue comes in parts, each bounded by what its requests are worth."""
     most = 1000 * max((r.priority * r.nodes for r in case.snapshot.queue), default=1)
-    leaf = Leaf(scale=1, router_prices=f"{most}*{len(case.tiny.all_routers)}").model_dump()
+    leaf = Leaf(scale=1, prices={"routers": f"{most}*{len(case.tiny.all_routers)}"}).model_dump()
     made: list[Document] = [{"requests": requests, "certificate": leaf} for requests in parts]
     document["levels"][level_idx]["certificate"] = {"kind": "parts", "parts": made}
     return made
@@ -275,16 +265,20 @@ def need_less_proven(case: Case, document: Document, level_idx: int) -> None:
 
 
 def lower(leaf: Document, rng: random.Random) -> None:
-    words = [word.partition("*") for word in leaf["router_prices"].split()]
     share = rng.choice((0, 0, 1, 2))
-    leaf["router_prices"] = " ".join(
-        "".join((str(int(price) * share // 3), *more)) for price, *more in words
+    leaf["prices"]["routers"] = " ".join(
+        str(price * share // 3) for price in unpacked(leaf["prices"]["routers"])
     )
 
 
 def change_links(leaf: Document, rng: random.Random) -> None:
-    for entry in leaf["link_prices"]:
-        entry["prices"] = [price * rng.choice((0, 1, 5)) for price in entry["prices"]]
+    for family in set(leaf["prices"]) - {"routers"}:
+        changed = [price * rng.choice((0, 1, 5)) for price in unpacked(leaf["prices"][family])]
+        leaf["prices"][family] = " ".join(map(str, changed))
+
+
+def without_a_family(leaf: Document, rng: random.Random) -> None:
+    del leaf["prices"][rng.choice(sorted(leaf["prices"]))]
 
 
 def change_multipliers(leaf: Document, rng: random.Random) -> None:
@@ -295,6 +289,7 @@ OTHER_NUMBERS: dict[str, tuple[str, Edit]] = {
     "lowered_router_prices": ("leaf", lower),
     "raised_router_prices": ("leaf", lambda leaf, _: word(leaf, -1, 10**9)),
     "changed_link_prices": ("leaf", change_links),
+    "left_out_prices": ("leaf", without_a_family),
     "changed_multipliers": ("leaf", change_multipliers),
     "changed_scale": ("leaf", draw("scale", lambda rng, d: rng.choice((1, d + 1, d * 7)))),
     "another_multiple_of_a_shared_leaf": (

@@ -1,6 +1,6 @@
 """Certificates of every kind for tiny torus problems, legal by the schema and often tight.
 
-A document is what a file holds, but for router prices, which are a list of ``[price, count]`` so
+A document is what a file holds, but for prices, which are a list of ``[price, count]`` so
 that the search reaches each; `written` returns what a file holds. Prices mostly come from the dual
 of the relaxation that `docs/proofs.md` describes, as loose certificates find nothing.
 """
@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from scipy.optimize import linprog
 
 from brute_force import Choice, Tiny, brute_force
-from random_certificates import allowed_rows, link_number, random_groups, real_links
+from random_certificates import link_families, link_number, random_groups, real_links
 from random_instances import random_snapshot
 from soundness.attack import Json, Target, integers, number, replaced
 from topoplace.certify.report import RefusedError
@@ -29,7 +29,7 @@ from topoplace.certify.torus.solution import ShapeTables
 from topoplace.certify.torus.tree import certified_bound
 from topoplace.errors import InputError
 from topoplace.result import Interference
-from topoplace.result.placement import Certificate
+from topoplace.result.certificate import Certificate
 from topoplace.snapshot import Snapshot
 from topoplace.snapshot.schema import (
     MAX_PRIORITY,
@@ -253,7 +253,7 @@ class Dual:
     """Prices as real numbers; those of links by row and number."""
 
     routers: list[float]
-    links: dict[tuple[str | None, int], float]
+    links: dict[tuple[str, int], float]
     multipliers: list[float]
 
 
@@ -277,7 +277,7 @@ class Problem:
         self.choices = {request.id: self.tiny.choices(request) for request in snapshot.queue}
         self.names = list(self.choices)
         self.links = real_links(self.tiny)
-        self.rows = allowed_rows(self.tiny)
+        self.rows = link_families(self.tiny)
         self._relaxed: dict[object, Relaxation] = {}
 
     def relaxed(self, groups: Sequence[Sequence[str]] = ()) -> Relaxation:
@@ -320,9 +320,11 @@ def written(document: Json) -> Json:
     if not isinstance(document, dict):
         return document
     done = {key: written(below) for key, below in document.items()}
-    if "router_prices" in done:
-        runs = [str(p) if c == 1 else f"{p}*{c}" for p, c in done["router_prices"]]
-        done["router_prices"] = " ".join(runs)
+    if "prices" in done:
+        done["prices"] = {
+            family: " ".join(str(p) if c == 1 else f"{p}*{c}" for p, c in runs)
+            for family, runs in done["prices"].items()
+        }
     return done
 
 
@@ -350,7 +352,7 @@ class Relaxation:
         }
         self._matrix = np.zeros((len(keys), len(self._columns)))
         for column, (name, kind, choice) in enumerate(self._columns):
-            rows = problem.rows if kind == "strict" else [name] if kind == "tolerant" else []
+            rows = {"strict": problem.rows, "tolerant": [f"links of {name}"]}.get(kind, [])
             used: list[object] = [(row, numbers[link]) for row in rows for link in choice.links]
             for key in (*choice.routers, *used, name):
                 self._matrix[self._at[key], column] = 1
@@ -438,7 +440,8 @@ class _Writer:
         self.others = {name: False for name in problem.names if name not in self.names}
         self.shared: list[Json] | None = [] if shares else None
         self.cover_share, self.forcing = cover_share, forcing
-        self.rows = [row for row in problem.rows if row is None or row in self.names]
+        self.rows = ["links", *(f"links of {name}" for name in self.names)]
+        self.rows = [row for row in problem.rows if row in self.rows]
 
     def leaf(self, scope: Scope) -> Json:
         """Return a leaf, mostly one that proves about all that a leaf can under some branches."""
@@ -450,10 +453,10 @@ class _Writer:
         scale = rng.choice([s for s in scales if s <= room or rng.random() < 0.01] or [1])
         shift = 0.5 if self.earnest else rng.choice((0.5, 0.0, 0.999))
         prices = [int(scale * price + shift) for price in dual.routers]
-        links: dict[tuple[str | None, int], int] = {}
+        links: dict[tuple[str, int], int] = {}
         for (row, link), price in dual.links.items():
             # Without the requests of other parts, their rows say what the row of strict jobs says.
-            key = (row if row in self.rows else None, link)
+            key = (row if row in self.rows else "links", link)
             links[key] = links.get(key, 0) + int(scale * price + shift)
         multipliers = [int(scale * m + rng.choice((shift, shift, 0, 1))) for m in dual.multipliers]
         if rng.random() < 0.003:
@@ -467,8 +470,7 @@ class _Writer:
         return {
             "kind": "leaf",
             "scale": scale,
-            "router_prices": self._runs(prices),
-            "link_prices": self._parts(links),
+            "prices": {"routers": self._runs(prices), **self._rows(links)},
             "multipliers": multipliers,
         }
 
@@ -518,7 +520,7 @@ class _Writer:
         return Scope(starts, scope.covers | also)
 
     def _toll(
-        self, scope: Scope, prices: list[int], links: dict[tuple[str | None, int], int], room: int
+        self, scope: Scope, prices: list[int], links: dict[tuple[str, int], int], room: int
     ) -> None:
         """Charge much for what somebody uses in any case: that keeps what the leaf proves."""
         rng = self.rng
@@ -529,7 +531,7 @@ class _Writer:
         amount = rng.choice(beyond if rng.random() < 0.08 else amounts)
         used = sorted(router for _, router, inside in scope.covers if inside)
         if links and rng.random() < 0.2:
-            links[rng.choice(sorted(links, key=str))] += amount
+            links[rng.choice(sorted(links))] += amount
         elif used:
             prices[rng.choice(used)] += amount
         elif scope.forced or rng.random() < 0.2:
@@ -548,26 +550,14 @@ class _Writer:
                 runs.append([price, 1])
         return runs
 
-    def _parts(self, links: dict[tuple[str | None, int], int]) -> Json:
-        """Return link rows, some in several parts, with repeated links and with none."""
-        rng = self.rng
-        rows: list[Json] = []
-        for row in self.rows:
-            pairs: list[tuple[int, int]] = []
-            for (other, link), price in links.items():
-                if other != row:
-                    continue
-                some = rng.randint(0, price) if rng.random() < 0.3 else price
-                pairs += [(link, some)] + [(link, price - some)] * (some < price)
-            rng.shuffle(pairs)
-            at = rng.randint(0, len(pairs)) if rng.random() < 0.3 else len(pairs)
-            for part in (pairs[:at], pairs[at:]):
-                if part or rng.random() < 0.05:
-                    numbers, prices = [list(column) for column in zip(*part, strict=True)] or [
-                        [],
-                        [],
-                    ]
-                    rows.append({"request": row, "links": numbers, "prices": prices})
+    def _rows(self, links: dict[tuple[str, int], int]) -> Json:
+        """Return the prices of link rows by family, now and then of one where all are 0."""
+        num = len(self.problem.tiny.shape) * len(self.problem.tiny.all_routers)
+        rows: Json = {}
+        for family in self.rows:
+            prices = [links.get((family, link), 0) for link in range(num)]
+            if any(prices) or self.rng.random() < 0.05:
+                rows[family] = self._runs(prices)
         return rows
 
     def tree(self, scope: Scope, depth: int) -> Json:
@@ -626,7 +616,7 @@ class _Writer:
         return {
             "kind": "cover",
             "request": name,
-            "router": router,
+            "row": router,
             "inside": self.tree(inside, depths[0]),
             "outside": self.tree(outside, depths[1]),
         }
@@ -734,7 +724,7 @@ def _spoilt(rng: random.Random, document: Json) -> Json:
 
 
 def _lists(document: Json) -> Iterator[list[Json]]:
-    """Yield the lists of a document, but for the runs of router prices."""
+    """Yield the lists of a document, but for the runs of prices."""
     if isinstance(document, dict):
         for below in document.values():
             yield from _lists(below)

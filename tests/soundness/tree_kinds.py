@@ -329,7 +329,7 @@ class Problem:
             own = first[key]
             top[key] = None if own is None else int(_number(own))
         document = {
-            "schema": "topoplace.result/2",
+            "schema": "topoplace.result/3",
             "problem": "allocation",
             "method": "drawn",
             **top,

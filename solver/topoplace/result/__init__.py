@@ -1,7 +1,7 @@
 """The result documents that solvers write and the checker reads.
 
-`base` has what all problems share, `placement`, `tree` and `mapping` what each adds: its solution
-and its certificates.
+`base` has what all problems share, `certificate` the proof of a packing, `placement`, `tree` and
+`mapping` what each problem adds: its solution, and evidence of its own.
 """
 
 from topoplace.result.base import (
@@ -13,23 +13,24 @@ from topoplace.result.base import (
     Result,
     Status,
 )
-from topoplace.result.placement import (
+from topoplace.result.certificate import (
     CoverBranch,
-    Explanation,
-    Interference,
     Leaf,
     LeafRef,
-    LinkPrices,
     Part,
     Parts,
+    SharedLeaves,
+    StartBranch,
+)
+from topoplace.result.placement import (
+    Explanation,
+    Interference,
     Placement,
     PlacementLevel,
     PlacementLimits,
     PlacementResult,
-    SharedLeaves,
     SharedLink,
     Solution,
-    StartBranch,
 )
 
 __all__ = [
@@ -42,7 +43,6 @@ __all__ = [
     "LeafRef",
     "Level",
     "Limits",
-    "LinkPrices",
     "Part",
     "Parts",
     "Placement",

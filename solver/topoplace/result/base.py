@@ -26,7 +26,7 @@ LevelType = TypeVar("LevelType")
 SolutionType = TypeVar("SolutionType")
 InstanceType = TypeVar("InstanceType")
 
-RESULT_SCHEMA: Literal["topoplace.result/2"] = "topoplace.result/2"
+RESULT_SCHEMA: Literal["topoplace.result/3"] = "topoplace.result/3"
 
 
 class Status(StrEnum):
@@ -83,7 +83,7 @@ class Result(Model, Generic[LevelType, SolutionType, InstanceType]):
     `objective`, `bound`, `gap`, `proof` and `status` are those of the first level.
     """
 
-    schema_version: Annotated[Literal["topoplace.result/2"], Field(alias="schema")]
+    schema_version: Annotated[Literal["topoplace.result/3"], Field(alias="schema")]
     problem: str
     method: Name
     status: Annotated[Status, Field(strict=False)]

@@ -1,4 +1,4 @@
-"""The result of a placement on a torus (``topoplace.result/2``, ``"problem": "placement"``)."""
+"""The result of a placement on a torus (``topoplace.result/3``, ``"problem": "placement"``)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from topoplace.result.base import Level, Limits, Result
+from topoplace.result.certificate import Certificate
 from topoplace.snapshot.schema import Model, Name, NodeSet, PrismModel, Snapshot
 
 if TYPE_CHECKING:
@@ -20,106 +21,6 @@ class Interference(StrEnum):
     STRICT = "strict"
     TOLERANT = "tolerant"
     OFF = "off"
-
-
-class LinkPrices(Model):
-    """Prices of the links of one price row family, as parallel lists.
-
-    `request` is null for the rows that bound all strict jobs on a link, or the id of the
-    tolerant request that may not share the link with strict jobs.
-    """
-
-    request: Name | None = None
-    links: list[int]
-    prices: list[int]
-
-
-class Leaf(Model):
-    """A leaf of a certificate: integer prices that bound every placement of its subproblem.
-
-    All integers are `scale` times the true value. `router_prices` has one entry per router.
-    `multipliers` has one entry per earlier level. See docs/proofs.md.
-    """
-
-    kind: Literal["leaf"] = "leaf"
-    scale: Annotated[int, Field(ge=1, le=10**9)]
-    router_prices: str = Field(description="run lengths: 'price' or 'price*count', spaces between")
-    link_prices: list[LinkPrices] = Field(default_factory=list)
-    multipliers: list[int] = Field(default_factory=list)
-
-
-class StartBranch(Model):
-    """A branch on whether a request starts."""
-
-    kind: Literal["start"] = "start"
-    request: Name
-    out: CertificateNode
-    into: CertificateNode
-
-
-class CoverBranch(Model):
-    """A branch on whether the prism of a request that starts covers a router.
-
-    Of requests that are `alike` and have been split alike so far, one covers it or none does.
-    """
-
-    kind: Literal["cover"] = "cover"
-    request: Name
-    router: Annotated[int, Field(ge=0)]
-    inside: CertificateNode
-    outside: CertificateNode
-
-
-class LeafRef(Model):
-    """Number `leaf` of those that the certificate shares, all its prices `times / over`-fold."""
-
-    kind: Literal["ref"] = "ref"
-    leaf: Annotated[int, Field(ge=0)]
-    times: Annotated[int, Field(ge=0)] = 1
-    over: Annotated[int, Field(ge=1)] = 1
-
-
-class SharedLeaves(Model):
-    """A whole certificate whose tree may refer to leaves by number, each as often as it likes.
-
-    Each request of a group of `alike` ones counts as needing only the fewest nodes of the group.
-    """
-
-    kind: Literal["shared"] = "shared"
-    alike: list[list[Name]] = Field(default_factory=list)
-    leaves: list[Leaf]
-    tree: CertificateNode
-
-
-CertificateNode = Annotated[Leaf | LeafRef | StartBranch | CoverBranch, Field(discriminator="kind")]
-WholeTree = Annotated[
-    Leaf | LeafRef | SharedLeaves | StartBranch | CoverBranch, Field(discriminator="kind")
-]
-"""A tree, or leaves that it shares and the tree. Without them, it may refer to none."""
-
-
-class Part(Model):
-    """Some requests of the queue, and what bounds the placements of these alone."""
-
-    requests: list[Name]
-    certificate: WholeTree
-
-
-class Parts(Model):
-    """The queue in parts, each request in one; the bound is the sum of theirs."""
-
-    kind: Literal["parts"] = "parts"
-    parts: list[Part]
-
-
-Certificate = Annotated[
-    Leaf | LeafRef | SharedLeaves | StartBranch | CoverBranch | Parts, Field(discriminator="kind")
-]
-"""One tree, or one for each part of the queue."""
-
-
-DEEPEST = 150
-"""Branches on a path of a certificate: readers of JSON give up at some 200 levels."""
 
 
 class PlacementLevel(Level[int, Certificate]):
@@ -182,7 +83,3 @@ class PlacementResult(Result[PlacementLevel, Solution, Snapshot]):
         from topoplace.report.answer import starts_of  # noqa: PLC0415 - only when asked
 
         return starts_of(self)
-
-
-for _model in (StartBranch, CoverBranch, SharedLeaves, PlacementLevel, PlacementResult):
-    _model.model_rebuild()

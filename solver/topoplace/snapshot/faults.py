@@ -26,7 +26,8 @@ _SCHEMAS = {
     ),
     "topoplace.mapping/1": ("a mapping instance", "topoplace compare and batch"),
     "topoplace.workload/1": ("a workload table", ""),
-    "topoplace.result/2": ("a result", "topoplace check, show, compare and map --on"),
+    "topoplace.result/3": ("a result", "topoplace check, show, compare and map --on"),
+    "topoplace.result/2": ("a result of an earlier version, to be solved again", ""),
     "topoplace.result/1": ("a result of an earlier version, to be solved again", ""),
 }
 

@@ -75,69 +75,62 @@ def read_prices(instance: Instance, leaf: Leaf, level_idx: int) -> Prices:
         raise RefusedError(f"{len(leaf.multipliers)} multipliers for {level_idx} earlier levels")
     if any(m < 0 for m in leaf.multipliers):
         raise RefusedError("a multiplier is negative")
-    runs = _runs(leaf.router_prices, instance.torus.num_routers)
-    total = sum(price * count for price, count in runs)
-    rows = _rows(instance, leaf)
-    total += sum(sum(prices) for _, _, prices in rows)
+    runs = {name: _runs(text, name) for name, text in leaf.prices.items()}
+    total = sum(price * count for row in runs.values() for price, count in row)
     all_factors = [*leaf.multipliers, leaf.scale, 0, 0][:3]
     factors = (all_factors[0], all_factors[1], all_factors[2])
     _require_room(instance, total, factors)
+    num_routers = instance.torus.num_routers
+    routers = np.zeros(num_routers, dtype=np.int64)
     strict: IntArray | None = None
     tolerant: dict[str, IntArray] = {}
-    for request, links, prices in rows:
-        row = np.zeros(instance.torus.num_links, dtype=np.int64)
-        np.add.at(row, np.array(links, dtype=np.int64), np.array(prices, dtype=np.int64))
+    for name, row_runs in runs.items():
+        if name == "routers":
+            routers = _row(row_runs, num_routers, name)
+            continue
+        request = _payer(instance, name)
+        row = _row(row_runs, instance.torus.num_links, name)
+        if (row[~instance.torus.link_mask.ravel()] > 0).any():
+            raise RefusedError("a priced link does not exist")
         if not row.any():
             continue
         strict = row if strict is None else strict + row
         if request is not None:
-            tolerant[request] = tolerant.get(request, 0) + row
-    routers = np.repeat(
-        np.array([price for price, _ in runs], dtype=np.int64), [count for _, count in runs]
-    )
+            tolerant[request] = row
     return Prices(leaf.scale, routers, strict, tolerant, total, factors)
 
 
-def _runs(text: str, num_routers: int) -> list[tuple[int, int]]:
+def _runs(text: str, family: str) -> list[tuple[int, int]]:
     runs = []
     for word in text.split():
         match = _RUN.fullmatch(word)
         if match is None:
-            raise RefusedError(f"router prices are malformed at {word[:40]!r}")
+            raise RefusedError(f"prices of {family} are malformed at {word[:40]!r}")
         runs.append((int(match[1]), int(match[2] or 1)))
     if any(price < 0 for price, _ in runs):
-        raise RefusedError("a router price is negative")
+        raise RefusedError(f"a price of {family} is negative")
     if any(count == 0 for _, count in runs):
-        raise RefusedError("a run of router prices is of no router")
-    if sum(count for _, count in runs) != num_routers:
-        raise RefusedError("router prices are not one per router")
+        raise RefusedError(f"a run of prices of {family} is of no row")
     return runs
 
 
-def _rows(instance: Instance, leaf: Leaf) -> list[tuple[str | None, list[int], list[int]]]:
-    rows = []
-    for entry in leaf.link_prices:
-        if not _row_allowed(instance, entry.request):
-            raise RefusedError(f"no link row of {entry.request or 'strict jobs'} under this rule")
-        if len(entry.links) != len(entry.prices):
-            raise RefusedError("as many link prices as links are wanted")
-        if any(price < 0 for price in entry.prices):
-            raise RefusedError("a link price is negative")
-        real = instance.torus.link_mask.ravel()
-        if any(not 0 <= link < len(real) or not real[link] for link in entry.links):
-            raise RefusedError("a priced link does not exist")
-        rows.append((entry.request, entry.links, entry.prices))
-    return rows
+def _row(runs: list[tuple[int, int]], num_rows: int, family: str) -> IntArray:
+    counts = [count for _, count in runs]
+    if sum(counts) != num_rows:
+        raise RefusedError(f"prices of {family} are not one for each of {num_rows} rows")
+    return np.repeat(np.array([price for price, _ in runs], dtype=np.int64), counts)
 
 
-def _row_allowed(instance: Instance, request: str | None) -> bool:
-    if request is None:
-        return instance.interference is not Interference.OFF
-    if request not in instance.by_id:
-        return False
+def _payer(instance: Instance, family: str) -> str | None:
+    """Return the tolerant request whose link rows a family has; None for those of strict jobs."""
+    if family == "links" and instance.interference is not Interference.OFF:
+        return None
+    request = family.removeprefix("links of ")
     # Only under the tolerant rule does any request count as tolerant.
-    wish = instance.wishes[instance.by_id[request]]
-    return wish.sharing is Communication.TOLERANT
+    tolerant = [w.id for w in instance.wishes if w.sharing is Communication.TOLERANT]
+    if request != family and request in tolerant:
+        return request
+    raise RefusedError(f"no rows called {family[:200]} under this rule")
 
 
 def _require_room(instance: Instance, total: int, factors: tuple[int, int, int]) -> None:

@@ -10,7 +10,7 @@ from topoplace.certify.report import RefusedError
 from topoplace.certify.torus.instance import Instance, Wish
 from topoplace.certify.torus.leaf import ANYWHERE, Covers, best_candidates, read_prices
 from topoplace.result import CoverBranch, Leaf, LeafRef, Parts, SharedLeaves, StartBranch
-from topoplace.result.placement import Certificate, CertificateNode, WholeTree
+from topoplace.result.certificate import Certificate, CertificateNode, WholeTree
 
 LARGEST_SUM = 1 << 24
 """Largest sum of all values for which level 1 is rounded to a sum of values."""
@@ -162,8 +162,8 @@ def _split_cover(
     idx = _request(instance, node.request)
     if not scope.starts.get(idx, False):
         raise RefusedError(f"a cover branch on {node.request} outside an `into` of it")
-    if node.router >= instance.torus.num_routers:
-        raise RefusedError(f"a cover branch on router {node.router}, which is none")
+    if node.row >= instance.torus.num_routers:
+        raise RefusedError(f"a cover branch on router {node.row}, which is none")
     covers = scope.places.get(idx, ANYWHERE)
     others = [
         q
@@ -174,8 +174,8 @@ def _split_cover(
     ]
     children = []
     for child, inside, whose in ((node.inside, True, {idx}), (node.outside, False, {idx, *others})):
-        places = scope.places | dict.fromkeys(whose, covers.split(node.router, inside=inside))
-        path = (*scope.path, f"{node.request} {'on' if inside else 'off'} {node.router}")
+        places = scope.places | dict.fromkeys(whose, covers.split(node.row, inside=inside))
+        path = (*scope.path, f"{node.request} {'on' if inside else 'off'} {node.row}")
         children.append((child, replace(scope, places=places, path=path)))
     return children
 

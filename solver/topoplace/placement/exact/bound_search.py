@@ -28,7 +28,7 @@ from topoplace.placement.torus.oracle.listing import ListPricer
 from topoplace.placement.torus.oracle.pricing import ScanPricer
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Part, Parts, SharedLeaves
-from topoplace.result.placement import Certificate
+from topoplace.result.certificate import Certificate
 
 _PLACES_NEAR = 0.06  # gap above which places are not worth asking for before starts
 _STARTS_ALONE = 1.5  # seconds for the first tree, before the second is begun

@@ -35,7 +35,7 @@ from topoplace.placement.exact.tree_nodes import (
     shared_points,
 )
 from topoplace.result import SharedLeaves
-from topoplace.result.placement import DEEPEST
+from topoplace.result.certificate import DEEPEST
 
 _TIGHT = 16  # points of the pool that a leaf's own points begin with
 _STEPS_AT_ONCE = 4  # of the bundle, until it is seen who may start

@@ -20,7 +20,7 @@ from topoplace.placement.exact.master import LpSolution, Master
 from topoplace.placement.exact.relaxation import Relaxation, Subproblem
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import CoverBranch, StartBranch
-from topoplace.result.placement import DEEPEST, Certificate, CertificateNode
+from topoplace.result.certificate import DEEPEST, Certificate, CertificateNode
 
 WriteBranch = Callable[[CertificateNode, CertificateNode], CertificateNode]
 """Writes a branch, given the certificates of its two sides."""
@@ -86,7 +86,7 @@ def split_place(
     name = problem.requests[requests[0]].id
 
     def write(low: CertificateNode, high: CertificateNode) -> CertificateNode:
-        return CoverBranch(request=name, router=router, inside=low, outside=high)
+        return CoverBranch(request=name, row=router, inside=low, outside=high)
 
     sides = ((inside,), outside)
     low, high = (replace(sub, limits=(*sub.limits, *limits)) for limits in sides)

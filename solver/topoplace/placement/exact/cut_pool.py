@@ -22,7 +22,7 @@ from topoplace.placement.exact import _starts
 from topoplace.placement.exact.groups import PlaceLimit
 from topoplace.placement.torus.problem import Candidate
 from topoplace.result import LeafRef, StartBranch
-from topoplace.result.placement import CertificateNode
+from topoplace.result.certificate import CertificateNode
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 NONE = -1

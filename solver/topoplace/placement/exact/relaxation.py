@@ -16,7 +16,7 @@ from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.torus.heuristics.shape_parts import largest_shape_part, shape_parts
 from topoplace.placement.torus.oracle.pricing import NO_VALUE, Priced, Prices, Weights
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
-from topoplace.result import Leaf, LinkPrices
+from topoplace.result import Leaf
 from topoplace.types import FloatArray, IntArray
 
 _ROOM = 1 << 57
@@ -296,17 +296,11 @@ class Relaxation:
     def leaf_of(self, scale: int, row_prices: IntArray, multipliers: tuple[int, ...] = ()) -> Leaf:
         """Return integer prices as a certificate leaf."""
         prices = self.rows.prices(row_prices)
-        links = []
+        written = {"routers": run_lengths(prices.routers)}
         for family, row in prices.links.items():
-            used = np.flatnonzero(row)
-            name = None if family is None else self.problem.requests[family].id
-            links.append(LinkPrices(request=name, links=used.tolist(), prices=row[used].tolist()))
-        return Leaf(
-            scale=scale,
-            router_prices=run_lengths(prices.routers),
-            link_prices=links,
-            multipliers=list(multipliers),
-        )
+            whose = "" if family is None else f" of {self.problem.requests[family].id}"
+            written[f"links{whose}"] = run_lengths(row)
+        return Leaf(scale=scale, prices=written, multipliers=list(multipliers))
 
 
 def run_lengths(values: IntArray) -> str:

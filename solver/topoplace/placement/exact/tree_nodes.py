@@ -21,7 +21,7 @@ from topoplace.placement.exact.master import Master
 from topoplace.placement.exact.relaxation import DualPoint, Relaxation, Subproblem
 from topoplace.placement.torus.problem import Candidate
 from topoplace.result import LeafRef, SharedLeaves
-from topoplace.result.placement import CertificateNode
+from topoplace.result.certificate import CertificateNode
 from topoplace.types import FloatArray, IntArray
 
 

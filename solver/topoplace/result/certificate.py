@@ -1,0 +1,107 @@
+"""The certificate of a packing: integer prices of rows at leaves, branches above them.
+
+It knows rows, families of rows and requests, but no machine; what they are on a torus or mesh, and
+why a certificate proves its bound, stands in docs/proofs.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from topoplace.snapshot.schema import Model, Name
+
+DEEPEST = 150
+"""Branches on a path of a certificate: readers of JSON give up at some 200 levels."""
+
+
+class Leaf(Model):
+    """A leaf of a certificate: integer prices that bound every packing of its subproblem.
+
+    All integers are `scale` times the true value. `prices` has, by family of rows, one entry per
+    row of it; rows of a family that is absent cost nothing. `multipliers` has one entry per
+    earlier level.
+    """
+
+    kind: Literal["leaf"] = "leaf"
+    scale: Annotated[int, Field(ge=1, le=10**9)]
+    prices: dict[str, str] = Field(
+        default_factory=dict,
+        description="run lengths: 'price' or 'price*count', spaces between",
+    )
+    multipliers: list[int] = Field(default_factory=list)
+
+
+class StartBranch(Model):
+    """A branch on whether a request starts."""
+
+    kind: Literal["start"] = "start"
+    request: Name
+    out: CertificateNode
+    into: CertificateNode
+
+
+class CoverBranch(Model):
+    """A branch on whether the candidate of a request that starts covers a row.
+
+    Of requests that are `alike` and have been split alike so far, one covers it or none does.
+    """
+
+    kind: Literal["cover"] = "cover"
+    request: Name
+    row: Annotated[int, Field(ge=0)]
+    inside: CertificateNode
+    outside: CertificateNode
+
+
+class LeafRef(Model):
+    """Number `leaf` of those that the certificate shares, all its prices `times / over`-fold."""
+
+    kind: Literal["ref"] = "ref"
+    leaf: Annotated[int, Field(ge=0)]
+    times: Annotated[int, Field(ge=0)] = 1
+    over: Annotated[int, Field(ge=1)] = 1
+
+
+class SharedLeaves(Model):
+    """A whole certificate whose tree may refer to leaves by number, each as often as it likes.
+
+    Each request of a group of `alike` ones counts as needing only the fewest units of the group.
+    """
+
+    kind: Literal["shared"] = "shared"
+    alike: list[list[Name]] = Field(default_factory=list)
+    leaves: list[Leaf]
+    tree: CertificateNode
+
+
+CertificateNode = Annotated[Leaf | LeafRef | StartBranch | CoverBranch, Field(discriminator="kind")]
+WholeTree = Annotated[
+    Leaf | LeafRef | SharedLeaves | StartBranch | CoverBranch, Field(discriminator="kind")
+]
+"""A tree, or leaves that it shares and the tree. Without them, it may refer to none."""
+
+
+class Part(Model):
+    """Some requests of the queue, and what bounds the packings of these alone."""
+
+    requests: list[Name]
+    certificate: WholeTree
+
+
+class Parts(Model):
+    """The queue in parts, each request in one; the bound is the sum of theirs."""
+
+    kind: Literal["parts"] = "parts"
+    parts: list[Part]
+
+
+Certificate = Annotated[
+    Leaf | LeafRef | SharedLeaves | StartBranch | CoverBranch | Parts, Field(discriminator="kind")
+]
+"""One tree, or one for each part of the queue."""
+
+
+for _model in (StartBranch, CoverBranch, SharedLeaves):
+    _model.model_rebuild()
