@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,12 @@ from batch_runs import (
     write_named,
     write_snapshots,
 )
+from topoplace import __version__
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError, TopoplaceError
-from topoplace.study.batch import cluster as cluster_module
-from topoplace.study.batch.cluster import Cluster, solve_in_child
-from topoplace.study.batch.pool import Pool
-from topoplace.study.batch.run import Executor, run_batch
-from topoplace.study.batch.task import FailureStatus, Limits, Problem, Settings, Task
+from topoplace.study.batch.pool import Cluster, Pool, solve_below
+from topoplace.study.batch.run import run_batch
+from topoplace.study.batch.task import Ending, Failure, FailureStatus, Limits, Settings, Task
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
 
@@ -52,7 +52,7 @@ def test_nothing_is_lost_when_a_worker_dies(cluster: Any, tmp_path: Path) -> Non
     for name in ("segfault", "hangs"):
         write_named(folder, name)
 
-    def batch(out: Path, executor: Executor) -> Path:
+    def batch(out: Path, executor: Pool) -> Path:
         return run_batch([folder], out, FIRST_FIT, executor=executor).table
 
     limits = Limits(kill_after=2.0)
@@ -81,7 +81,7 @@ def test_nothing_is_lost_when_a_worker_dies(cluster: Any, tmp_path: Path) -> Non
 
 
 def test_no_scheduler_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topoplace.study.batch.cluster.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("topoplace.study.batch.pool.CONNECT_SECONDS", 0.2)
     for address in ("tcp://127.0.0.1:9", "no-such-scheme://x"):
         with pytest.raises(InputError, match="the address of a Dask scheduler"):
             Cluster(address, "batch_solvers:quick", Limits())
@@ -97,23 +97,25 @@ def test_without_the_extra_the_message_says_what_to_install(
     assert "topoplace[dask]" in capsys.readouterr().err
 
 
-def test_what_the_cluster_cannot_do_is_told_apart() -> None:
-    from distributed import CancelledError, Future, KilledWorker  # noqa: PLC0415 - optional
+def test_what_the_cluster_cannot_do_is_told_apart(cluster: Any) -> None:
+    from distributed import KilledWorker  # noqa: PLC0415 - optional
 
-    class Failed(Future):
-        def __init__(self, error: Exception) -> None:
-            self.error = error
-
-        def __del__(self) -> None:  # the cluster does not know it
-            pass
-
-        def result(self, timeout: float | None = None) -> object:
-            raise self.error
-
-    killed = KilledWorker("task", None, 3)
-    assert cluster_module._outcome(Failed(killed)).status is FailureStatus.CRASH
-    with pytest.raises(TopoplaceError, match="the Dask scheduler is gone"):
-        cluster_module._outcome(Failed(CancelledError("task")))
-    other = Task("0", Problem.PLACEMENT, "{}", FIRST_FIT, "0.0.0-other")
+    running = Cluster(cluster.scheduler_address, "batch_solvers:quick", Limits())
+    killed: Future[Ending] = Future()
+    killed.set_exception(KilledWorker("task", None, 3))
+    ending = running._ending(killed)
+    assert isinstance(ending, Failure)
+    assert ending.status is FailureStatus.CRASH
+    other = Task("0", "placement", "{}", FIRST_FIT, "0.0.0-other")
     with pytest.raises(TopoplaceError, match=r"the batch 0\.0\.0-other"):
-        solve_in_child(other, "batch_solvers:quick", Limits())
+        solve_below(other, "batch_solvers:quick", Limits())
+
+    def tasks() -> Iterator[Task]:
+        for key in range(100):
+            yield Task(f"{key:x}", "placement", "{}", FIRST_FIT, __version__)
+            if key == 20:
+                cluster.close()
+
+    with pytest.raises(TopoplaceError, match="the Dask scheduler is gone"):
+        list(running.outcomes(tasks()))
+    running.close()

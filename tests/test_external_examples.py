@@ -24,7 +24,7 @@ from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.solving import Options, solve
 from topoplace.study.external.allocator import command_allocator, entry_point_names
-from topoplace.study.external.trial import try_on_torus
+from topoplace.study.external.trial import try_on
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "external-allocators.md").read_text()
@@ -60,7 +60,7 @@ def simple_snapshot(rng: random.Random) -> Snapshot:
 @pytest.mark.parametrize("seed", range(6))
 def test_the_example_starts_what_first_fit_does(seed: int, first_fit: str) -> None:
     state = prepare(simple_snapshot(random.Random(seed)))
-    theirs = try_on_torus(state, command_allocator(first_fit), Options()).result
+    theirs = try_on(state, command_allocator(first_fit), Options()).result
     ours = solve(state, "first-fit")
     prisms = [[(p.request, p.prism) for p in x.solution.placements] for x in (theirs, ours)]
     assert prisms[0] == prisms[1]
@@ -73,7 +73,7 @@ def test_the_example_shares_no_link_whatever_is_asked(rule: Interference, first_
     started = 0
     for seed in range(8):
         state = prepare(random_snapshot(random.Random(f"example-{seed}"), 24))
-        trial = try_on_torus(state, command_allocator(first_fit), Options(interference=rule))
+        trial = try_on(state, command_allocator(first_fit), Options(interference=rule))
         assert trial.verdict is None
         assert trial.result.solution.num_shared_links == 0
         assert check_document(trial.result).holds

@@ -15,7 +15,7 @@ from topoplace.errors import TopoplaceError
 from topoplace.machine import Torus
 from topoplace.snapshot.generate import build_machines, load_workload
 from topoplace.study.batch.solving import solve_task
-from topoplace.study.batch.task import Answer, Ending, Task
+from topoplace.study.batch.task import Ending, Task
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ class InProcess:
 
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Ending]]:
         for task in tasks:
-            yield task, Answer(solve_task(task))
+            yield task, solve_task(task)
 
     def close(self) -> None:
         pass

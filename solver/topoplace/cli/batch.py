@@ -14,7 +14,8 @@ from topoplace.cli.shipped_names import methods_like
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
-    from topoplace.study.batch.run import Batch, Executor
+    from topoplace.study.batch.pool import Pool
+    from topoplace.study.batch.run import Batch
     from topoplace.study.batch.task import Limits
 
 BATCH_SCHEMA = "topoplace.batch/1"
@@ -108,9 +109,8 @@ def compile_ahead(problem: str, method: str) -> None:
     compile_for(problem, [method])
 
 
-def _executor(dask: str | None, jobs: int | None, limits: Limits) -> Executor:
-    from topoplace.study.batch.cluster import Cluster  # noqa: PLC0415 - heavy
-    from topoplace.study.batch.pool import Pool  # noqa: PLC0415 - heavy
+def _executor(dask: str | None, jobs: int | None, limits: Limits) -> Pool:
+    from topoplace.study.batch.pool import Cluster, Pool  # noqa: PLC0415 - heavy
     from topoplace.study.batch.run import SOLVER, num_cores  # noqa: PLC0415 - heavy
 
     if dask is not None:

@@ -75,9 +75,9 @@ def placed(
     if isinstance(who, str):
         compile_for(problem, [who])
         return solve(state, who, options)
-    from topoplace.study.external.trial import try_on_any  # noqa: PLC0415 - heavy
+    from topoplace.study.external.trial import try_on  # noqa: PLC0415 - heavy
 
-    trial = try_on_any(state, who, options)
+    trial = try_on(state, who, options)
     _tell(trial, choice.as_json)
     keep_stderr([trial], choice.stderr)
     if trial.refusal is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -29,11 +29,6 @@ File = str | Path
 Document = Mapping[str, Any]
 Source = File | Document | Snapshot | MappingInstance | AnyResult
 
-_RESULTS: dict[str, type[AnyResult]] = {
-    "placement": PlacementResult,
-    "allocation": AllocationResult,
-    "mapping": MappingResult,
-}
 _SCHEMAS = (SNAPSHOT_SCHEMA, MAPPING_SCHEMA, RESULT_SCHEMA)
 _MOST_NAMED = 3
 
@@ -82,13 +77,10 @@ def load_document(source: File | Document) -> State | AnyResult:
         Naming the file, the field and the value at fault.
     """
     text, name = _read(source)
-    schema = parse_object(text, name).get("schema")
-    if schema == RESULT_SCHEMA:
+    if parse_object(text, name).get("schema") == RESULT_SCHEMA:
         return _result(text, name)
     try:
-        if schema == MAPPING_SCHEMA:
-            return state_of(parse_document(text, MappingInstance, MAPPING_SCHEMA, name))
-        return state_of(parse_document(text, Snapshot, SNAPSHOT_SCHEMA, name))
+        return state_of(_instance(text, name))
     except InputError as error:
         raise error.located(name) from None
 
@@ -96,6 +88,15 @@ def load_document(source: File | Document) -> State | AnyResult:
 def load_result(source: File | Document) -> AnyResult:
     """Read the result of any problem (see `load_document`)."""
     return _result(*_read(source))
+
+
+def load_instance(source: File | Document) -> Snapshot | MappingInstance:
+    """Read a snapshot, with its machine written out, or a mapping instance, without checking it."""
+    text, name = _read(source)
+    try:
+        return _instance(text, name)
+    except InputError as error:
+        raise error.located(name) from None
 
 
 def state_of(document: Snapshot | MappingInstance | AnyResult) -> State:
@@ -106,14 +107,13 @@ def state_of(document: Snapshot | MappingInstance | AnyResult) -> State:
     InputError
         With the field at fault.
     """
-    if isinstance(document, Snapshot):
-        return prepare_any(resolve_machine(document))
-    if isinstance(document, MappingInstance):
-        return prepare_mapping(document)
-    if isinstance(document, MappingResult):
-        return prepare_mapping(document.instance)
-    prepared = prepare_tree if isinstance(document, AllocationResult) else prepare
-    return prepared(resolve_machine(document.instance))
+    instance = document.instance if isinstance(document, AnyResult) else document
+    if isinstance(instance, MappingInstance):
+        return prepare_mapping(instance)
+    prepared: Callable[[Snapshot], State] = prepare_any
+    if isinstance(document, PlacementResult | AllocationResult):  # of the machine it speaks of
+        prepared = prepare if isinstance(document, PlacementResult) else prepare_tree
+    return prepared(resolve_machine(instance))
 
 
 def load_case(source: Source) -> Case:
@@ -179,6 +179,13 @@ def _schema(path: Path) -> object:
     return parse_object(read_bytes(path), str(path)).get("schema")
 
 
+def _instance(text: bytes, name: str) -> Snapshot | MappingInstance:
+    if parse_object(text, name).get("schema") == MAPPING_SCHEMA:
+        return parse_document(text, MappingInstance, MAPPING_SCHEMA, name)
+    return resolve_machine(parse_document(text, Snapshot, SNAPSHOT_SCHEMA, name))
+
+
 def _result(text: bytes, name: str) -> AnyResult:
     problem = str(parse_object(text, name).get("problem"))
-    return parse_document(text, _RESULTS.get(problem, PlacementResult), RESULT_SCHEMA, name)
+    models = {"allocation": AllocationResult, "mapping": MappingResult}
+    return parse_document(text, models.get(problem, PlacementResult), RESULT_SCHEMA, name)

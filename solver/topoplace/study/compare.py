@@ -14,13 +14,21 @@ from topoplace.errors import InputError, TopoplaceError
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof
-from topoplace.snapshot import TreeState
 from topoplace.solving import Options, method_names, method_of, solve
 from topoplace.solving.frames import Frame, frame_of
 from topoplace.study.case import AnyResult, Case, State
 from topoplace.study.external.allocator import Allocator, split_methods
-from topoplace.study.external.trial import AnyTrial, try_on_torus, try_on_tree
-from topoplace.study.ranking import Exact, Figure, Row, by_instance, ranks, ratios, summaries
+from topoplace.study.external.trial import AnyTrial, try_on
+from topoplace.study.ranking import (
+    Exact,
+    Figure,
+    Row,
+    by_instance,
+    exact,
+    ranks,
+    ratios,
+    summaries,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -145,9 +153,10 @@ def compare(
         results, unsuited = _solved(case, own, options)
         for method, why in unsuited.items() if own is not None else ():
             notes.setdefault(method, f"{name}: {method}: {why}")
-        for allocator in () if is_asked() or case.kind == "mapping" else others:
-            trials.append(_tried(case.state, allocator, options))
-            results.append(trials[-1].result)
+        if not isinstance(case.state, MappingProblem):
+            for allocator in () if is_asked() else others:
+                trials.append(try_on(case.state, allocator, options))
+                results.append(trials[-1].result)
         if is_asked():
             notes["interrupted"] = "interrupted: what is missing was not run"
         elif not results:
@@ -230,13 +239,6 @@ def _options_for(case: Case, method: str, options: Options) -> Options:
     return dataclasses.replace(options, time_limit=EXACT_SECONDS) if endless else options
 
 
-def _tried(state: State, allocator: Allocator, options: Options) -> AnyTrial:
-    assert not isinstance(state, MappingProblem)
-    if isinstance(state, TreeState):
-        return try_on_tree(state, allocator, options)
-    return try_on_torus(state, allocator, options)
-
-
 def _rule(result: AnyResult) -> str | None:
     """Return the interference rule of a result; None if there is none."""
     return getattr(result.limits, "interference", None)
@@ -298,7 +300,7 @@ def _figures(
         known = [
             (sign * bound, other.levels[k].proof is Proof.CERTIFICATE, other is result)
             for other in results
-            for bound in [_exact(other.levels[k].bound)]
+            for bound in [exact(other.levels[k].bound)]
             if bound is not None
             and other.levels[k].proof is not Proof.NONE
             and _objectives(other)[:k] == objectives[:k]
@@ -353,10 +355,4 @@ def _without_bound(rows: Sequence[Row]) -> list[str]:
 
 
 def _objectives(result: AnyResult) -> list[Exact | None]:
-    return [_exact(level.objective) for level in result.levels]
-
-
-def _exact(value: Any) -> Exact | None:
-    if value is None or isinstance(value, int):
-        return value
-    return Fraction(value.numerator, value.denominator)
+    return [exact(level.objective) for level in result.levels]

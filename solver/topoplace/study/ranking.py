@@ -6,12 +6,20 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from topoplace.result import Proof
 
 Exact = int | Fraction
 Loss = tuple[Exact, ...]
 """What a method aims to make small, the most important part first."""
+
+
+def exact(value: Any) -> Exact | None:
+    """Return a figure of a result document as a number."""
+    if value is None or isinstance(value, int):
+        return value
+    return Fraction(value.numerator, value.denominator)
 
 
 @dataclass(frozen=True)

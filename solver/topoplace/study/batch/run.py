@@ -15,9 +15,10 @@ from pydantic import ValidationError
 from topoplace import __version__
 from topoplace.errors import ExitCode, InputError
 from topoplace.interrupts import Interrupted, heeded
-from topoplace.study.batch.cluster import Cluster
+from topoplace.snapshot.files import write_text
 from topoplace.study.batch.pool import Pool
 from topoplace.study.batch.store import (
+    TABLE,
     Instance,
     Store,
     find_files,
@@ -26,21 +27,13 @@ from topoplace.study.batch.store import (
     read_instance,
     read_result,
 )
-from topoplace.study.batch.table import AnyResult, Row, failure_row, result_row, table_csv
-from topoplace.study.batch.task import (
-    Ending,
-    Failure,
-    FailureStatus,
-    Limits,
-    Problem,
-    Settings,
-    Task,
-)
+from topoplace.study.batch.table import Row, result_row, table_csv
+from topoplace.study.batch.task import Ending, Failure, FailureStatus, Limits, Settings, Task
+from topoplace.study.case import AnyResult
 from topoplace.study.external.allocator import fingerprint
 
 SOLVER = "topoplace.study.batch.solving:solve_task"
 
-Executor = Pool | Cluster
 Progress = Callable[[int, int], None]
 """Told how many of how many instances are done; those of earlier runs do not count."""
 
@@ -83,7 +76,7 @@ def run_batch(
     outdir: Path,
     settings: Settings | None = None,
     *,
-    executor: Executor | None = None,
+    executor: Pool | None = None,
     retry_failed: bool = False,
     progress: Progress | None = None,
     prepare: Callable[[str, str], None] | None = None,
@@ -122,16 +115,15 @@ def run_batch(
         for path in files:
             run.plan(path)
         if prepare is not None:
-            for problem, method in run.solvers():
-                prepare(problem.value, method)
+            for problem in sorted(run.checked):
+                prepare(problem, run.settings.method_for(problem))
         run.solve(running, progress)
         rows = run.rows()
-        left = len(run.left)
-        if left and not rows:
+        if run.num_left and not rows:
             raise Interrupted
-        table = store.write_table(table_csv(rows))
-        done, kept = len(run.todo) - left, run.num_kept
-    return Batch(rows, table, done, kept, left, round(time.perf_counter() - began, 3))
+        write_text(outdir / TABLE, table_csv(rows))
+    done, seconds = len(run.todo) - run.num_left, round(time.perf_counter() - began, 3)
+    return Batch(rows, outdir / TABLE, done, run.num_kept, run.num_left, seconds)
 
 
 def num_cores() -> int:
@@ -143,35 +135,40 @@ class _Run:
     """A batch under way: which files have which keys, and the rows of the keys done."""
 
     def __init__(self, store: Store, settings: Settings, retry_failed: bool) -> None:
+        self.settings = settings
         self.todo: dict[str, Path] = {}  # by key
+        self.checked: set[str] = set()  # kinds of problems that there are to solve
         self.num_kept = 0
-        self._store, self._settings, self._retry_failed = store, settings, retry_failed
+        self._store, self._retry_failed = store, retry_failed
         self._keys: list[tuple[Path, str]] = []
-        self._names: dict[str, tuple[str, Problem]] = {}
+        self._named: dict[str, Row] = {}
         self._rows: dict[str, Row] = {}
         self._unreadable: dict[Path, Row] = {}
-        self._checked: set[Problem] = set()
 
     def plan(self, path: Path) -> None:
         """Read a file, and see whether it is done or has to be."""
         try:
             instance = read_instance(path)
         except InputError as error:
-            failure = Failure(FailureStatus.BAD_INPUT, error.brief)
-            self._unreadable[path] = replace(failure_row(failure), seconds=None)
+            self._unreadable[path] = Row(status=FailureStatus.BAD_INPUT, message=error.brief)
             return
-        key = key_of(instance, self._settings)
+        key, problem = key_of(instance, self.settings), instance.problem
         self._keys.append((path, key))
-        if key in self._names:
+        if key in self._named:
             return  # a copy of an earlier file
-        self._names[key] = instance.name, instance.problem
+        method = self.settings.method_for(problem)
+        self._named[key] = Row(name=instance.name, problem=problem, method=method, key=key)
         if self._done_before(key, instance):
             self.num_kept += 1
-        else:
-            self._require_settings(instance.problem, path)
-            self.todo[key] = path
+            return
+        if problem not in self.checked:  # before any is solved
+            from topoplace.study.batch.solving import require_settings  # noqa: PLC0415 - heavy
 
-    def solve(self, executor: Executor, progress: Progress | None) -> None:
+            require_settings(problem, self.settings, path)
+            self.checked.add(problem)
+        self.todo[key] = path
+
+    def solve(self, executor: Pool, progress: Progress | None) -> None:
         """Run what is left to do, storing every outcome as it comes."""
         if progress is not None:
             progress(0, len(self.todo))
@@ -180,14 +177,10 @@ class _Run:
             if progress is not None:
                 progress(done, len(self.todo))
 
-    def solvers(self) -> list[tuple[Problem, str]]:
-        """Return the kinds of problems that are left to solve, each with its method."""
-        return [(problem, self._settings.method_for(problem)) for problem in sorted(self._checked)]
-
     @property
-    def left(self) -> list[str]:
-        """The keys of what was not solved, as a signal came before."""
-        return [key for key in self.todo if key not in self._rows]
+    def num_left(self) -> int:
+        """How many were not solved, as a signal came before."""
+        return sum(key not in self._rows for key in self.todo)
 
     def rows(self) -> list[Row]:
         """Return the rows of all files that are done, sorted by path."""
@@ -197,55 +190,47 @@ class _Run:
 
     def _done_before(self, key: str, instance: Instance) -> bool:
         result = self._store.result(key, instance)
-        if result is not None:
-            self._rows[key] = self._solved(key, result)
-            return True
         failure = None if self._retry_failed else self._store.failure(key)
-        if failure is None:
-            return False
-        self._rows[key] = self._failed(key, failure)
-        return True
-
-    def _require_settings(self, problem: Problem, path: Path) -> None:
-        """Refuse settings that no instance of the kind takes, before any is solved."""
-        if problem not in self._checked:
-            from topoplace.study.batch.solving import require_settings  # noqa: PLC0415 - heavy
-
-            require_settings(problem, self._settings, path)
-            self._checked.add(problem)
+        if result is not None:
+            self._solved(key, result)
+        elif failure is not None:
+            self._failed(key, failure)
+        return key in self._rows
 
     def _tasks(self) -> Iterator[Task]:
         """Yield what to do, reading each file again: thousands would not fit into memory."""
         for key, path in self.todo.items():
             try:
                 instance = read_instance(path)
-                changed = key_of(instance, self._settings) != key
+                changed = key_of(instance, self.settings) != key
             except InputError:
                 changed = True
             if changed:
-                failure = Failure(FailureStatus.BAD_INPUT, "changed while the batch ran")
-                self._rows[key] = self._failed(key, failure)
+                self._failed(key, Failure(FailureStatus.BAD_INPUT, "changed while the batch ran"))
                 continue
-            yield Task(key, instance.problem, instance.document, self._settings, __version__)
+            yield Task(key, instance.problem, instance.document, self.settings, __version__)
 
     def _save(self, task: Task, stem: str, outcome: Ending) -> None:
-        if not isinstance(outcome, Failure):
+        if isinstance(outcome, str):
             try:
-                result = read_result(outcome.result, task.problem)
+                result = read_result(outcome, task.problem)
             except ValidationError as error:
                 text = " ".join(str(error).split())[:200]
                 outcome = Failure(FailureStatus.ERROR, f"the method returned no result: {text}")
         if isinstance(outcome, Failure):
             self._store.save_failure(task.key, stem, outcome)
-            self._rows[task.key] = self._failed(task.key, outcome)
+            self._failed(task.key, outcome)
         else:
-            self._store.save_result(task.key, stem, outcome.result)
-            self._rows[task.key] = self._solved(task.key, result)
+            self._store.save_result(task.key, stem, outcome)
+            self._solved(task.key, result)
 
-    def _solved(self, key: str, result: AnyResult) -> Row:
-        return replace(result_row(result), key=key, result=self._store.result_file(key))
+    def _solved(self, key: str, result: AnyResult) -> None:
+        self._rows[key] = replace(result_row(result), key=key, result=self._store.result_file(key))
 
-    def _failed(self, key: str, failure: Failure) -> Row:
-        name, problem = self._names[key]
-        method = self._settings.method_for(problem)
-        return replace(failure_row(failure), name=name, problem=problem, method=method, key=key)
+    def _failed(self, key: str, failure: Failure) -> None:
+        self._rows[key] = replace(
+            self._named[key],
+            status=failure.status,
+            message=failure.message,
+            seconds=failure.seconds,
+        )

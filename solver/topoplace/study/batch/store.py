@@ -21,28 +21,18 @@ from pydantic import TypeAdapter, ValidationError
 
 from topoplace import __version__
 from topoplace.errors import InputError
-from topoplace.result import PlacementResult
-from topoplace.result.mapping import MappingResult
-from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import (
     file_meant,
     files_below,
     missing_file,
     read_bytes,
-    read_document,
     text_of_document,
     write_text,
 )
-from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.schema import (
-    MAPPING_SCHEMA,
-    SNAPSHOT_SCHEMA,
-    MappingInstance,
-    Snapshot,
-    TreeModel,
-)
-from topoplace.study.batch.table import AnyResult
-from topoplace.study.batch.task import Failure, Problem, Settings
+from topoplace.snapshot.schema import MappingInstance, TreeModel
+from topoplace.solving.frames import frame_of
+from topoplace.study.batch.task import Failure, Settings
+from topoplace.study.case import AnyResult, load_instance
 
 KEY_DIGITS = 16
 """Hexadecimal digits of a key: 64 bits, so that even 100 million instances hardly share one."""
@@ -50,41 +40,20 @@ KEY_DIGITS = 16
 
 @dataclass(frozen=True)
 class Instance:
-    """What an instance file says.
-
-    Attributes
-    ----------
-    document
-        Its canonical document: defaults and the machine written out, one form for one meaning.
-    """
+    """What an instance file says, and as a canonical document: one form for one meaning."""
 
     name: str
-    problem: Problem
+    problem: str
     document: str
 
 
 def read_instance(path: Path) -> Instance:
-    """Read a snapshot or a mapping instance.
-
-    Raises
-    ------
-    InputError
-        Naming the file, the field and the value at fault.
-    """
-    try:
-        snapshot = read_document(path, Snapshot, SNAPSHOT_SCHEMA)
-    except InputError as error:
-        if error.field != "schema" or error.value != MAPPING_SCHEMA:
-            raise
-        mapping = read_document(path, MappingInstance, MAPPING_SCHEMA)
-        return Instance(mapping.name, Problem.MAPPING, text_of_document(mapping))
-    try:
-        snapshot = resolve_machine(snapshot)
-    except InputError as error:
-        raise error.located(str(path)) from None
-    is_tree = isinstance(snapshot.machine, TreeModel)
-    problem = Problem.ALLOCATION if is_tree else Problem.PLACEMENT
-    return Instance(snapshot.name, problem, text_of_document(snapshot))
+    """Read a snapshot or a mapping instance (see `topoplace.study.case.load_instance`)."""
+    found = load_instance(path)
+    problem = "mapping"
+    if not isinstance(found, MappingInstance):
+        problem = "allocation" if isinstance(found.machine, TreeModel) else "placement"
+    return Instance(found.name, problem, text_of_document(found))
 
 
 def key_of(instance: Instance, settings: Settings) -> str:
@@ -132,11 +101,6 @@ TABLE = "table.csv"
 _RESULTS, _FAILURES, _LOCK = "results", "failures", ".lock"
 _NAMED = re.compile(rf"-([0-9a-f]{{{KEY_DIGITS}}})\.json$")
 _MAX_STEM_BYTES = 160  # file systems take names of 255 bytes; key and temporary ending are longer
-_MODELS: dict[Problem, type[AnyResult]] = {
-    Problem.PLACEMENT: PlacementResult,
-    Problem.ALLOCATION: AllocationResult,
-    Problem.MAPPING: MappingResult,
-}
 
 
 class Store:
@@ -149,67 +113,67 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._paths = {kind: self._scan(kind) for kind in (_RESULTS, _FAILURES)}
+        self._results, self._failures = (_files_by_key(folder / k) for k in (_RESULTS, _FAILURES))
 
     def result(self, key: str, instance: Instance) -> AnyResult | None:
         """Return the result stored under a key; None if there is none, or none of this instance."""
-        path = self._paths[_RESULTS].get(key)
-        if path is None:
-            return None
         try:
-            result = read_result(read_bytes(path), instance.problem)
-        except (InputError, ValidationError):
+            result = read_result(read_bytes(self._results[key]), instance.problem)
+        except (KeyError, InputError, ValidationError):
             return None
         return result if text_of_document(result.instance) == instance.document else None
 
     def result_file(self, key: str) -> str:
         """Return where the result of a key is, relative to the folder."""
-        return self._paths[_RESULTS][key].relative_to(self.folder).as_posix()
+        return self._results[key].relative_to(self.folder).as_posix()
 
     def failure(self, key: str) -> Failure | None:
         """Return the failure stored under a key, if any."""
-        path = self._paths[_FAILURES].get(key)
-        if path is None:
-            return None
         try:
-            return TypeAdapter(Failure).validate_json(read_bytes(path))
-        except (InputError, ValidationError):
+            return TypeAdapter(Failure).validate_json(read_bytes(self._failures[key]))
+        except (KeyError, InputError, ValidationError):
             return None
 
     def save_result(self, key: str, stem: str, text: str) -> None:
         """Write a result, and forget a failure that came before it."""
-        path = self._paths[_RESULTS].setdefault(key, self._path(_RESULTS, key, stem))
-        write_text(path, text)
-        failure = self._paths[_FAILURES].pop(key, None)
+        write_text(self._results.setdefault(key, self._path(_RESULTS, key, stem)), text)
+        failure = self._failures.pop(key, None)
         if failure is not None:
             failure.unlink(missing_ok=True)
 
     def save_failure(self, key: str, stem: str, failure: Failure) -> None:
         """Write a failure."""
-        path = self._paths[_FAILURES].setdefault(key, self._path(_FAILURES, key, stem))
+        path = self._failures.setdefault(key, self._path(_FAILURES, key, stem))
         document = {"schema": FAILURE_SCHEMA, "key": key} | dataclasses.asdict(failure)
         write_text(path, json.dumps(document, ensure_ascii=False) + "\n")
-
-    def write_table(self, text: str) -> Path:
-        """Write the table and return its path."""
-        path = self.folder / TABLE
-        write_text(path, text)
-        return path
 
     def _path(self, kind: str, key: str, stem: str) -> Path:
         short = stem.encode()[:_MAX_STEM_BYTES].decode(errors="ignore")
         return self.folder / kind / f"{short}-{key}.json"
 
-    def _scan(self, kind: str) -> dict[str, Path]:
-        """Return the files of a kind by key, and remove what a killed run left half-written."""
-        found = {}
-        for path in sorted((self.folder / kind).iterdir()):
-            match = _NAMED.search(path.name)
-            if path.name.startswith("."):
-                path.unlink()
-            elif match is not None:
-                found[match[1]] = path
-        return found
+
+def _files_by_key(folder: Path) -> dict[str, Path]:
+    """Return the files of a kind by key, and remove what a killed run left half-written."""
+    found = {}
+    for path in sorted(folder.iterdir()):
+        match = _NAMED.search(path.name)
+        if path.name.startswith("."):
+            path.unlink()
+        elif match is not None:
+            found[match[1]] = path
+    return found
+
+
+def read_result(text: str | bytes, problem: str) -> AnyResult:
+    """Return a result document of a problem.
+
+    Raises
+    ------
+    ValidationError
+        If it is none.
+    """
+    result: AnyResult = frame_of(problem).result.model_validate_json(text)
+    return result
 
 
 @contextlib.contextmanager
@@ -236,17 +200,6 @@ def opened(folder: Path) -> Iterator[Store]:
         yield Store(folder)
     finally:
         os.close(lock)  # the lock goes with its last descriptor, also when the process is killed
-
-
-def read_result(text: str | bytes, problem: Problem) -> AnyResult:
-    """Return a result document of a kind of problem.
-
-    Raises
-    ------
-    ValidationError
-        If it is none.
-    """
-    return _MODELS[problem].model_validate_json(text)
 
 
 def _take(lock: int, folder: Path) -> None:

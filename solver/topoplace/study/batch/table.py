@@ -6,15 +6,27 @@ import csv
 import dataclasses
 import io
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from topoplace.errors import ExitCode
-from topoplace.result import Fraction, PlacementResult, Status
-from topoplace.result.mapping import MappingResult
-from topoplace.result.tree import AllocationResult
-from topoplace.study.batch.task import Failure, FailureStatus
+from topoplace.result import Status
+from topoplace.solving.frames import frame_of
+from topoplace.study.batch.task import FailureStatus
+from topoplace.study.case import AnyResult
+from topoplace.study.ranking import exact
 
-AnyResult = PlacementResult | AllocationResult | MappingResult
+_EXIT_CODES: dict[str, ExitCode] = {
+    FailureStatus.BAD_INPUT: ExitCode.BAD_INPUT,
+    FailureStatus.ERROR: ExitCode.INTERNAL,
+    FailureStatus.CRASH: ExitCode.INTERNAL,
+    FailureStatus.OUT_OF_MEMORY: ExitCode.INTERNAL,
+    FailureStatus.TIMEOUT: ExitCode.NO_SOLUTION,
+    FailureStatus.BREACH: ExitCode.CHECK_FAILED,
+    FailureStatus.BAD_OUTPUT: ExitCode.CHECK_FAILED,
+    FailureStatus.FAILED: ExitCode.CHECK_FAILED,
+    Status.INFEASIBLE: ExitCode.INFEASIBLE,
+    Status.UNKNOWN: ExitCode.NO_SOLUTION,
+}
 
 
 @dataclass(frozen=True)
@@ -72,48 +84,29 @@ class Row:
     @property
     def exit_code(self) -> ExitCode:
         """The exit code that the instance alone would have ended with."""
-        if self.status in (FailureStatus.TIMEOUT, Status.UNKNOWN):
-            return ExitCode.NO_SOLUTION
-        if self.status == FailureStatus.BAD_INPUT:
-            return ExitCode.BAD_INPUT
-        if self.status == Status.INFEASIBLE:
-            return ExitCode.INFEASIBLE
-        if self.status in (FailureStatus.BREACH, FailureStatus.BAD_OUTPUT, FailureStatus.FAILED):
-            return ExitCode.CHECK_FAILED
-        return ExitCode.INTERNAL if self.failed else ExitCode.DONE
+        return _EXIT_CODES.get(self.status, ExitCode.DONE)
 
 
 def result_row(result: AnyResult) -> Row:
     """Return the row of a result; file, key and place of the result are the caller's to add."""
-    levels = [(_text(level.objective), _text(level.bound)) for level in result.levels[:3]]
-    (first, second, third) = levels + [("", "")] * (3 - len(levels))
-    row = Row(
+    found: dict[str, str] = {}
+    for level, tail in zip(result.levels, ("", "_2", "_3"), strict=False):
+        for name, value in (("objective", level.objective), ("bound", level.bound)):
+            found[name + tail] = "" if value is None else str(exact(value))
+    facts = frame_of(result.problem).facts(result)
+    return Row(
         name=result.instance.name,
         problem=result.problem,
         method=result.method,
         status=result.status,
-        objective=first[0],
-        bound=first[1],
         gap=result.gap,
         proof=result.proof,
-        objective_2=second[0],
-        bound_2=second[1],
-        objective_3=third[0],
-        bound_3=third[1],
-        queued=None if isinstance(result, MappingResult) else len(result.instance.queue),
+        started=facts.get("started"),
+        queued=facts.get("queued"),
+        shared_links=facts.get("shared"),
         seconds=result.seconds,
+        **found,
     )
-    if isinstance(result, PlacementResult) and result.solution is not None:
-        shared = result.solution.num_shared_links
-        return replace(row, started=len(result.solution.placements), shared_links=shared)
-    if isinstance(result, AllocationResult) and result.solution is not None:
-        return replace(row, started=len(result.solution.allocations))
-    return row
-
-
-def failure_row(failure: Failure) -> Row:
-    """Return the row of a failure; the instance is the caller's to add."""
-    return Row(status=failure.status, message=failure.message, seconds=failure.seconds)
 
 
 def table_csv(rows: Iterable[Row]) -> str:
@@ -124,12 +117,3 @@ def table_csv(rows: Iterable[Row]) -> str:
     writer.writeheader()
     writer.writerows(dataclasses.asdict(row) for row in rows)
     return stream.getvalue()
-
-
-def _text(value: int | Fraction | None) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, int):
-        return str(value)
-    whole = value.denominator == 1
-    return str(value.numerator) if whole else f"{value.numerator}/{value.denominator}"

@@ -8,14 +8,6 @@ from enum import StrEnum
 from topoplace.study.external.allocator import command_allocator
 
 
-class Problem(StrEnum):
-    """What an instance asks for; the same words as the field `problem` of its result."""
-
-    PLACEMENT = "placement"
-    ALLOCATION = "allocation"
-    MAPPING = "mapping"
-
-
 @dataclass(frozen=True)
 class Settings:
     """What a user may set for every solve of a batch.
@@ -46,11 +38,11 @@ class Settings:
     source: str | None = None
     thorough: bool = False
 
-    def method_for(self, problem: Problem) -> str:
-        """Return the method that solves such an instance."""
+    def method_for(self, problem: str) -> str:
+        """Return the method that solves instances of a problem, named as in result documents."""
         if self.command is not None:
             return command_allocator(self.command).name
-        return self.method or ("auto" if problem is Problem.MAPPING else "exact")
+        return self.method or ("auto" if problem == "mapping" else "exact")
 
 
 @dataclass(frozen=True)
@@ -76,7 +68,9 @@ class Task:
     Attributes
     ----------
     key
-        Its content address (`instance.key_of`).
+        Its content address (`topoplace.study.batch.store.key_of`).
+    problem
+        As its result will name it: placement, allocation or mapping.
     document
         Its canonical document: JSON, with the machine written out.
     version
@@ -84,7 +78,7 @@ class Task:
     """
 
     key: str
-    problem: Problem
+    problem: str
     document: str
     settings: Settings
     version: str
@@ -101,13 +95,6 @@ class FailureStatus(StrEnum):
     BREACH = "breach"
     BAD_OUTPUT = "bad-output"
     FAILED = "failed"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A result document, as the text of its file."""
-
-    result: str
 
 
 @dataclass(frozen=True)
@@ -131,4 +118,5 @@ class Failure:
     verdict: dict[str, object] | None = None
 
 
-Ending = Answer | Failure
+Ending = str | Failure
+"""What came of a task: the text of a result file, or why there is none."""

@@ -7,16 +7,14 @@ last word on a torus, and share no code with the placement methods.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from topoplace.certify.report import RefusedError
-from topoplace.certify.torus.instance import Instance, Wish, prism_of, read_instance
+from topoplace.certify.torus.instance import Instance, Job, Wish, prism_of, read_instance
 from topoplace.certify.torus.solution import check_exclusive, fits, read_starts
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, parse_node_set, prism_links
@@ -25,8 +23,7 @@ from topoplace.snapshot import Communication, Snapshot
 from topoplace.snapshot.schema import Model, Name, NodeSet, PrismModel
 from topoplace.snapshot.tree_state import TreeRequest, TreeState
 from topoplace.study.external.verdict import MAX_BREACHES, Breach
-
-IntArray = NDArray[np.int64]
+from topoplace.types import BoolArray
 
 PLACEMENTS_SCHEMA: Final = "topoplace.placements/1"
 
@@ -68,72 +65,48 @@ def torus_breaches(
     """Return the rules an answer breaks, at most about `MAX_BREACHES`; none if it is a solution.
 
     Placements without a prism may share links: they are scored as not conforming, like the
-    node orders of our own.
-
-    Parameters
-    ----------
-    snapshot
-        With its machine written out.
-    interference
-        The rule for links.
+    node orders of our own. `snapshot` has its machine written out.
     """
     judge = _TorusJudge(read_instance(snapshot, interference))
-    for placement in answer.placements:
-        if judge.knows(placement.request):
-            judge.judge(placement)
-        if len(judge.breaches) >= MAX_BREACHES:
-            break
-    if not judge.breaches:
-        judge.breaches += _refusal(judge.instance, answer)
-    return judge.breaches
+    return judge.breaches_of(answer.placements) or _refusal(judge.instance, answer)
 
 
 def tree_breaches(state: TreeState, answer: TreePlacements) -> list[Breach]:
     """Return the rules an answer breaks, at most about `MAX_BREACHES`; none if it is a solution."""
-    judge = _TreeJudge(state)
-    for placement in answer.placements:
-        if judge.knows(placement.request):
-            judge.judge(placement)
-        if len(judge.breaches) >= MAX_BREACHES:
-            break
-    return judge.breaches
+    return _TreeJudge(state).breaches_of(answer.placements)
 
 
 class _Judge:
-    """Collects the breaches of an answer."""
+    """Collects the breaches of an answer, placement by placement."""
 
     def __init__(self, queued: Collection[str], running: Collection[str]) -> None:
         self.breaches: list[Breach] = []
         self._queued, self._running = queued, running
         self._placed: set[str] = set()
 
-    def knows(self, name: str) -> bool:
-        """Tell whether this is a request that no placement before was for."""
-        if name not in self._queued:
-            wrong = "runs already" if name in self._running else "is no request of the queue"
-            self.breach(name, wrong)
-            return False
-        if name in self._placed:
-            self.breach(name, "is placed twice")
-            return False
-        self._placed.add(name)
-        return True
+    def breaches_of(self, placements: Sequence[Any]) -> list[Breach]:
+        for placement in placements:
+            name = placement.request
+            if name not in self._queued:
+                runs = name in self._running
+                self._breach(name, "runs already" if runs else "is no request of the queue")
+            elif name in self._placed:
+                self._breach(name, "is placed twice")
+            else:
+                self._placed.add(name)
+                self._judge(placement)
+            if len(self.breaches) >= MAX_BREACHES:
+                break
+        return self.breaches
 
-    def breach(
+    def _judge(self, placement: Any) -> None:
+        """Judge a placement beside the running jobs and the placements before it."""
+        raise NotImplementedError
+
+    def _breach(
         self, request: str, text: str, *, node: int | str | None = None, link: int | None = None
     ) -> None:
         self.breaches.append(Breach(f"{request} {text}", request, node, link))
-
-
-@dataclass(frozen=True)
-class _Seat:
-    """A placement whose request and nodes are understood; routers and links that it takes."""
-
-    wish: Wish
-    nodes: IntArray
-    prism: Prism | None
-    routers: IntArray
-    links: IntArray
 
 
 class _TorusJudge(_Judge):
@@ -144,44 +117,40 @@ class _TorusJudge(_Judge):
         self._node_user = np.full(instance.torus.num_nodes, -1)
         self._router_user = np.full(instance.torus.num_routers, -1)
         self._prism_user = self._router_user.copy()
-        self._strict_user = np.full(instance.torus.num_links, -1)
-        self._tolerant_user = self._strict_user.copy()
+        self._link_users = {
+            sharing: np.full(instance.torus.num_links, -1) for sharing in Communication
+        }
         for job in instance.jobs:
-            self._use_links(job.links, job.sharing, job.id)
+            self._use_links(job)
 
-    def judge(self, placement: PlacedJob) -> None:
-        """Judge a placement beside the running jobs and the placements before it."""
-        seat = self._seat(self.instance.wishes[self.instance.by_id[placement.request]], placement)
-        if seat is None:
-            return
-        self._judge_nodes(seat)
-        if seat.prism is not None:
-            self._judge_prism(seat, seat.prism)
-        self._judge_overlaps(seat)
-        self._judge_links(seat)
-        user = self._use_links(seat.links, seat.wish.sharing, placement.request)
-        self._node_user[seat.nodes] = self._router_user[seat.routers] = user
-        if seat.prism is not None:
-            self._prism_user[seat.routers] = user
-
-    def _seat(self, wish: Wish, placement: PlacedJob) -> _Seat | None:
-        torus = self.instance.torus
+    def _judge(self, placement: PlacedJob) -> None:
+        instance, torus = self.instance, self.instance.torus
+        wish = instance.wishes[instance.by_id[placement.request]]
         try:
             nodes = parse_node_set(placement.nodes, torus.num_nodes, "nodes")
             prism = None if placement.prism is None else prism_of(torus, placement.prism)
         except InputError as error:
-            self.breach(wish.id, f"has {error}")
-            return None
-        if prism is None:
-            return _Seat(wish, nodes, None, np.unique(nodes // torus.nodes_per_router), nodes[:0])
-        uses_links = wish.sharing is not Communication.NONE
-        links = prism_links(torus, prism) if uses_links else nodes[:0]
-        return _Seat(wish, nodes, prism, prism.routers(torus), links)
+            self._breach(wish.id, f"has {error}")
+            return
+        routers, links = np.unique(nodes // torus.nodes_per_router), nodes[:0]
+        if prism is not None:
+            routers = prism.routers(torus)
+            if wish.sharing is not Communication.NONE:
+                links = prism_links(torus, prism)
+        job = Job(wish.id, nodes, routers, prism, links, wish.sharing)
+        self._judge_nodes(wish, job)
+        if prism is not None:
+            self._judge_prism(wish, job, prism)
+        self._judge_overlaps(job)
+        user = self._use_links(job)
+        self._node_user[nodes] = self._router_user[routers] = user
+        if prism is not None:
+            self._prism_user[routers] = user
 
-    def _judge_nodes(self, seat: _Seat) -> None:
-        instance, wish, nodes = self.instance, seat.wish, seat.nodes
+    def _judge_nodes(self, wish: Wish, job: Job) -> None:
+        instance, nodes = self.instance, job.nodes
         if len(nodes) != wish.nodes:
-            self.breach(wish.id, f"has {len(nodes)} nodes and wants {wish.nodes}")
+            self._breach(wish.id, f"has {len(nodes)} nodes and wants {wish.nodes}")
         classes = instance.node_class[nodes]
         routers = nodes // instance.torus.nodes_per_router
         service = classes < 0
@@ -195,68 +164,57 @@ class _TorusJudge(_Judge):
             (down, ", which is down"),
             (foreign, ", which is not of its class"),
         ):
-            if wrong.any():
-                node = int(nodes[wrong.argmax()])
-                self.breach(wish.id, f"has node {node}{why}{_and_more(wrong)}", node=node)
+            self._breach_of_node(job, wrong, why)
+
+    def _breach_of_node(self, job: Job, wrong: BoolArray, why: str) -> None:
+        if wrong.any():
+            node = int(job.nodes[wrong.argmax()])
+            self._breach(job.id, f"has node {node}{why}{_and_more(wrong)}", node=node)
 
     def _held_router(self, router: int) -> str:
         holder = next(job.id for job in self.instance.jobs if router in job.routers)
         return f"router {router}, held by running job {holder}"
 
-    def _judge_prism(self, seat: _Seat, prism: Prism) -> None:
-        instance, wish = self.instance, seat.wish
-        outside = ~np.isin(seat.nodes // instance.torus.nodes_per_router, seat.routers)
-        if outside.any():
-            node = int(seat.nodes[outside.argmax()])
-            text = f"has node {node} outside its prism {prism.text}{_and_more(outside)}"
-            self.breach(wish.id, text, node=node)
-        held = seat.routers[instance.held[seat.routers]]
+    def _judge_prism(self, wish: Wish, job: Job, prism: Prism) -> None:
+        instance = self.instance
+        outside = ~np.isin(job.nodes // instance.torus.nodes_per_router, job.routers)
+        self._breach_of_node(job, outside, f" outside its prism {prism.text}")
+        held = job.routers[instance.held[job.routers]]
         if len(held):
-            self.breach(wish.id, f"has a prism with {self._held_router(int(held[0]))}")
+            self._breach(wish.id, f"has a prism with {self._held_router(int(held[0]))}")
         if wish.region is not None:
-            astray = seat.routers[~instance.regions[wish.region][seat.routers]]
+            astray = job.routers[~instance.regions[wish.region][job.routers]]
             if len(astray):
                 text = f"has a prism with router {astray[0]} outside its region {wish.region}"
-                self.breach(wish.id, text)
-        if wish.geometries and not any(
-            fits(instance, wish, geometry, prism) for geometry in wish.geometries
-        ):
+                self._breach(wish.id, text)
+        if wish.geometries and not any(fits(instance, wish, g, prism) for g in wish.geometries):
             wanted = "/".join(geometry.text for geometry in wish.geometries)
-            self.breach(wish.id, f"has the prism {prism.text}, which does not fit {wanted}")
+            self._breach(wish.id, f"has the prism {prism.text}, which does not fit {wanted}")
 
-    def _judge_overlaps(self, seat: _Seat) -> None:
-        """Report a node, or a router of a prism, that another placement has as well."""
-        name = seat.wish.id
-        taken = self._node_user[seat.nodes] >= 0
-        if taken.any():
-            node = int(seat.nodes[taken.argmax()])
-            owner = self._names[self._node_user[node]]
-            self.breach(name, f"has node {node} of {owner}{_and_more(taken)}", node=node)
-            return
-        users = self._prism_user if seat.prism is None else self._router_user
-        taken = users[seat.routers] >= 0
-        if taken.any():
-            router = int(seat.routers[taken.argmax()])
-            other = self._names[users[router]]
-            self.breach(name, f"and {other} both have router {router}, one in its prism")
-
-    def _judge_links(self, seat: _Seat) -> None:
-        user = self._strict_user[seat.links]
-        if seat.wish.sharing is not Communication.TOLERANT:
-            user = np.where(user >= 0, user, self._tolerant_user[seat.links])
+    def _judge_overlaps(self, job: Job) -> None:
+        """Report a node, a router of a prism, and a link that another job has as well."""
+        taken = self._node_user[job.nodes]
+        routers = (self._prism_user if job.prism is None else self._router_user)[job.routers]
+        if (taken >= 0).any():
+            self._breach_of_node(job, taken >= 0, f" of {self._names[taken[taken >= 0][0]]}")
+        elif (routers >= 0).any():
+            router, other = int(job.routers[(routers >= 0).argmax()]), routers[routers >= 0][0]
+            text = f"and {self._names[other]} both have router {router}, one in its prism"
+            self._breach(job.id, text)
+        user = self._link_users[Communication.STRICT][job.links]
+        if job.sharing is not Communication.TOLERANT:
+            tolerant = self._link_users[Communication.TOLERANT][job.links]
+            user = np.where(user >= 0, user, tolerant)
         shared = user >= 0
         if shared.any():
-            link, other = int(seat.links[shared.argmax()]), self._names[user[shared.argmax()]]
+            link, other = int(job.links[shared.argmax()]), self._names[user[shared.argmax()]]
             where = _link_text(self.instance.torus, link)
-            text = f"shares {where} with {other}{_and_more(shared)}"
-            self.breach(seat.wish.id, text, link=link)
+            self._breach(job.id, f"shares {where} with {other}{_and_more(shared)}", link=link)
 
-    def _use_links(self, links: IntArray, sharing: Communication, name: str) -> int:
+    def _use_links(self, job: Job) -> int:
         """Note who uses links; return its position among the names."""
-        self._names.append(name)
-        tolerant = sharing is Communication.TOLERANT
-        users = self._tolerant_user if tolerant else self._strict_user
-        users[links] = len(self._names) - 1
+        self._names.append(job.id)
+        self._link_users[job.sharing][job.links] = len(self._names) - 1
         return len(self._names) - 1
 
 
@@ -268,7 +226,7 @@ def _link_text(torus: Torus, link: int) -> str:
     return f"link {link} ({','.join(map(str, start))} to {','.join(map(str, end))})"
 
 
-def _and_more(wrong: NDArray[np.bool_]) -> str:
+def _and_more(wrong: BoolArray) -> str:
     more = int(wrong.sum()) - 1
     return f" (and {more} more)" if more else ""
 
@@ -295,12 +253,11 @@ class _TreeJudge(_Judge):
         self._holders = {int(node): job.id for job in state.running for node in job.nodes}
         self._taken: dict[int, str] = {}
 
-    def judge(self, placement: TreePlacedJob) -> None:
-        """Judge a placement beside the running jobs and the placements before it."""
+    def _judge(self, placement: TreePlacedJob) -> None:
         request = self._requests[placement.request]
         if len(placement.nodes) != request.nodes:
             wanted = f"has {len(placement.nodes)} nodes and wants {request.nodes}"
-            self.breach(request.id, wanted)
+            self._breach(request.id, wanted)
         for node in placement.nodes:
             self._take(request.id, node)
             if len(self.breaches) >= MAX_BREACHES:
@@ -311,7 +268,7 @@ class _TreeJudge(_Judge):
     def _take(self, request: str, name: str) -> None:
         node = self._numbers.get(name)
         if node is None:
-            self.breach(request, f"has {name}, which is no node of the machine", node=name)
+            self._breach(request, f"has {name}, which is no node of the machine", node=name)
             return
         wrong = None
         if self._taken.get(node) == request:
@@ -323,7 +280,7 @@ class _TreeJudge(_Judge):
         elif not self._state.free[node]:
             wrong = ", which is down"
         if wrong is not None:
-            self.breach(request, f"has node {name}{wrong}", node=name)
+            self._breach(request, f"has node {name}{wrong}", node=name)
         self._taken.setdefault(node, request)
 
     def _judge_leaves(self, request: TreeRequest, placement: TreePlacedJob) -> None:
@@ -334,4 +291,4 @@ class _TreeJudge(_Judge):
         if len(apart):
             one, other = (tree.node_names[nodes[first[k]]] for k in apart[0])
             text = f"communicates between {one} and {other}: no switch is above both"
-            self.breach(request.id, text, node=one)
+            self._breach(request.id, text, node=one)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from functools import partial
+from typing import Any, Final, Generic, TypeVar, overload
 
 import numpy as np
 from pydantic import BaseModel
@@ -15,13 +16,13 @@ from topoplace.errors import InputError
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.placement.torus.outcome import Scattered
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
-from topoplace.placement.tree.problem import TreeProblem
 from topoplace.result import PlacementResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, SnapshotState
 from topoplace.snapshot.files import parse_document
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, Outcome, result_of
+from topoplace.solving.frames import problem_of
 from topoplace.study.external.allocator import DEFAULT_SECONDS, Allocator
 from topoplace.study.external.answer import (
     PLACEMENTS_SCHEMA,
@@ -39,6 +40,7 @@ from topoplace.study.external.verdict import (
     breach_verdict,
     last_words,
 )
+from topoplace.types import IntArray
 
 INPUT_SCHEMA: Final = "topoplace.allocator-input/1"
 
@@ -77,55 +79,39 @@ class Trial(Generic[AnyResult]):
 AnyTrial = Trial[PlacementResult] | Trial[AllocationResult]
 
 
-def try_on_torus(
+@overload
+def try_on(
     state: SnapshotState, allocator: Allocator, options: Options
-) -> Trial[PlacementResult]:
-    """Run an allocator on a snapshot of a torus or mesh.
+) -> Trial[PlacementResult]: ...
+@overload
+def try_on(state: TreeState, allocator: Allocator, options: Options) -> Trial[AllocationResult]: ...
+def try_on(state: SnapshotState | TreeState, allocator: Allocator, options: Options) -> Trial[Any]:
+    """Run an allocator on a snapshot of whatever machine.
 
     Raises
     ------
     InputError
         If its program cannot be started.
     """
-    problem = PlacementProblem(state, options.interference)
-    run = _run(allocator, torus_input(problem), options, str(options.interference))
-    verdict, answer = _judged(
-        run, Placements, lambda found: torus_breaches(state.snapshot, options.interference, found)
-    )
-    started = None if answer is None else _started(problem, answer)
-    outcome = _outcome(started, run, allocator)
+    problem: Any = problem_of(state, options)
+    started: Any = None
+    if isinstance(state, TreeState):
+        run = _run(allocator, tree_input(state), options)
+        verdict, answer = _judged(run, TreePlacements, partial(tree_breaches, state))
+        if answer is not None:
+            started = _tree_solution(state, answer)
+    else:
+        run = _run(allocator, torus_input(problem), options, str(options.interference))
+        judge = partial(torus_breaches, state.snapshot, options.interference)
+        verdict, answer = _judged(run, Placements, judge)
+        if answer is not None:
+            started = _torus_solution(problem, answer)
+    hit = run.end is End.TIME_OUT
+    outcome = Outcome(started, time_limit_hit=hit, versions={"allocator": allocator.source})
     result = result_of(problem, outcome, allocator.name, options, run.seconds)
-    if answer is not None:
+    if isinstance(answer, Placements):
         result = _with_nodes(problem, result, answer)
     return Trial(state.snapshot.name, allocator.name, result, verdict, run.stderr)
-
-
-def try_on_tree(
-    state: TreeState, allocator: Allocator, options: Options
-) -> Trial[AllocationResult]:
-    """Run an allocator on a snapshot of a tree machine (see `try_on_torus`)."""
-    run = _run(allocator, tree_input(state), options)
-    verdict, answer = _judged(run, TreePlacements, lambda found: tree_breaches(state, found))
-    started = None
-    if answer is not None:
-        node_of_name = {name: node for node, name in enumerate(state.tree.node_names)}
-        request_idx = {request.id: idx for idx, request in enumerate(state.requests)}
-        started = {
-            request_idx[p.request]: np.array([node_of_name[n] for n in p.nodes], dtype=np.int64)
-            for p in answer.placements
-        }
-    outcome = _outcome(started, run, allocator)
-    result = result_of(TreeProblem(state), outcome, allocator.name, options, run.seconds)
-    return Trial(state.snapshot.name, allocator.name, result, verdict, run.stderr)
-
-
-def try_on_any(
-    state: SnapshotState | TreeState, allocator: Allocator, options: Options
-) -> AnyTrial:
-    """Run an allocator on a snapshot of whatever machine (see `try_on_torus`)."""
-    if isinstance(state, TreeState):
-        return try_on_tree(state, allocator, options)
-    return try_on_torus(state, allocator, options)
 
 
 def torus_input(problem: PlacementProblem) -> dict[str, Any]:
@@ -178,13 +164,8 @@ def _run(
     return run_program(arguments, text, seconds, told | allocator.environment)
 
 
-def _outcome(started: Any, run: Run, allocator: Allocator) -> Outcome:
-    versions = {"allocator": allocator.source}
-    return Outcome(started, time_limit_hit=run.end is End.TIME_OUT, versions=versions)
-
-
 def _judged(
-    run: Run, model: type[Answer], breaches_of: Callable[[Answer], Sequence[Breach]]
+    run: Run, model: type[Answer], breaches_of: Callable[[Answer], list[Breach]]
 ) -> tuple[Verdict | None, Answer | None]:
     """Return the verdict on a run, or its answer."""
     failure = _failure(run)
@@ -196,7 +177,7 @@ def _judged(
         if run.end is End.TIME_OUT:
             return Verdict(Fault.TIME_OUT, "no answer within the time limit"), None
         return Verdict(Fault.BAD_OUTPUT, _with_words(error.brief, run)), None
-    breaches = list(breaches_of(answer))
+    breaches = breaches_of(answer)
     return (breach_verdict(breaches), None) if breaches else (None, answer)
 
 
@@ -217,16 +198,24 @@ def _with_words(text: str, run: Run) -> str:
     return f'{text}; it said "{said}"' if said else text
 
 
-def _started(problem: PlacementProblem, answer: Placements) -> list[Candidate | Scattered]:
-    request_idx = {request.id: idx for idx, request in enumerate(problem.requests)}
+def _tree_solution(state: TreeState, answer: TreePlacements) -> dict[int, IntArray]:
+    number = {request.id: idx for idx, request in enumerate(state.requests)}
+    node = {name: k for k, name in enumerate(state.tree.node_names)}
+    return {
+        number[placed.request]: np.array([node[name] for name in placed.nodes], dtype=np.int64)
+        for placed in answer.placements
+    }
+
+
+def _torus_solution(problem: PlacementProblem, answer: Placements) -> list[Candidate | Scattered]:
+    number = {request.id: idx for idx, request in enumerate(problem.requests)}
     started: list[Candidate | Scattered] = []
-    for placement in answer.placements:
-        idx = request_idx[placement.request]
-        if placement.prism is None:
-            nodes = parse_node_set(placement.nodes, problem.torus.num_nodes)
+    for placed in answer.placements:
+        idx, model = number[placed.request], placed.prism
+        if model is None:
+            nodes = parse_node_set(placed.nodes, problem.torus.num_nodes)
             started.append(Scattered(idx, nodes))
         else:
-            model = placement.prism
             started.append(Candidate(idx, Prism(tuple(model.origin), tuple(model.extents))))
     return started
 

@@ -18,7 +18,7 @@ from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.schema import Communication, Snapshot
 from topoplace.solving import Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
-from topoplace.study.external.trial import try_on_torus
+from topoplace.study.external.trial import try_on
 from topoplace.study.replay.figures import Decisions
 from topoplace.study.replay.log import LogJob
 from topoplace.study.replay.site import Decision, communication_of, require_answer, run_seconds
@@ -97,7 +97,7 @@ class _OutsideChooser:
         """Return the place of a job in a room, or None if it does not start now."""
         document = room.document(f"job-{job.id}", [job])
         state = dataclasses.replace(room.state_for(job), snapshot=document)
-        trial = try_on_torus(state, self._allocator, self._options)
+        trial = try_on(state, self._allocator, self._options)
         require_answer(trial, document)
         solution = trial.result.solution
         placement = next(iter(solution.placements), None) if solution is not None else None

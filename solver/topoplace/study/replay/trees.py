@@ -20,7 +20,7 @@ from topoplace.snapshot.schema import RunningJob, Snapshot
 from topoplace.snapshot.tree_state import TreeRequest, TreeState
 from topoplace.solving import Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
-from topoplace.study.external.trial import try_on_tree
+from topoplace.study.external.trial import try_on
 from topoplace.study.replay.figures import Decisions, JobRecord
 from topoplace.study.replay.log import LogJob
 from topoplace.study.replay.site import (
@@ -210,7 +210,7 @@ class TreeSite:
         document = self.snapshot(f"job-{job.id}", [job])
         state = state_with(self._state, occupancy, job.request)
         state = dataclasses.replace(state, snapshot=document)
-        trial = try_on_tree(state, self._allocator, self._options)
+        trial = try_on(state, self._allocator, self._options)
         require_answer(trial, document)
         solution = trial.result.solution
         found = next(iter(solution.allocations), None) if solution is not None else None

@@ -1,0 +1,257 @@
+"""Worker processes: one task at a time, so that a death costs that task and names it.
+
+`concurrent.futures` gives up its whole pool when one of its processes dies, and cannot kill the one
+that overruns its time. A process imports this before it has set its environment, so that nothing
+here imports numpy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import multiprocessing
+import os
+import resource
+import signal
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+from topoplace.errors import InputError, TopoplaceError
+from topoplace.study.batch.task import Ending, Failure, FailureStatus, Limits, Task
+from topoplace.study.external.verdict import Fault, VerdictError
+
+MAX_DETAIL = 4000
+
+_MEMORY_WORDS = ("bad_alloc", "MemoryError", "Cannot allocate memory", "out of memory")
+"""What native code says before it dies of a failed allocation."""
+
+_TOO_LARGE = "the instance needs more memory"
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_CHILDREN = threading.Lock()
+"""`multiprocessing` keeps its list of children without one."""
+
+
+class Workers:
+    """The processes of a batch on one machine, as many as there are threads that call `solve`.
+
+    Parameters
+    ----------
+    solver
+        ``module:function`` that turns a `Task` into the text of a result.
+    limits
+        What ends a task the hard way.
+    """
+
+    def __init__(self, solver: str, limits: Limits) -> None:
+        self._solver, self._limits = solver, limits
+        self._lock = threading.Lock()
+        self._all: set[_Worker] = set()
+        self._idle: list[_Worker] = []
+        self._closed = False
+
+    def solve(self, task: Task) -> Ending:
+        """Solve a task in an idle process, or in a new one.
+
+        Raises
+        ------
+        TopoplaceError
+            If a process does not even start.
+        """
+        worker = self._take()
+        try:
+            outcome = worker.run(task)
+        finally:
+            with self._lock:
+                if worker.alive:
+                    self._idle.append(worker)
+                else:
+                    self._all.discard(worker)
+        return outcome
+
+    def close(self) -> None:
+        """Kill all processes, whatever they are doing; no other starts."""
+        with self._lock:
+            self._closed = True
+            for worker in self._all:
+                worker.kill()
+
+    __del__ = close
+
+    def _take(self) -> _Worker:
+        with self._lock:
+            while self._idle:
+                worker = self._idle.pop()
+                if worker.alive:
+                    return worker
+                worker.kill()  # the system ended it, but not what it has started
+                self._all.discard(worker)
+            if self._closed:
+                raise TopoplaceError("the batch has ended")
+            worker = _Worker(self._solver, self._limits)
+            self._all.add(worker)
+            return worker
+
+
+class _Worker:
+    """One process, seen from its parent."""
+
+    def __init__(self, solver: str, limits: Limits) -> None:
+        self._limits = limits
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the worker
+        self._pipe, theirs = multiprocessing.Pipe()
+        # A connection is the form in which a descriptor reaches a spawned process.
+        log = Connection(os.dup(self._log.fileno()), readable=False)
+        self._process = multiprocessing.get_context("spawn").Process(
+            target=serve, args=(theirs, log, solver, limits.memory), daemon=True
+        )
+        # Ctrl-C is kept away from it until it ignores it by itself.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        with _CHILDREN:
+            self._process.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()
+        log.close()
+        self._is_ready = False
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process is there."""
+        with _CHILDREN:
+            return self._process.is_alive()
+
+    def run(self, task: Task) -> Ending:
+        """Send the process a task and return what came of it."""
+        self._wait_until_ready()
+        self._log.seek(0)  # the process shares the position
+        self._log.truncate()
+        began = time.perf_counter()
+        try:
+            self._pipe.send(task)
+            if self._pipe.poll(self._limits.kill_after):
+                ending: Ending = self._pipe.recv()
+                if isinstance(ending, Failure) and ending.status is FailureStatus.OUT_OF_MEMORY:
+                    self.kill()  # the next task should not start from what the heap looks like now
+                return ending
+            why = FailureStatus.TIMEOUT, f"killed after {self._limits.kill_after:g} s"
+        except (EOFError, OSError):
+            why = self._cause_of_death()
+        seconds = round(time.perf_counter() - began, 3)
+        self.kill()
+        return Failure(*why, seconds, self._last_words())
+
+    def kill(self) -> None:
+        """End the process and all programs it runs."""
+        assert self._process.pid is not None
+        # The group may outlive its leader, and its number is not given away while it does.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        wait([self._process.sentinel])
+        with _CHILDREN:
+            self._process.join()
+
+    def _wait_until_ready(self) -> None:
+        """Wait until everything is loaded: only then the clock of a task starts."""
+        if self._is_ready:
+            return
+        try:
+            self._is_ready = self._pipe.recv()
+        except (EOFError, OSError):
+            how, last = self._how_it_ended()[0], self._last_words().strip().rpartition("\n")[2]
+            self.kill()
+            text = f"a worker process {how} before its first instance: {last}"
+            raise TopoplaceError(text) from None
+
+    def _how_it_ended(self) -> tuple[str, int]:
+        wait([self._process.sentinel], 1.0)  # its pipe is closed a moment before it is gone
+        with _CHILDREN:
+            self._process.join(1.0)
+            code = self._process.exitcode
+        if code is None:
+            code = -signal.SIGKILL
+        if code < 0:
+            return f"was killed by {signal.Signals(-code).name}", code
+        return f"ended with exit code {code}", code
+
+    def _cause_of_death(self) -> tuple[FailureStatus, str]:
+        how, code = self._how_it_ended()
+        words = self._last_words()
+        if self._limits.memory is not None and any(word in words for word in _MEMORY_WORDS):
+            return FailureStatus.OUT_OF_MEMORY, _TOO_LARGE
+        if code == -signal.SIGKILL:
+            how += " from outside, perhaps for want of memory"
+        return FailureStatus.CRASH, f"the worker process {how}"
+
+    def _last_words(self) -> str:
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - MAX_DETAIL))
+        return self._log.read().decode(errors="replace")
+
+
+def serve(tasks: Connection, log: Connection, solver: str, memory: int | None) -> None:
+    """Answer `tasks` until there are no more; the target of a worker process.
+
+    What it prints goes to `log`; `solver` and `memory` are those of `Workers` and `Limits`.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    os.setsid()  # one group for the worker and all programs it runs: they are killed together
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    for stream in (1, 2):
+        os.dup2(log.fileno(), stream)
+    for name in _THREAD_VARIABLES:
+        os.environ.setdefault(name, "1")  # there is a process for every core already
+    # It is daemonic, lest it outlive its parent; that alone would forbid a method any children.
+    multiprocessing.current_process().daemon = False
+    module, _, function = solver.partition(":")
+    solve: Callable[[Task], str] = getattr(importlib.import_module(module), function)
+    if memory is not None:
+        most = _address_space() + memory
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    tasks.send(True)
+    with contextlib.suppress(EOFError):
+        while True:
+            tasks.send(_outcome(solve, tasks.recv()))
+
+
+def _outcome(solve: Callable[[Task], str], task: Task) -> Ending:
+    """Solve, and turn whatever is raised into a failure."""
+    began = time.perf_counter()
+    detail, verdict = "", None
+    try:
+        return solve(task)
+    except VerdictError as error:
+        timed_out = error.fault is Fault.TIME_OUT
+        status = FailureStatus.TIMEOUT if timed_out else FailureStatus(error.fault)
+        verdict, message = error.document, f"{error.document['method']}: {error.document['text']}"
+    except InputError as error:
+        status, message = FailureStatus.BAD_INPUT, error.brief
+    except MemoryError:
+        status, message, detail = FailureStatus.OUT_OF_MEMORY, _TOO_LARGE, traceback.format_exc()
+    except (Exception, SystemExit) as error:
+        status, message = FailureStatus.ERROR, f"{type(error).__name__}: {error}"
+        detail = traceback.format_exc()
+    seconds = round(time.perf_counter() - began, 3)
+    return Failure(status, " ".join(message.split())[:300], seconds, detail[-MAX_DETAIL:], verdict)
+
+
+def _end_with_parent() -> None:
+    """Kill the group when the parent is gone, even if it had no time to say so."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os.killpg(0, signal.SIGKILL)
+
+
+def _address_space() -> int:
+    """Return the bytes of address space in use; 0 where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except OSError:
+        return 0
+    return pages * resource.getpagesize()
