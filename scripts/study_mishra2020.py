@@ -32,8 +32,8 @@ from topoplace.study.replay import (
     MIXES,
     LogJob,
     MethodRun,
-    Placer,
     Replay,
+    TreeSite,
     improvements,
     individual_runs,
     mean_execution_gain,
@@ -151,8 +151,8 @@ class _Study:
         return MethodRun(method, tuple(replay.records))
 
     def _individual(self, method: str, before: Occupancy, drawn: Sequence[LogJob]) -> MethodRun:
-        placer = Placer(self.state, method, self.options)
-        return MethodRun(method, individual_runs(before, drawn, placer))
+        site = TreeSite(self.state, method, self.options, occupancy=before)
+        return MethodRun(method, individual_runs(site, drawn))
 
     def _in_use(self) -> Occupancy:
         """Return the machine in the continuous run of Slurm's default, with half of it free.

@@ -20,8 +20,8 @@ from topoplace.study.replay import (
     MIXES,
     JobRecord,
     LogJob,
-    Placer,
     Replay,
+    TreeSite,
     improvements,
     individual_runs,
     mean_execution_gain,
@@ -131,7 +131,7 @@ def test_individual_runs_start_from_the_same_state() -> None:
     before = occupancy.free.copy()
     done: list[int] = []
     by_method = {
-        method: individual_runs(occupancy, jobs, Placer(state, method), done.append)
+        method: individual_runs(TreeSite(state, method, occupancy=occupancy), jobs, done.append)
         for method in ("default", "adaptive")
     }
     assert done == 2 * list(range(1, 11))

@@ -14,7 +14,7 @@ from topoplace.study.replay.log import MIXES, JobLog, LogJob, read_log, with_int
 from topoplace.study.replay.run import MethodRun, Protocol, Setup, SnapshotWriter, run_method
 from topoplace.study.replay.scheduler import Replay
 from topoplace.study.replay.site import Decision
-from topoplace.study.replay.trees import Placer, individual_runs, occupied
+from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 
 __all__ = [
     "MIXES",
@@ -26,11 +26,11 @@ __all__ = [
     "MethodRun",
     "Metrics",
     "Moment",
-    "Placer",
     "Protocol",
     "Replay",
     "Setup",
     "SnapshotWriter",
+    "TreeSite",
     "efficiency_of",
     "improvements",
     "individual_runs",

@@ -26,7 +26,7 @@ from topoplace.study.replay.figures import (
 )
 from topoplace.study.replay.log import LogJob
 from topoplace.study.replay.scheduler import Replay
-from topoplace.study.replay.trees import Placer, individual_runs, occupied
+from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 
 
 class Protocol(StrEnum):
@@ -132,9 +132,9 @@ def run_method(
                 field="method",
                 value=name,
             )
-        placer = Placer(setup.state, method, setup.options, setup.against)
         occupancy = occupied(setup.state, setup.jobs, setup.occupancy)
-        return MethodRun(name, individual_runs(occupancy, setup.jobs, placer, progress))
+        site = TreeSite(setup.state, method, setup.options, setup.against, occupancy)
+        return MethodRun(name, individual_runs(site, setup.jobs, progress))
     replay = Replay(
         setup.state,
         setup.jobs,

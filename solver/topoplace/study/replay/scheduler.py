@@ -110,7 +110,7 @@ class Replay:
     options
         Time limit per job, and seed; on a torus the interference rule too.
     against
-        The reference of eq. (7) on a tree (`topoplace.study.replay.trees.Placer`).
+        The reference of eq. (7) on a tree (`topoplace.study.replay.trees.TreeSite`).
     fill_interior
         On a torus, offer the idle nodes inside running jobs' prisms to jobs that use no links
         (`topoplace.study.replay.torus.TorusSite.interior`).
@@ -119,10 +119,8 @@ class Replay:
     ----------
     now
         Seconds since the log's start, at the last event.
-    records
-        The jobs started so far, in the order of their starts.
-    timeline
-        The machine after every event.
+    records, timeline
+        The jobs started so far, in the order of their starts, and the machine after every event.
     left_out
         Jobs too large for the machine.
     num_nodes
@@ -163,9 +161,8 @@ class Replay:
         self._reserved: Reservation | None = None
         room = self._site.room
         self.num_nodes = room.num_free
-        fits = [room.holds(job) for job in jobs]
-        self.left_out = tuple(job for job, ok in zip(jobs, fits, strict=True) if not ok)
-        coming = [job for job, ok in zip(jobs, fits, strict=True) if ok]
+        self.left_out = tuple(job for job in jobs if not room.holds(job))
+        coming = [job for job in jobs if room.holds(job)]
         self._coming = deque(sorted(coming, key=lambda job: job.submitted))
         self.num_jobs = len(coming)
 
@@ -234,34 +231,33 @@ class Replay:
             self._queue.append(self._coming.popleft())
 
     def _start_who_can(self) -> None:
-        while self._queue and (decision := self._decide(self._queue[0])):
-            self._start(self._queue.pop(0), decision)
-        if len(self._queue) > 1:
-            self._backfill()
-
-    def _backfill(self) -> None:
-        head, *others = self._queue
-        if not any(self._site.may_start(job) for job in others) and not self._fills:
-            return
-        waiting = [head]
-        for job in others:
-            decision = self._inside(job)
-            if decision is None and self._site.may_start(job):
-                decision = self._decide_beside(self._reservation(head), job)
+        waiting: list[LogJob] = []
+        for job in self._queue:
+            decision = self._place(job, waiting[0] if waiting else None)
             if decision is None:
                 waiting.append(job)
             else:
                 self._start(job, decision)
         self._queue = waiting
 
-    def _decide_beside(self, reserved: Reservation, job: LogJob) -> Decision | None:
-        """Return where a job starts that does not delay the first in line.
+    def _place(self, job: LogJob, head: LogJob | None) -> Decision | None:
+        """Return where a job starts that does not delay the first in line, if there is one.
 
-        One that may last beyond the reservation is entered into it.
+        A job that may last beyond the reservation is entered into it.
         """
-        head, then = reserved.job, reserved.then
+        if self._fills:
+            left = {item.job.id: item.due - self.now for item in self._running.values()}
+            inside = self._site.interior(job, left)
+            if inside is not None:
+                return inside
+        if not self._site.may_start(job):
+            return None
+        if head is None:
+            return self._site.decide(job)
+        reserved = self._reservation(head)
         in_time = self.now + job.walltime <= reserved.at
-        if not in_time and (job.id in reserved.refused or job.nodes > then.num_free - head.nodes):
+        room_left = reserved.then.num_free - head.nodes
+        if not in_time and (job.id in reserved.refused or job.nodes > room_left):
             return None
         decision = self._site.decide(job)
         if decision is None or in_time or reserved.admits(job, decision):
@@ -275,18 +271,6 @@ class Replay:
             running = self._running.values()
             known = self._reserved = reserve(head, self._site.room, running, self.now)
         return known
-
-    def _decide(self, job: LogJob) -> Decision | None:
-        decision = self._inside(job)
-        if decision is None and self._site.may_start(job):
-            decision = self._site.decide(job)
-        return decision
-
-    def _inside(self, job: LogJob) -> Decision | None:
-        if not self._fills:
-            return None
-        left = {item.job.id: item.due - self.now for item in self._running.values()}
-        return self._site.interior(job, left)
 
     def _start(self, job: LogJob, decision: Decision) -> None:
         self._site.room.start(job, decision)

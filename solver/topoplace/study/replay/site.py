@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from topoplace.machine import Prism
 from topoplace.placement.tree.cost import runtime
+from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.schema import Communication, Request, Snapshot
-from topoplace.study.external.trial import AnyTrial
+from topoplace.snapshot.tree_state import TreeState
+from topoplace.solving import Options
+from topoplace.study.external.allocator import Allocator
+from topoplace.study.external.trial import AnyTrial, try_on
 from topoplace.study.external.verdict import Fault, VerdictError
+from topoplace.study.replay.figures import Decisions
 from topoplace.study.replay.log import LogJob
-
-IntArray = NDArray[np.int64]
+from topoplace.types import IntArray
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,23 @@ class DecisionError(VerdictError):
         self.snapshot = snapshot
 
 
-def require_answer(trial: AnyTrial, snapshot: Snapshot) -> None:
-    """Raise `DecisionError` for a run whose answer does not count, unless time ran out on it."""
+def answered(
+    state: TreeState | SnapshotState, allocator: Allocator, options: Options, counted: Decisions
+) -> Any:
+    """Return where an allocator that is not ours puts the one job of a queue, as results have it.
+
+    None if nowhere, or if it met its time limit. `counted` counts the decision.
+
+    Raises
+    ------
+    DecisionError
+        If its answer does not count.
+    """
+    trial = try_on(state, allocator, options)
     if trial.verdict is not None and trial.verdict.fault is not Fault.TIME_OUT:
-        raise DecisionError(trial, snapshot)
+        raise DecisionError(trial, state.snapshot)
+    solution: Any = trial.result.solution
+    placed = "allocations" if isinstance(state, TreeState) else "placements"
+    found = next(iter(getattr(solution, placed, ())), None)
+    counted.count(found=found is not None, timed_out=trial.result.limits.hit)
+    return found

@@ -9,24 +9,21 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.machine import Prism, Torus, bisection_per_node, parse_node_set
 from topoplace.placement.torus.outcome import worth
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.schema import Communication, Snapshot
-from topoplace.solving import Options, found_by, method_of
+from topoplace.solving import Method, Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
-from topoplace.study.external.trial import try_on
 from topoplace.study.replay.figures import Decisions
 from topoplace.study.replay.log import LogJob
-from topoplace.study.replay.site import Decision, communication_of, require_answer, run_seconds
+from topoplace.study.replay.site import Decision, answered, communication_of, run_seconds
 from topoplace.study.replay.torus_room import TorusRoom
+from topoplace.types import BoolArray, IntArray
 
-IntArray = NDArray[np.int64]
-
-Place = tuple[NDArray[np.int64], Prism | None]
+Place = tuple[IntArray, Prism | None]
 """The nodes of a job, and its prism unless they are scattered."""
 
 
@@ -37,40 +34,68 @@ class _ProblemNow(PlacementProblem):
     Its one request is never tolerant, so that all of them are closed to it.
     """
 
-    used_links: NDArray[np.bool_] = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
+    used_links: BoolArray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
 
-    def closed_links(self, communication: Communication) -> NDArray[np.bool_]:
+    def closed_links(self, communication: Communication) -> BoolArray:
         """Return the links running jobs close to such a request, shape ``(num_links,)``."""
         return self.used_links & self.uses_links(communication)
 
 
-class _MethodChooser:
-    """Asks a method of ours, once for jobs that look alike to it while nothing changes."""
+class TorusSite:
+    """A torus with its placement method, which sees one job at a time.
 
-    def __init__(self, name: str, options: Options) -> None:
-        method = method_of("placement", name)
-        self.in_prisms = method.uses_prisms
+    Jobs are of the machine's default class; those that communicate do so strictly, the others
+    use no links. Where no prism is left for a job the method is not asked; jobs that look alike to
+    a method of ours are one question as long as nothing changes.
+    """
+
+    def __init__(self, state: SnapshotState, method: str | Allocator, options: Options) -> None:
         self.decisions = Decisions()
-        self._method = method
-        self._options = options
+        self._state, self._options = state, options
+        self._who = method if isinstance(method, Allocator) else method_of("placement", method)
+        prisms = self._who.in_prisms if isinstance(method, Allocator) else self._who.uses_prisms
+        self.room = TorusRoom(PlacementProblem(state, options.interference), prisms)
+        self._model = ShapeModel(state.torus)
         self._known: dict[tuple[int, Communication], Place | None] = {}
         self._known_at = -1
 
-    def choose(self, job: LogJob, room: TorusRoom) -> Place | None:
-        """Return the place of a job in a room, or None if it does not start now."""
-        if room.version != self._known_at:
-            self._known, self._known_at = {}, room.version
-        key = (job.nodes, communication_of(job))
-        if key not in self._known:
-            self._known[key] = self._asked(job, room)
-        return self._known[key]
+    def may_start(self, job: LogJob) -> bool:
+        """Tell whether a job fits; if not, no method finds a place."""
+        return self.room.holds(job)
 
-    def _asked(self, job: LogJob, room: TorusRoom) -> Place | None:
-        state, rule = room.state_for(job), self._options.interference
+    def decide(self, job: LogJob) -> Decision | None:
+        """Return what is decided for a job now, or None if no place is found."""
+        if isinstance(self._who, Allocator):
+            place = self._asked(self._who, job)
+        else:
+            if self.room.version != self._known_at:
+                self._known, self._known_at = {}, self.room.version
+            key = (job.nodes, communication_of(job))
+            if key not in self._known:
+                self._known[key] = self._found(self._who, job)
+            place = self._known[key]
+        return None if place is None else self._decision(job, *place)
+
+    def snapshot(self, name: str, queue: Sequence[LogJob]) -> Snapshot:
+        """Return the machine as it is, with these jobs waiting, as a document."""
+        return self.room.document(name, queue)
+
+    def _asked(self, allocator: Allocator, job: LogJob) -> Place | None:
+        document = self.snapshot(f"job-{job.id}", [job])
+        state = dataclasses.replace(self.room.state_for(job), snapshot=document)
+        found = answered(state, allocator, self._options, self.decisions)
+        if found is None:
+            return None
+        model = found.prism
+        prism = None if model is None else Prism(tuple(model.origin), tuple(model.extents))
+        return parse_node_set(found.nodes, self._state.torus.num_nodes), prism
+
+    def _found(self, method: Method, job: LogJob) -> Place | None:
+        state, rule = self.room.state_for(job), self._options.interference
         problem = PlacementProblem(state, rule)
-        if self.in_prisms:
-            problem = _ProblemNow(state, rule, used_links=room.used_links)
-        outcome = found_by(self._method, problem, self._options)
+        if method.uses_prisms:
+            problem = _ProblemNow(state, rule, used_links=self.room.used_links)
+        outcome = found_by(method, problem, self._options)
         started = outcome.solution or ()
         item = next(iter(started), None)
         proven = isinstance(item, Candidate) and worth(problem, started) == [
@@ -83,62 +108,6 @@ class _MethodChooser:
             return problem.choose_nodes(item), item.prism
         return None if item is None else (item.nodes, None)
 
-
-class _OutsideChooser:
-    """Runs an allocator on the machine as it is, with the job as its queue."""
-
-    def __init__(self, allocator: Allocator, options: Options) -> None:
-        self.in_prisms = allocator.in_prisms
-        self.decisions = Decisions()
-        self._allocator = allocator
-        self._options = options
-
-    def choose(self, job: LogJob, room: TorusRoom) -> Place | None:
-        """Return the place of a job in a room, or None if it does not start now."""
-        document = room.document(f"job-{job.id}", [job])
-        state = dataclasses.replace(room.state_for(job), snapshot=document)
-        trial = try_on(state, self._allocator, self._options)
-        require_answer(trial, document)
-        solution = trial.result.solution
-        placement = next(iter(solution.placements), None) if solution is not None else None
-        self.decisions.count(found=placement is not None, timed_out=trial.result.limits.hit)
-        if placement is None:
-            return None
-        prism = None
-        if placement.prism is not None:
-            prism = Prism(tuple(placement.prism.origin), tuple(placement.prism.extents))
-        nodes = parse_node_set(placement.nodes, room.torus.num_nodes)
-        return np.asarray(nodes, dtype=np.int64), prism
-
-
-class TorusSite:
-    """A torus with its placement method, which sees one job at a time.
-
-    Jobs are of the machine's default class; those that communicate do so strictly, the others
-    use no links. Where no prism is left for a job the method is not asked.
-    """
-
-    def __init__(self, state: SnapshotState, method: str | Allocator, options: Options) -> None:
-        self._state = state
-        self._chooser: _MethodChooser | _OutsideChooser
-        if isinstance(method, Allocator):
-            self._chooser = _OutsideChooser(method, options)
-        else:
-            self._chooser = _MethodChooser(method, options)
-        self._model = ShapeModel(state.torus)
-        problem = PlacementProblem(state, options.interference)
-        self.room = TorusRoom(problem, self._chooser.in_prisms)
-        self.decisions = self._chooser.decisions
-
-    def may_start(self, job: LogJob) -> bool:
-        """Tell whether a job fits; if not, no method finds a place."""
-        return self.room.holds(job)
-
-    def decide(self, job: LogJob) -> Decision | None:
-        """Return what the method decides for a job now, or None if it finds no place."""
-        place = self._chooser.choose(job, self.room)
-        return None if place is None else self._decision(job, *place)
-
     def interior(self, job: LogJob, seconds_left: dict[str, int]) -> Decision | None:
         """Return idle nodes inside running jobs' prisms for a job, or None.
 
@@ -150,7 +119,7 @@ class TorusSite:
         if job.patterns and job.nodes > per:
             return None
         best: IntArray | None = None
-        for name, nodes in self._idle_inside().items():
+        for name, nodes in self.room.idle_inside().items():
             if seconds_left[name] < job.walltime or len(nodes) < job.nodes:
                 continue
             there = nodes
@@ -164,10 +133,6 @@ class TorusSite:
                 best = there
         return None if best is None else self._decision(job, best[: job.nodes], None)
 
-    def snapshot(self, name: str, queue: Sequence[LogJob]) -> Snapshot:
-        """Return the machine as it is, with these jobs waiting, as a document."""
-        return self.room.document(name, queue)
-
     def _decision(self, job: LogJob, nodes: IntArray, prism: Prism | None) -> Decision:
         if not job.patterns:
             return Decision(nodes, Fraction(0), Fraction(0), job.seconds, prism)
@@ -176,19 +141,6 @@ class TorusSite:
         cost = self._model.cost(box.extents)
         least = self._model.least_cost(job.nodes)
         return Decision(nodes, cost, least, run_seconds(job, cost, least), prism)
-
-    def _idle_inside(self) -> dict[str, IntArray]:
-        """Return the idle usable nodes of the default class in every prism, by its job."""
-        per = self._state.torus.nodes_per_router
-        idle = self._state.usable & (self._state.node_class == 0)
-        for job in self.room.running.values():
-            idle[job.nodes] = False
-        found = {}
-        for job in self.room.running.values():
-            if job.prism is not None:
-                nodes = (job.routers[:, None] * per + np.arange(per)).ravel()
-                found[job.id] = nodes[idle[nodes]]
-        return found
 
 
 class ShapeModel:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.machine import Torus, format_node_set, parse_node_set
 from topoplace.placement.torus.heuristics.footprints import footprints_of
@@ -20,9 +19,7 @@ from topoplace.snapshot.schema import RunningJob, Snapshot
 from topoplace.study.replay import _largest
 from topoplace.study.replay.log import LogJob
 from topoplace.study.replay.site import Decision, communication_of, waiting_request
-
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
+from topoplace.types import BoolArray, IntArray
 
 
 class TorusRoom:
@@ -39,7 +36,7 @@ class TorusRoom:
         self.running: dict[str, RunningState] = {}
         self._links: dict[str, IntArray] = {}
         self._problem = problem
-        self._largest_prism = _LargestPrism(state) if in_prisms else None
+        self._largest_prism = _LargestPrism(state.torus) if in_prisms else None
         # How many jobs hold each router or use each link: jobs filled into another's prism hold
         # routers with it, and scattered jobs may share links.
         self._holders = state.occupied.astype(np.int64)
@@ -51,7 +48,6 @@ class TorusRoom:
         self._num_free: int | None = None
 
     def copy(self) -> Self:
-        """Return an independent copy."""
         other = copy.copy(self)
         for name in ("running", "_links", "_holders", "_users", "_known"):
             setattr(other, name, getattr(self, name).copy())
@@ -88,11 +84,9 @@ class TorusRoom:
 
     @property
     def largest(self) -> int:
-        """Nodes of the largest communicating job that would fit."""
         return self._most(True)
 
     def holds(self, job: LogJob) -> bool:
-        """Tell whether a job would fit."""
         return job.nodes <= self.num_free and job.nodes <= self._most(bool(job.patterns))
 
     def state_for(self, job: LogJob) -> SnapshotState:
@@ -108,12 +102,53 @@ class TorusRoom:
         )
 
     def document(self, name: str, queue: Sequence[LogJob]) -> Snapshot:
-        """Return the machine as it is as a document, with these jobs in its queue."""
-        state = self._problem.state
-        return torus_document(state, self.running.values(), name, queue)
+        """Return the machine as it is as a document, with these jobs in its queue.
+
+        A job inside another's prism, which the format has no place for, has its nodes marked down
+        as long as the other runs: they are as closed to the queue as the prism itself.
+        """
+        base, torus = self._problem.state.snapshot, self.torus
+        in_prism = np.zeros(torus.num_routers, dtype=bool)
+        for job in self.running.values():
+            if job.prism is not None:
+                in_prism[job.routers] = True
+        down = parse_node_set(base.down, torus.num_nodes).tolist()
+        jobs = []
+        for job in self.running.values():
+            if job.prism is None and in_prism[job.routers].any():
+                down += job.nodes.tolist()
+                continue
+            jobs.append(
+                RunningJob(
+                    id=job.id,
+                    nodes=format_node_set(job.nodes.tolist()),
+                    prism=None if job.prism is None else prism_model(job.prism),
+                    communication=job.communication,
+                )
+            )
+        return base.model_copy(
+            update={
+                "name": name,
+                "down": format_node_set(down),
+                "running": [*base.running, *jobs],
+                "queue": [waiting_request(job, with_patterns=False) for job in queue],
+            }
+        )
+
+    def idle_inside(self) -> dict[str, IntArray]:
+        """Return the idle usable nodes of the default class in every prism, by its job."""
+        state, per = self._problem.state, self.torus.nodes_per_router
+        idle = state.usable & (state.node_class == 0)
+        for job in self.running.values():
+            idle[job.nodes] = False
+        found = {}
+        for job in self.running.values():
+            if job.prism is not None:
+                nodes = (job.routers[:, None] * per + np.arange(per)).ravel()
+                found[job.id] = nodes[idle[nodes]]
+        return found
 
     def start(self, job: LogJob, decision: Decision) -> None:
-        """Let a job hold what was decided."""
         torus = self._problem.torus
         if decision.prism is None:
             routers = np.unique(decision.nodes // torus.nodes_per_router)
@@ -127,7 +162,6 @@ class TorusRoom:
         self._hold(running, 1)
 
     def end(self, job: LogJob, decision: Decision) -> None:
-        """Take back what `start` gave."""
         del decision
         self._hold(self.running.pop(job.id), -1)
         del self._links[job.id]
@@ -149,69 +183,31 @@ class TorusRoom:
             return self.num_free
         if communicates not in self._known:
             closed = self.used_links & communicates
-            self._known[communicates] = self._largest_prism.nodes(
-                self.occupied, closed, self.usable
-            )
+            usable = self.usable & (self._problem.state.node_class == 0)
+            self._known[communicates] = self._largest_prism.nodes(self.occupied, closed, usable)
         return self._known[communicates]
 
 
 class _LargestPrism:
     """Finds how many nodes of the default class the best prism left has."""
 
-    def __init__(self, state: SnapshotState) -> None:
-        self._state = state
-        self._footprints = footprints_of(state.torus)
+    def __init__(self, torus: Torus) -> None:
+        self._torus = torus
+        self._footprints = footprints_of(torus)
         self._reach: Reach | None = None  # its memory serves every search
 
     def nodes(self, blocked: BoolArray, closed: BoolArray, usable: BoolArray) -> int:
-        footprints, torus = self._footprints, self._state.torus
+        footprints, per = self._footprints, self._torus.nodes_per_router
         if self._reach is None:
             self._reach = reach_of(footprints, blocked, closed)
         else:
             refill(self._reach, footprints, blocked, closed)
-        there = (usable & (self._state.node_class == 0)).reshape(torus.num_routers, -1).sum(axis=1)
-        most = self._reach.deepest * footprints.area * torus.nodes_per_router
+        there = usable.reshape(-1, per).sum(axis=1)
+        most = self._reach.deepest * footprints.area * per
         order = np.argsort(-most, kind="stable")
         return int(
             _largest.most_usable(
-                order, most, torus.nodes_per_router, footprints.area, self._reach.table,
-                footprints.sums(there), footprints.bases, footprints.box, footprints.signs,
+                order, most, per, footprints.area, self._reach.table, footprints.sums(there),
+                footprints.bases, footprints.box, footprints.signs,
             )
         )  # fmt: skip
-
-
-def torus_document(
-    state: SnapshotState, running: Collection[RunningState], name: str, queue: Sequence[LogJob]
-) -> Snapshot:
-    """Return a machine with these jobs besides its own as a document.
-
-    A job inside another's prism, which the format has no place for, has its nodes marked down as
-    long as the other runs: they are as closed to the queue as the prism itself.
-    """
-    base, torus = state.snapshot, state.torus
-    in_prism = np.zeros(torus.num_routers, dtype=bool)
-    for job in running:
-        if job.prism is not None:
-            in_prism[job.routers] = True
-    down = parse_node_set(base.down, torus.num_nodes).tolist()
-    jobs = []
-    for job in running:
-        if job.prism is None and in_prism[job.routers].any():
-            down += job.nodes.tolist()
-            continue
-        jobs.append(
-            RunningJob(
-                id=job.id,
-                nodes=format_node_set(job.nodes.tolist()),
-                prism=None if job.prism is None else prism_model(job.prism),
-                communication=job.communication,
-            )
-        )
-    return base.model_copy(
-        update={
-            "name": name,
-            "down": format_node_set(down),
-            "running": [*base.running, *jobs],
-            "queue": [waiting_request(job, with_patterns=False) for job in queue],
-        }
-    )

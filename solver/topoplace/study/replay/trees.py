@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.errors import InputError
 from topoplace.interrupts import is_asked
@@ -17,106 +16,22 @@ from topoplace.placement.tree.heuristics.in_turn import registered_allocator
 from topoplace.placement.tree.occupancy import Occupancy
 from topoplace.placement.tree.problem import TreeProblem
 from topoplace.snapshot.schema import RunningJob, Snapshot
-from topoplace.snapshot.tree_state import TreeRequest, TreeState
+from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
-from topoplace.study.external.trial import try_on
 from topoplace.study.replay.figures import Decisions, JobRecord
 from topoplace.study.replay.log import LogJob
 from topoplace.study.replay.site import (
     Decision,
+    answered,
     communication_of,
-    require_answer,
     run_seconds,
     waiting_request,
 )
+from topoplace.types import IntArray
 
-IntArray = NDArray[np.int64]
-
-ChooseNodes = Callable[[Occupancy, LogJob], IntArray | None]
+ChooseNodes = Callable[[LogJob], IntArray | None]
 """Returns the nodes of a job, in rank order, or None if it does not start now."""
-
-
-class Placer:
-    """Places one job at a time by a method.
-
-    Parameters
-    ----------
-    state
-        The machine.
-    method
-        A name of `topoplace.solving.methods`, or what chooses nodes itself.
-    options
-        Time limit per job, and seed.
-    against
-        The reference of eq. (7): the method under which jobs run as long as in the log.
-
-    Raises
-    ------
-    InputError
-        If there is no such method.
-    """
-
-    def __init__(
-        self,
-        state: TreeState,
-        method: str | ChooseNodes,
-        options: Options | None = None,
-        against: str = "default",
-    ) -> None:
-        options = options or Options()
-        self._choose: ChooseNodes
-        self._choose = _Chooser(state, method, options) if isinstance(method, str) else method
-        self._reference = None if against == method else _Chooser(state, against, options)
-
-    def place(self, occupancy: Occupancy, job: LogJob) -> Decision | None:
-        """Return what the method decides for a job now, or None if it does not fit.
-
-        Where the reference has no place for the job (Slurm's default wants one switch above all
-        nodes; a method may do with one above any two), it runs as long as in the log, and its
-        `default_cost` is its cost.
-        """
-        nodes = self._choose(occupancy, job)
-        if nodes is None:
-            return None
-        if not job.request.intensive:
-            return Decision(nodes, Fraction(0), Fraction(0), job.seconds)
-        cost = default_cost = occupancy.cost_with(nodes, job.patterns)
-        if self._reference is not None:
-            others = self._reference(occupancy, job)
-            if others is not None:
-                default_cost = occupancy.cost_with(others, job.patterns)
-        return Decision(nodes, cost, default_cost, run_seconds(job, cost, default_cost))
-
-
-class _Chooser:
-    """A method as a function from what is free, and a job, to nodes."""
-
-    def __init__(self, state: TreeState, method: str, options: Options) -> None:
-        self._state = state
-        self._options = options
-        self._method = method_of("allocation", method)
-        self._allocator = registered_allocator(method)
-        self._rng = np.random.default_rng(options.seed)
-
-    def __call__(self, occupancy: Occupancy, job: LogJob) -> IntArray | None:
-        request = job.request
-        if self._allocator is not None:
-            return self._allocator(occupancy, request, self._rng)
-        state = state_with(self._state, occupancy, request)
-        started = found_by(self._method, TreeProblem(state), self._options).solution
-        return None if started is None else started.get(0)
-
-
-def state_with(state: TreeState, occupancy: Occupancy, request: TreeRequest) -> TreeState:
-    """Return a machine as occupied, with a queue of one request; its document stays as it was."""
-    return dataclasses.replace(
-        state,
-        free=occupancy.free.copy(),
-        busy=occupancy.busy.copy(),
-        comm=occupancy.comm.copy(),
-        requests=(request,),
-    )
 
 
 class TreeRoom:
@@ -137,60 +52,85 @@ class TreeRoom:
         return int(self.occupancy.free_per_leaf[self.occupancy.widest_leaves()].sum())
 
     def copy(self) -> Self:
-        """Return an independent copy."""
         other = type(self)(self.occupancy.copy())
         other.running = self.running.copy()
         return other
 
+    def holds(self, job: LogJob) -> bool:
+        return self.occupancy.leaves_that_fit(job.nodes) is not None
+
     def start(self, job: LogJob, decision: Decision) -> None:
-        """Let a job hold what was decided."""
         self.occupancy.start(decision.nodes, job.request.intensive)
         self.running[job.id] = job, decision
 
     def end(self, job: LogJob, decision: Decision) -> None:
-        """Take back what `start` gave."""
         self.occupancy.end(decision.nodes, job.request.intensive)
         del self.running[job.id]
 
-    def holds(self, job: LogJob) -> bool:
-        """Tell whether a job would fit."""
-        return self.occupancy.leaves_that_fit(job.nodes) is not None
-
 
 class TreeSite:
-    """A tree with its allocation method; for the parameters see `Placer`."""
+    """A tree with its allocation method.
+
+    Parameters
+    ----------
+    method
+        A name of `topoplace.solving.methods`, or an allocator that is not ours.
+    options
+        Time limit per job, and seed.
+    against
+        The reference of eq. (7): the method under which jobs run as long as in the log.
+    occupancy
+        What is free at first, if not what `state` says.
+
+    Raises
+    ------
+    InputError
+        If there is no such method.
+    """
 
     def __init__(
         self,
         state: TreeState,
         method: str | Allocator,
-        options: Options,
+        options: Options | None = None,
         against: str = "default",
+        occupancy: Occupancy | None = None,
     ) -> None:
-        self.room = TreeRoom(TreeProblem(state).occupancy())
-        self.decisions: Decisions | None = None
-        self._state = state
-        self._options = options
-        if isinstance(method, Allocator):
-            self.decisions, self._allocator = Decisions(), method
-        choose = self._ask if isinstance(method, Allocator) else method
-        self._placer = Placer(state, choose, options, against)
+        self.room = TreeRoom(occupancy or TreeProblem(state).occupancy())
+        self.decisions = Decisions() if isinstance(method, Allocator) else None
+        self._state, self._options = state, options or Options()
+        self._choose = self._chooser(method)
+        self._reference = None if against == method else self._chooser(against)
 
     def may_start(self, job: LogJob) -> bool:
         """Tell whether there are enough free nodes, wherever they are."""
         return job.nodes <= self.room.num_free
 
     def decide(self, job: LogJob) -> Decision | None:
-        """Return what the method decides for a job now, or None if it finds no place."""
-        return self._placer.place(self.room.occupancy, job)
+        """Return what the method decides for a job now, or None if it does not fit.
+
+        Where the reference has no place for the job (Slurm's default wants one switch above all
+        nodes; a method may do with one above any two), it runs as long as in the log, and its
+        `default_cost` is its cost.
+        """
+        nodes = self._choose(job)
+        if nodes is None:
+            return None
+        if not job.request.intensive:
+            return Decision(nodes, Fraction(0), Fraction(0), job.seconds)
+        cost = default_cost = self.room.occupancy.cost_with(nodes, job.patterns)
+        if self._reference is not None:
+            others = self._reference(job)
+            if others is not None:
+                default_cost = self.room.occupancy.cost_with(others, job.patterns)
+        return Decision(nodes, cost, default_cost, run_seconds(job, cost, default_cost))
 
     def interior(self, job: LogJob, seconds_left: dict[str, int]) -> None:
         """Return None: jobs on a tree have no prisms."""
 
     def snapshot(self, name: str, queue: Sequence[LogJob]) -> Snapshot:
         """Return the machine as it is, with these jobs waiting, as a document."""
-        base = self._state.snapshot
-        names = self._state.tree.node_names
+        base, names = self._state.snapshot, self._state.tree.node_names
         jobs = [
             RunningJob(
                 id=job.id,
@@ -205,21 +145,37 @@ class TreeSite:
             update={"name": name, "running": [*base.running, *jobs], "queue": waiting}
         )
 
-    def _ask(self, occupancy: Occupancy, job: LogJob) -> IntArray | None:
-        """Return the nodes that an allocator that is not ours gives a job."""
-        document = self.snapshot(f"job-{job.id}", [job])
-        state = state_with(self._state, occupancy, job.request)
-        state = dataclasses.replace(state, snapshot=document)
-        trial = try_on(state, self._allocator, self._options)
-        require_answer(trial, document)
-        solution = trial.result.solution
-        found = next(iter(solution.allocations), None) if solution is not None else None
+    def _chooser(self, who: str | Allocator) -> ChooseNodes:
+        """Return a method, or an allocator that is not ours, as a function."""
+        if isinstance(who, Allocator):
+            return lambda job: self._asked(who, job)
+        method, allocator = method_of("allocation", who), registered_allocator(who)
+        rng = np.random.default_rng(self._options.seed)
+
+        def choose(job: LogJob) -> IntArray | None:
+            if allocator is not None:
+                return allocator(self.room.occupancy, job.request, rng)
+            started = found_by(method, TreeProblem(self._state_for(job)), self._options).solution
+            return None if started is None else started.get(0)
+
+        return choose
+
+    def _asked(self, allocator: Allocator, job: LogJob) -> IntArray | None:
         assert self.decisions is not None
-        self.decisions.count(found=found is not None, timed_out=trial.result.limits.hit)
+        document = self.snapshot(f"job-{job.id}", [job])
+        state = dataclasses.replace(self._state_for(job), snapshot=document)
+        found = answered(state, allocator, self._options, self.decisions)
         if found is None:
             return None
         place = {name: node for node, name in enumerate(self._state.tree.node_names)}
         return np.array([place[name] for name in found.nodes], dtype=np.int64)
+
+    def _state_for(self, job: LogJob) -> TreeState:
+        """Return the machine as it is, with a queue of one job; its document stays as it was."""
+        now = self.room.occupancy.copy()
+        return dataclasses.replace(
+            self._state, free=now.free, busy=now.busy, comm=now.comm, requests=(job.request,)
+        )
 
 
 def occupied(state: TreeState, jobs: Iterable[LogJob], percent: int) -> Occupancy:
@@ -234,35 +190,29 @@ def occupied(state: TreeState, jobs: Iterable[LogJob], percent: int) -> Occupanc
     """
     if not 0 <= percent <= 100:
         raise InputError("a number from 0 to 100", field="percent", value=percent)
-    occupancy = TreeProblem(state).occupancy()
-    placer = Placer(state, "default")
-    left = int(occupancy.free.sum()) * percent // 100
+    site = TreeSite(state, "default")
+    left = site.room.num_free * percent // 100
     for job in jobs:
-        if job.nodes > left:
-            continue
-        decision = placer.place(occupancy, job)
+        decision = site.decide(job) if job.nodes <= left else None
         if decision is not None:
-            occupancy.start(decision.nodes, job.request.intensive)
+            site.room.occupancy.start(decision.nodes, job.request.intensive)
             left -= job.nodes
-    return occupancy
+    return site.room.occupancy
 
 
 def individual_runs(
-    occupancy: Occupancy,
-    jobs: Iterable[LogJob],
-    placer: Placer,
-    progress: Callable[[int], None] | None = None,
+    site: TreeSite, jobs: Iterable[LogJob], progress: Callable[[int], None] | None = None
 ) -> tuple[JobRecord, ...]:
     """Return what becomes of each job if it alone starts, at once, beside those that run.
 
-    Jobs that do not fit are left out, the same ones for every method; `occupancy` stays as it is.
+    Jobs that do not fit are left out, the same ones for every method; the site stays as it is.
     `progress` is called with the number of jobs done.
     """
     records = []
     for done, job in enumerate(jobs, start=1):
         if is_asked():
             break
-        decision = placer.place(occupancy, job)
+        decision = site.decide(job)
         if decision is not None:
             end = job.submitted + decision.seconds
             records.append(JobRecord(job, job.submitted, end, decision.cost, decision.default_cost))
