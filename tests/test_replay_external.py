@@ -17,8 +17,8 @@ from topoplace.cli import run
 from topoplace.errors import ExitCode
 from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator, command_allocator
+from topoplace.study.external.verdict import VerdictError
 from topoplace.study.replay import LogJob, Replay
-from topoplace.study.replay.site import DecisionError
 
 ANSWER = """
 import json, os, sys, time
@@ -130,7 +130,7 @@ def test_a_breach_ends_the_replay_with_what_was_asked(
 @pytest.mark.parametrize("script", ["exit 3", "echo nonsense"])
 def test_a_failure_ends_the_replay(script: str) -> None:
     one = command_allocator(f"mine=sh -c {shlex.quote(script)}")
-    with pytest.raises(DecisionError) as caught:
+    with pytest.raises(VerdictError) as caught:
         Replay(empty(), log_of((1, 0, 1, 1)), one).run()
     assert caught.value.exit_code is ExitCode.CHECK_FAILED
 

@@ -119,5 +119,5 @@ def compare(
     verdicts = verdict_documents(comparison.trials)
     if as_json:
         print_json(comparison.document() | ({"verdicts": verdicts} if verdicts else {}))
-    faults = [t.verdict.exit_code for t in comparison.trials if t.verdict is not None]
+    faults = [t.refusal.exit_code for t in comparison.trials if t.refusal is not None]
     raise typer.Exit(max(faults, default=ExitCode.DONE))

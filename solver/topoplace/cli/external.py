@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from topoplace.snapshot.tree_state import TreeState
     from topoplace.solving import Options
     from topoplace.study.external.trial import AnyTrial
-    from topoplace.study.replay.site import DecisionError
+    from topoplace.study.external.verdict import VerdictError
 
 DEFAULT_METHOD = "exact"
 _MOST_SHOWN = 10
@@ -97,21 +97,27 @@ def tell_verdicts(trials: Sequence[AnyTrial], *, as_json: bool) -> None:
 
 def _tell(trial: AnyTrial, as_json: bool) -> None:
     """Say what the line of a verdict leaves out, or what an allocator said beside its answer."""
-    from topoplace.study.external.verdict import last_words, printable  # noqa: PLC0415 - heavy
+    from topoplace.study.external.verdict import last_words  # noqa: PLC0415 - heavy
 
-    if trial.verdict is not None:
-        for breach in trial.verdict.breaches[1:_MOST_SHOWN]:
-            say(f"  {printable(breach.text)}", as_json=as_json)
+    if trial.refusal is not None:
+        _tell_breaches(trial.refusal, as_json)
     elif trial.stderr:
         text = f"{trial.snapshot}: {trial.allocator} said: {last_words(trial.stderr)}"
         say(text, as_json=as_json)
 
 
-def tell_refused(refused: DecisionError, folder: Path | None, *, as_json: bool) -> None:
+def _tell_breaches(refused: VerdictError, as_json: bool) -> None:
+    from topoplace.study.external.verdict import printable  # noqa: PLC0415 - heavy
+
+    for breach in refused.breaches[1:_MOST_SHOWN]:
+        say(f"  {printable(breach.text)}", as_json=as_json)
+
+
+def tell_refused(refused: VerdictError, folder: Path | None, *, as_json: bool) -> None:
     """Say what ended a replay, and write the snapshot of that decision if there is a folder."""
     from topoplace.snapshot.files import write_document  # noqa: PLC0415 - heavy
 
-    _tell(refused.trial, as_json)
+    _tell_breaches(refused, as_json)
     if folder is not None:
         path = folder / f"{refused.snapshot.name}-refused.json"
         write_document(path, refused.snapshot)

@@ -142,13 +142,13 @@ def replay(
     )
     from topoplace.snapshot import TreeState  # noqa: PLC0415 - heavy
     from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
+    from topoplace.study.external.verdict import VerdictError  # noqa: PLC0415 - heavy
     from topoplace.study.replay import (  # noqa: PLC0415 - heavy
         Protocol,
         Setup,
         read_log,
         with_intensive,
     )
-    from topoplace.study.replay.site import DecisionError  # noqa: PLC0415 - heavy
 
     begin = time.perf_counter()
     options = solve_options(time_limit, interference, seed)
@@ -175,7 +175,7 @@ def replay(
     writer = _snapshot_writer(snapshots, every, at, log)
     try:
         runs, interrupted = _runs(setup, allocators, writer)
-    except DecisionError as refused:
+    except VerdictError as refused:
         tell_refused(refused, snapshots, as_json=as_json)
         raise
     _require_started(runs, jobs, log)

@@ -92,21 +92,11 @@ def load_result(source: File | Document) -> AnyResult:
 
 def load_instance(source: File | Document) -> Snapshot | MappingInstance:
     """Read a snapshot, with its machine written out, or a mapping instance, without checking it."""
-    text, name = _read(source)
-    try:
-        return _instance(text, name)
-    except InputError as error:
-        raise error.located(name) from None
+    return _instance(*_read(source))
 
 
 def state_of(document: Snapshot | MappingInstance | AnyResult) -> State:
-    """Check an instance, or that inside a result.
-
-    Raises
-    ------
-    InputError
-        With the field at fault.
-    """
+    """Check an instance, or that inside a result; `InputError` names the field at fault."""
     instance = document.instance if isinstance(document, AnyResult) else document
     if isinstance(instance, MappingInstance):
         return prepare_mapping(instance)
@@ -135,17 +125,8 @@ def load_case(source: Source) -> Case:
 def load_cases(sources: Iterable[Source]) -> tuple[list[Case], list[str]]:
     """Read whatever `load_case` takes, and what is in and below folders, in the order of names.
 
-    Returns
-    -------
-    cases
-        One per document.
-    notes
-        A line for each folder with documents of other kinds, which are skipped.
-
-    Raises
-    ------
-    InputError
-        Naming the file, the field and the value at fault; or a folder without any documents.
+    A folder without any documents is an `InputError`; one with documents of other kinds, which are
+    skipped, gets a line of notes.
     """
     cases: list[Case] = []
     notes: list[str] = []
@@ -182,7 +163,11 @@ def _schema(path: Path) -> object:
 def _instance(text: bytes, name: str) -> Snapshot | MappingInstance:
     if parse_object(text, name).get("schema") == MAPPING_SCHEMA:
         return parse_document(text, MappingInstance, MAPPING_SCHEMA, name)
-    return resolve_machine(parse_document(text, Snapshot, SNAPSHOT_SCHEMA, name))
+    snapshot = parse_document(text, Snapshot, SNAPSHOT_SCHEMA, name)
+    try:
+        return resolve_machine(snapshot)
+    except InputError as error:
+        raise error.located(name) from None
 
 
 def _result(text: bytes, name: str) -> AnyResult:

@@ -50,18 +50,10 @@ Keep = Callable[[Row, AnyResult, State], None]
 
 @dataclass(frozen=True)
 class Comparison:
-    """What came of a comparison.
+    """What came of a comparison: a row per result, and per method not made for its instance.
 
-    Attributes
-    ----------
-    rows
-        One per result, and per method that is not made for its instance.
-    notes
-        Lines on what the rows leave open, such as how to get a bound where there is none.
-    trials
-        One per run of an allocator that is not ours.
-    interrupted
-        Whether a signal ended it early.
+    Notes are lines on what the rows leave open, such as how to get a bound where there is none;
+    there is a trial per run of an allocator that is not ours.
     """
 
     rows: tuple[Row, ...]
@@ -84,8 +76,7 @@ class Comparison:
             "notes": self.notes,
             "interrupted": self.interrupted,
         }
-        document: dict[str, Any] = json.loads(json.dumps(found, default=str))
-        return document
+        return dict(json.loads(json.dumps(found, default=str)))
 
     def to_frame(self) -> DataFrame:
         """Return a row for every result, in the columns of the CSV file (pandas)."""
@@ -174,18 +165,17 @@ def compare(
         if is_asked():
             raise Interrupted
         raise InputError("methods to run, or results", field="methods", found="neither")
-    return Comparison(
-        tuple(rows), (*notes.values(), *_without_bound(rows)), tuple(trials), is_asked()
-    )
+    lines = (*notes.values(), *_without_bound(rows))
+    return Comparison(tuple(rows), lines, tuple(trials), is_asked())
 
 
 def _merged(cases: Iterable[Case]) -> list[Case]:
     """Return a case per instance, with all results of it, each once."""
     found: dict[str, Case] = {}
     for case in cases:
-        first = found.setdefault(case.sha256, dataclasses.replace(case, results=()))
-        more = [result for result in case.results if result not in first.results]
-        found[case.sha256] = dataclasses.replace(first, results=(*first.results, *more))
+        known = found.get(case.sha256, case).results
+        more = [result for result in case.results if result not in known]
+        found[case.sha256] = dataclasses.replace(case, results=(*known, *more))
     return list(found.values())
 
 
@@ -209,11 +199,15 @@ def _solved(
     """Return the results of a case, old and new, and why methods refuse it."""
     results, unsuited, rule = list(case.results), {}, _rule_of(case, options)
     here = [result.method for result in results if _rule(result) == rule]
-    for method in _names_for(case) if own is None else own:
-        if is_asked() or method in here or method not in method_names(case.kind):
+    endless = case.kind == "mapping" and options.time_limit is None
+    known = method_names(case.kind)
+    for method in _by_default(case, known) if own is None else own:
+        if is_asked() or method in here or method not in known:
             continue
+        limit = EXACT_SECONDS if endless and method == "exact" else options.time_limit
         try:
-            results.append(solve(case.state, method, _options_for(case, method, options)))
+            asked = dataclasses.replace(options, time_limit=limit)
+            results.append(solve(case.state, method, asked))
         except InputError as error:
             unsuited[method] = error.brief
         except Interrupted:
@@ -221,22 +215,14 @@ def _solved(
     return results, unsuited
 
 
+def _by_default(case: Case, known: Sequence[str]) -> list[str]:
+    gridless = isinstance(case.state, MappingProblem) and case.state.grid is None
+    names = [name for name in known if name not in ONLY_BY_NAME]
+    return [name for name in names if not (gridless and method_of(case.kind, name).needs_grid)]
+
+
 def _rule_of(case: Case, options: Options) -> str | None:
     return options.interference if case.kind == "placement" else None
-
-
-def _names_for(case: Case) -> list[str]:
-    gridless = isinstance(case.state, MappingProblem) and case.state.grid is None
-    return [
-        name
-        for name in method_names(case.kind)
-        if name not in ONLY_BY_NAME and not (gridless and method_of(case.kind, name).needs_grid)
-    ]
-
-
-def _options_for(case: Case, method: str, options: Options) -> Options:
-    endless = case.kind == "mapping" and method == "exact" and options.time_limit is None
-    return dataclasses.replace(options, time_limit=EXACT_SECONDS) if endless else options
 
 
 def _rule(result: AnyResult) -> str | None:
@@ -250,22 +236,20 @@ def _rows(
     """Return the rows of one instance under one rule: those of results, then of methods refused."""
     frame = frame_of(case.kind)
     rows: list[Row] = []
-    known: list[tuple[str, AnyResult | None]] = [(result.method, result) for result in results]
-    known += [(method, None) for method in unsuited]
     numbers: Counter[str] = Counter()
-    for method, result in known:
+    refused: list[tuple[str, AnyResult | None]] = [(method, None) for method in unsuited]
+    for method, result in [*((result.method, result) for result in results), *refused]:
         numbers[method] += 1
         status, conforming = UNSUITED, False
         if result is not None:
             status = result.levels[frame.decisive].status
             conforming = getattr(result.solution, "conforming", result.solution is not None)
-        name = method if numbers[method] == 1 else f"{method} #{numbers[method]}"
         row = Row(
             problem=case.kind,
             instance=case.instance.name,
             sha256=case.sha256,
             interference=rule,
-            method=name,
+            method=method if numbers[method] == 1 else f"{method} #{numbers[method]}",
             status=status,
             seconds=None if result is None else result.seconds,
             conforming=conforming,
@@ -273,13 +257,13 @@ def _rows(
             decisive=frame.decisive,
             facts={} if result is None else dict(frame.facts(result)),
         )
-        beaten = [level for level in row.levels if conforming and (level.gap or 0) < 0]
-        if beaten:
-            raise TopoplaceError(
-                f"{row.label}: {name} reaches {beaten[0].objective} {beaten[0].name}, better than "
-                f"a bound of {beaten[0].bound} that a method claims to have proved; "
-                "please report this"
-            )
+        for level in row.levels if conforming else ():
+            if (level.gap or 0) < 0:
+                raise TopoplaceError(
+                    f"{row.label}: {row.method} reaches {level.objective} {level.name}, better "
+                    f"than a bound of {level.bound} that a method claims to have proved; "
+                    "please report this"
+                )
         rows.append(row)
     return _ranked(rows)
 
@@ -318,7 +302,7 @@ def _figures(
 
 def _ranked(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of one instance with ranks, by all levels that decide, and ratios."""
-    losses = [_loss(row) for row in rows]
+    losses = [row.loss for row in rows]
     ahead = min((loss[:-1] for loss in losses if loss is not None), default=())
     values = [
         row.decider.objective if loss is not None and loss[:-1] == ahead else None
@@ -329,17 +313,6 @@ def _ranked(rows: Sequence[Row]) -> list[Row]:
         dataclasses.replace(row, rank=rank, ratio=ratio)
         for row, rank, ratio in zip(rows, ranks(losses), found, strict=True)
     ]
-
-
-def _loss(row: Row) -> tuple[Exact, ...] | None:
-    """Return what the method aimed to make small; None without an answer that conforms."""
-    levels = row.levels[: row.decisive + 1]
-    loss = [
-        -level.objective if level.sense == "max" else level.objective
-        for level in levels
-        if level.objective is not None
-    ]
-    return tuple(loss) if row.conforming and len(loss) == len(levels) else None
 
 
 def _without_bound(rows: Sequence[Row]) -> list[str]:

@@ -24,15 +24,10 @@ def exact(value: Any) -> Exact | None:
 
 @dataclass(frozen=True)
 class Figure:
-    """What a method reached on one level, and the best bound that holds for it.
+    """What a method reached on one level, and the best bound that holds for it, with its proof.
 
-    Attributes
-    ----------
-    gap
-        By how much the objective falls short of the bound, over ``max(1, abs(objective))``.
-        Negative only for an answer that does not conform: the bound does not hold for it.
-    proof
-        What supports the bound.
+    `gap` is by how much the objective falls short of the bound, over ``max(1, abs(objective))``.
+    It is negative only for an answer that does not conform: the bound does not hold for it.
     """
 
     name: str
@@ -49,23 +44,17 @@ class Row:
 
     Attributes
     ----------
-    problem
-        ``placement``, ``allocation`` or ``mapping``, as in result documents.
-    instance, sha256
-        Its name, and by what it is told from others (`topoplace.snapshot.normal.sha256_of`).
+    sha256
+        By what the instance is told from others (`topoplace.snapshot.normal.sha256_of`).
     interference
         The rule of a placement; null for other problems.
     method
         Of several results of one method on the instance, the second is ``NAME #2``.
     status
-        That of the level by which methods are ranked; or ``unsuited`` for a method that is not
-        made for the instance, such as a fold of a cube.
-    seconds
-        Wall time of the solve; null for a method that is unsuited.
+        That of the decisive level; or ``unsuited`` for a method that is not made for the instance,
+        such as a fold of a cube, which has no seconds.
     conforming
         Whether the answer obeys the rules under which bounds hold.
-    levels
-        All levels of the objective, in their order.
     decisive
         Number of the level by which methods are compared, after all before it.
     facts
@@ -108,6 +97,17 @@ class Row:
         return self.levels[self.decisive]
 
     @property
+    def loss(self) -> Loss | None:
+        """What the method aimed to make small; None without an answer that conforms."""
+        levels = self.levels[: self.decisive + 1]
+        loss = tuple(
+            -level.objective if level.sense == "max" else level.objective
+            for level in levels
+            if level.objective is not None
+        )
+        return loss if self.conforming and len(loss) == len(levels) else None
+
+    @property
     def gap(self) -> float | None:
         """Gap on the level by which methods are compared."""
         return self.decider.gap
@@ -119,10 +119,7 @@ class Row:
 
 
 def ranks(losses: Sequence[Loss | None]) -> list[int | None]:
-    """Return the rank of every loss among all: 1 for the least, ties share the better rank.
-
-    None stands for no answer and gets none.
-    """
+    """Return the rank of every loss: 1 for the least, ties share the better; None for no answer."""
     known = [loss for loss in losses if loss is not None]
     return [None if loss is None else 1 + sum(k < loss for k in known) for loss in losses]
 
@@ -152,15 +149,8 @@ def ratios(values: Sequence[Exact | None], *, larger_is_better: bool = False) ->
 def performance_profile(found: Sequence[float | None]) -> list[tuple[float, float]]:
     """Return the performance profile of a method (Dolan and More 2002, sec. 2) as its steps.
 
-    Parameters
-    ----------
-    found
-        Performance ratios of the method, one per instance; None where it failed.
-
-    Returns
-    -------
-    list of (tau, share)
-        From each tau on, up to the next, this share of all instances has a ratio of at most tau.
+    `found` has a performance ratio per instance; None where the method failed. From the tau of each
+    step on, up to the next, its share of all instances has a ratio of at most tau.
     """
     known = sorted(ratio for ratio in found if ratio is not None)
     return [

@@ -9,14 +9,8 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterable, Iterator
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    CancelledError,
-    Executor,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from concurrent.futures import ThreadPoolExecutor as Threads
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -42,16 +36,13 @@ class Pool:
 
     def __init__(self, solver: str, jobs: int, limits: Limits) -> None:
         self._workers = Workers(solver, limits)
-        self._executor: Executor = ThreadPoolExecutor(jobs)
-        self._most = _AHEAD * jobs
+        self._executor: Executor = Threads(jobs)
+        self._jobs = jobs
 
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Ending]]:
         """Yield every task with its outcome, as they come, until a signal asks to end.
 
-        Raises
-        ------
-        TopoplaceError
-            If a worker does not even start, or a cluster's scheduler is lost.
+        Raises `TopoplaceError` if a worker does not even start, or a cluster's scheduler is lost.
         """
         coming = iter(tasks)
         running: dict[Future[Ending], Task] = {}
@@ -69,7 +60,7 @@ class Pool:
         self._workers.close()
 
     def _most_under_way(self) -> int:
-        return self._most
+        return _AHEAD * self._jobs
 
     def _submit(self, task: Task) -> Future[Ending]:
         return self._executor.submit(self._workers.solve, task)
@@ -79,16 +70,9 @@ class Pool:
 
 
 class Cluster(Pool):
-    """A Dask cluster that exists already.
+    """A Dask cluster whose scheduler has an address such as ``tcp://node17:8786``.
 
-    Its scheduler's `address` is such as ``tcp://node17:8786``; solver and limits are as in `Pool`.
-
-    Raises
-    ------
-    MissingToolError
-        If the extra is not installed.
-    InputError
-        If no scheduler answers.
+    Raises `MissingToolError` if the extra is not installed, `InputError` if no scheduler answers.
     """
 
     def __init__(self, address: str, solver: str, limits: Limits) -> None:
@@ -120,13 +104,7 @@ class Cluster(Pool):
 
 
 def solve_below(task: Task, solver: str, limits: Limits) -> Ending:
-    """Solve a task in a process below this one, which later tasks find again.
-
-    Raises
-    ------
-    TopoplaceError
-        If this is another version of topoplace than the task's key speaks of.
-    """
+    """Solve a task in a process below this one, which later tasks find again."""
     if task.version != __version__:
         raise TopoplaceError(f"a worker has topoplace {__version__}, the batch {task.version}")
     # Dask's workers are daemonic processes, which may not have children unless they say so.

@@ -40,16 +40,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Batch:
-    """What a finished batch has.
+    """What a finished batch has: a row per instance file, by path, and the CSV file of all.
 
-    Attributes
-    ----------
-    rows
-        A row per instance file, by path.
-    table
-        The CSV file.
-    num_solved, num_kept, num_left
-        Instances that this run worked on, that earlier runs had done, and that a signal left out.
+    `num_solved`, `num_kept` and `num_left` are the instances that this run worked on, that earlier
+    runs had done, and that a signal left out.
     """
 
     rows: list[Row]

@@ -70,12 +70,7 @@ def find_files(sources: Sequence[Path], outdir: Path) -> list[Path]:
     """Return the instance files that files and folders stand for, sorted, each once.
 
     A folder stands for the ``*.json`` files in and below it, without hidden ones and without
-    those in `outdir`.
-
-    Raises
-    ------
-    InputError
-        If a source does not exist, or there are no files at all.
+    those in `outdir`. A source that does not exist, and no files at all, are an `InputError`.
     """
     found: dict[Path, Path] = {}
     ours = outdir.resolve()
@@ -165,26 +160,14 @@ def _files_by_key(folder: Path) -> dict[str, Path]:
 
 
 def read_result(text: str | bytes, problem: str) -> AnyResult:
-    """Return a result document of a problem.
-
-    Raises
-    ------
-    ValidationError
-        If it is none.
-    """
+    """Return a result document of a problem; raise `ValidationError` if it is none."""
     result: AnyResult = frame_of(problem).result.model_validate_json(text)
     return result
 
 
 @contextlib.contextmanager
 def opened(folder: Path) -> Iterator[Store]:
-    """Make the output folder if need be, and keep other batches out of it meanwhile.
-
-    Raises
-    ------
-    InputError
-        If there can be no such folder, or another batch writes into it.
-    """
+    """Make the output folder if need be, and keep other batches out of it meanwhile."""
     try:
         for kind in (_RESULTS, _FAILURES):
             (folder / kind).mkdir(parents=True, exist_ok=True)
@@ -194,20 +177,16 @@ def opened(folder: Path) -> Iterator[Store]:
             f"a folder that can be written ({error.strerror})", field="-o", value=str(folder)
         ) from None
     try:
-        _take(lock, folder)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                "a folder that no other batch is writing into", field="-o", value=str(folder)
+            ) from None
+        except OSError:
+            pass  # some network file systems have no locks; files stay whole without
         for leftover in folder.glob(f".{TABLE}.*"):
             leftover.unlink()
         yield Store(folder)
     finally:
         os.close(lock)  # the lock goes with its last descriptor, also when the process is killed
-
-
-def _take(lock: int, folder: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InputError(
-            "a folder that no other batch is writing into", field="-o", value=str(folder)
-        ) from None
-    except OSError:
-        pass  # some network file systems have no locks; files stay whole without

@@ -31,28 +31,10 @@ _EXIT_CODES: dict[str, ExitCode] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One instance file and what became of it. Times come last, in the order of the fields.
+    """One instance file and what became of it (docs/batch.md, "The table").
 
-    Attributes
-    ----------
-    file, name, problem
-        The instance. `problem` is empty if the file could not be read.
-    status
-        That of the result, or a `FailureStatus`.
-    objective, bound, gap, proof
-        The first level's. Rationals are texts such as ``37/4``.
-    objective_2, bound_2, objective_3, bound_3
-        The further levels', where there are some (docs/formats.md).
-    started, queued, shared_links
-        Requests; links shared against the interference rule.
-    key
-        The content address.
-    result
-        The result file, relative to the output folder.
-    message
-        Why there is no result.
-    seconds
-        What the solve took.
+    `problem` is empty if the file could not be read; `status` is that of the result, or a
+    `FailureStatus`. Rationals are texts such as ``37/4``. Times come last.
     """
 
     file: str = ""

@@ -10,24 +10,18 @@ from topoplace.study.external.allocator import command_allocator
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user may set for every solve of a batch.
+    """What a user may set for every solve of a batch; what is not said here is as in `Options`.
 
     Attributes
     ----------
     method
         Name of a method; None for ``exact``, or ``auto`` for mappings.
-    time_limit
-        Seconds that each solve may take.
     interference
         ``strict``, ``tolerant`` or ``off``; anything but strict is for tori and meshes only.
-    seed
-        Of whatever a method draws at random.
     command
         Command line of an allocator that is not ours, which then is the method.
     source
         What such an allocator is (`topoplace.study.external.allocator.fingerprint`).
-    thorough
-        Whether the exact method on tori spends what is left of the time on the later levels.
     """
 
     method: str | None = None
@@ -47,14 +41,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Limits:
-    """What ends an instance the hard way.
+    """What ends an instance the hard way; None for nothing.
 
-    Attributes
-    ----------
-    kill_after
-        Seconds after which its worker process is killed; None for never.
-    memory
-        Bytes of address space it may take beyond what the libraries take; None for any.
+    `kill_after` is in seconds, `memory` in bytes of address space beyond what the libraries take.
     """
 
     kill_after: float | None = None
@@ -63,18 +52,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Task:
-    """One instance to solve.
+    """One instance to solve, as its canonical document (JSON).
 
-    Attributes
-    ----------
-    key
-        Its content address (`topoplace.study.batch.store.key_of`).
-    problem
-        As its result will name it: placement, allocation or mapping.
-    document
-        Its canonical document: JSON, with the machine written out.
-    version
-        The version of topoplace that the key speaks of.
+    `key` is its content address (`topoplace.study.batch.store.key_of`), of this `version` of
+    topoplace; `problem` is what its result will name: placement, allocation or mapping.
     """
 
     key: str
@@ -101,14 +82,8 @@ class FailureStatus(StrEnum):
 class Failure:
     """Why a task has no result, and after how many seconds.
 
-    Attributes
-    ----------
-    message
-        One line that says the same whenever the same thing happens again.
-    detail
-        What else is known: a traceback, the last words of the process.
-    verdict
-        A document ``topoplace.verdict/1``, where an allocator's answer does not count.
+    `message` is one line that says the same whenever the same thing happens again, `detail` a
+    traceback or the last words of the process, `verdict` that on an allocator that is not ours.
     """
 
     status: FailureStatus

@@ -39,12 +39,7 @@ _CHILDREN = threading.Lock()
 class Workers:
     """The processes of a batch on one machine, as many as there are threads that call `solve`.
 
-    Parameters
-    ----------
-    solver
-        ``module:function`` that turns a `Task` into the text of a result.
-    limits
-        What ends a task the hard way.
+    `solver` is the ``module:function`` that turns a `Task` into the text of a result.
     """
 
     def __init__(self, solver: str, limits: Limits) -> None:
@@ -55,13 +50,7 @@ class Workers:
         self._closed = False
 
     def solve(self, task: Task) -> Ending:
-        """Solve a task in an idle process, or in a new one.
-
-        Raises
-        ------
-        TopoplaceError
-            If a process does not even start.
-        """
+        """Solve a task in an idle process or a new one; `TopoplaceError` if that does not start."""
         worker = self._take()
         try:
             outcome = worker.run(task)
@@ -120,12 +109,10 @@ class _Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether the process is there."""
         with _CHILDREN:
             return self._process.is_alive()
 
     def run(self, task: Task) -> Ending:
-        """Send the process a task and return what came of it."""
         self._wait_until_ready()
         self._log.seek(0)  # the process shares the position
         self._log.truncate()
@@ -157,10 +144,8 @@ class _Worker:
 
     def _wait_until_ready(self) -> None:
         """Wait until everything is loaded: only then the clock of a task starts."""
-        if self._is_ready:
-            return
         try:
-            self._is_ready = self._pipe.recv()
+            self._is_ready = self._is_ready or self._pipe.recv()
         except (EOFError, OSError):
             how, last = self._how_it_ended()[0], self._last_words().strip().rpartition("\n")[2]
             self.kill()
@@ -194,10 +179,7 @@ class _Worker:
 
 
 def serve(tasks: Connection, log: Connection, solver: str, memory: int | None) -> None:
-    """Answer `tasks` until there are no more; the target of a worker process.
-
-    What it prints goes to `log`; `solver` and `memory` are those of `Workers` and `Limits`.
-    """
+    """Answer `tasks` until there are no more, and print to `log`: what a worker process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.setsid()  # one group for the worker and all programs it runs: they are killed together

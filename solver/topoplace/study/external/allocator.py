@@ -69,13 +69,7 @@ def command_allocator(text: str, default_name: str = "command") -> Allocator:
 
 
 def command_allocators(texts: Iterable[str], ours: Collection[str]) -> list[Allocator]:
-    """Return the allocators of several command lines, with names of their own.
-
-    Raises
-    ------
-    InputError
-        If a text is no command line, or two methods would have one name.
-    """
+    """Return the allocators of several command lines; raise `InputError` if two have one name."""
     found: dict[str, Allocator] = {}
     for idx, text in enumerate(texts):
         allocator = command_allocator(text, f"command-{idx + 1}" if idx else "command")
@@ -100,15 +94,13 @@ def split_methods(names: Iterable[str], ours: Collection[str]) -> tuple[list[str
     """
     own: list[str] = []
     others: list[Allocator] = []
-    seen: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in own or name in [other.name for other in others]:
             raise InputError("each method once", field="methods", value=name)
-        seen.add(name)
         if name in ours:
             own.append(name)
         else:
-            others.append(_entry_point_allocator(name, ours))
+            others.append(_installed(name, ours))
     return own, others
 
 
@@ -122,8 +114,7 @@ def chosen(method: str, command: str | None, ours: Collection[str]) -> str | All
     """
     if command is not None:
         return command_allocators([command], ours)[0]
-    own, others = split_methods([method], ours)
-    return own[0] if own else others[0]
+    return method if method in ours else _installed(method, ours)
 
 
 def fingerprint(method: str | None, command: str | None) -> str | None:
@@ -133,9 +124,9 @@ def fingerprint(method: str | None, command: str | None) -> str | None:
     of its package. Of a package that changes without a new version, nothing is seen.
     """
     if command is None:
-        entries = importlib.metadata.entry_points(group=GROUP)
-        known = method is not None and method in entries.names
-        return _entry_point_allocator(method, ()).source if known and method is not None else None
+        if method is None or method not in entry_point_names():
+            return None
+        return _installed(method, ()).source
     allocator = command_allocator(command)
     parts = [allocator.source]
     for word in allocator.arguments:
@@ -146,11 +137,10 @@ def fingerprint(method: str | None, command: str | None) -> str | None:
     return " ".join(parts)
 
 
-def _entry_point_allocator(name: str, ours: Collection[str]) -> Allocator:
+def _installed(name: str, ours: Collection[str]) -> Allocator:
     entries = importlib.metadata.entry_points(group=GROUP)
     if name not in entries.names:
-        known = [*ours, *entry_point_names()]
-        raise unknown_name(name, known, field="method")
+        raise unknown_name(name, [*ours, *entry_point_names()], field="method")
     entry = entries[name]
     # -P: a file json.py in the current folder is not the standard library's
     arguments = (sys.executable, "-P", "-m", "topoplace.study.external.call", name, "{seconds}")

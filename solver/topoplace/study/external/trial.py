@@ -37,7 +37,6 @@ from topoplace.study.external.verdict import (
     Fault,
     Verdict,
     VerdictError,
-    breach_verdict,
     last_words,
 )
 from topoplace.types import IntArray
@@ -50,30 +49,17 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Trial(Generic[AnyResult]):
-    """What came of it.
+    """What came of it: a result scored by us, without a solution if there is a refusal.
 
-    Attributes
-    ----------
-    result
-        Scored by us; without a solution if there is a verdict.
-    verdict
-        Why the answer does not count; None if it does.
-    stderr
-        The end of what the allocator wrote there.
+    `refusal` is the verdict as an error to raise, print or store, None if the answer counts;
+    `stderr` is the end of what the allocator wrote there.
     """
 
     snapshot: str
     allocator: str
     result: AnyResult
-    verdict: Verdict | None
+    refusal: VerdictError | None
     stderr: str
-
-    @property
-    def refusal(self) -> VerdictError | None:
-        """The verdict as an error to raise, print or store; None if the answer counts."""
-        if self.verdict is None:
-            return None
-        return VerdictError(self.snapshot, self.allocator, self.verdict, self.stderr)
 
 
 AnyTrial = Trial[PlacementResult] | Trial[AllocationResult]
@@ -111,7 +97,10 @@ def try_on(state: SnapshotState | TreeState, allocator: Allocator, options: Opti
     result = result_of(problem, outcome, allocator.name, options, run.seconds)
     if isinstance(answer, Placements):
         result = _with_nodes(problem, result, answer)
-    return Trial(state.snapshot.name, allocator.name, result, verdict, run.stderr)
+    refusal = None
+    if verdict is not None:
+        refusal = VerdictError(state.snapshot, allocator.name, verdict, run.stderr)
+    return Trial(state.snapshot.name, allocator.name, result, refusal, run.stderr)
 
 
 def torus_input(problem: PlacementProblem) -> dict[str, Any]:
@@ -168,9 +157,14 @@ def _judged(
     run: Run, model: type[Answer], breaches_of: Callable[[Answer], list[Breach]]
 ) -> tuple[Verdict | None, Answer | None]:
     """Return the verdict on a run, or its answer."""
-    failure = _failure(run)
-    if failure is not None:
-        return failure, None
+    if run.end is End.TOO_MUCH:
+        text = f"it printed more than {MAX_ANSWER_BYTES >> 20} MiB"
+        return Verdict(Fault.BAD_OUTPUT, text), None
+    if run.end is End.EXITED and run.code:
+        how = f"exit code {run.code}"
+        if run.code < 0:
+            how = f"ended by signal {-run.code} ({signal.strsignal(-run.code)})"
+        return Verdict(Fault.FAILED, _with_words(how, run)), None
     try:
         answer = parse_document(run.stdout, model, PLACEMENTS_SCHEMA, "answer")
     except InputError as error:
@@ -178,19 +172,10 @@ def _judged(
             return Verdict(Fault.TIME_OUT, "no answer within the time limit"), None
         return Verdict(Fault.BAD_OUTPUT, _with_words(error.brief, run)), None
     breaches = breaches_of(answer)
-    return (breach_verdict(breaches), None) if breaches else (None, answer)
-
-
-def _failure(run: Run) -> Verdict | None:
-    """Return the verdict on a run whose output does not matter."""
-    if run.end is End.TOO_MUCH:
-        return Verdict(Fault.BAD_OUTPUT, f"it printed more than {MAX_ANSWER_BYTES >> 20} MiB")
-    if run.end is End.EXITED and run.code:
-        how = f"exit code {run.code}"
-        if run.code < 0:
-            how = f"ended by signal {-run.code} ({signal.strsignal(-run.code)})"
-        return Verdict(Fault.FAILED, _with_words(how, run))
-    return None
+    if not breaches:
+        return None, answer
+    more = f" (and {len(breaches) - 1} more)" if len(breaches) > 1 else ""
+    return Verdict(Fault.BREACH, breaches[0].text + more, tuple(breaches)), None
 
 
 def _with_words(text: str, run: Run) -> str:

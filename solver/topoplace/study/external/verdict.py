@@ -1,12 +1,19 @@
-"""What is wrong with an external allocator's answer, and the exit code that says so."""
+"""What is wrong with an external allocator's answer, and the exit code that says so.
+
+Worker processes read this before they have set their environment: nothing here imports numpy.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from topoplace.errors import ExitCode, TopoplaceError
+
+if TYPE_CHECKING:
+    from topoplace.snapshot import Snapshot
 
 VERDICT_SCHEMA = "topoplace.verdict/1"
 
@@ -29,12 +36,8 @@ class Fault(StrEnum):
 class Breach:
     """A rule that an answer breaks.
 
-    Attributes
-    ----------
-    text
-        One sentence that names the job and the node, router or link at fault.
-    request, node, link
-        The same for programs, where they apply; a node is a number on a torus, a name on a tree.
+    `text` is one sentence that names the job and the node, router or link at fault; the others say
+    the same for programs. A node is a number on a torus, a name on a tree.
     """
 
     text: str
@@ -51,35 +54,28 @@ class Verdict:
     text: str
     breaches: tuple[Breach, ...] = ()
 
-    @property
-    def exit_code(self) -> ExitCode:
-        """4 if time ran out before there was an answer, else 5."""
-        return ExitCode.NO_SOLUTION if self.fault is Fault.TIME_OUT else ExitCode.CHECK_FAILED
-
 
 class VerdictError(TopoplaceError):
-    """An allocator that was to place a queue got a verdict instead, which `document` has whole."""
+    """An allocator that was to place a queue got a verdict instead, which `document` has whole.
 
-    def __init__(self, snapshot: str, allocator: str, verdict: Verdict, stderr: str = "") -> None:
-        self.exit_code = verdict.exit_code
-        self.fault = verdict.fault
+    `snapshot` is what it was asked about. The exit code is 4 if time ran out, else 5.
+    """
+
+    def __init__(self, snapshot: Snapshot, allocator: str, verdict: Verdict, stderr: str) -> None:
+        self.snapshot, self.fault, self.breaches = snapshot, verdict.fault, verdict.breaches
+        timed_out = verdict.fault is Fault.TIME_OUT
+        self.exit_code = ExitCode.NO_SOLUTION if timed_out else ExitCode.CHECK_FAILED
         self.document: dict[str, object] = {
             "schema": VERDICT_SCHEMA,
-            "snapshot": snapshot,
+            "snapshot": snapshot.name,
             "method": allocator,
             "fault": verdict.fault,
             "text": verdict.text,
             "breaches": [dataclasses.asdict(breach) for breach in verdict.breaches],
             "stderr": stderr,
         }
-        super().__init__(printable(f"{snapshot}: {allocator}: {verdict.fault}: {verdict.text}"))
-
-
-def breach_verdict(breaches: list[Breach]) -> Verdict:
-    """Return the verdict on an answer that breaks rules."""
-    more = len(breaches) - 1
-    tail = f" (and {more} more)" if more else ""
-    return Verdict(Fault.BREACH, breaches[0].text + tail, tuple(breaches))
+        text = f"{snapshot.name}: {allocator}: {verdict.fault}: {verdict.text}"
+        super().__init__(printable(text))
 
 
 def printable(text: str) -> str:
@@ -90,7 +86,5 @@ def printable(text: str) -> str:
 def last_words(stderr: str) -> str:
     """Return the last line a program wrote, short and free of control characters."""
     lines = [line for line in stderr.splitlines() if line.strip()]
-    if not lines:
-        return ""
-    line = printable(lines[-1]).strip()
+    line = printable(lines[-1]).strip() if lines else ""
     return line if len(line) <= _SHOWN_CHARACTERS else line[: _SHOWN_CHARACTERS - 3] + "..."

@@ -11,8 +11,14 @@ from topoplace.study.replay.figures import (
     metrics_of,
 )
 from topoplace.study.replay.log import MIXES, JobLog, LogJob, read_log, with_intensive
-from topoplace.study.replay.run import MethodRun, Protocol, Setup, SnapshotWriter, run_method
-from topoplace.study.replay.scheduler import Replay
+from topoplace.study.replay.run import (
+    MethodRun,
+    Protocol,
+    Replay,
+    Setup,
+    SnapshotWriter,
+    run_method,
+)
 from topoplace.study.replay.site import Decision
 from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 

@@ -64,11 +64,8 @@ def mean_execution_gain(records: Sequence[JobRecord], base: Sequence[JobRecord])
     Jobs count that ran in both; None if there are none.
     """
     there = {record.job.id: record.execution for record in base}
-    gains = [
-        _percent_below(record.execution, there[record.job.id])
-        for record in records
-        if record.job.id in there
-    ]
+    both = [record for record in records if record.job.id in there]
+    gains = [_percent_below(record.execution, there[record.job.id]) for record in both]
     known = [gain for gain in gains if gain is not None]
     return sum(known) / len(known) if known else None
 
@@ -81,17 +78,8 @@ def _percent_below(value: int | Fraction, base: int | Fraction) -> float | None:
 class Moment:
     """The machine from one event to the next, after those who could have started.
 
-    Attributes
-    ----------
-    at
-        Seconds since the log's start.
-    nodes_held, jobs_running
-        What the jobs of the log hold, idle nodes inside prisms not counted; how many run.
-    jobs_waiting, nodes_waiting
-        The queue.
-    nodes_free, largest_job
-        Nodes nobody holds, prisms' idle ones not counted, and the most of them that one
-        communicating job could start on.
+    `at` is in seconds since the log's start. Idle nodes inside prisms count neither as held nor as
+    free; `largest_job` is the most free nodes that one communicating job could start on.
     """
 
     at: int
@@ -107,19 +95,7 @@ class Moment:
 class Efficiency:
     """How well a machine was used (Enos 2014, section III.A); None where there is nothing to say.
 
-    Attributes
-    ----------
-    utilisation
-        Node-seconds held by jobs, of all from the first event to the last.
-    scheduling
-        The same in the seconds in which somebody waits.
-    application
-        E_AVE: the log's run time over the replay's, averaged over the jobs with the weight of
-        their node-seconds in the log.
-    system
-        Product of `scheduling` and `application`.
-    fragmentation
-        The share of the free node-seconds out of reach of the largest job that could start.
+    See docs/replay.md, "Metrics".
     """
 
     utilisation: Fraction | None
@@ -143,8 +119,15 @@ def efficiency_of(
         if moment.jobs_waiting:
             seconds_waiting += length
             held_waiting += length * moment.nodes_held
-    scheduling = _share(held_waiting, num_nodes * seconds_waiting)
-    application = _application(records)
+    usage = sum(r.job.nodes * r.job.seconds for r in records)
+    efficient = sum(
+        (Fraction(r.job.nodes * r.job.seconds**2, r.execution) for r in records if r.execution),
+        Fraction(0),
+    )
+    scheduling, application = (
+        _share(held_waiting, num_nodes * seconds_waiting),
+        _share(efficient, usage),
+    )
     return Efficiency(
         utilisation=_share(held, num_nodes * seconds),
         scheduling=scheduling,
@@ -154,34 +137,16 @@ def efficiency_of(
     )
 
 
-def _application(records: Sequence[JobRecord]) -> Fraction | None:
-    """Return E_AVE: usage times efficiency, over usage."""
-    usage = sum(r.job.nodes * r.job.seconds for r in records)
-    efficient = sum(
-        (Fraction(r.job.nodes * r.job.seconds**2, r.execution) for r in records if r.execution),
-        Fraction(0),
-    )
-    return _share(efficient, usage)
-
-
 def _share(part: int | Fraction, whole: int) -> Fraction | None:
     return Fraction(part) / whole if whole else None
 
 
 @dataclass
 class Decisions:
-    """What came of asking for places, so far.
+    """How often a method or allocator was asked for a place, and what came of it, so far.
 
-    Attributes
-    ----------
-    asked
-        How often the method or allocator was asked.
-    nowhere
-        It found no place, although there was room.
-    timed_out
-        It met its time limit.
-    proven
-        It proved its place to be best on all three levels (docs/proofs.md, "The objective").
+    It found none (`nowhere`), although there was room; it met its time limit; it proved its place
+    to be best on all three levels (docs/proofs.md, "The objective").
     """
 
     asked: int = 0
@@ -199,11 +164,10 @@ class Decisions:
     @property
     def text(self) -> str:
         """The counts in words; those that are 0 are left out."""
-        words = [f"{self.asked:,}"]
-        if self.proven:
-            words.append(f"{self.proven:,} proven best")
-        if self.timed_out:
-            words.append(f"{self.timed_out:,} at the time limit")
-        if self.nowhere:
-            words.append(f"{self.nowhere:,} found no place")
-        return ", ".join(words)
+        kinds = {
+            "proven best": self.proven,
+            "at the time limit": self.timed_out,
+            "found no place": self.nowhere,
+        }
+        told = [f"{count:,} {kind}" for kind, count in kinds.items() if count]
+        return ", ".join([f"{self.asked:,}", *told])

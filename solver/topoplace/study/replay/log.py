@@ -18,18 +18,11 @@ from topoplace.snapshot.tree_state import TreeRequest
 
 @dataclass(frozen=True)
 class LogJob:
-    """A job of a log.
+    """A job of a log; times are in seconds, submissions since the log's start.
 
-    Attributes
-    ----------
-    submitted
-        Seconds since the log's start.
-    seconds
-        Run time in the log, which is taken for that under the reference allocation of eq. (7).
-    walltime
-        Seconds asked for: what backfilling reckons with. A job may run longer.
-    patterns
-        How it communicates; empty if it is compute-intensive.
+    `seconds` is the run time in the log, taken for that under the reference allocation of eq. (7);
+    `walltime` was asked for: backfilling reckons with it, and a job may run longer. One without
+    patterns is compute-intensive.
     """
 
     id: str
@@ -79,6 +72,12 @@ def read_log(path: str | Path, *, procs_per_node: int = 1) -> JobLog:
     return JobLog(tuple(jobs), num_left_out)
 
 
+def require_percent(percent: int) -> None:
+    """Raise `InputError` if a number is not between 0 and 100."""
+    if not 0 <= percent <= 100:
+        raise InputError("a number from 0 to 100", field="percent", value=percent)
+
+
 def _shares(**shares: int) -> tuple[PatternUse, ...]:
     return tuple(PatternUse(pattern=Pattern(name), share=share) for name, share in shares.items())
 
@@ -98,15 +97,8 @@ MIXES = MappingProxyType(
 def with_intensive(
     jobs: Sequence[LogJob], percent: int, patterns: Sequence[PatternUse], seed: int
 ) -> tuple[LogJob, ...]:
-    """Return the jobs, a drawn `percent` of them (rounded down) with these patterns.
-
-    Raises
-    ------
-    InputError
-        If `percent` is not between 0 and 100.
-    """
-    if not 0 <= percent <= 100:
-        raise InputError("a number from 0 to 100", field="percent", value=percent)
+    """Return the jobs, a drawn `percent` of them (rounded down) with these patterns."""
+    require_percent(percent)
     order = np.random.default_rng(seed).permutation(len(jobs))
     drawn = set(order[: len(jobs) * percent // 100].tolist())
     return tuple(

@@ -10,12 +10,12 @@ from typing import Any
 from topoplace.machine import Prism
 from topoplace.placement.tree.cost import runtime
 from topoplace.snapshot import SnapshotState
-from topoplace.snapshot.schema import Communication, Request, Snapshot
+from topoplace.snapshot.schema import Communication, Request
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator
-from topoplace.study.external.trial import AnyTrial, try_on
-from topoplace.study.external.verdict import Fault, VerdictError
+from topoplace.study.external.trial import try_on
+from topoplace.study.external.verdict import Fault
 from topoplace.study.replay.figures import Decisions
 from topoplace.study.replay.log import LogJob
 from topoplace.types import IntArray
@@ -23,18 +23,10 @@ from topoplace.types import IntArray
 
 @dataclass(frozen=True)
 class Decision:
-    """Where a job goes, what it costs there and what it would at the reference.
+    """Where a job goes, what it costs there, what it would at the reference, and how long it runs.
 
-    Attributes
-    ----------
-    nodes
-        Its nodes; on a tree in rank order.
-    cost, default_cost
-        Of eq. (6) on trees, of `topoplace.study.replay.torus` on tori.
-    seconds
-        Its run time by eq. (7), rounded to the nearest second as logs count them.
-    prism
-        On a torus, the prism whose routers and links it holds; None if its nodes are scattered.
+    Nodes are in rank order on a tree. Costs are of eq. (6) there, of `ShapeModel` on tori. On a
+    torus, a job holds the routers and links of its prism; None if its nodes are scattered.
     """
 
     nodes: IntArray
@@ -67,24 +59,6 @@ def waiting_request(job: LogJob, *, with_patterns: bool) -> Request:
     )
 
 
-class DecisionError(VerdictError):
-    """An allocator that is not ours got a verdict on one of its decisions.
-
-    Attributes
-    ----------
-    trial
-        The run, with its verdict.
-    snapshot
-        What it was asked about, to try again.
-    """
-
-    def __init__(self, trial: AnyTrial, snapshot: Snapshot) -> None:
-        assert trial.verdict is not None
-        super().__init__(trial.snapshot, trial.allocator, trial.verdict, trial.stderr)
-        self.trial = trial
-        self.snapshot = snapshot
-
-
 def answered(
     state: TreeState | SnapshotState, allocator: Allocator, options: Options, counted: Decisions
 ) -> Any:
@@ -94,12 +68,12 @@ def answered(
 
     Raises
     ------
-    DecisionError
+    VerdictError
         If its answer does not count.
     """
     trial = try_on(state, allocator, options)
-    if trial.verdict is not None and trial.verdict.fault is not Fault.TIME_OUT:
-        raise DecisionError(trial, state.snapshot)
+    if trial.refusal is not None and trial.refusal.fault is not Fault.TIME_OUT:
+        raise trial.refusal
     solution: Any = trial.result.solution
     placed = "allocations" if isinstance(state, TreeState) else "placements"
     found = next(iter(getattr(solution, placed, ())), None)

@@ -9,7 +9,6 @@ from typing import Self
 
 import numpy as np
 
-from topoplace.errors import InputError
 from topoplace.interrupts import is_asked
 from topoplace.machine.hostlist import format_host_list
 from topoplace.placement.tree.heuristics.in_turn import registered_allocator
@@ -20,7 +19,7 @@ from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay.figures import Decisions, JobRecord
-from topoplace.study.replay.log import LogJob
+from topoplace.study.replay.log import LogJob, require_percent
 from topoplace.study.replay.site import (
     Decision,
     answered,
@@ -29,9 +28,6 @@ from topoplace.study.replay.site import (
     waiting_request,
 )
 from topoplace.types import IntArray
-
-ChooseNodes = Callable[[LogJob], IntArray | None]
-"""Returns the nodes of a job, in rank order, or None if it does not start now."""
 
 
 class TreeRoom:
@@ -52,40 +48,31 @@ class TreeRoom:
         return int(self.occupancy.free_per_leaf[self.occupancy.widest_leaves()].sum())
 
     def copy(self) -> Self:
+        """Return an independent copy."""
         other = type(self)(self.occupancy.copy())
         other.running = self.running.copy()
         return other
 
     def holds(self, job: LogJob) -> bool:
+        """Tell whether a job would fit."""
         return self.occupancy.leaves_that_fit(job.nodes) is not None
 
     def start(self, job: LogJob, decision: Decision) -> None:
+        """Let a job hold what was decided."""
         self.occupancy.start(decision.nodes, job.request.intensive)
         self.running[job.id] = job, decision
 
     def end(self, job: LogJob, decision: Decision) -> None:
+        """Take back what `start` gave."""
         self.occupancy.end(decision.nodes, job.request.intensive)
         del self.running[job.id]
 
 
 class TreeSite:
-    """A tree with its allocation method.
+    """A tree with its allocation method, or an allocator that is not ours.
 
-    Parameters
-    ----------
-    method
-        A name of `topoplace.solving.methods`, or an allocator that is not ours.
-    options
-        Time limit per job, and seed.
-    against
-        The reference of eq. (7): the method under which jobs run as long as in the log.
-    occupancy
-        What is free at first, if not what `state` says.
-
-    Raises
-    ------
-    InputError
-        If there is no such method.
+    `against` is the reference of eq. (7): the method under which jobs run as long as in the log;
+    `occupancy` is what is free at first, if not what `state` says.
     """
 
     def __init__(
@@ -145,8 +132,8 @@ class TreeSite:
             update={"name": name, "running": [*base.running, *jobs], "queue": waiting}
         )
 
-    def _chooser(self, who: str | Allocator) -> ChooseNodes:
-        """Return a method, or an allocator that is not ours, as a function."""
+    def _chooser(self, who: str | Allocator) -> Callable[[LogJob], IntArray | None]:
+        """Return what returns a job's nodes, in rank order, or None if it does not start now."""
         if isinstance(who, Allocator):
             return lambda job: self._asked(who, job)
         method, allocator = method_of("allocation", who), registered_allocator(who)
@@ -182,14 +169,8 @@ def occupied(state: TreeState, jobs: Iterable[LogJob], percent: int) -> Occupanc
     """Return a machine on which Slurm's default has started jobs, as many as keep below a share.
 
     They start in their order; those that would exceed `percent` of the free nodes are passed over.
-
-    Raises
-    ------
-    InputError
-        If `percent` is not between 0 and 100.
     """
-    if not 0 <= percent <= 100:
-        raise InputError("a number from 0 to 100", field="percent", value=percent)
+    require_percent(percent)
     site = TreeSite(state, "default")
     left = site.room.num_free * percent // 100
     for job in jobs:
