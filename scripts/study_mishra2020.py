@@ -28,20 +28,9 @@ from topoplace.snapshot.files import write_text
 from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import Options, method_of, methods
-from topoplace.study.replay import (
-    MIXES,
-    LogJob,
-    MethodRun,
-    Replay,
-    TreeSite,
-    improvements,
-    individual_runs,
-    mean_execution_gain,
-    metrics_of,
-    occupied,
-    read_log,
-    with_intensive,
-)
+from topoplace.study.replay import MIXES, LogJob, MethodRun, Replay, read_log, with_intensive
+from topoplace.study.replay.figures import improvements, mean_execution_gain, metrics_of
+from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 
 NUM_NODES = 4392
 NODES_PER_LEAF = (16, 366)

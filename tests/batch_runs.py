@@ -33,12 +33,11 @@ if __name__ == "__main__":
 """
 
 
-def write_snapshots(folder: Path, number: int, first_seed: int = 0) -> Path:
+def write_snapshots(folder: Path, number: int) -> Path:
     """Write random tiny snapshots into a new folder and return it."""
     folder.mkdir(parents=True)
-    for seed in range(first_seed, first_seed + number):
-        snapshot = random_snapshot(random.Random(seed))
-        write_document(folder / f"s{seed:04}.json", snapshot)
+    for seed in range(number):
+        write_document(folder / f"s{seed:04}.json", random_snapshot(random.Random(seed)))
     return folder
 
 
@@ -74,18 +73,15 @@ def results(outdir: Path) -> list[Path]:
 
 def stamps(outdir: Path) -> dict[str, tuple[int, int]]:
     """Return what changes when a result file is written again: its inode and time."""
-    found = {}
-    for path in results(outdir):
-        stat = path.stat()
-        found[path.name] = (stat.st_ino, stat.st_mtime_ns)
-    return found
+    stats = {path.name: path.stat() for path in results(outdir)}
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items()}
 
 
 def without_times(table: Path) -> list[str]:
     """Return the lines of a table without its last column, the time."""
-    header, *lines = table.read_text().splitlines()
-    assert header.endswith(",seconds")
-    return [line.rpartition(",")[0] for line in (header, *lines)]
+    lines = table.read_text().splitlines()
+    assert lines[0].endswith(",seconds")
+    return [line.rpartition(",")[0] for line in lines]
 
 
 def wait_until(happened: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
@@ -105,7 +101,7 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
-def pool(solver: str = "quick", jobs: int = 1, **limits: float) -> Pool:
+def pool(solver: str = "quick", jobs: int = 1, **limits: float | None) -> Pool:
     """Return a pool with a solver of `batch_solvers` and limits such as ``kill_after=2``."""
     return Pool(f"batch_solvers:{solver}", jobs, Limits(**limits))
 
@@ -113,41 +109,3 @@ def pool(solver: str = "quick", jobs: int = 1, **limits: float) -> Pool:
 def quick_batch(sources: list[Path], out: Path, seed: int = 0) -> Batch:
     """Run a batch whose answers take no time."""
     return run_batch(sources, out, Settings("first-fit", seed=seed), executor=pool())
-
-
-def killed_and_resumed(
-    start: Callable[[], subprocess.Popen[str]],
-    outdir: Path,
-    number: int,
-    kills: int,
-    rng: random.Random,
-) -> None:
-    """Kill a batch several times at random moments, then let it end; check that it goes on.
-
-    No result that was there when it was killed is written again.
-    """
-    targets = sorted(rng.sample(range(1, number - number // 10), kills))
-    before = stamps(outdir)
-    for target in targets:
-        _kill_when(start(), outdir, target + rng.random())
-        after = stamps(outdir)
-        assert before.items() <= after.items()
-        assert target <= len(after) < number
-        before = after
-    process = start()
-    _, err = process.communicate(timeout=20 * PATIENCE_SECONDS)
-    assert (process.returncode, err) == (0, "")
-    after = stamps(outdir)
-    assert before.items() <= after.items()
-    assert len(after) == number
-
-
-def _kill_when(process: subprocess.Popen[str], outdir: Path, reached: float) -> None:
-    """Kill a batch when it has so many results; the fraction is that of 20 ms to wait then."""
-    try:
-        wait_until(lambda: process.poll() is not None or len(results(outdir)) >= int(reached))
-        time.sleep(0.02 * (reached % 1))
-    finally:
-        process.kill()
-    process.communicate()
-    assert process.returncode == -9, "it should not have ended by itself"

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from topoplace.study.batch.task import Task
@@ -15,26 +16,19 @@ from topoplace.study.batch.task import Task
 
 def quick(task: Task) -> str:
     """Answer without a solver, so that a worker is there at once: nothing starts."""
-    level = {
-        "name": "nodes",
-        "sense": "max",
-        "status": "feasible",
-        "objective": int(task.key, 16) % 100,
-        "bound": None,
-        "gap": None,
-        "proof": "none",
-    }
+    head = {"status": "feasible", "objective": int(task.key, 16) % 100, "bound": None}
+    head |= {"gap": None, "proof": "none"}
     return json.dumps(
         {
             "schema": "topoplace.result/3",
             "problem": "placement",
             "method": task.settings.method,
-            **{key: level[key] for key in ("status", "objective", "bound", "gap", "proof")},
+            **head,
             "seconds": time.perf_counter(),
             "limits": {},
             "seed": task.settings.seed,
             "versions": {},
-            "levels": [level],
+            "levels": [{"name": "nodes", "sense": "max", **head}],
             "solution": None,
             "instance": json.loads(task.document),
         }
@@ -74,29 +68,13 @@ def broken(task: Task) -> str:
     return '{"schema": "topoplace.result/3"}'
 
 
-def _kill() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def _end_by(number: int) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
-def _segfault() -> None:
-    signal.signal(signal.SIGSEGV, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGSEGV)
-
-
-def _leave() -> None:
-    os._exit(7)
-
-
-def _exit() -> None:
-    raise SystemExit("gone")
-
-
-def _fail() -> None:
-    raise ValueError("a bug\non two lines")
-
-
-def _hog() -> None:
-    bytearray(1 << 34)
+def _raise(error: BaseException) -> None:
+    raise error
 
 
 def _hog_natively() -> None:
@@ -104,17 +82,13 @@ def _hog_natively() -> None:
     os.abort()
 
 
-def _hang() -> None:
-    time.sleep(600)
-
-
-POISONS = {
-    "killed": _kill,
-    "segfault": _segfault,
-    "leaves": _leave,
-    "exits": _exit,
-    "fails": _fail,
-    "hogs": _hog,
+POISONS: dict[str, Callable[[], object]] = {
+    "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "segfault": lambda: _end_by(signal.SIGSEGV),
+    "leaves": lambda: os._exit(7),
+    "exits": lambda: _raise(SystemExit("gone")),
+    "fails": lambda: _raise(ValueError("a bug\non two lines")),
+    "hogs": lambda: bytearray(1 << 34),
     "hogs-natively": _hog_natively,
-    "hangs": _hang,
+    "hangs": lambda: time.sleep(600),
 }

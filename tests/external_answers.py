@@ -12,13 +12,6 @@ import pytest
 from small_snapshot import small_document
 from topoplace.cli import run
 
-FIRST = {
-    "request": "first",
-    "nodes": "60-61,64-65,84-85,88-89",
-    "prism": {"origin": [2, 2, 2], "extents": [2, 1, 2]},
-}
-"""A placement of the small snapshot's first request that keeps all rules."""
-
 
 def answer_of(placements: list[dict[str, Any]]) -> str:
     """Return a placements document."""
@@ -31,6 +24,10 @@ def placed(request: str, nodes: Any, origin: Any = None, extents: Any = None) ->
     return {"request": request, "nodes": nodes, **prism}
 
 
+FIRST = placed("first", "60-61,64-65,84-85,88-89", [2, 2, 2], [2, 1, 2])
+"""A placement of the small snapshot's first request that keeps all rules."""
+
+
 def command_printing(folder: Path, text: str) -> str:
     """Return a command line that prints a text."""
     path = folder / "answer.txt"
@@ -40,18 +37,12 @@ def command_printing(folder: Path, text: str) -> str:
 
 def ring_document(communication: str = "strict") -> dict[str, Any]:
     """Return a ring of 16 where a job runs on 3; a request for 9 would use all links."""
+    busy = placed("busy", "0-2", [0], [3])
     return {
         "schema": "topoplace.snapshot/1",
         "name": "ring",
         "machine": {"kind": "torus", "name": "ring", "shape": [16], "nodes_per_router": 1},
-        "running": [
-            {
-                "id": "busy",
-                "nodes": "0-2",
-                "prism": {"origin": [0], "extents": [3]},
-                "communication": communication,
-            }
-        ],
+        "running": [{"id": busy.pop("request"), "communication": communication, **busy}],
         "queue": [
             {"id": "wide", "nodes": 9, "communication": communication},
             {"id": "narrow", "nodes": 2, "communication": communication},
@@ -61,19 +52,12 @@ def ring_document(communication: str = "strict") -> dict[str, Any]:
 
 def tree_document() -> dict[str, Any]:
     """Return three leaves of four nodes; no switch is above the third and another one."""
+    switches = [{"name": f"s{k}", "nodes": f"n[{4 * k}-{4 * k + 3}]"} for k in range(3)]
+    switches.append({"name": "top", "switches": "s[0-1]"})
     return {
         "schema": "topoplace.snapshot/1",
         "name": "grove",
-        "machine": {
-            "kind": "tree",
-            "name": "grove",
-            "switches": [
-                {"name": "s0", "nodes": "n[0-3]"},
-                {"name": "s1", "nodes": "n[4-7]"},
-                {"name": "s2", "nodes": "n[8-11]"},
-                {"name": "top", "switches": "s[0-1]"},
-            ],
-        },
+        "machine": {"kind": "tree", "name": "grove", "switches": switches},
         "down": "n3",
         "running": [{"id": "busy", "nodes": "n0"}],
         "queue": [

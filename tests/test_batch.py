@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import json
 import random
 import re
+import shlex
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,7 +19,8 @@ import pytest
 from batch_runs import (
     FIRST_FIT,
     PROGRAM,
-    killed_and_resumed,
+    alive,
+    pool,
     quick_batch,
     results,
     stamps,
@@ -28,14 +30,18 @@ from batch_runs import (
     write_named,
     write_snapshots,
 )
+from batch_solvers import POISONS
+from external_answers import FIRST, answer_of
 from random_grids import random_grid
+from small_snapshot import small_document
+from test_cli_bad_input import one_line_error
 from topoplace.certify import check_file
 from topoplace.cli import run
-from topoplace.errors import ExitCode
+from topoplace.errors import ExitCode, InputError, TopoplaceError
 from topoplace.snapshot import load_any
-from topoplace.study.batch.run import Batch, run_batch
-from topoplace.study.batch.table import Row
-from topoplace.study.batch.task import Settings
+from topoplace.study.batch.pool import Pool
+from topoplace.study.batch.run import Batch, Row, run_batch
+from topoplace.study.batch.task import Limits, Settings
 
 
 @pytest.fixture(scope="module")
@@ -43,54 +49,47 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_snapshots(tmp_path_factory.mktemp("batch") / "in", 24)
 
 
-@pytest.fixture(scope="module")
-def whole(folder: Path) -> Batch:
-    """An uninterrupted run."""
-    return run_batch([folder], folder.parent / "whole", FIRST_FIT)
+def rows_of(table: Path) -> list[dict[str, str]]:
+    with table.open() as stream:
+        return list(csv.DictReader(stream))
 
 
-def test_a_row_and_a_result_for_every_file(folder: Path, whole: Batch) -> None:
+def test_a_row_and_a_result_for_every_file(folder: Path, tmp_path: Path) -> None:
+    whole = run_batch([folder], tmp_path, FIRST_FIT)
     files = sorted(folder.iterdir())
     assert [row.file for row in whole.rows] == [path.as_posix() for path in files]
     for row, path in zip(whole.rows, files, strict=True):
-        result = whole.table.parent / row.result
+        result = tmp_path / row.result
         assert result.name == f"{path.stem}-{row.key}.json"
         assert check_file(result).holds
         document = json.loads(result.read_text())
         assert document["instance"] == load_any(path).snapshot.model_dump(mode="json")
         assert row.objective == str(document["objective"])
         assert row.queued == len(document["instance"]["queue"])
-    assert len(results(whole.table.parent)) == len(files) == whole.num_solved
+    assert len(results(tmp_path)) == len(files) == whole.num_solved
     assert whole.exit_code == ExitCode.DONE
-    with whole.table.open() as stream:
-        table = list(csv.DictReader(stream))
+    table = rows_of(whole.table)
     assert [row["key"] for row in table] == [row.key for row in whole.rows]
     assert list(table[0])[-1] == "seconds"
 
 
 def test_killed_and_resumed_it_has_the_same_table(folder: Path, tmp_path: Path) -> None:
-    whole = quick_batch([folder], tmp_path / "whole")
-    out = tmp_path / "out"
-    start = functools.partial(started, folder, out, "slow", "0", program=PROGRAM)
-    killed_and_resumed(start, out, 24, 2, random.Random(6))
+    """Killed twice at random moments: nothing that was there is written again."""
+    whole, out = quick_batch([folder], tmp_path / "whole"), tmp_path / "out"
+    before: dict[str, tuple[int, int]] = {}
+    for target in (*sorted(random.Random(6).sample(range(1, 22), 2)), None):
+        process = started(folder, out, "slow", "0", program=PROGRAM)
+        if target is not None:
+            wait_until(lambda: process.poll() is not None or len(results(out)) >= target)  # noqa: B023
+            process.kill()
+        _, err = process.communicate()
+        assert (process.returncode, err) == ((0, "") if target is None else (-9, err))
+        after = stamps(out)
+        assert before.items() <= after.items()
+        assert (len(after) == 24) == (target is None)
+        before = after
     assert without_times(out / "table.csv") == without_times(whole.table)
     assert [path.name for path in (out / "results").iterdir() if path.name[0] == "."] == []
-
-
-@pytest.mark.slow
-def test_a_thousand_snapshots_killed_and_resumed(tmp_path: Path) -> None:
-    number = 1000
-    folder = write_snapshots(tmp_path / "in", number, first_seed=1000)
-    arguments = [folder, "--method", "first-fit", "--jobs", "2", "-o"]
-    process = started(*arguments, tmp_path / "whole")
-    process.communicate()
-    assert process.returncode == 0
-    out = tmp_path / "out"
-    start = functools.partial(started, *arguments, out)
-    killed_and_resumed(start, out, number, 5, random.Random(1))
-    table = without_times(out / "table.csv")
-    assert table == without_times(tmp_path / "whole" / "table.csv")
-    assert len(table) == number + 1
 
 
 def test_what_is_done_is_kept_and_what_is_damaged_done_again(folder: Path, tmp_path: Path) -> None:
@@ -129,7 +128,7 @@ def test_the_address_is_of_the_content(folder: Path, tmp_path: Path) -> None:
     assert len(results(out)) == 3
 
 
-def test_trees_and_mappings_too(tmp_path: Path) -> None:
+def test_trees_and_mappings_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     grid = random_grid(np.random.default_rng(3), 12)
     mapping = {
         "schema": "topoplace.mapping/1",
@@ -147,14 +146,30 @@ def test_trees_and_mappings_too(tmp_path: Path) -> None:
     }
     for name, document in (("mapping", mapping), ("tree", tree)):
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
-    batch = run_batch([tmp_path], tmp_path / "out", Settings("default"))
-    rows = {row.name: row for row in batch.rows}
-    assert len(batch.rows) == 2, "the results inside the folder are no instances"
-    assert (rows["grid"].problem, rows["tree"].problem) == ("mapping", "allocation")
-    assert rows["tree"].objective == "4"
-    assert rows["tree"].objective_2 != ""
-    assert int(rows["grid"].objective) >= int(rows["grid"].bound) >= 0
+    out = tmp_path / "out"  # the results in it are no instances
+    args = ["batch", str(tmp_path), "-o", str(out), "--json"]
+    assert run([*args, "--method", "default"]) == ExitCode.DONE
+    document = json.loads(capsys.readouterr().out)
+    assert document.pop("seconds") >= 0
+    assert document == {
+        "schema": "topoplace.batch/1",
+        "table": str(out / "table.csv"),
+        "instances": 2,
+        "statuses": {"feasible": 2},
+        "solved": 2,
+        "kept": 0,
+        "left": 0,
+        "exit_code": 0,
+    }
+    rows = {row["name"]: row for row in rows_of(out / "table.csv")}
+    assert (rows["grid"]["problem"], rows["tree"]["problem"]) == ("mapping", "allocation")
+    assert rows["tree"]["objective"] == "4"
+    assert rows["tree"]["objective_2"] != ""
+    assert int(rows["grid"]["objective"]) >= int(rows["grid"]["bound"]) >= 0
     assert Settings().method_for("placement") == "exact"
+    capsys.readouterr()
+    assert run([*args, "--command", "true"]) == ExitCode.BAD_INPUT
+    assert "mapping.json" in one_line_error(capsys)
 
 
 def test_ctrl_c_stops_it_cleanly(folder: Path, tmp_path: Path) -> None:
@@ -181,6 +196,7 @@ def test_ctrl_c_stops_it_cleanly(folder: Path, tmp_path: Path) -> None:
         (["a.json", "--time-limit", "-1"], "--time-limit"),
         (["a.json", "--jobs", "0"], "--jobs: expected a number of at least 1, found '0'"),
         (["a.json", "--jobs", "2", "--dask", "tcp://x:1"], "--jobs"),
+        (["a.json", "--command", "true", "--method", "exact"], "either --method or --command"),
         (["a.json", "-o", "file"], "a folder that can be written"),
     ],
 )
@@ -202,26 +218,6 @@ def test_bad_options_end_it_at_once(
     assert out == ""
     assert complaint in err
     assert err.count("\n") == 1
-
-
-def test_the_summary_as_json(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = str(sorted(folder.iterdir())[0])
-    arguments = ["batch", file, "-o", str(tmp_path), "--method", "first-fit", "--json"]
-    assert run(arguments) == ExitCode.DONE
-    document = json.loads(capsys.readouterr().out)
-    assert document.pop("seconds") >= 0
-    assert document == {
-        "schema": "topoplace.batch/1",
-        "table": str(tmp_path / "table.csv"),
-        "instances": 1,
-        "statuses": {"feasible": 1},
-        "solved": 1,
-        "kept": 0,
-        "left": 0,
-        "exit_code": 0,
-    }
 
 
 @pytest.mark.parametrize(
@@ -255,3 +251,175 @@ def test_a_terminal_sees_rate_and_remaining_time(
     shown = terminal.getvalue()
     assert re.search(r"batch: 2 of 3, [0-9.]+/s, [0-9]+ s left", shown)
     assert shown.endswith("\r\x1b[K")
+
+
+def test_poisoned_instances_are_recorded_and_the_rest_goes_on(folder: Path, tmp_path: Path) -> None:
+    inside, out = tmp_path / "in", tmp_path / "out"
+    inside.mkdir()
+    for name in POISONS:
+        write_named(inside, name)
+    (inside / "no-json.json").write_text("{")
+    good = sorted(folder.iterdir())[:6]
+    sources = [inside, *good]
+
+    def attempt(solver: str, retry_failed: bool = False) -> Batch:
+        limits = pool(solver, 2, kill_after=1.5, memory=1 << 30)
+        return run_batch(sources, out, FIRST_FIT, executor=limits, retry_failed=retry_failed)
+
+    batch = attempt("poisoned")
+    rows = {Path(row.file).stem: row for row in batch.rows}
+    message = {stem: (row.status, row.message) for stem, row in rows.items() if row.failed}
+    no_json = message.pop("no-json")
+    assert no_json[0] == "bad-input"
+    assert "no-json.json" in no_json[1]
+    assert message == {
+        "killed": (
+            "crash",
+            "the worker process was killed by SIGKILL from outside, perhaps for want of memory",
+        ),
+        "segfault": ("crash", "the worker process was killed by SIGSEGV"),
+        "leaves": ("crash", "the worker process ended with exit code 7"),
+        "exits": ("error", "SystemExit: gone"),
+        "fails": ("error", "ValueError: a bug on two lines"),
+        "hogs": ("out-of-memory", "the instance needs more memory"),
+        "hogs-natively": ("out-of-memory", "the instance needs more memory"),
+        "hangs": ("timeout", "killed after 1.5 s"),
+    }
+    assert {rows[path.stem].status for path in good} == {"feasible"}
+    assert batch.exit_code == ExitCode.INTERNAL
+    failure = json.loads((out / "failures" / f"fails-{rows['fails'].key}.json").read_text())
+    assert "Traceback" in failure["detail"]
+
+    again = attempt("poisoned")
+    assert again.num_solved == 0
+    assert without_times(again.table) == without_times(batch.table)
+    assert again.table.read_text() == attempt("quick").table.read_text()
+
+    cured = attempt("quick", retry_failed=True)
+    assert cured.num_solved == len(POISONS)
+    assert cured.counts == {"bad-input": 1, "feasible": len(POISONS) + len(good)}
+    assert cured.exit_code == ExitCode.BAD_INPUT
+    assert list((out / "failures").iterdir()) == []
+
+
+def test_an_instance_that_contradicts_itself_is_bad_input(tmp_path: Path) -> None:
+    path = write_named(tmp_path, "twice")
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"queue": document["queue"] * 2}))
+    batch = run_batch([path], tmp_path / "out", FIRST_FIT)
+    (row,) = batch.rows
+    assert (row.status, row.method) == ("bad-input", "first-fit")
+    assert "each job once" in row.message
+    assert batch.exit_code == ExitCode.BAD_INPUT
+
+
+def test_what_is_no_result_is_an_error(tmp_path: Path) -> None:
+    path = write_named(tmp_path, "any")
+    broken = pool("broken")
+    (row,) = run_batch([path], tmp_path / "out", FIRST_FIT, executor=broken).rows
+    assert row.status == "error"
+    assert row.message.startswith("the method returned no result")
+
+
+def test_workers_that_do_not_start_end_the_batch(tmp_path: Path) -> None:
+    path = write_named(tmp_path, "any")
+    with pytest.raises(TopoplaceError, match=r"first instance: .*no_such_solver"):
+        run_batch(
+            [path], tmp_path / "out", FIRST_FIT, executor=Pool("no_such_solver:solve", 1, Limits())
+        )
+
+
+@pytest.mark.parametrize("kill_after", [0, 2], ids=["parent-killed", "worker-killed"])
+def test_nothing_outlives_the_batch(kill_after: int, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    path = write_named(tmp_path, "any", source=str(pids))
+    process = started(path, tmp_path / "out", "hanging", str(kill_after), program=PROGRAM)
+    try:
+        wait_until(pids.exists)
+        worker, program = map(int, pids.read_text().split())
+        assert kill_after or (alive(worker) and alive(program))
+        if kill_after:
+            assert process.wait(30) == 0
+    finally:
+        process.kill()
+    process.communicate()
+    wait_until(lambda: not alive(worker) and not alive(program), 10)
+
+
+def test_one_batch_at_a_time(folder: Path, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    path = write_named(tmp_path, "any", source=str(pids))
+    process = started(path, tmp_path / "out", "hanging", "0", program=PROGRAM)
+    try:
+        wait_until(pids.exists)
+        with pytest.raises(InputError, match="no other batch"):
+            quick_batch([folder], tmp_path / "out")
+    finally:
+        process.kill()
+        process.communicate()
+    assert quick_batch([path], tmp_path / "out").num_solved == 1
+
+
+# Answers by the name of the snapshot: as in the file beside it, late, or not at all.
+ALLOCATOR = """
+import json, os, sys, time
+name = json.load(sys.stdin)["name"]
+if name == "dies":
+    sys.exit("no database")
+if name == "late":
+    time.sleep(60)
+with open(os.path.join(os.path.dirname(__file__), name + ".answer")) as stream:
+    print(stream.read())
+"""
+
+
+def test_every_verdict_is_stored_and_the_rest_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inside, out, allocator = tmp_path / "in", tmp_path / "out", tmp_path / "allocator.py"
+    inside.mkdir()
+    busy = {"request": "first", "nodes": "24-31"}
+    for name, answer in (("dies", None), ("good", FIRST), ("late", None), ("wrong", busy)):
+        (inside / f"{name}.json").write_text(json.dumps(small_document() | {"name": name}))
+        if answer is not None:
+            (tmp_path / f"{name}.answer").write_text(answer_of([answer]))
+    allocator.write_text(ALLOCATOR)
+    command = f"mine={shlex.join([sys.executable, '-I', str(allocator)])}"
+    args = ["batch", str(inside), "-o", str(out), "--command", command, "--jobs", "1"]
+    args += ["--time-limit", "1"]
+    assert run(args) == ExitCode.NO_SOLUTION
+    assert "1 breach, 1 failed, 1 feasible, 1 timeout" in capsys.readouterr().out
+    dies, good, late, wrong = rows_of(out / "table.csv")
+    assert {row["method"] for row in (dies, good, late, wrong)} == {"mine"}
+    assert dies["message"] == 'mine: exit code 1; it said "no database"'
+    assert late["message"] == "mine: no answer within the time limit"
+    assert good["objective"] == "8"
+    assert check_file(out / good["result"]).holds
+    (path,) = (out / "failures").glob("wrong-*.json")
+    verdict = json.loads(path.read_text())["verdict"]
+    assert verdict["schema"] == "topoplace.verdict/1"
+    assert verdict["breaches"][0]["request"] == "first"
+    assert verdict["breaches"][0]["text"] in wrong["message"]
+    # What is done stays done until the program, a file on the command line, changes.
+    assert run(args) == ExitCode.NO_SOLUTION
+    assert "solved 0, kept 4" in capsys.readouterr().out
+    allocator.write_text(ALLOCATOR + "# changed\n")
+    assert run(args) == ExitCode.NO_SOLUTION
+    assert "solved 4, kept 0" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of this")
+def test_a_program_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    script = f"echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 60"
+    text = (
+        "from topoplace.study.external.program import run_program\n"
+        f"run_program(['sh', '-c', {script!r}], b'', 60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", text]) as parent:
+        wait_until(pid.exists)
+        child = int(pid.read_text())
+        assert alive(child)
+        parent.send_signal(signal.SIGKILL)
+    wait_until(lambda: not alive(child))
+    assert not alive(child)

@@ -16,20 +16,9 @@ from topoplace.placement.tree.problem import TreeProblem
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import Options, Outcome, methods, register
-from topoplace.study.replay import (
-    MIXES,
-    JobRecord,
-    LogJob,
-    Replay,
-    TreeSite,
-    improvements,
-    individual_runs,
-    mean_execution_gain,
-    metrics_of,
-    occupied,
-    read_log,
-    with_intensive,
-)
+from topoplace.study.replay import MIXES, LogJob, Replay, read_log, with_intensive
+from topoplace.study.replay.figures import JobRecord, improvements, mean_execution_gain, metrics_of
+from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 from tree_cases import model_of, snapshot_on
 
 RD = (PatternUse(pattern=Pattern.RECURSIVE_DOUBLING),)

@@ -22,17 +22,8 @@ from topoplace.result import Interference
 from topoplace.snapshot import SnapshotState, load_snapshot, load_torus, prepare
 from topoplace.snapshot.schema import Pattern, PatternUse, RunningJob, Snapshot
 from topoplace.solving import Options, Outcome, register, solve
-from topoplace.study.replay import (
-    JobRecord,
-    LogJob,
-    Moment,
-    Protocol,
-    Replay,
-    Setup,
-    SnapshotWriter,
-    efficiency_of,
-    run_method,
-)
+from topoplace.study.replay import LogJob, Protocol, Replay, Setup, SnapshotWriter, run_method
+from topoplace.study.replay.figures import JobRecord, Moment, efficiency_of
 from topoplace.study.replay.torus import ShapeModel, box_around
 
 HALF = (PatternUse(pattern=Pattern.RECURSIVE_DOUBLING, share=50),)

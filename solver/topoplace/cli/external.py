@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from topoplace.snapshot import SnapshotState
     from topoplace.snapshot.tree_state import TreeState
     from topoplace.solving import Options
-    from topoplace.study.external.trial import AnyTrial
+    from topoplace.study.external.trial import Trial
     from topoplace.study.external.verdict import VerdictError
 
 DEFAULT_METHOD = "exact"
@@ -87,7 +87,7 @@ def placed(
     return trial.result
 
 
-def tell_verdicts(trials: Sequence[AnyTrial], *, as_json: bool) -> None:
+def tell_verdicts(trials: Sequence[Trial], *, as_json: bool) -> None:
     """Say which answers do not count and why, and the last words of the others' allocators."""
     for trial in trials:
         if trial.refusal is not None:
@@ -95,7 +95,7 @@ def tell_verdicts(trials: Sequence[AnyTrial], *, as_json: bool) -> None:
         _tell(trial, as_json)
 
 
-def _tell(trial: AnyTrial, as_json: bool) -> None:
+def _tell(trial: Trial, as_json: bool) -> None:
     """Say what the line of a verdict leaves out, or what an allocator said beside its answer."""
     from topoplace.study.external.verdict import last_words  # noqa: PLC0415 - heavy
 
@@ -126,7 +126,7 @@ def tell_refused(refused: VerdictError, folder: Path | None, *, as_json: bool) -
         print_json(refused.document)
 
 
-def keep_stderr(trials: Sequence[AnyTrial], path: Path | None) -> None:
+def keep_stderr(trials: Sequence[Trial], path: Path | None) -> None:
     """Write what the allocators wrote to stderr into a file, if one is wanted."""
     from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
 
@@ -135,6 +135,6 @@ def keep_stderr(trials: Sequence[AnyTrial], path: Path | None) -> None:
         write_text(path, "\n".join(parts))
 
 
-def verdict_documents(trials: Sequence[AnyTrial]) -> list[dict[str, object]]:
+def verdict_documents(trials: Sequence[Trial]) -> list[dict[str, object]]:
     """Return the verdicts of those trials that got one, ready for JSON."""
     return [trial.refusal.document for trial in trials if trial.refusal is not None]

@@ -172,5 +172,5 @@ def _instance(text: bytes, name: str) -> Snapshot | MappingInstance:
 
 def _result(text: bytes, name: str) -> AnyResult:
     problem = str(parse_object(text, name).get("problem"))
-    models = {"allocation": AllocationResult, "mapping": MappingResult}
+    models: dict[str, type[AnyResult]] = {"allocation": AllocationResult, "mapping": MappingResult}
     return parse_document(text, models.get(problem, PlacementResult), RESULT_SCHEMA, name)

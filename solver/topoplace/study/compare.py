@@ -18,7 +18,7 @@ from topoplace.solving import Options, method_names, method_of, solve
 from topoplace.solving.frames import Frame, frame_of
 from topoplace.study.case import AnyResult, Case, State
 from topoplace.study.external.allocator import Allocator, split_methods
-from topoplace.study.external.trial import AnyTrial, try_on
+from topoplace.study.external.trial import Trial, try_on
 from topoplace.study.ranking import (
     Exact,
     Figure,
@@ -58,7 +58,7 @@ class Comparison:
 
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
-    trials: tuple[AnyTrial, ...] = ()
+    trials: tuple[Trial, ...] = ()
     interrupted: bool = False
 
     @property
@@ -137,7 +137,7 @@ def compare(
     merged = _merged(cases)
     own, others = _chosen(methods, [case.kind for case in merged], allocators)
     rows: list[Row] = []
-    trials: list[AnyTrial] = []
+    trials: list[Trial] = []
     notes: dict[str, str] = {}
     for case in merged:
         name, rule = case.instance.name, _rule_of(case, options)

@@ -86,7 +86,7 @@ class Cluster(Pool):
         self._client.close(timeout=1)
 
     def _most_under_way(self) -> int:
-        return max(_LEAST_AHEAD, _AHEAD * sum(self._client.nthreads().values()))
+        return max(_LEAST_AHEAD, _AHEAD * int(sum(self._client.nthreads().values())))
 
     def _submit(self, task: Task) -> Future[Ending]:
         return self._executor.submit(solve_below, task, *self._asked)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import csv
+import dataclasses
+import io
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from topoplace import __version__
 from topoplace.errors import ExitCode, InputError
 from topoplace.interrupts import Interrupted, heeded
+from topoplace.result import Status
 from topoplace.snapshot.files import write_text
+from topoplace.solving.frames import frame_of
 from topoplace.study.batch.pool import Pool
 from topoplace.study.batch.store import (
     TABLE,
@@ -27,15 +33,101 @@ from topoplace.study.batch.store import (
     read_instance,
     read_result,
 )
-from topoplace.study.batch.table import Row, result_row, table_csv
 from topoplace.study.batch.task import Ending, Failure, FailureStatus, Limits, Settings, Task
 from topoplace.study.case import AnyResult
 from topoplace.study.external.allocator import fingerprint
+from topoplace.study.ranking import exact
 
 SOLVER = "topoplace.study.batch.solving:solve_task"
 
 Progress = Callable[[int, int], None]
 """Told how many of how many instances are done; those of earlier runs do not count."""
+
+_EXIT_CODES: dict[str, ExitCode] = {
+    FailureStatus.BAD_INPUT: ExitCode.BAD_INPUT,
+    FailureStatus.ERROR: ExitCode.INTERNAL,
+    FailureStatus.CRASH: ExitCode.INTERNAL,
+    FailureStatus.OUT_OF_MEMORY: ExitCode.INTERNAL,
+    FailureStatus.TIMEOUT: ExitCode.NO_SOLUTION,
+    FailureStatus.BREACH: ExitCode.CHECK_FAILED,
+    FailureStatus.BAD_OUTPUT: ExitCode.CHECK_FAILED,
+    FailureStatus.FAILED: ExitCode.CHECK_FAILED,
+    Status.INFEASIBLE: ExitCode.INFEASIBLE,
+    Status.UNKNOWN: ExitCode.NO_SOLUTION,
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One instance file and what became of it (docs/batch.md, "The table").
+
+    `problem` is empty if the file could not be read; `status` is that of the result, or a
+    `FailureStatus`. Rationals are texts such as ``37/4``. Times come last.
+    """
+
+    file: str = ""
+    name: str = ""
+    problem: str = ""
+    method: str = ""
+    status: str = ""
+    objective: str = ""
+    bound: str = ""
+    gap: float | None = None
+    proof: str = ""
+    objective_2: str = ""
+    bound_2: str = ""
+    objective_3: str = ""
+    bound_3: str = ""
+    started: int | None = None
+    queued: int | None = None
+    shared_links: int | None = None
+    key: str = ""
+    result: str = ""
+    message: str = ""
+    seconds: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no result."""
+        return self.status in list(FailureStatus)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code that the instance alone would have ended with."""
+        return _EXIT_CODES.get(self.status, ExitCode.DONE)
+
+
+def result_row(result: AnyResult) -> Row:
+    """Return the row of a result; file, key and place of the result are the caller's to add."""
+    found: dict[str, str] = {}
+    levels: Sequence[Any] = result.levels
+    for level, tail in zip(levels, ("", "_2", "_3"), strict=False):
+        for name, value in (("objective", level.objective), ("bound", level.bound)):
+            found[name + tail] = "" if value is None else str(exact(value))
+    facts = frame_of(result.problem).facts(result)
+    return Row(
+        name=result.instance.name,
+        problem=result.problem,
+        method=result.method,
+        status=result.status,
+        gap=result.gap,
+        proof=result.proof,
+        started=facts.get("started"),
+        queued=facts.get("queued"),
+        shared_links=facts.get("shared"),
+        seconds=result.seconds,
+        **found,
+    )
+
+
+def table_csv(rows: Iterable[Row]) -> str:
+    """Return the table as CSV with a header line; absent values are empty."""
+    stream = io.StringIO()
+    names = [field.name for field in dataclasses.fields(Row)]
+    writer = csv.DictWriter(stream, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(dataclasses.asdict(row) for row in rows)
+    return stream.getvalue()
 
 
 @dataclass(frozen=True)
@@ -137,14 +229,15 @@ class _Run:
         self._keys: list[tuple[Path, str]] = []
         self._named: dict[str, Row] = {}
         self._rows: dict[str, Row] = {}
-        self._unreadable: dict[Path, Row] = {}
 
     def plan(self, path: Path) -> None:
         """Read a file, and see whether it is done or has to be."""
         try:
             instance = read_instance(path)
         except InputError as error:
-            self._unreadable[path] = Row(status=FailureStatus.BAD_INPUT, message=error.brief)
+            key = str(path)
+            self._rows[key] = Row(status=FailureStatus.BAD_INPUT, message=error.brief)
+            self._keys.append((path, key))
             return
         key, problem = key_of(instance, self.settings), instance.problem
         self._keys.append((path, key))
@@ -178,9 +271,8 @@ class _Run:
 
     def rows(self) -> list[Row]:
         """Return the rows of all files that are done, sorted by path."""
-        rows = dict(self._unreadable)
-        rows |= {path: self._rows[key] for path, key in self._keys if key in self._rows}
-        return [replace(rows[path], file=path.as_posix()) for path in sorted(rows)]
+        done = [(path, self._rows[key]) for path, key in self._keys if key in self._rows]
+        return [replace(row, file=path.as_posix()) for path, row in done]
 
     def _done_before(self, key: str, instance: Instance) -> bool:
         result = self._store.result(key, instance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from topoplace.errors import InputError
 from topoplace.result import Interference
@@ -20,13 +21,7 @@ methods("allocation")
 
 
 def require_settings(problem: str, settings: Settings, path: Path) -> None:
-    """Refuse settings that no instance of a problem takes, such as the one in a file.
-
-    Raises
-    ------
-    InputError
-        Naming the option and the file.
-    """
+    """Raise `InputError` for settings that no instance of a problem takes, such as a file's."""
     if problem == "mapping" and settings.command is not None:
         text = f"snapshots, which files such as {path} are not"
         raise InputError(text, field="--command", value=settings.command)
@@ -46,16 +41,12 @@ def require_settings(problem: str, settings: Settings, path: Path) -> None:
 def solve_task(task: Task) -> str:
     """Solve one instance and return the text of its result file.
 
-    Raises
-    ------
-    InputError
-        If the instance contradicts itself, or the method does not take it.
-    VerdictError
-        If the method is an allocator that is not ours and its answer does not count.
+    `InputError` if it contradicts itself, or the method does not take it; `VerdictError` if that is
+    an allocator that is not ours and its answer does not count.
     """
     settings, problem = task.settings, task.problem
     model = MappingInstance if problem == "mapping" else Snapshot
-    state = state_of(model.model_validate_json(task.document))
+    state: Any = state_of(model.model_validate_json(task.document))
     who = chosen(settings.method_for(problem), settings.command, method_names(problem))
     rule = Interference(settings.interference)
     options = Options(settings.time_limit, rule, settings.seed, settings.thorough)

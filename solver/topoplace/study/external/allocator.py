@@ -28,8 +28,6 @@ class Allocator:
 
     Attributes
     ----------
-    name
-        What tables and results call it.
     arguments
         The program and its arguments; ``{seconds}`` stands for the time limit.
     source
@@ -48,13 +46,7 @@ class Allocator:
 
 
 def command_allocator(text: str, default_name: str = "command") -> Allocator:
-    """Return the allocator of a command line such as ``prog args`` or ``NAME=prog args``.
-
-    Raises
-    ------
-    InputError
-        If the text is no command line.
-    """
+    """Return the allocator of a command line such as ``prog args`` or ``NAME=prog args``."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -87,10 +79,7 @@ def entry_point_names() -> list[str]:
 def split_methods(names: Iterable[str], ours: Collection[str]) -> tuple[list[str], list[Allocator]]:
     """Tell our own methods from the installed allocators; ours come first where names clash.
 
-    Raises
-    ------
-    InputError
-        If a name is neither, or is given twice.
+    A name that is neither, or is given twice, is an `InputError`.
     """
     own: list[str] = []
     others: list[Allocator] = []
@@ -105,13 +94,7 @@ def split_methods(names: Iterable[str], ours: Collection[str]) -> tuple[list[str
 
 
 def chosen(method: str, command: str | None, ours: Collection[str]) -> str | Allocator:
-    """Return who is to place: a method of ours by name, or an allocator.
-
-    Raises
-    ------
-    InputError
-        If there is no such method, or the command is no command line.
-    """
+    """Return who is to place: a method of ours by name, or an allocator."""
     if command is not None:
         return command_allocators([command], ours)[0]
     return method if method in ours else _installed(method, ours)

@@ -155,23 +155,20 @@ class _TorusJudge(_Judge):
         routers = nodes // instance.torus.nodes_per_router
         service = classes < 0
         held = instance.held[routers] & ~service
-        down = ~instance.usable[nodes] & ~service & ~held
         foreign = (classes != wish.class_idx) & ~service
-        on_router = f" on {self._held_router(int(routers[held.argmax()]))}" if held.any() else ""
-        for wrong, why in (
-            (held, on_router),
-            (service, ", a service node"),
-            (down, ", which is down"),
-            (foreign, ", which is not of its class"),
-        ):
-            self._breach_of_node(job, wrong, why)
+        if held.any():
+            self._breach_of_node(job, held, f" on {self._held_router(routers[held][0])}")
+        self._breach_of_node(job, service, ", a service node")
+        down = ~instance.usable[nodes] & ~service & ~held
+        self._breach_of_node(job, down, ", which is down")
+        self._breach_of_node(job, foreign, ", which is not of its class")
 
     def _breach_of_node(self, job: Job, wrong: BoolArray, why: str) -> None:
         if wrong.any():
             node = int(job.nodes[wrong.argmax()])
             self._breach(job.id, f"has node {node}{why}{_and_more(wrong)}", node=node)
 
-    def _held_router(self, router: int) -> str:
+    def _held_router(self, router: Any) -> str:
         holder = next(job.id for job in self.instance.jobs if router in job.routers)
         return f"router {router}, held by running job {holder}"
 
@@ -181,7 +178,7 @@ class _TorusJudge(_Judge):
         self._breach_of_node(job, outside, f" outside its prism {prism.text}")
         held = job.routers[instance.held[job.routers]]
         if len(held):
-            self._breach(wish.id, f"has a prism with {self._held_router(int(held[0]))}")
+            self._breach(wish.id, f"has a prism with {self._held_router(held[0])}")
         if wish.region is not None:
             astray = job.routers[~instance.regions[wish.region][job.routers]]
             if len(astray):

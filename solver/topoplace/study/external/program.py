@@ -45,16 +45,10 @@ class End(StrEnum):
 
 @dataclass(frozen=True)
 class Run:
-    """What a program did.
+    """What a program did, in how many seconds of wall time.
 
-    Attributes
-    ----------
-    code
-        Exit code; the negated number of a signal that ended it.
-    stdout, stderr
-        What it printed: all of stdout up to a byte above `MAX_ANSWER_BYTES`, the end of stderr.
-    seconds
-        Wall time from its start to its end.
+    `code` is the negated number of a signal that ended it. Of what it printed there is all of
+    stdout, up to a byte above `MAX_ANSWER_BYTES`, and the end of stderr.
     """
 
     end: End

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Generic, TypeVar, overload
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from pydantic import BaseModel
@@ -18,7 +18,7 @@ from topoplace.placement.torus.outcome import Scattered
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import PlacementResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import Snapshot, SnapshotState
+from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.files import parse_document
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, Outcome, result_of
@@ -32,23 +32,16 @@ from topoplace.study.external.answer import (
     tree_breaches,
 )
 from topoplace.study.external.program import MAX_ANSWER_BYTES, End, Run, run_program
-from topoplace.study.external.verdict import (
-    Breach,
-    Fault,
-    Verdict,
-    VerdictError,
-    last_words,
-)
+from topoplace.study.external.verdict import Breach, Fault, Verdict, VerdictError, last_words
 from topoplace.types import IntArray
 
 INPUT_SCHEMA: Final = "topoplace.allocator-input/1"
 
-AnyResult = TypeVar("AnyResult", PlacementResult, AllocationResult)
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class Trial(Generic[AnyResult]):
+class Trial:
     """What came of it: a result scored by us, without a solution if there is a refusal.
 
     `refusal` is the verdict as an error to raise, print or store, None if the answer counts;
@@ -57,30 +50,16 @@ class Trial(Generic[AnyResult]):
 
     snapshot: str
     allocator: str
-    result: AnyResult
+    result: PlacementResult | AllocationResult
     refusal: VerdictError | None
     stderr: str
 
 
-AnyTrial = Trial[PlacementResult] | Trial[AllocationResult]
-
-
-@overload
-def try_on(
-    state: SnapshotState, allocator: Allocator, options: Options
-) -> Trial[PlacementResult]: ...
-@overload
-def try_on(state: TreeState, allocator: Allocator, options: Options) -> Trial[AllocationResult]: ...
-def try_on(state: SnapshotState | TreeState, allocator: Allocator, options: Options) -> Trial[Any]:
-    """Run an allocator on a snapshot of whatever machine.
-
-    Raises
-    ------
-    InputError
-        If its program cannot be started.
-    """
+def try_on(state: SnapshotState | TreeState, allocator: Allocator, options: Options) -> Trial:
+    """Run an allocator on a snapshot; `InputError` if its program cannot be started."""
     problem: Any = problem_of(state, options)
     started: Any = None
+    answer: Any
     if isinstance(state, TreeState):
         run = _run(allocator, tree_input(state), options)
         verdict, answer = _judged(run, TreePlacements, partial(tree_breaches, state))
@@ -110,7 +89,7 @@ def torus_input(problem: PlacementProblem) -> dict[str, Any]:
     nodes it may take there, and the links that running jobs close to it.
     """
     state = problem.state
-    document = _document(state.snapshot)
+    document = state.snapshot.model_dump(mode="json")
     rooms: dict[tuple[object, ...], dict[str, list[int]]] = {}
     for request, item in zip(problem.requests, document["queue"], strict=True):
         kind = request.class_idx, request.region, request.communication
@@ -129,16 +108,12 @@ def torus_input(problem: PlacementProblem) -> dict[str, Any]:
 
 def tree_input(state: TreeState) -> dict[str, Any]:
     """Return what an allocator reads: the snapshot, and the free nodes of every leaf by name."""
-    document, tree = _document(state.snapshot), state.tree
+    document, tree = state.snapshot.model_dump(mode="json"), state.tree
     free: list[list[str]] = [[] for _ in range(tree.num_leaves)]
     for node in np.flatnonzero(state.free).tolist():
         free[tree.leaf_of_node[node]].append(tree.node_names[node])
     leaves = [switch["name"] for switch in document["machine"]["switches"] if switch["nodes"]]
     return document | {"free": dict(zip(leaves, free, strict=True))}
-
-
-def _document(snapshot: Snapshot) -> dict[str, Any]:
-    return snapshot.model_dump(mode="json") | {"schema": INPUT_SCHEMA}
 
 
 def _run(
@@ -149,7 +124,7 @@ def _run(
     if interference:
         told["TOPOPLACE_INTERFERENCE"] = interference
     arguments = [word.replace("{seconds}", f"{seconds:g}") for word in allocator.arguments]
-    text = json.dumps(document, ensure_ascii=False).encode()
+    text = json.dumps(document | {"schema": INPUT_SCHEMA}, ensure_ascii=False).encode()
     return run_program(arguments, text, seconds, told | allocator.environment)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 from bisect import bisect_right
 from collections import deque
@@ -89,18 +88,15 @@ def reserve(job: LogJob, room: Room, running: Iterable[Running], now: int) -> Re
     while low < high:
         middle = (low + high) // 2
         later, upto = then.copy(), bisect_right(dues, times[middle])
-        _end(later, leaving[num_ended:upto])
+        for item in leaving[num_ended:upto]:
+            later.end(item.job, item.decision)
         if later.holds(job):
             high = middle
         else:
             low, then, num_ended = middle + 1, later, upto
-    _end(then, leaving[num_ended : bisect_right(dues, times[low])])
+    for item in leaving[num_ended : bisect_right(dues, times[low])]:
+        then.end(item.job, item.decision)
     return Reservation(job, times[low], then)
-
-
-def _end(room: Room, leaving: Iterable[Running]) -> None:
-    for item in leaving:
-        room.end(item.job, item.decision)
 
 
 class Replay:
@@ -115,13 +111,13 @@ class Replay:
     state
         The machine. What runs on it and what is down stays so; its queue is not looked at.
     jobs
-        The log; jobs too large for the machine are left out.
+        The log; jobs too large for the machine are `left_out`.
     method
         A name of `topoplace.solving.methods`, or an allocator that is not ours.
     options
         Time limit per job, and seed; on a torus the interference rule too.
     against
-        The reference of eq. (7) on a tree (`topoplace.study.replay.trees.TreeSite`).
+        The reference of eq. (7) on a tree: the method under which jobs run as long as in the log.
     fill_interior
         On a torus, offer the idle nodes inside running jobs' prisms to jobs that use no links
         (`topoplace.study.replay.torus.TorusSite.interior`).
@@ -132,15 +128,11 @@ class Replay:
         Seconds since the log's start, at the last event.
     records, timeline
         The jobs started so far, in the order of their starts, and the machine after every event.
-    left_out
-        Jobs too large for the machine.
     num_nodes
         Nodes that jobs can have.
 
     Raises
     ------
-    InputError
-        If there is no such method.
     VerdictError
         While it runs: if the answer of an allocator that is not ours does not count. One that met
         its time limit starts nothing, and goes on.
@@ -205,8 +197,7 @@ class Replay:
             self._free_and_queue(at)
             if self._queue and before_starts is not None:
                 before_starts(self)
-            with contextlib.suppress(Interrupted):
-                self._start_who_can()
+            self._start_who_can()
             self._note()
             if progress is not None and len(self.records) > before:
                 progress(len(self.records), self.num_jobs)
@@ -240,14 +231,17 @@ class Replay:
             self._queue.append(self._coming.popleft())
 
     def _start_who_can(self) -> None:
-        waiting: list[LogJob] = []
-        for job in self._queue:
-            decision = self._place(job, waiting[0] if waiting else None)
+        queue, self._queue = self._queue, []
+        for k, job in enumerate(queue):
+            try:
+                decision = self._place(job, self._queue[0] if self._queue else None)
+            except Interrupted:
+                self._queue += queue[k:]
+                return
             if decision is None:
-                waiting.append(job)
+                self._queue.append(job)
             else:
                 self._start(job, decision)
-        self._queue = waiting
 
     def _place(self, job: LogJob, head: LogJob | None) -> Decision | None:
         """Return where a job starts that does not delay the first in line, if there is one.
@@ -368,15 +362,8 @@ def run_method(
 
     `progress` is called with the number of jobs done; `before_starts` is that of `Replay.run`.
 
-    Raises
-    ------
-    InputError
-        If there is no such method, the occupancy is not a percentage, or individual runs are
-        asked for on a torus or of an allocator that is not ours.
-    VerdictError
-        If the answer of such an allocator does not count.
-    TopoplaceError
-        If the method starts a job not even on the empty machine.
+    Individual runs on a torus, or of an allocator that is not ours, are an `InputError`; for others
+    see `Replay`.
     """
     name = method.name if isinstance(method, Allocator) else method
     state, jobs, options = setup.state, setup.jobs, setup.options

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from topoplace.machine import (
-    Prism,
-    Torus,
-    bisection_per_node,
-    format_node_set,
-    parse_node_set,
-)
+from topoplace.machine import Prism, Torus, bisection_per_node, format_node_set, parse_node_set
 from topoplace.placement.torus.heuristics.footprints import footprints_of
 from topoplace.placement.torus.heuristics.room import Reach, reach_of, refill
 from topoplace.placement.torus.outcome import prism_model, worth
@@ -49,7 +44,7 @@ class TorusRoom:
     A job fits if some prism with enough usable nodes of the default class has no router of
     another job and, where it communicates under a rule, no link of one. Under a method that
     ignores prisms it fits if enough such nodes are usable. `running` has who runs besides those of
-    the problem; while `version` stays, nothing has changed.
+    the problem; `known` keeps what anybody has found out until a job starts or ends.
     """
 
     def __init__(self, problem: PlacementProblem, in_prisms: bool) -> None:
@@ -65,14 +60,12 @@ class TorusRoom:
         self._users = np.zeros(state.torus.num_links, dtype=np.int64)
         for job in state.running:
             self._users[self._links_of(job)] += 1
-        self.version = 0
-        self._known: dict[bool, int] = {}
-        self._num_free: int | None = None
+        self.known: dict[object, Any] = {}
 
     def copy(self) -> Self:
         """Return an independent copy."""
         other = copy.copy(self)
-        for name in ("running", "_links", "_holders", "_users", "_known"):
+        for name in ("running", "_links", "_holders", "_users", "known"):
             setattr(other, name, getattr(self, name).copy())
         return other
 
@@ -88,6 +81,11 @@ class TorusRoom:
         return state.usable & ~np.repeat(self.occupied, state.torus.nodes_per_router)
 
     @property
+    def _free(self) -> BoolArray:
+        free: BoolArray = self.usable & (self._problem.state.node_class == 0)
+        return free
+
+    @property
     def used_links(self) -> BoolArray:
         """Links that jobs close to a communicating one, shape ``(num_links,)``."""
         return self._users > 0
@@ -95,10 +93,9 @@ class TorusRoom:
     @property
     def num_free(self) -> int:
         """Usable nodes of the default class."""
-        if self._num_free is None:
-            members = self.usable & (self._problem.state.node_class == 0)
-            self._num_free = int(np.count_nonzero(members))
-        return self._num_free
+        if "free" not in self.known:
+            self.known["free"] = int(np.count_nonzero(self._free))
+        return int(self.known["free"])
 
     @property
     def largest(self) -> int:
@@ -170,14 +167,12 @@ class TorusRoom:
 
     def start(self, job: LogJob, decision: Decision) -> None:
         """Let a job hold what was decided."""
-        torus = self._torus
-        if decision.prism is None:
-            routers = np.unique(decision.nodes // torus.nodes_per_router)
+        nodes, prism = decision.nodes, decision.prism
+        if prism is None:
+            routers = np.unique(nodes // self._torus.nodes_per_router)
         else:
-            routers = np.sort(decision.prism.routers(torus))
-        running = RunningState(
-            job.id, decision.nodes, routers, decision.prism, communication_of(job)
-        )
+            routers = np.sort(prism.routers(self._torus))
+        running = RunningState(job.id, nodes, routers, prism, communication_of(job))
         self.running[job.id] = running
         self._links[job.id] = self._links_of(running)
         self._hold(running, 1)
@@ -191,9 +186,7 @@ class TorusRoom:
     def _hold(self, job: RunningState, change: int) -> None:
         self._holders[job.routers] += change
         self._users[self._links[job.id]] += change
-        self.version += 1
-        self._known = {}
-        self._num_free = None
+        self.known = {}
 
     def _links_of(self, job: RunningState) -> IntArray:
         if self._largest_prism is None or not self._problem.uses_links(job.communication):
@@ -203,11 +196,11 @@ class TorusRoom:
     def _most(self, communicates: bool) -> int:
         if self._largest_prism is None:
             return self.num_free
-        if communicates not in self._known:
+        if communicates not in self.known:
             closed = self.used_links & communicates
-            usable = self.usable & (self._problem.state.node_class == 0)
-            self._known[communicates] = self._largest_prism.nodes(self.occupied, closed, usable)
-        return self._known[communicates]
+            most = self._largest_prism.nodes(self.occupied, closed, self._free)
+            self.known[communicates] = most
+        return int(self.known[communicates])
 
 
 class _LargestPrism:
@@ -245,7 +238,6 @@ class _ProblemNow(PlacementProblem):
     used_links: BoolArray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
 
     def closed_links(self, communication: Communication) -> BoolArray:
-        """Return the links running jobs close to such a request, shape ``(num_links,)``."""
         return self.used_links & self.uses_links(communication)
 
 
@@ -260,12 +252,11 @@ class TorusSite:
     def __init__(self, state: SnapshotState, method: str | Allocator, options: Options) -> None:
         self.decisions = Decisions()
         self._state, self._options = state, options
-        self._who = method if isinstance(method, Allocator) else method_of("placement", method)
-        prisms = self._who.in_prisms if isinstance(method, Allocator) else self._who.uses_prisms
+        who = method if isinstance(method, Allocator) else method_of("placement", method)
+        prisms = who.in_prisms if isinstance(who, Allocator) else who.uses_prisms
+        self._who = who
         self.room = TorusRoom(PlacementProblem(state, options.interference), prisms)
         self._model = ShapeModel(state.torus)
-        self._known: dict[tuple[int, Communication], Place | None] = {}
-        self._known_at = -1
 
     def may_start(self, job: LogJob) -> bool:
         """Tell whether a job fits; if not, no method finds a place."""
@@ -273,15 +264,14 @@ class TorusSite:
 
     def decide(self, job: LogJob) -> Decision | None:
         """Return what is decided for a job now, or None if no place is found."""
+        known, alike = self.room.known, (job.nodes, communication_of(job))
+        place: Place | None
         if isinstance(self._who, Allocator):
             place = self._asked(self._who, job)
+        elif alike in known:
+            place = known[alike]
         else:
-            if self.room.version != self._known_at:
-                self._known, self._known_at = {}, self.room.version
-            key = (job.nodes, communication_of(job))
-            if key not in self._known:
-                self._known[key] = self._found(self._who, job)
-            place = self._known[key]
+            place = known[alike] = self._found(self._who, job)
         return None if place is None else self._decision(job, *place)
 
     def snapshot(self, name: str, queue: Sequence[LogJob]) -> Snapshot:
@@ -370,16 +360,16 @@ class ShapeModel:
 
     def least_cost(self, num_nodes: int) -> Fraction:
         """Return the cost of the best prism with room for so many nodes."""
-        volumes, costs = self._best
-        least = -(-num_nodes // self._torus.nodes_per_router)
-        return costs[int(np.searchsorted(volumes, least))]
+        per = self._torus.nodes_per_router
+        return next(1 / width for width, volume in self._largest if volume * per >= num_nodes)
 
     @cached_property
-    def _best(self) -> tuple[IntArray, Sequence[Fraction]]:
-        """Volumes of prisms, ascending, and the least cost from each on."""
+    def _largest(self) -> list[tuple[Fraction, int]]:
+        """Bandwidths per node, descending, each with the volume of the largest prism that has it.
+
+        A prism's is the least over its dimensions (`shape_parts`), each as if it were a line.
+        """
         torus = self._torus
-        # The bandwidth per node of a prism is the least over its dimensions (`shape_parts`), so
-        # that a line's in each dimension, ranked exactly, stands for all prisms.
         lines = [
             [
                 bisection_per_node(Torus((n,), (wraps,), (width,), torus.nodes_per_router), (e,))
@@ -387,19 +377,11 @@ class ShapeModel:
             ]
             for n, wraps, width in zip(torus.shape, torus.wrap, torus.bandwidth, strict=True)
         ]
-        values = sorted({value for line in lines for value in line})
-        rank = {value: k for k, value in enumerate(values)}
-        ranks = np.full(torus.shape, len(values), dtype=np.int64)
-        volumes = np.ones(torus.shape, dtype=np.int64)
-        for d, line in enumerate(lines):
-            along = [1] * torus.num_dims
-            along[d] = len(line)
-            np.minimum(ranks, np.array([rank[value] for value in line]).reshape(along), out=ranks)
-            volumes *= np.arange(1, len(line) + 1).reshape(along)
-        order = np.argsort(volumes, axis=None)
-        widest = np.maximum.accumulate(ranks.ravel()[order][::-1])[::-1]
-        cost_of = [1 / value for value in values]
-        return volumes.ravel()[order], [cost_of[k] for k in widest.tolist()]
+        found = []
+        for value in sorted({value for line in lines for value in line}, reverse=True):
+            wide = [[e for e, width in enumerate(line, 1) if width >= value] for line in lines]
+            found.append((value, math.prod(max(extents, default=0) for extents in wide)))
+        return found
 
 
 def box_around(torus: Torus, routers: IntArray) -> Prism:
