@@ -10,8 +10,9 @@ from typing import Any
 from brute_force import Box, Choice, Coords, Tiny, best_placement, numbers
 from random_certificates import random_tree
 from random_instances import random_snapshot
+from topoplace.certify.packing import certified_bound
 from topoplace.certify.torus.instance import read_instance
-from topoplace.certify.torus.tree import tree_bound
+from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.machine import Prism
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Explanation, Interference, PlacementResult
@@ -170,7 +171,7 @@ def solved(rng: random.Random, snapshot: Snapshot, mode: Interference) -> Case:
     bounds = []
     for level_idx in range(3):
         tree = random_tree(rng, tiny, level_idx, depth=rng.choice((0, 0, 1, 2)))
-        proven = tree_bound(instance, tree, best[:level_idx])
+        proven = certified_bound(TorusOracle(instance), tree, best[:level_idx])
         bound = None if proven is None else proven.value
         assert bound is not None
         bounds.append(Bound(-bound if level_idx == 2 else bound, tree))

@@ -15,9 +15,9 @@ from brute_force import Tiny, brute_force
 from naive_bound import Naive, sum_of_parts
 from random_certificates import random_leaf, random_parts, random_tree
 from random_instances import random_snapshot
+from topoplace.certify.packing import ANYWHERE, Covers, certified_bound, read_prices
 from topoplace.certify.torus.instance import Instance, read_instance
-from topoplace.certify.torus.leaf import ANYWHERE, Covers, best_candidates, read_prices
-from topoplace.certify.torus.tree import certified_bound
+from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.result import (
     Interference,
     Leaf,
@@ -38,7 +38,7 @@ NUM_MACHINES = 360
 
 
 def proven_by(instance: Instance, certificate: Certificate, earlier: Sequence[int]) -> int | None:
-    proven = certified_bound(instance, certificate, earlier)
+    proven = certified_bound(TorusOracle(instance), certificate, earlier)
     return None if proven is None else proven.value
 
 
@@ -46,8 +46,8 @@ def with_all_shapes(instance: Instance) -> Instance:
     """Return the instance in which requests may have any shape, each said in their geometry."""
     ranges = [range(1, n + 1) for n in instance.torus.shape]
     every = tuple(Geometry(extents) for extents in itertools.product(*ranges))
-    wishes = [replace(w, geometries=w.geometries or every) for w in instance.wishes]
-    return replace(instance, wishes=tuple(wishes))
+    requests = [replace(r, geometries=r.geometries or every) for r in instance.requests]
+    return replace(instance, requests=tuple(requests))
 
 
 @pytest.mark.parametrize("block", range(6))
@@ -96,11 +96,12 @@ def test_the_sweep_agrees_with_the_shapes_on_machines_too_large_for_naive_evalua
         mode = MODES[seed % 3]
         instance = read_instance(snapshot, mode)
         tiny, shapes = Tiny(snapshot, mode), with_all_shapes(instance)
-        everywhere = dict.fromkeys(range(len(instance.wishes)), ANYWHERE)
+        everywhere = dict.fromkeys(range(len(instance.requests)), ANYWHERE)
         for level_idx in range(3):
-            prices = read_prices(instance, random_leaf(rng, tiny, level_idx), level_idx)
-            swept = best_candidates(instance, prices, everywhere)
-            assert best_candidates(shapes, prices, everywhere) == swept, seed
+            oracle = TorusOracle(instance)
+            prices = read_prices(oracle, random_leaf(rng, tiny, level_idx), level_idx)
+            swept = oracle.best(prices, everywhere)
+            assert TorusOracle(shapes).best(prices, everywhere) == swept, seed
 
 
 def test_the_deepest_tree_can_be_written_and_read() -> None:
@@ -155,11 +156,12 @@ def test_the_sweep_finds_prisms_that_cover_routers_either_way_round_a_ring() -> 
         num = instance.torus.num_routers
         level_idx = rng.choice((0, 0, 1, 2))
         tiny = Tiny(snapshot, MODES[seed % 3])
-        prices = read_prices(instance, random_leaf(rng, tiny, level_idx), level_idx)
+        oracle = TorusOracle(instance)
+        prices = read_prices(oracle, random_leaf(rng, tiny, level_idx), level_idx)
         inside = frozenset(rng.sample(range(num), rng.randint(1, 3)))
         outside = frozenset(rng.sample(range(num), rng.randint(0, 2))) - inside
         wanted = {0: Covers(inside, outside), 1: Covers(inside), 2: Covers()}
-        swept = best_candidates(instance, prices, wanted)
-        assert best_candidates(with_all_shapes(instance), prices, wanted) == swept, seed
+        swept = oracle.best(prices, wanted)
+        assert TorusOracle(with_all_shapes(instance)).best(prices, wanted) == swept, seed
         far_apart += len(inside) > 1 and swept[1] is not None
     assert far_apart > 50

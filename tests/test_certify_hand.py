@@ -345,7 +345,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_the_checker_shares_no_code_with_the_solvers() -> None:
     folder = Path(topoplace.certify.__file__).parent
-    shared = ("machine", "errors", "result", "certify")
+    shared = ("machine", "errors", "types", "result", "certify")
     shared += ("snapshot.schema", "snapshot.geometry")
     alone = {  # what one file may import beside them
         "__init__.py": ("snapshot.normal",),

@@ -16,7 +16,7 @@ from baseline_instances import problem_on
 from mapping_results import document_of, solved
 from solved_results import solved_case
 from topoplace.certify import Report, check_file
-from topoplace.certify.torus.tree import Proven
+from topoplace.certify.packing import Proven
 from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.mapping.mapped import outcome_of

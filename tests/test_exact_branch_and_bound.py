@@ -14,8 +14,9 @@ import pytest
 
 from exact_cases import MODES, mid_size_snapshot
 from random_instances import random_snapshot
+from topoplace.certify.packing import certified_bound
 from topoplace.certify.torus.instance import read_instance
-from topoplace.certify.torus.tree import certified_bound
+from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.placement.exact import branch_and_bound
 from topoplace.placement.exact.bound_search import BoundSearch, ClassDecomposition, Trees
 from topoplace.placement.exact.branch_and_bound import BranchAndBound
@@ -67,7 +68,7 @@ def grown(search: ExactSearch) -> tuple[Node, BranchAndBound]:
 def checked(snapshot: Snapshot, search: ExactSearch, tree: BranchAndBound) -> int | None:
     """Return what the checker says the tree proves."""
     instance = read_instance(snapshot, search.problem.interference)
-    proven = certified_bound(instance, tree.certificate(), [])
+    proven = certified_bound(TorusOracle(instance), tree.certificate(), [])
     return None if proven is None else proven.value
 
 
@@ -157,7 +158,7 @@ def test_a_tree_that_asks_for_places_first_bounds_all_placements(
         certificate = places.certificate()
         assert places.bound >= best, seed
         instance = read_instance(snapshot, search.problem.interference)
-        proven = certified_bound(instance, certificate, [])
+        proven = certified_bound(TorusOracle(instance), certificate, [])
         assert proven is None or best <= proven.value <= places.bound, seed
         written.append(certificate.model_dump_json())
     assert any('"alike":[["' in text and '"cover"' in text for text in written)
@@ -190,7 +191,7 @@ def test_the_classes_of_a_queue_by_themselves_bound_all_placements(chunk: int) -
         assert sorted(names) == sorted(request.id for request in snapshot.queue)
         assert len(certificate.parts) > 1
         instance = read_instance(snapshot, search.problem.interference)
-        proven = certified_bound(instance, certificate, [])
+        proven = certified_bound(TorusOracle(instance), certificate, [])
         assert proven is not None
         assert best <= proven.value <= parts.bound, seed
         closed += proven.value == best

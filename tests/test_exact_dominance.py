@@ -10,8 +10,9 @@ import pytest
 from brute_force import brute_force
 from exact_cases import MODES
 from random_instances import random_snapshot
+from topoplace.certify.packing import certified_bound
 from topoplace.certify.torus.instance import read_instance
-from topoplace.certify.torus.tree import tree_bound
+from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.placement.exact.dominance import Dominance
 from topoplace.placement.exact.relaxation import Subproblem
 from topoplace.placement.torus.problem import PlacementProblem
@@ -64,7 +65,7 @@ def test_a_branch_decides_those_that_follow() -> None:
     ref = LeafRef(leaf=0)
     whole = SharedLeaves(leaves=[Leaf(scale=1, prices={"routers": "1*9"})], tree=write(ref, ref))
     instance = read_instance(snapshot, Interference.STRICT)
-    proven = tree_bound(instance, whole, [])
+    proven = certified_bound(TorusOracle(instance), whole, [])
     assert proven is not None
     assert proven.value == 8
 
@@ -92,6 +93,6 @@ def test_some_best_set_of_starts_obeys_the_preferences(seed: int) -> None:
         _, write = found.branch(Subproblem(), q)
         ref = LeafRef(leaf=0)
         tree = SharedLeaves(leaves=[free], tree=write(ref, ref))
-        bound = tree_bound(instance, tree, [])
+        bound = certified_bound(TorusOracle(instance), tree, [])
         assert bound is not None
         assert bound.value >= best

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import re
+import resource
+import time
 from pathlib import Path
 from typing import Any
 
@@ -246,7 +249,7 @@ def _random_answer(rng: random.Random, snapshot: Snapshot) -> Placements:
     """Return placements that often keep the rules: few, in prisms with their usual nodes."""
     instance = read_instance(snapshot, Interference.STRICT)
     torus, jobs = instance.torus, []
-    for request in rng.sample(instance.wishes, rng.randint(1, 3)):
+    for request in rng.sample(instance.requests, rng.randint(1, 3)):
         prism = Prism(
             *zip(*[(rng.randrange(n), rng.randint(1, n - 1)) for n in torus.shape], strict=True)
         )

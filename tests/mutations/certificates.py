@@ -9,7 +9,6 @@ from typing import Any
 from edits import Document, Edit, add, append, draw, need, pick, put
 from mutations.registry import enter, mutation, request_of, table
 from naive_bound import Naive, sum_of_parts, unpacked
-from random_certificates import real_links
 from solved_results import Case
 from topoplace.result import Interference, Leaf, Parts, PlacementResult
 
@@ -91,15 +90,6 @@ def link_row_not_allowed(rng: random.Random, case: Case, document: Document) -> 
     ]
     num = len(case.tiny.shape) * len(case.tiny.all_routers)
     row = {rng.choice(wrong): f"0*{num}"}
-    of_a_leaf(lambda leaf, _: leaf["prices"].update(row))(document, rng)
-
-
-@mutation("bound")
-def priced_link_not_there(rng: random.Random, case: Case, document: Document) -> None:
-    need(case.mode is not Interference.OFF)
-    numbered = len(case.tiny.shape) * len(case.tiny.all_routers)
-    missing = pick(rng, sorted(set(range(numbered)) - set(real_links(case.tiny))))
-    row = {"links": " ".join(str(int(link == missing)) for link in range(numbered))}
     of_a_leaf(lambda leaf, _: leaf["prices"].update(row))(document, rng)
 
 

@@ -22,11 +22,10 @@ from brute_force import Choice, Tiny, brute_force
 from random_certificates import link_families, link_number, random_groups, real_links
 from random_instances import random_snapshot
 from soundness.attack import Json, Target, integers, number, replaced
+from topoplace.certify.packing import LARGEST, certified_bound
 from topoplace.certify.report import RefusedError
 from topoplace.certify.torus.instance import read_instance
-from topoplace.certify.torus.leaf import LARGEST
-from topoplace.certify.torus.solution import ShapeTables
-from topoplace.certify.torus.tree import certified_bound
+from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.errors import InputError
 from topoplace.result import Interference
 from topoplace.result.certificate import Certificate
@@ -264,7 +263,7 @@ class Problem:
         self, snapshot: Snapshot, mode: Interference, level_idx: int, rng: random.Random
     ) -> None:
         self.tiny = Tiny(snapshot, mode)
-        self.instance = read_instance(snapshot, mode)
+        self.oracle = TorusOracle(read_instance(snapshot, mode))
         self.level_idx = level_idx
         best = brute_force(snapshot, mode)
         self.most = best[0]
@@ -293,17 +292,11 @@ class Problem:
         queue = self.tiny.snapshot.queue
         return self.most < sum(r.priority * r.nodes for r in queue if self.choices[r.id])
 
-    def largest(self) -> tuple[int, int, int]:
-        """Return what the checker takes for the largest values of a candidate."""
-        torus = self.instance.torus
-        value = max((wish.value for wish in self.instance.wishes), default=0)
-        return value, ShapeTables(self.instance).largest, 2 * torus.num_dims * torus.num_routers
-
     def proven(self, document: Json) -> int | None:
         """Return what a document proves, None if it is refused."""
         try:
             certificate = _SCHEMA.validate_json(json.dumps(written(document)))
-            bound = certified_bound(self.instance, certificate, self.earlier)
+            bound = certified_bound(self.oracle, certificate, self.earlier)
         except (ValidationError, RefusedError, InputError, OverflowError):
             return None
         except Exception as error:
@@ -447,7 +440,7 @@ class _Writer:
         """Return a leaf, mostly one that proves about all that a leaf can under some branches."""
         rng = self.rng
         dual = self._dual(scope)
-        largest = self.problem.largest()
+        largest = self.problem.oracle.largest
         room = LARGEST // (16 * max(1, largest[self.problem.level_idx]))
         scales = _SCALES[2:] if self.earnest else _SCALES
         scale = rng.choice([s for s in scales if s <= room or rng.random() < 0.01] or [1])

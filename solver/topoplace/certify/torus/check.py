@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from topoplace.certify.figures import Number, Searches
+from topoplace.certify.packing import certified_bound
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.certify.torus.explanations import check_explanations
 from topoplace.certify.torus.instance import Instance, read_instance
+from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.certify.torus.solution import (
     Start,
     check_exclusive,
@@ -13,7 +15,6 @@ from topoplace.certify.torus.solution import (
     read_starts,
     worth,
 )
-from topoplace.certify.torus.tree import certified_bound
 from topoplace.result import PlacementResult, Solution
 
 
@@ -38,7 +39,7 @@ class TorusPlacement:
     def read(self) -> str:
         """Read the instance and return what it is."""
         self._instance = read_instance(self._result.instance, self._result.limits.interference)
-        counts = f"{len(self._instance.jobs)} running, {len(self._instance.wishes)} waiting"
+        counts = f"{len(self._instance.jobs)} running, {len(self._instance.requests)} waiting"
         rule = f"{self._instance.interference.value} interference"
         return f"{self._instance.torus.text}, {counts}, {rule}"
 
@@ -68,7 +69,7 @@ class TorusPlacement:
         if self._scattered:
             raise RefusedError("a bound on prisms says nothing of scattered nodes")
         known = [value for value in self._worth[:level_idx] if value is not None]
-        proven = certified_bound(self._instance, level.certificate, known)
+        proven = certified_bound(TorusOracle(self._instance), level.certificate, known)
         if proven is None:
             raise RefusedError("the certificate leaves no placement at all")
         value = _turned(level.sense, proven.value)

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from topoplace.certify.report import RefusedError
-from topoplace.certify.torus.instance import Instance, Job, Wish, prism_of, read_instance
+from topoplace.certify.torus.instance import Instance, Job, Request, prism_of, read_instance
 from topoplace.certify.torus.shapes import Box
 from topoplace.certify.torus.solution import Start, why_no_candidate
 from topoplace.machine import Prism, prism_links
@@ -42,9 +42,9 @@ def check_explanations(
         if name not in instance.by_id or name in started or name in explained:
             raise RefusedError(f"{name} is no request that waits, or is explained twice")
         explained.add(name)
-        wish = instance.wishes[instance.by_id[name]]
+        request = instance.by_id[name]
         try:
-            _check(settings, wish, explanation)
+            _check(settings, request, explanation)
         except RefusedError as error:
             raise RefusedError(f"{name}: {error}") from None
     summary = f"{len(explanations)} requests explained"
@@ -79,7 +79,7 @@ class _Settings:
             return self.instance, self.starts
         return self.idle, self.instance.jobs
 
-    def nearest(self, wish: Wish) -> tuple[str, tuple[int, int] | None]:
+    def nearest(self, request: Request) -> tuple[str, tuple[int, int] | None]:
         """Return the first reason that applies, on a small machine.
 
         With it come nodes of others and volume of a prism nearest to free, if there is one.
@@ -93,7 +93,7 @@ class _Settings:
             found = []
             for extents in itertools.product(*(range(1, n + 1) for n in torus.shape)):
                 box = Box(setting, extents)
-                good = box.candidates(wish)
+                good = box.candidates(request)
                 if good.any():
                     found.append((int(box.sums(held)[good].min()), math.prod(extents)))
             if found:
@@ -101,11 +101,11 @@ class _Settings:
         return "no-shape", None
 
 
-def _check(settings: _Settings, wish: Wish, explanation: Explanation) -> None:
+def _check(settings: _Settings, request: Request, explanation: Explanation) -> None:
     instance, reason = settings.instance, explanation.reason
     nearest: tuple[int, int] | None = None
     if settings.are_small:
-        first, nearest = settings.nearest(wish)
+        first, nearest = settings.nearest(request)
         if reason != first:
             raise RefusedError(f"the reason is {reason}, not {first}")
     if reason == "no-shape":
@@ -117,9 +117,9 @@ def _check(settings: _Settings, wish: Wish, explanation: Explanation) -> None:
         raise RefusedError("the prism is missing")
     prism = prism_of(instance.torus, explanation.prism)
     setting, others = settings.of(reason)
-    if why_no_candidate(setting, wish, prism):
+    if why_no_candidate(setting, request, prism):
         raise RefusedError(f"{prism.text} could not hold the request if it were free")
-    names, held = _standing(instance, wish, prism, others)
+    names, held = _standing(instance, request, prism, others)
     if reason == "blocked" and not names:
         raise RefusedError(f"nothing blocks {prism.text}")
     if sorted(explanation.jobs) != sorted(names):
@@ -134,18 +134,18 @@ def _check(settings: _Settings, wish: Wish, explanation: Explanation) -> None:
 
 
 def _standing(
-    instance: Instance, wish: Wish, prism: Prism, others: Sequence[Job]
+    instance: Instance, request: Request, prism: Prism, others: Sequence[Job]
 ) -> tuple[list[str], int]:
     """Return which of the others are in the way, and the nodes they have in the prism."""
     torus = instance.torus
     inside = np.zeros(torus.num_routers, dtype=bool)
     inside[prism.routers(torus)] = True
     used = np.zeros(torus.num_links, dtype=bool)
-    if wish.sharing is not Communication.NONE:
+    if request.sharing is not Communication.NONE:
         used[prism_links(torus, prism)] = True
     names, held = [], 0
     for other in others:
-        both_tolerant = other.sharing is wish.sharing is Communication.TOLERANT
+        both_tolerant = other.sharing is request.sharing is Communication.TOLERANT
         if inside[other.routers].any() or (not both_tolerant and used[other.links].any()):
             names.append(other.id)
         held += int(inside[other.nodes // torus.nodes_per_router].sum())

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Prism, Torus, parse_node_set, prism_links, scattered_links
@@ -16,15 +15,13 @@ from topoplace.snapshot.geometry import Geometry, parse_geometry
 from topoplace.snapshot.schema import (
     Communication,
     PrismModel,
-    Request,
     RunningJob,
     Snapshot,
     TorusModel,
     TreeModel,
 )
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from topoplace.snapshot.schema import Request as RequestModel
+from topoplace.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Request:
     """A queued request, its value on level 1, and how its links count under the rule."""
 
     id: str
@@ -80,11 +77,15 @@ class Instance:
     usable: BoolArray
     held: BoolArray
     jobs: tuple[Job, ...]
-    wishes: tuple[Wish, ...]
+    requests: tuple[Request, ...]
     regions: dict[str, BoolArray]
     num_classes: int
     interference: Interference
-    by_id: dict[str, int] = field(repr=False)
+
+    @cached_property
+    def by_id(self) -> dict[str, Request]:
+        """The queue by name."""
+        return {request.id: request for request in self.requests}
 
     @cached_property
     def usable_counts(self) -> IntArray:
@@ -103,9 +104,9 @@ class Instance:
         """Routers all of whose nodes are usable by a class."""
         return np.asarray(self.usable_counts[class_idx] == self.torus.nodes_per_router)
 
-    def allowed(self, wish: Wish) -> BoolArray:
+    def allowed(self, request: Request) -> BoolArray:
         """Routers that a prism of the request may contain."""
-        return ~self.held if wish.region is None else ~self.held & self.regions[wish.region]
+        return ~self.held if request.region is None else ~self.held & self.regions[request.region]
 
     def closed(self, sharing: Communication) -> BoolArray:
         """Links that running jobs close to a request (rule 4 of "The problem")."""
@@ -149,11 +150,10 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
         for prism in prisms:
             inside[prism_of(torus, prism).routers(torus)] = True
         regions[name] = inside
-    wishes = tuple(
-        _wish(snapshot, torus, names, request, interference) for request in snapshot.queue
+    requests = tuple(
+        _request(snapshot, torus, names, request, interference) for request in snapshot.queue
     )
-    by_id = {wish.id: idx for idx, wish in enumerate(wishes)}
-    if len(by_id.keys() | {job.id for job in jobs}) < len(wishes) + len(jobs):
+    if len({job.id for job in jobs} | {r.id for r in requests}) < len(requests) + len(jobs):
         raise RefusedError("two jobs of the instance have one id")
     return Instance(
         torus,
@@ -162,11 +162,10 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
         usable,
         held,
         jobs,
-        wishes,
+        requests,
         regions,
         len(names),
         interference,
-        by_id,
     )
 
 
@@ -245,13 +244,13 @@ def crowded_prism(torus: Torus, jobs: Sequence[Job]) -> str | None:
     return next(crowded, None)
 
 
-def _wish(
+def _request(
     snapshot: Snapshot,
     torus: Torus,
     classes: list[str],
-    request: Request,
+    request: RequestModel,
     interference: Interference,
-) -> Wish:
+) -> Request:
     wanted = request.node_class or classes[0]
     if wanted not in classes:
         raise RefusedError(f"request {request.id} wants the unknown class {wanted}")
@@ -260,7 +259,7 @@ def _wish(
     geometries: tuple[Geometry, ...] = ()
     if request.shapes is not None:
         geometries = parse_geometry(request.shapes, torus, request.nodes, "shapes")
-    return Wish(
+    return Request(
         request.id,
         request.nodes,
         request.priority * request.nodes,

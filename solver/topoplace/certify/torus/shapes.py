@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topoplace.certify.torus.instance import BoolArray, Instance, IntArray, Wish
+from topoplace.certify.torus.instance import Instance, Request
 from topoplace.certify.torus.solution import ShapeTables
 from topoplace.certify.torus.sweep import (
     NONE,
@@ -20,6 +20,7 @@ from topoplace.certify.torus.sweep import (
     prefix_sums,
     windows,
 )
+from topoplace.types import BoolArray, IntArray
 
 
 class Box:
@@ -69,39 +70,39 @@ class Box:
                 total += faces(beside, d, e, self._num_origins[d])
         return total
 
-    def enough(self, wish: Wish) -> BoolArray:
+    def enough(self, request: Request) -> BoolArray:
         """Tell where prisms of this shape hold what a request wants (rules 2 and 3)."""
-        counts = self.sums(self.instance.usable_counts[wish.class_idx])
-        if not wish.geometries:
-            return np.asarray(counts >= wish.nodes)
+        counts = self.sums(self.instance.usable_counts[request.class_idx])
+        if not request.geometries:
+            return np.asarray(counts >= request.nodes)
         found = np.zeros(counts.shape, dtype=bool)
-        for geometry in wish.geometries:
+        for geometry in request.geometries:
             if self.extents[:-1] == geometry.extents[:-1] and self.extents[-1] in geometry.depths:
                 if geometry.max_depth is None:
-                    found |= counts >= wish.nodes
+                    found |= counts >= request.nodes
                 else:
-                    found |= self._whole_pencils(wish, geometry.extents[-1])
+                    found |= self._whole_pencils(request, geometry.extents[-1])
         return found
 
-    def _whole_pencils(self, wish: Wish, wanted: int) -> BoolArray:
+    def _whole_pencils(self, request: Request, wanted: int) -> BoolArray:
         """Tell where every pencil holds so many whole routers."""
         last = self._torus.num_dims - 1
-        whole = self.instance.whole(wish.class_idx).astype(np.int64)
+        whole = self.instance.whole(request.class_idx).astype(np.int64)
         depth = self._along(whole.reshape(self._torus.shape), last, self.extents[last])
         short = (depth < wanted).astype(np.int64)
         return np.asarray(self._others(short, last) == 0)
 
-    def candidates(self, wish: Wish) -> BoolArray:
+    def candidates(self, request: Request) -> BoolArray:
         """Tell which prisms of this shape are candidates of a request."""
-        good: BoolArray = self.enough(wish) & (self.sums(~self.instance.allowed(wish)) == 0)
-        closed = self.instance.closed(wish.sharing)
+        good: BoolArray = self.enough(request) & (self.sums(~self.instance.allowed(request)) == 0)
+        closed = self.instance.closed(request.sharing)
         return good & (self.links(closed) == 0) if closed.any() else good
 
-    def best(self, wish: Wish, group: Group, gains: Gains, inside: frozenset[int]) -> int:
+    def best(self, request: Request, group: Group, gains: Gains, inside: frozenset[int]) -> int:
         """Return the largest gain of a candidate that covers some routers, `NONE` without one."""
         cover = np.zeros(self._torus.num_routers, dtype=np.int64)
         cover[sorted(inside)] = 1
-        good = self.enough(wish) & (self.sums(cover) == len(inside))
+        good = self.enough(request) & (self.sums(cover) == len(inside))
         good &= self.sums(group.blocked) == 0
         if group.closed is not None:
             good &= self.links(group.closed) == 0
@@ -119,7 +120,7 @@ class Box:
 
 
 def best_of_shapes(
-    instance: Instance, wish: Wish, group: Group, gains: Gains, inside: frozenset[int]
+    instance: Instance, request: Request, group: Group, gains: Gains, inside: frozenset[int]
 ) -> int:
     """Return the largest gain of a request with a geometry, `NONE` without a candidate.
 
@@ -128,5 +129,5 @@ def best_of_shapes(
     inside
         Routers that its prism must cover.
     """
-    shapes = {(*g.extents[:-1], depth) for g in wish.geometries for depth in g.depths}
-    return max(Box(instance, shape).best(wish, group, gains, inside) for shape in sorted(shapes))
+    shapes = {(*g.extents[:-1], depth) for g in request.geometries for depth in g.depths}
+    return max(Box(instance, shape).best(request, group, gains, inside) for shape in sorted(shapes))

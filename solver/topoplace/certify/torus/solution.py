@@ -8,15 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from topoplace.certify.report import RefusedError
-from topoplace.certify.torus.instance import (
-    BoolArray,
-    Instance,
-    IntArray,
-    Job,
-    Wish,
-    crowded_prism,
-    job_on,
-)
+from topoplace.certify.torus.instance import Instance, Job, Request, crowded_prism, job_on
 from topoplace.machine import (
     Prism,
     parse_node_set,
@@ -26,13 +18,14 @@ from topoplace.machine import (
 from topoplace.result import Placement, Solution
 from topoplace.snapshot.geometry import Geometry
 from topoplace.snapshot.schema import Communication
+from topoplace.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True)
 class Start(Job):
     """A started request."""
 
-    wish: Wish
+    request: Request
 
 
 def read_starts(instance: Instance, solution: Solution) -> list[Start]:
@@ -56,66 +49,71 @@ def read_starts(instance: Instance, solution: Solution) -> list[Start]:
 
 def _start(instance: Instance, placement: Placement) -> Start:
     torus = instance.torus
-    wish = instance.wishes[instance.by_id[placement.request]]
+    request = instance.by_id[placement.request]
     nodes = parse_node_set(placement.nodes, torus.num_nodes, placement.request)
-    if len(nodes) != wish.nodes:
-        raise RefusedError(f"{wish.id} has {len(nodes)} nodes and wants {wish.nodes}")
-    wrong = nodes[~instance.usable[nodes] | (instance.node_class[nodes] != wish.class_idx)]
+    if len(nodes) != request.nodes:
+        raise RefusedError(f"{request.id} has {len(nodes)} nodes and wants {request.nodes}")
+    wrong = nodes[~instance.usable[nodes] | (instance.node_class[nodes] != request.class_idx)]
     if len(wrong):
-        raise RefusedError(f"{wish.id} may not use node {wrong[0]}")
-    job = job_on(torus, wish.id, nodes, placement.prism, wish.sharing)
+        raise RefusedError(f"{request.id} may not use node {wrong[0]}")
+    job = job_on(torus, request.id, nodes, placement.prism, request.sharing)
     if job.prism is not None:
-        if reason := why_no_candidate(instance, wish, job.prism):
-            raise RefusedError(f"the prism of {wish.id} {reason}")
-        if wish.geometries and not any(
-            fits(instance, wish, geometry, job.prism) and _takes(instance, wish, geometry, job)
-            for geometry in wish.geometries
-        ):
-            raise RefusedError(f"{wish.id} has nodes that its geometry leaves out")
-    return Start(**vars(job), wish=wish)
+        if reason := why_no_candidate(instance, request, job.prism):
+            raise RefusedError(f"the prism of {request.id} {reason}")
+        if not _takes(instance, request, job):
+            raise RefusedError(f"{request.id} has nodes that its geometry leaves out")
+    return Start(**vars(job), request=request)
 
 
-def why_no_candidate(instance: Instance, wish: Wish, prism: Prism) -> str | None:
+def why_no_candidate(instance: Instance, request: Request, prism: Prism) -> str | None:
     """Return why a prism is no candidate of a request (rules 1 to 4 of "The problem")."""
     inside = prism.routers(instance.torus)
-    outside = inside[~instance.allowed(wish)[inside]]
+    outside = inside[~instance.allowed(request)[inside]]
     if len(outside):
         reason = "held by a running job" if instance.held[outside[0]] else "outside its region"
         return f"has router {outside[0]}, {reason}"
-    if instance.closed(wish.sharing)[prism_links(instance.torus, prism)].any():
+    if instance.closed(request.sharing)[prism_links(instance.torus, prism)].any():
         return "uses a link that a running job closes to it"
-    if wish.geometries and not any(fits(instance, wish, g, prism) for g in wish.geometries):
+    if not fits(instance, request, prism):
         return "is none that its geometry allows"
-    if instance.usable_counts[wish.class_idx][inside].sum() < wish.nodes:
+    if instance.usable_counts[request.class_idx][inside].sum() < request.nodes:
         return "has too few usable nodes"
     return None
 
 
-def fits(instance: Instance, wish: Wish, geometry: Geometry, prism: Prism) -> bool:
-    """Tell whether a prism fits an alternative of a geometry (rule 3 of "The problem")."""
-    low, high = geometry.extents[-1], geometry.max_depth or geometry.extents[-1]
-    if prism.extents[:-1] != geometry.extents[:-1] or not low <= prism.extents[-1] <= high:
+def fits(instance: Instance, request: Request, prism: Prism) -> bool:
+    """Tell whether a prism fits an alternative of the geometry, if there is one (rule 3)."""
+    alternatives = request.geometries
+    return not alternatives or any(_fits(instance, request, g, prism) for g in alternatives)
+
+
+def _fits(instance: Instance, request: Request, geometry: Geometry, prism: Prism) -> bool:
+    if prism.extents[:-1] != geometry.extents[:-1] or prism.extents[-1] not in geometry.depths:
         return False
     if geometry.max_depth is None:
         inside = prism.routers(instance.torus)
-        return int(instance.usable_counts[wish.class_idx][inside].sum()) >= wish.nodes
-    return bool((_whole(instance, wish, prism).sum(axis=1) >= low).all())
+        return int(instance.usable_counts[request.class_idx][inside].sum()) >= request.nodes
+    whole = _whole(instance, request, prism)
+    return bool((whole.sum(axis=1) >= geometry.extents[-1]).all())
 
 
-def _whole(instance: Instance, wish: Wish, prism: Prism) -> BoolArray:
+def _whole(instance: Instance, request: Request, prism: Prism) -> BoolArray:
     """Return which routers of every pencil of a prism are whole, shape ``(pencils, depth)``."""
     pencils = prism.routers(instance.torus).reshape(-1, prism.extents[-1])
-    return instance.whole(wish.class_idx)[pencils]
+    return instance.whole(request.class_idx)[pencils]
 
 
-def _takes(instance: Instance, wish: Wish, geometry: Geometry, job: Job) -> bool:
-    """Tell whether the nodes lie where an alternative wants them inside the prism."""
-    if geometry.max_depth is None or job.prism is None:
-        return True
-    whole = _whole(instance, wish, job.prism)
-    first = whole & (np.cumsum(whole, axis=1) <= geometry.extents[-1])
+def _takes(instance: Instance, request: Request, job: Job) -> bool:
+    """Tell whether the nodes lie where the geometry, if there is one, wants them in the prism."""
+    assert job.prism is not None
     taken = job.nodes // instance.torus.nodes_per_router
-    return bool(np.isin(taken, job.routers[first.ravel()]).all())
+    for geometry in request.geometries:
+        if _fits(instance, request, geometry, job.prism):
+            whole = _whole(instance, request, job.prism)
+            first = whole & (np.cumsum(whole, axis=1) <= geometry.extents[-1])
+            if geometry.max_depth is None or np.isin(taken, job.routers[first.ravel()]).all():
+                return True
+    return not request.geometries
 
 
 def check_exclusive(instance: Instance, starts: list[Start]) -> str:
@@ -146,8 +144,8 @@ def count_shared_links(instance: Instance, starts: list[Start]) -> int:
 def worth(instance: Instance, starts: list[Start]) -> list[int | None]:
     """Return the value of the solution per level, maximising; None where scattered has none."""
     if any(start.prism is None for start in starts):
-        return [sum(start.wish.value for start in starts), None, None]
-    each = [values(instance, s.wish, s.prism) for s in starts if s.prism is not None]
+        return [sum(start.request.value for start in starts), None, None]
+    each = [values(instance, s.request, s.prism) for s in starts if s.prism is not None]
     return [sum(v[k] for v in each) for k in range(3)]
 
 
@@ -231,14 +229,14 @@ class ShapeTables:
         )
 
 
-def values(instance: Instance, wish: Wish, prism: Prism) -> tuple[int, int, int]:
+def values(instance: Instance, request: Request, prism: Prism) -> tuple[int, int, int]:
     """Return the values of a candidate on the three levels, all to be maximised."""
     inside = prism.routers(instance.torus)
-    idle = int(instance.usable_counts[wish.class_idx][inside].sum()) - wish.nodes
+    idle = int(instance.usable_counts[request.class_idx][inside].sum()) - request.nodes
     extents = np.array([prism.extents], dtype=np.int64)
     part = int(ShapeTables(instance).scores(extents)[0])
     shape = part - instance.snapshot.weights.idle * idle
-    return wish.value, shape, -boundary(instance, inside)
+    return request.value, shape, -boundary(instance, inside)
 
 
 def boundary(instance: Instance, inside: IntArray) -> int:

@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topoplace.certify.torus.instance import BoolArray, Instance, IntArray
+from topoplace.certify.torus.instance import Instance
 from topoplace.certify.torus.solution import ShapeTables
 from topoplace.machine import Torus
+from topoplace.types import BoolArray, IntArray
 
 NONE = -(1 << 62)
-"""Stands for "no candidate": below every gain (see `leaf.LARGEST`)."""
+"""Stands for "no candidate": below every gain (see `packing.LARGEST`)."""
 
 BLOCK = 1 << 33
 """Above the nodes of any machine, so that one blocked router makes every count negative."""

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from topoplace.certify.report import RefusedError
-from topoplace.certify.torus.instance import Instance, Job, Wish, prism_of, read_instance
+from topoplace.certify.torus.instance import Instance, Job, Request, prism_of, read_instance
 from topoplace.certify.torus.solution import check_exclusive, fits, read_starts
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, parse_node_set, prism_links
@@ -125,37 +125,37 @@ class _TorusJudge(_Judge):
 
     def _judge(self, placement: PlacedJob) -> None:
         instance, torus = self.instance, self.instance.torus
-        wish = instance.wishes[instance.by_id[placement.request]]
+        request = instance.by_id[placement.request]
         try:
             nodes = parse_node_set(placement.nodes, torus.num_nodes, "nodes")
             prism = None if placement.prism is None else prism_of(torus, placement.prism)
         except InputError as error:
-            self._breach(wish.id, f"has {error}")
+            self._breach(request.id, f"has {error}")
             return
         routers, links = np.unique(nodes // torus.nodes_per_router), nodes[:0]
         if prism is not None:
             routers = prism.routers(torus)
-            if wish.sharing is not Communication.NONE:
+            if request.sharing is not Communication.NONE:
                 links = prism_links(torus, prism)
-        job = Job(wish.id, nodes, routers, prism, links, wish.sharing)
-        self._judge_nodes(wish, job)
+        job = Job(request.id, nodes, routers, prism, links, request.sharing)
+        self._judge_nodes(request, job)
         if prism is not None:
-            self._judge_prism(wish, job, prism)
+            self._judge_prism(request, job, prism)
         self._judge_overlaps(job)
         user = self._use_links(job)
         self._node_user[nodes] = self._router_user[routers] = user
         if prism is not None:
             self._prism_user[routers] = user
 
-    def _judge_nodes(self, wish: Wish, job: Job) -> None:
+    def _judge_nodes(self, request: Request, job: Job) -> None:
         instance, nodes = self.instance, job.nodes
-        if len(nodes) != wish.nodes:
-            self._breach(wish.id, f"has {len(nodes)} nodes and wants {wish.nodes}")
+        if len(nodes) != request.nodes:
+            self._breach(request.id, f"has {len(nodes)} nodes and wants {request.nodes}")
         classes = instance.node_class[nodes]
         routers = nodes // instance.torus.nodes_per_router
         service = classes < 0
         held = instance.held[routers] & ~service
-        foreign = (classes != wish.class_idx) & ~service
+        foreign = (classes != request.class_idx) & ~service
         if held.any():
             self._breach_of_node(job, held, f" on {self._held_router(routers[held][0])}")
         self._breach_of_node(job, service, ", a service node")
@@ -172,21 +172,21 @@ class _TorusJudge(_Judge):
         holder = next(job.id for job in self.instance.jobs if router in job.routers)
         return f"router {router}, held by running job {holder}"
 
-    def _judge_prism(self, wish: Wish, job: Job, prism: Prism) -> None:
+    def _judge_prism(self, request: Request, job: Job, prism: Prism) -> None:
         instance = self.instance
         outside = ~np.isin(job.nodes // instance.torus.nodes_per_router, job.routers)
         self._breach_of_node(job, outside, f" outside its prism {prism.text}")
         held = job.routers[instance.held[job.routers]]
         if len(held):
-            self._breach(wish.id, f"has a prism with {self._held_router(held[0])}")
-        if wish.region is not None:
-            astray = job.routers[~instance.regions[wish.region][job.routers]]
+            self._breach(request.id, f"has a prism with {self._held_router(held[0])}")
+        if request.region is not None:
+            astray = job.routers[~instance.regions[request.region][job.routers]]
             if len(astray):
-                text = f"has a prism with router {astray[0]} outside its region {wish.region}"
-                self._breach(wish.id, text)
-        if wish.geometries and not any(fits(instance, wish, g, prism) for g in wish.geometries):
-            wanted = "/".join(geometry.text for geometry in wish.geometries)
-            self._breach(wish.id, f"has the prism {prism.text}, which does not fit {wanted}")
+                text = f"has a prism with router {astray[0]} outside its region {request.region}"
+                self._breach(request.id, text)
+        if not fits(instance, request, prism):
+            wanted = "/".join(geometry.text for geometry in request.geometries)
+            self._breach(request.id, f"has the prism {prism.text}, which does not fit {wanted}")
 
     def _judge_overlaps(self, job: Job) -> None:
         """Report a node, a router of a prism, and a link that another job has as well."""

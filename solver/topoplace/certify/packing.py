@@ -1,0 +1,431 @@
+"""The bound that a certificate of a packing proves (docs/proofs.md, "Packings").
+
+Requests want rows, of which there are so many; who wants what is up to the oracle of a topology.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from topoplace.certify.integers import require_room
+from topoplace.certify.report import RefusedError
+from topoplace.result.certificate import (
+    Certificate,
+    CertificateNode,
+    CoverBranch,
+    Leaf,
+    LeafRef,
+    Parts,
+    SharedLeaves,
+    StartBranch,
+    WholeTree,
+)
+from topoplace.types import IntArray
+
+LARGEST = 1 << 58
+"""Of what all prices add up to with what any candidate may be worth at a leaf's factors.
+
+Whatever an oracle adds up are prices and values of rows, at most twice each (prefix sums go round
+a ring twice), so that its sums stay below 2^60.
+"""
+
+LARGEST_SUM = 1 << 24
+"""Largest sum of all values for which level 1 is rounded to a sum of values."""
+
+_RUN = re.compile(r"([0-9]{1,30})(?:\*([1-9][0-9]{0,8}))?")
+
+
+@dataclass(frozen=True)
+class Covers:
+    """Rows that a candidate must use, and rows that it must not; none if it may be anywhere."""
+
+    inside: frozenset[int] = frozenset()
+    outside: frozenset[int] = frozenset()
+
+    def split(self, row: int, *, inside: bool) -> Covers:
+        """Return one side of a branch on a row."""
+        if inside:
+            return replace(self, inside=self.inside | {row})
+        return replace(self, outside=self.outside | {row})
+
+
+ANYWHERE = Covers()
+
+
+@dataclass(frozen=True)
+class Prices:
+    """A leaf as arrays.
+
+    Attributes
+    ----------
+    rows
+        Price of every row, by family; a family that is absent is free.
+    total
+        What all rows cost together: price times capacity.
+    factors
+        What multiplies a candidate's values on the levels up to the leaf's: its multipliers, and
+        its scale.
+    """
+
+    rows: Mapping[str, IntArray]
+    total: int
+    factors: tuple[int, ...]
+
+
+class PackedRequest(Protocol):
+    """A request: all its candidates are worth `value` on the first level."""
+
+    @property
+    def id(self) -> str:
+        """Its name in certificates."""
+
+    @property
+    def value(self) -> int:
+        """What it is worth on the first level if it starts, at least 0."""
+
+
+class CheckingOracle(Protocol):
+    """What the checker has to know of a packing."""
+
+    @property
+    def requests(self) -> Sequence[PackedRequest]:
+        """The queue, every id once."""
+
+    @property
+    def rows(self) -> Mapping[str, IntArray]:
+        """Capacities of the rows, at least 1 each, by family."""
+
+    @property
+    def coverable(self) -> int:
+        """How many rows there are in the family of those that a branch may name."""
+
+    @property
+    def largest(self) -> Sequence[int]:
+        """What no candidate's value exceeds on each level, its sign left out."""
+
+    def may_replace(self, one: int, other: int) -> bool:
+        """Tell whether every candidate of another request is one of the one's; transitive."""
+
+    def among(self, chosen: Sequence[tuple[int, int]]) -> CheckingOracle:
+        """Return an oracle of some requests alone: one's value, rows and name, the other's places.
+
+        For each request that is kept, `chosen` has it and one that may replace it.
+        """
+
+    def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> Mapping[int, int | None]:
+        """Return for some requests the most that a candidate gains, None where there is none.
+
+        That is what its values gain at the factors less what its rows cost it.
+        """
+
+
+@dataclass(frozen=True)
+class Proven:
+    """A bound in maximising sense, and the leaf that decides it, in words."""
+
+    value: int
+    where: str = ""
+
+
+def certified_bound(
+    oracle: CheckingOracle, certificate: Certificate, earlier: Sequence[int]
+) -> Proven | None:
+    """Return the bound of a certificate in maximising sense, None if it leaves no packing.
+
+    Parameters
+    ----------
+    earlier
+        Objectives V_1 .. V_{k-1} of the levels before level k, in maximising sense.
+
+    Raises
+    ------
+    RefusedError
+        If the certificate is not what proofs.md describes.
+    """
+    if not isinstance(certificate, Parts):
+        return _bound_of_tree(oracle, certificate, earlier)
+    if earlier:
+        raise RefusedError("the queue comes in parts on the first level only")
+    bounds = [_bound_of_tree(part, tree, []) for part, tree in _parts_of(oracle, certificate)]
+    known = [bound.value for bound in bounds if bound is not None]
+    if len(known) < len(bounds):
+        return None
+    return Proven(sum(known), f" in parts: {' + '.join(map(str, known))}")
+
+
+def read_prices(oracle: CheckingOracle, leaf: Leaf, level_idx: int) -> Prices:
+    """Return a leaf's prices.
+
+    Raises
+    ------
+    RefusedError
+        If a family is none of the oracle's or has not a price per row, or if a number is negative
+        or too large to be added in 64 bits.
+    """
+    if len(leaf.multipliers) != level_idx:
+        raise RefusedError(f"{len(leaf.multipliers)} multipliers for {level_idx} earlier levels")
+    if any(m < 0 for m in leaf.multipliers):
+        raise RefusedError("a multiplier is negative")
+    factors = (*leaf.multipliers, leaf.scale)
+    runs: dict[str, tuple[list[int], list[int]]] = {}
+    total = 0
+    for family, text in leaf.prices.items():
+        if family not in oracle.rows:
+            raise RefusedError(f"no rows are called {family[:200]!r} under this rule")
+        capacities = oracle.rows[family]
+        prices, counts = runs[family] = _runs(text, family)
+        if sum(counts) != len(capacities):
+            raise RefusedError(f"prices of {family} are not one for each of {len(capacities)} rows")
+        until = np.concatenate([[0], np.cumsum(capacities)])[np.cumsum([0, *counts])]
+        total += sum(p * c for p, c in zip(prices, np.diff(until).tolist(), strict=True))
+    # a factor is a number of its own even where nothing is worth anything
+    reach = total + sum(f * max(1, v) for f, v in zip(factors, oracle.largest, strict=False))
+    require_room(reach, "the prices and multipliers of a leaf", LARGEST)
+    rows = {
+        family: np.repeat(np.array(prices, dtype=np.int64), counts)
+        for family, (prices, counts) in runs.items()
+    }
+    return Prices(rows, total, factors)
+
+
+def _runs(text: str, family: str) -> tuple[list[int], list[int]]:
+    prices, counts = [], []
+    for word in text.split():
+        match = _RUN.fullmatch(word)
+        if match is None:
+            raise RefusedError(f"prices of {family} are negative or malformed at {word[:40]!r}")
+        prices.append(int(match[1]))
+        counts.append(int(match[2] or 1))
+    return prices, counts
+
+
+def _parts_of(
+    oracle: CheckingOracle, certificate: Parts
+) -> Iterator[tuple[CheckingOracle, WholeTree]]:
+    """Yield for every part an oracle of its requests alone, and its certificate."""
+    numbers = {request.id: q for q, request in enumerate(oracle.requests)}
+    named = Counter(name for part in certificate.parts for name in part.requests)
+    for name in named | numbers:
+        if name not in numbers:
+            raise RefusedError(f"{name} in a part of the queue, which is no request")
+        if named[name] != 1:
+            raise RefusedError(f"{name} is {named[name]} times in parts of the queue, not once")
+    for part in certificate.parts:
+        yield oracle.among([(numbers[n], numbers[n]) for n in part.requests]), part.certificate
+
+
+def _bound_of_tree(
+    oracle: CheckingOracle, root: WholeTree, earlier: Sequence[int]
+) -> Proven | None:
+    if not isinstance(root, SharedLeaves):
+        return _Walk(oracle, earlier, (), ()).bound(root)
+    if earlier:
+        raise RefusedError("leaves are shared on the first level only")
+    groups = [_group(oracle, names) for names in root.alike]
+    first = dict.fromkeys(range(len(oracle.requests)), -1)
+    for group in groups:
+        for q in group:
+            if first[q] >= 0:
+                raise RefusedError(f"{oracle.requests[q].id} twice among alike requests")
+            first[q] = group[0]
+    if groups:
+        oracle = oracle.among([(q, q if m < 0 else m) for q, m in first.items()])
+    return _Walk(oracle, earlier, groups, root.leaves).bound(root.tree)
+
+
+def _group(oracle: CheckingOracle, names: Sequence[str]) -> list[int]:
+    """Return a group of alike requests, first one that may replace all others."""
+    numbers = {request.id: q for q, request in enumerate(oracle.requests)}
+    for name in names:
+        if name not in numbers:
+            raise RefusedError(f"{name} among alike requests, which is no request")
+    group = [numbers[name] for name in names]
+    for q in group:
+        if all(q == other or oracle.may_replace(q, other) for other in group):
+            return [q, *(other for k, other in enumerate(group) if k != group.index(q))]
+    if group:
+        raise RefusedError(f"requests {', '.join(names)} are not alike")
+    return group
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What the branches above a node fix.
+
+    Attributes
+    ----------
+    starts
+        Who must start or must not, by a branch or since others do or do not.
+    named
+        Those that a branch names.
+    places
+        Where requests may go.
+    path
+        The sides taken so far, in words.
+    """
+
+    starts: dict[int, bool] = field(default_factory=dict)
+    named: frozenset[int] = frozenset()
+    places: dict[int, Covers] = field(default_factory=dict)
+    path: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """Which leaf it is, for the reason of a refusal."""
+        return f" at the leaf {', '.join(self.path)}" if self.path else ""
+
+
+_Child = tuple[CertificateNode, _Scope]
+
+
+class _Priced:
+    """A leaf's prices, and the best candidates at them as far as they were asked for."""
+
+    def __init__(self, oracle: CheckingOracle, leaf: Leaf, level_idx: int) -> None:
+        self._oracle = oracle
+        self.prices = read_prices(oracle, leaf, level_idx)
+        self._best: dict[tuple[int, Covers], int | None] = {}
+
+    def best(self, places: Mapping[int, Covers]) -> dict[int, int | None]:
+        """Return the most that requests gain where they may go."""
+        new = {q: covers for q, covers in places.items() if (q, covers) not in self._best}
+        if new:
+            found = self._oracle.best(self.prices, new)
+            self._best |= {(q, covers): found[q] for q, covers in new.items()}
+        return {q: self._best[q, covers] for q, covers in places.items()}
+
+
+class _Walk:
+    """Goes through a tree once, from its root to its leaves."""
+
+    def __init__(
+        self,
+        oracle: CheckingOracle,
+        earlier: Sequence[int],
+        groups: Sequence[Sequence[int]],
+        leaves: Sequence[Leaf],
+    ) -> None:
+        self._oracle, self._earlier, self._groups = oracle, earlier, groups
+        self._requests = oracle.requests
+        self._numbers = {request.id: q for q, request in enumerate(self._requests)}
+        self._shared = [_Priced(oracle, leaf, 0) for leaf in leaves]
+
+    def bound(self, root: CertificateNode) -> Proven | None:
+        """Return the largest bound of a leaf, None if all leaves are empty."""
+        best: Proven | None = None
+        todo: list[_Child] = [(root, _Scope())]
+        while todo:
+            node, scope = todo.pop()
+            try:
+                if isinstance(node, StartBranch):
+                    todo += self._starting(node, scope)
+                    continue
+                if isinstance(node, CoverBranch):
+                    todo += self._covering(node, scope)
+                    continue
+                bound = self._leaf(node, scope)
+            except RefusedError as error:
+                raise RefusedError(f"{error}{scope.where}") from None
+            if bound is not None and (best is None or bound > best.value):
+                best = Proven(bound, scope.where)
+        return best
+
+    def _starting(self, node: StartBranch, scope: _Scope) -> Iterator[_Child]:
+        q = self._request(node.request)
+        if q in scope.named:
+            raise RefusedError(f"a second branch on whether {node.request} starts")
+        for child, starts in ((node.out, False), (node.into, True)):
+            fixed = {q, *self._followers(q, starts)}
+            if all(scope.starts.get(other, starts) == starts for other in fixed):
+                within = scope.starts | dict.fromkeys(fixed, starts)
+                path = (*scope.path, f"{node.request} {'in' if starts else 'out'}")
+                named = scope.named | {q}
+                yield child, replace(scope, starts=within, named=named, path=path)
+
+    def _request(self, name: str) -> int:
+        if name not in self._numbers:
+            raise RefusedError(f"a branch on {name}, which is no request")
+        return self._numbers[name]
+
+    def _followers(self, q: int, starts: bool) -> list[int]:
+        """Return who starts, too, if a request does, or who does not, either, if it does not."""
+        if self._earlier:
+            return []
+        others = range(len(self._requests))
+        return [o for o in others if (self._preferred(o, q) if starts else self._preferred(q, o))]
+
+    def _preferred(self, one: int, other: int) -> bool:
+        """Tell whether a request can take any place of another, and comes before it."""
+        gain = self._requests[one].value - self._requests[other].value
+        if one == other or gain < 0 or not self._oracle.may_replace(one, other):
+            return False
+        return gain > 0 or one < other or not self._oracle.may_replace(other, one)
+
+    def _covering(self, node: CoverBranch, scope: _Scope) -> Iterator[_Child]:
+        q = self._request(node.request)
+        if not scope.starts.get(q, False):
+            raise RefusedError(f"a cover branch on {node.request} outside an `into` of it")
+        if node.row >= self._oracle.coverable:
+            raise RefusedError(f"a cover branch on row {node.row}, which is none")
+        covers = scope.places.get(q, ANYWHERE)
+        alike = [
+            other
+            for group in self._groups
+            if q in group
+            for other in group
+            if scope.starts.get(other, False) and scope.places.get(other, ANYWHERE) == covers
+        ]
+        for child, inside, whose in ((node.inside, True, [q]), (node.outside, False, [q, *alike])):
+            places = scope.places | dict.fromkeys(whose, covers.split(node.row, inside=inside))
+            path = (*scope.path, f"{node.request} {'on' if inside else 'off'} {node.row}")
+            yield child, replace(scope, places=places, path=path)
+
+    def _leaf(self, node: Leaf | LeafRef, scope: _Scope) -> int | None:
+        """Return the bound of a leaf at prices that are multiplied by ``times / over``.
+
+        Other factors than 1 come on the first level only, where no multipliers are: there a
+        candidate's value is the request's, so that the cheapest candidate stays the best.
+        """
+        times = over = 1
+        everywhere = {q: scope.places.get(q, ANYWHERE) for q in range(len(self._requests))}
+        places = {q: covers for q, covers in everywhere.items() if scope.starts.get(q, True)}
+        if isinstance(node, Leaf):
+            leaf = _Priced(self._oracle, node, len(self._earlier))
+        else:
+            if node.leaf >= len(self._shared):
+                raise RefusedError(f"there is no shared leaf {node.leaf}")
+            leaf, times, over = self._shared[node.leaf], node.times, node.over
+            leaf.best(everywhere)  # all at once, as others will be asked for
+        *multipliers, scale = leaf.prices.factors
+        # `over` times the scale makes all of it true units
+        side = times * leaf.prices.total
+        side -= sum(m * v for m, v in zip(multipliers, self._earlier, strict=True))
+        for q, best in leaf.best(places).items():
+            if best is not None:
+                gain = times * best + (over - times) * scale * self._requests[q].value
+                side += gain if q in scope.starts else max(0, gain)
+            elif q in scope.starts:
+                return None
+        bound, most = side // (over * scale), sum(request.value for request in self._requests)
+        if not self._earlier and most <= LARGEST_SUM:
+            return self._largest_sum(scope, min(bound, most))
+        return bound
+
+    def _largest_sum(self, scope: _Scope, limit: int) -> int | None:
+        """Return the largest total value of a set the scope admits, at most `limit`."""
+        if limit < 0:
+            return None
+        sums = 1  # bit s: s is the total of some set
+        for q, request in enumerate(self._requests):
+            starts = scope.starts.get(q)
+            if starts is None:
+                sums |= sums << request.value
+            elif starts:
+                sums <<= request.value
+        return (sums & ((1 << (limit + 1)) - 1)).bit_length() - 1 if sums else None
