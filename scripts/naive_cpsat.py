@@ -19,7 +19,7 @@ from ortools.sat.python import cp_model
 
 from topoplace.machine import Prism, uses_whole_ring
 from topoplace.placement.exact.rows import PackingRows
-from topoplace.placement.torus.heuristics.footprints import Footprints, ReachArray
+from topoplace.placement.torus.footprints import Footprints, ReachArray
 from topoplace.placement.torus.oracle.pricing import ScanPricer
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 

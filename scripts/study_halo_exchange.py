@@ -27,7 +27,7 @@ from topoplace.mapping.evaluate import Evaluation, evaluate
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.onto import Allocation, load_allocation
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.placement.torus.heuristics.alps_orders import TWO_Y, block_order
+from topoplace.placement.torus.heuristics.node_orders import TWO_Y, block_order
 from topoplace.snapshot.schema import GridApplication, MappingInstance
 from topoplace.snapshot.state import torus_of
 from topoplace.solving import Options, method_of

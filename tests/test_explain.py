@@ -19,9 +19,9 @@ from naive_placement import (
 from random_instances import random_snapshot
 from topoplace.machine import Prism
 from topoplace.placement.torus.explain import explain
-from topoplace.placement.torus.heuristics.best_fit import best_fit
-from topoplace.placement.torus.heuristics.first_fit import first_fit
-from topoplace.placement.torus.heuristics.footprints import footprints_of, quickest_footprints
+from topoplace.placement.torus.footprints import footprints_of, quickest_footprints
+from topoplace.placement.torus.heuristics import nearest
+from topoplace.placement.torus.heuristics.fits import best_fit, first_fit
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Explanation, Interference
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
@@ -95,55 +95,62 @@ def test_explanations_hold_by_enumeration(mode: Interference) -> None:
     assert min(reasons[r] for r in ("no-shape", "blocked", "outbid")) >= 5, reasons
 
 
-def line(**more: object) -> PlacementProblem:
-    """Return a line of eight routers with a queue of one job of six nodes."""
+@pytest.mark.parametrize("seed", range(8))
+def test_threads_find_the_same_nearest_prisms(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = PlacementProblem(prepare(random_snapshot(random.Random(seed), max_routers=60)))
+    monkeypatch.setattr(nearest.os, "cpu_count", lambda: 3)
+    found = []
+    for worth_it in (1, 1 << 30):
+        monkeypatch.setattr(nearest, "_WORTH_THREADS", worth_it)
+        found.append(explain(problem, []))
+    assert len(found[0]) == len(problem.requests)
+    assert found[0] == found[1]
+
+
+SIX = "the prism nearest to free for 6 compute nodes, "
+BIG = [{"id": "big", "nodes": 4}, {"id": "six", "nodes": 6}]
+CASES = {
+    "a job in the way": (
+        {"running": [{"id": "r1", "nodes": "1"}, {"id": "r2", "nodes": "6-7"}]},
+        ("blocked", ["r1"], 1),
+        f"on 6@0, {SIX}1 node of running job r1 would have to be freed",
+    ),
+    "links alone": (
+        {"running": [{"id": "far", "nodes": "0,7"}]},
+        ("blocked", ["far"], 0),
+        f"on 6@1, {SIX}routers or links of running job far would have to be freed, but no nodes",
+    ),
+    "nodes are down": (
+        {"down": "0-2"},
+        ("no-shape", [], None),
+        "no prism of this machine holds 6 compute nodes, even with nothing running",
+    ),
+    "a started job": (
+        {"queue": BIG},
+        ("outbid", ["big"], 2),
+        f"it would fit beside the running jobs, but 6@2, {SIX}holds 2 nodes of started job big",
+    ),
+    "left out for nothing": (
+        {},
+        ("outbid", [], 0),
+        f"it would fit beside the running jobs, but 6@0, {SIX}is still free: "
+        "the method left the request out",
+    ),
+}
+
+
+@pytest.mark.parametrize(("more", "expected", "text"), CASES.values(), ids=CASES)
+def test_texts_on_a_line_of_eight_routers(
+    more: dict[str, object], expected: tuple[str, list[str], int | None], text: str
+) -> None:
     document = {
         "schema": SNAPSHOT_SCHEMA,
         "name": "line",
         "machine": {"name": "line", "shape": [8], "wrap": [False]},
         "queue": [{"id": "six", "nodes": 6}],
     }
-    return PlacementProblem(prepare(Snapshot.model_validate(document | more)))
-
-
-def test_blocked_by_the_job_in_the_way() -> None:
-    problem = line(running=[{"id": "r1", "nodes": "1"}, {"id": "r2", "nodes": "6-7"}])
-    (found,) = explain(problem, [])
-    assert found.reason == "blocked"
-    assert found.text == (
-        "on 6@0, the prism nearest to free for 6 compute nodes, "
-        "1 node of running job r1 would have to be freed"
-    )
-    assert (found.jobs, found.nodes_to_free) == (["r1"], 1)
-
-
-def test_blocked_by_links_alone() -> None:
-    problem = line(
-        running=[{"id": "far", "nodes": "0,7"}], queue=[{"id": "two", "nodes": 2}], down=""
-    )
-    (found,) = explain(problem, [])
-    assert (found.reason, found.jobs, found.nodes_to_free) == ("blocked", ["far"], 0)
-    assert "no nodes" in found.text
-
-
-def test_no_shape_where_nodes_are_down() -> None:
-    (found,) = explain(line(down="0-2"), [])
-    assert found.reason == "no-shape"
-    assert found.text == (
-        "no prism of this machine holds 6 compute nodes, even with nothing running"
-    )
-
-
-def test_outbid_by_the_started_job() -> None:
-    problem = line(queue=[{"id": "big", "nodes": 4}, {"id": "six", "nodes": 6}])
-    started = [Candidate(0, Prism((0,), (4,)))]
+    problem = PlacementProblem(prepare(Snapshot.model_validate(document | more)))
+    started = [Candidate(0, Prism((0,), (4,)))] if "queue" in more else []
     (found,) = explain(problem, started)
-    assert (found.reason, found.jobs, found.nodes_to_free) == ("outbid", ["big"], 2)
-    assert found.prism is not None
-    assert (found.prism.origin, found.prism.extents) == ([2], [6])
-
-
-def test_a_request_left_out_for_nothing_is_said_to_be() -> None:
-    (found,) = explain(line(), [])
-    assert (found.reason, found.jobs, found.nodes_to_free) == ("outbid", [], 0)
-    assert "left the request out" in found.text
+    assert (found.reason, found.jobs, found.nodes_to_free) == expected
+    assert found.text == text

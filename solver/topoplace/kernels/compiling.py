@@ -29,7 +29,7 @@ PACKAGES = {
     _EXACT: ("topoplace.placement.exact", "topoplace.placement.torus.oracle"),
     _PRISMS: (
         "topoplace.placement.torus.heuristics",
-        "topoplace.placement.torus.periodic_sums",
+        "topoplace.placement.torus._kernels",
         "topoplace.study.replay",
     ),
     _TREES: ("topoplace.placement.tree", "topoplace.certify"),

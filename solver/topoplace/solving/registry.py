@@ -24,12 +24,12 @@ _PLACEMENT, _TORUS, _TREE, _MAPPING = (
 SHIPPED: dict[str, dict[str, str]] = {
     "placement": {
         "exact": f"{_PLACEMENT}.exact.method",
-        "alps-o2": f"{_TORUS}.heuristics.alps_orders",
-        "alps-2y": f"{_TORUS}.heuristics.alps_orders",
-        "alps-4y": f"{_TORUS}.heuristics.alps_orders",
-        "best-fit": f"{_TORUS}.heuristics.best_fit",
-        "first-fit": f"{_TORUS}.heuristics.first_fit",
-        "random-nodes": f"{_TORUS}.heuristics.random_nodes",
+        "alps-o2": f"{_TORUS}.heuristics.node_orders",
+        "alps-2y": f"{_TORUS}.heuristics.node_orders",
+        "alps-4y": f"{_TORUS}.heuristics.node_orders",
+        "best-fit": f"{_TORUS}.heuristics.fits",
+        "first-fit": f"{_TORUS}.heuristics.fits",
+        "random-nodes": f"{_TORUS}.heuristics.node_orders",
         "minizinc": f"{_TORUS}.minizinc",
     },
     "allocation": {

@@ -12,31 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from topoplace.kernels import kernel
-
-
-@kernel(inline="always")  # called, it takes a fifth longer
-def add_slices(sat, base, offsets, signs, num, out):
-    """Add to `out[z]` the share of the first `num` corners in a footprint's sums (`slice_sums`)."""
-    n = out.shape[0]
-    for k in range(num):
-        row = sat[base + offsets[k]]
-        if signs[k] > 0:
-            for z in range(n):
-                out[z] += row[z]
-        else:
-            for z in range(n):
-                out[z] -= row[z]
-
-
-@kernel()
-def slice_sums(sat, base, offsets, signs, out):
-    """Write to `out[z]` the footprint sum of every slice of the line whose corner is `base`."""
-    n = out.shape[0]
-    last = offsets.shape[0] - 1
-    farthest = sat[base + offsets[last]]  # its sign is plus
-    for z in range(n):
-        out[z] = farthest[z]
-    add_slices(sat, base, offsets, signs, last, out)
+from topoplace.placement.torus._kernels import add_slices, slice_sums
 
 
 @kernel()

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from topoplace import clock
 from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.placement.exact._ruin_recreate import anneal
-from topoplace.placement.torus.heuristics.prism_search import PrismSearch, search_of
-from topoplace.placement.torus.heuristics.room import Room
+from topoplace.placement.torus.heuristics.prism_search import PrismSearch, Room, search_of
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.types import IntArray
 
@@ -114,13 +113,7 @@ def _promising(
     per = torus.nodes_per_router
     routers = -(-request.nodes // per)
     found = []
-    for footprint, low, high, row in zip(
-        entries.footprint.tolist(),
-        entries.low.tolist(),
-        entries.high.tolist(),
-        entries.least_idx.tolist(),
-        strict=True,
-    ):
+    for footprint, low, high, row, _ in entries.table.T.tolist():
         area = int(search.footprints.area[footprint])
         most = torus.num_routers if request.geometries else max(_SLACK * routers, routers + per)
         for depth in range(low, min(high, int(most) // area) + 1):

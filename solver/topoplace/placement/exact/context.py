@@ -21,8 +21,7 @@ from topoplace.placement.exact.relaxation import (
     Subproblem,
 )
 from topoplace.placement.exact.rows import PackingRows
-from topoplace.placement.torus.heuristics.best_fit import best_fit
-from topoplace.placement.torus.heuristics.first_fit import first_fit
+from topoplace.placement.torus.heuristics.fits import best_fit, first_fit
 from topoplace.placement.torus.oracle.listing import ListPricer, are_few
 from topoplace.placement.torus.oracle.pricing import ScanPricer
 from topoplace.placement.torus.outcome import LEVELS, worth

@@ -16,14 +16,12 @@ from numpy.typing import NDArray
 from topoplace import clock
 from topoplace.machine import Torus
 from topoplace.placement.exact import _kernels
-from topoplace.placement.torus.heuristics.footprints import (
+from topoplace.placement.torus.footprints import (
     Footprints,
     ReachArray,
     footprints_of,
     quickest_footprints,
 )
-from topoplace.placement.torus.heuristics.room import reach_of
-from topoplace.placement.torus.heuristics.shape_parts import shape_parts
 from topoplace.placement.torus.oracle import _minimal
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot import Geometry
@@ -291,7 +289,7 @@ def _reach(
     view: Footprints, blocked: BoolArray, closed: BoolArray
 ) -> tuple[ReachArray, NDArray[np.int8]]:
     """Return how deep free prisms go, and which lines of a footprint have any."""
-    found = reach_of(view, blocked, closed)
+    found = view.reach(blocked, closed)
     found.table[found.deepest == 0] = 0  # undefined there
     reach = found.table.reshape(len(view.extents), len(view.bases), view.depth)
     return reach, (reach.max(axis=2) > 0).astype(np.int8)
@@ -314,9 +312,8 @@ def _geometry_depths(
 
 def _shape_parts(problem: PlacementProblem, view: Footprints) -> IntArray:
     """Return the shape parts of every footprint and depth."""
-    every = shape_parts(problem.torus, problem.state.snapshot.weights)
     at = tuple(view.extents.T - 1)
-    turned = view.per_router(every)
+    turned = view.per_router(problem.shape_parts)
     return np.ascontiguousarray(turned[at].reshape(len(view.extents), view.depth))
 
 

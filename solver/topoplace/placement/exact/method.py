@@ -7,7 +7,7 @@ from dataclasses import replace
 from topoplace import clock
 from topoplace.placement.exact.search import ExactSearch
 from topoplace.placement.torus.explain import explain
-from topoplace.placement.torus.heuristics.footprints import quickest_footprints
+from topoplace.placement.torus.footprints import quickest_footprints
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.solving import Options, Outcome, register
 

@@ -13,9 +13,13 @@ from topoplace.clock import OutOfTimeError
 from topoplace.placement.exact.cut_pool import CutPool
 from topoplace.placement.exact.groups import PlaceLimit
 from topoplace.placement.exact.rows import PackingRows
-from topoplace.placement.torus.heuristics.shape_parts import largest_shape_part, shape_parts
 from topoplace.placement.torus.oracle.pricing import NO_VALUE, Priced, Prices, Weights
-from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.problem import (
+    Candidate,
+    PlacementProblem,
+    largest_shape_part,
+    shape_parts,
+)
 from topoplace.result import Leaf
 from topoplace.types import FloatArray, IntArray
 

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Prism, parse_node_set, prism_links
-from topoplace.placement.torus.heuristics.footprints import (
-    Footprints,
-    footprints_of,
-    quickest_footprints,
-)
+from topoplace.placement.torus.footprints import footprints_of, quickest_footprints
 from topoplace.placement.torus.heuristics.nearest import nearest_prisms
-from topoplace.placement.torus.heuristics.room import Reach, reach_of
 from topoplace.placement.torus.outcome import prism_model
-from topoplace.placement.torus.problem import Candidate, PlacementProblem, job_links
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Explanation
 from topoplace.snapshot import Communication, QueuedState
-from topoplace.types import IntArray
-
-Nearest = dict[int, tuple[Prism, int]]
-"""By request: its prism nearest to free, and the nodes others hold inside."""
+from topoplace.types import BoolArray, IntArray
 
 _NAMES_IN_TEXT = 4
 
@@ -56,21 +48,53 @@ def explain(
         blocked = _nearest_without_running(problem, others, deadline)
     except clock.OutOfTimeError:
         return []
-    links = _LinksOfRunning(problem)
+    torus, running = problem.torus, problem.state.running
+    in_the_way = {
+        "outbid": _Jobs(
+            problem,
+            [
+                (r.id, r.communication, c.prism.routers(torus), problem.links_of(c))
+                for c in sorted(started)
+                for r in [problem.requests[c.request_idx]]
+            ],
+        ),
+        "blocked": _Jobs(
+            problem,
+            [
+                (job.id, job.communication, job.routers, links)
+                for job, links in zip(running, problem.running_links, strict=True)
+            ],
+        ),
+    }
     explanations = []
     for idx in left:
-        if idx in outbid:
-            explanations.append(_outbid(problem, started, idx, *outbid[idx]))
-        elif idx in blocked:
-            explanations.append(_blocked(problem, links, idx, *blocked[idx]))
-        else:
-            request = problem.requests[idx]
+        request = problem.requests[idx]
+        reason = "outbid" if idx in outbid else "blocked" if idx in blocked else "no-shape"
+        if reason == "no-shape":
             text = (
                 f"no prism of this machine{_where(request)} holds {_wanted(problem, request)}, "
                 "even with nothing running"
             )
             explanations.append(Explanation(request=request.id, reason="no-shape", text=text))
+            continue
+        prism, nodes = (outbid if reason == "outbid" else blocked)[idx]
+        jobs = in_the_way[reason].on(prism, request.communication)
+        say = _outbid if reason == "outbid" else _blocked
+        explanations.append(
+            Explanation(
+                request=request.id,
+                reason=reason,
+                text=say(problem, request, prism, nodes, jobs),
+                prism=prism_model(prism),
+                jobs=jobs,
+                nodes_to_free=nodes,
+            )
+        )
     return explanations
+
+
+Nearest = dict[int, tuple[Prism, int]]
+"""By request: its prism nearest to free, and the nodes others hold inside."""
 
 
 def _nearest_beside_running(
@@ -81,26 +105,10 @@ def _nearest_beside_running(
     for candidate in started:
         np.add.at(held, problem.choose_nodes(candidate) // per, 1)
 
-    def key(request: QueuedState) -> object:
-        return (
-            request.region,
-            problem.uses_links(request.communication),
-            problem.is_tolerant(request.communication),
-        )
+    def closed(request: QueuedState) -> tuple[BoolArray, BoolArray]:
+        return ~problem.allowed_routers(request), problem.closed_links(request.communication)
 
-    def reach(footprints: Footprints, request: QueuedState) -> Reach:
-        closed = problem.closed_links(request.communication)
-        return reach_of(footprints, ~problem.allowed_routers(request), closed)
-
-    return _nearest(
-        problem,
-        left,
-        key=key,
-        reach=reach,
-        usable=problem.state.usable_per_router,
-        held=held,
-        deadline=deadline,
-    )
+    return _nearest(problem, left, closed, problem.state.usable_per_router, held, deadline)
 
 
 def _nearest_without_running(
@@ -109,151 +117,105 @@ def _nearest_without_running(
     state, torus = problem.state, problem.torus
     up = np.ones(torus.num_nodes, dtype=bool)
     up[parse_node_set(state.snapshot.down, torus.num_nodes)] = False
-    usable = np.stack(
-        [
-            ((state.node_class == c) & up).reshape(torus.num_routers, -1).sum(axis=1)
-            for c in range(len(state.classes))
-        ]
-    )
+    classes = np.arange(len(state.classes))[:, None]
+    usable = (up & (state.node_class == classes)).reshape(len(classes), torus.num_routers, -1)
     held = np.zeros(torus.num_routers, dtype=np.int64)
     for job in state.running:
         np.add.at(held, job.nodes // torus.nodes_per_router, 1)
-    no_links = np.zeros(torus.num_links, dtype=bool)
 
-    def reach(footprints: Footprints, request: QueuedState) -> Reach:
+    def closed(request: QueuedState) -> tuple[BoolArray, BoolArray]:
         outside = np.zeros(torus.num_routers, dtype=bool)
         if request.region is not None:
             outside = ~state.regions[request.region]
-        return reach_of(footprints, outside, no_links)
+        return outside, np.zeros(torus.num_links, dtype=bool)
 
-    return _nearest(
-        problem,
-        left,
-        key=lambda request: request.region,
-        reach=reach,
-        usable=usable,
-        held=held,
-        deadline=deadline,
-    )
+    return _nearest(problem, left, closed, usable.sum(axis=2), held, deadline)
 
 
 def _nearest(
     problem: PlacementProblem,
-    left: Iterable[int],
-    *,
-    key: Callable[[QueuedState], object],
-    reach: Callable[[Footprints, QueuedState], Reach],
+    left: Sequence[int],
+    closed: Callable[[QueuedState], tuple[BoolArray, BoolArray]],
     usable: IntArray,
     held: IntArray,
     deadline: float,
 ) -> Nearest:
-    """Search once for all requests of a class that share their reach."""
+    """Search once for all requests of a class that the same routers and links are closed to."""
     groups: dict[object, list[int]] = {}
     for idx in left:
         request = problem.requests[idx]
-        shaped = bool(request.geometries)
-        groups.setdefault((key(request), request.class_idx, shaped), []).append(idx)
+        masks = tuple(mask.tobytes() for mask in closed(request))
+        groups.setdefault((*masks, request.class_idx, bool(request.geometries)), []).append(idx)
     found: Nearest = {}
     for members in groups.values():
         clock.check(deadline)
         requests = [problem.requests[idx] for idx in members]
-        torus, first = problem.torus, requests[0]
+        first = requests[0]
         # a geometry's depths are those along the machine's last dimension
-        footprints = footprints_of(torus) if first.geometries else quickest_footprints(torus)
-        prisms = nearest_prisms(
-            footprints, requests, reach(footprints, first), usable[first.class_idx], held, deadline
-        )
-        for idx, prism in zip(members, prisms, strict=True):
-            if prism is not None:
-                found[idx] = prism
+        view = (footprints_of if first.geometries else quickest_footprints)(problem.torus)
+        reach = view.reach(*closed(first))
+        prisms = nearest_prisms(view, requests, reach, usable[first.class_idx], held, deadline)
+        found |= {idx: p for idx, p in zip(members, prisms, strict=True) if p is not None}
     return found
 
 
-class _LinksOfRunning:
-    """Links of running jobs, computed when first asked for."""
+class _Jobs:
+    """Jobs by what they hold: (name, communication, routers, links)."""
 
-    def __init__(self, problem: PlacementProblem) -> None:
-        self._problem = problem
-        self._links: dict[int, IntArray] = {}
+    def __init__(
+        self,
+        problem: PlacementProblem,
+        jobs: Sequence[tuple[str, Communication, IntArray, IntArray]],
+    ) -> None:
+        self._problem, self._jobs = problem, jobs
+        nothing = np.zeros(0, dtype=np.int64)
+        self._routers = np.concatenate([nothing, *(job[2] for job in jobs)])
+        self._links = np.concatenate([nothing, *(job[3] for job in jobs)])
+        numbers = np.arange(len(jobs))
+        self._router_owner = np.repeat(numbers, [len(job[2]) for job in jobs])
+        self._link_owner = np.repeat(numbers, [len(job[3]) for job in jobs])
 
-    def __getitem__(self, job_idx: int) -> IntArray:
-        if job_idx not in self._links:
-            job = self._problem.state.running[job_idx]
-            self._links[job_idx] = job_links(self._problem.torus, job)
-        return self._links[job_idx]
-
-
-def _may_not_share(problem: PlacementProblem, a: Communication, b: Communication) -> bool:
-    """Tell whether two jobs may not use one link."""
-    both_use = problem.uses_links(a) and problem.uses_links(b)
-    return both_use and not (problem.is_tolerant(a) and problem.is_tolerant(b))
+    def on(self, prism: Prism, communication: Communication) -> list[str]:
+        """Return the names of those that a job on a prism could not run beside."""
+        problem, torus = self._problem, self._problem.torus
+        inside = np.zeros(torus.num_routers, dtype=bool)
+        inside[prism.routers(torus)] = True
+        meet = np.zeros(len(self._jobs), dtype=bool)
+        meet[self._router_owner[inside[self._routers]]] = True
+        if problem.uses_links(communication):
+            used = np.zeros(torus.num_links, dtype=bool)
+            used[prism_links(torus, prism)] = True
+            tolerant = problem.is_tolerant(communication)
+            for number in np.unique(self._link_owner[used[self._links]]).tolist():
+                meet[number] |= not (tolerant and problem.is_tolerant(self._jobs[number][1]))
+        return [job[0] for job, meets in zip(self._jobs, meet, strict=True) if meets]
 
 
 def _blocked(
-    problem: PlacementProblem, links: _LinksOfRunning, idx: int, prism: Prism, nodes: int
-) -> Explanation:
-    request = problem.requests[idx]
-    inside = np.zeros(problem.torus.num_routers, dtype=bool)
-    inside[prism.routers(problem.torus)] = True
-    used = np.zeros(problem.torus.num_links, dtype=bool)
-    used[prism_links(problem.torus, prism)] = True
-    crossed = bool((used & problem.closed_links(request.communication)).any())
-    jobs = [
-        job.id
-        for k, job in enumerate(problem.state.running)
-        if inside[job.routers].any()
-        or (
-            crossed
-            and _may_not_share(problem, request.communication, job.communication)
-            and used[links[k]].any()
-        )
-    ]
+    problem: PlacementProblem, request: QueuedState, prism: Prism, nodes: int, jobs: Sequence[str]
+) -> str:
     if nodes:
-        what = f"{_counted(nodes, 'node')} of running {_jobs(jobs)} would have to be freed"
+        what = f"{_counted(nodes, 'node')} of running {_names(jobs)} would have to be freed"
     else:
-        what = f"routers or links of running {_jobs(jobs)} would have to be freed, but no nodes"
-    return Explanation(
-        request=request.id,
-        reason="blocked",
-        text=f"on {prism.text}, the prism nearest to free{_where(request)} for "
-        f"{_wanted(problem, request)}, {what}",
-        prism=prism_model(prism),
-        jobs=jobs,
-        nodes_to_free=nodes,
+        what = f"routers or links of running {_names(jobs)} would have to be freed, but no nodes"
+    return (
+        f"on {prism.text}, the prism nearest to free{_where(request)} for "
+        f"{_wanted(problem, request)}, {what}"
     )
 
 
 def _outbid(
-    problem: PlacementProblem, started: Sequence[Candidate], idx: int, prism: Prism, nodes: int
-) -> Explanation:
-    request = problem.requests[idx]
-    torus = problem.torus
-    inside = np.zeros(torus.num_routers, dtype=bool)
-    inside[prism.routers(torus)] = True
-    used = np.zeros(torus.num_links, dtype=bool)
-    used[prism_links(torus, prism)] = True
-    jobs = []
-    for candidate in sorted(started):
-        other = problem.requests[candidate.request_idx]
-        if inside[candidate.prism.routers(torus)].any() or (
-            _may_not_share(problem, request.communication, other.communication)
-            and used[prism_links(torus, candidate.prism)].any()
-        ):
-            jobs.append(other.id)
+    problem: PlacementProblem, request: QueuedState, prism: Prism, nodes: int, jobs: Sequence[str]
+) -> str:
     if not jobs:
         what = "is still free: the method left the request out"
     elif nodes:
-        what = f"holds {_counted(nodes, 'node')} of started {_jobs(jobs)}"
+        what = f"holds {_counted(nodes, 'node')} of started {_names(jobs)}"
     else:
-        what = f"takes routers or links, but no nodes, of started {_jobs(jobs)}"
-    return Explanation(
-        request=request.id,
-        reason="outbid",
-        text=f"it would fit beside the running jobs, but {prism.text}, the prism nearest to "
-        f"free for {_wanted(problem, request)}, {what}",
-        prism=prism_model(prism),
-        jobs=jobs,
-        nodes_to_free=nodes,
+        what = f"takes routers or links, but no nodes, of started {_names(jobs)}"
+    return (
+        f"it would fit beside the running jobs, but {prism.text}, the prism nearest to "
+        f"free for {_wanted(problem, request)}, {what}"
     )
 
 
@@ -272,7 +234,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _jobs(names: Sequence[str]) -> str:
+def _names(names: Sequence[str]) -> str:
     if len(names) == 1:
         return f"job {names[0]}"
     if len(names) <= _NAMES_IN_TEXT:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from topoplace.machine import Prism, Torus, bisection_per_node, prism_links, scattered_links
-from topoplace.placement.torus.box_counts import BoxCounts
+from topoplace.placement.torus.footprints import footprints_of
 from topoplace.result import Interference
 from topoplace.snapshot import Communication, Geometry, QueuedState, RunningState, SnapshotState
+from topoplace.snapshot.schema import ShapeWeights
 from topoplace.types import BoolArray, IntArray
 
 
@@ -55,12 +56,20 @@ class PlacementProblem:
         )
 
     @cached_property
+    def running_links(self) -> list[IntArray]:
+        """Links that every running job uses under the rule."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return [
+            job_links(self.torus, job) if self.uses_links(job.communication) else nothing
+            for job in self.state.running
+        ]
+
+    @cached_property
     def _links_of_running(self) -> dict[bool, BoolArray]:
         """Links used by running jobs, by whether the job may share them."""
         used = {kind: np.zeros(self.torus.num_links, dtype=bool) for kind in (False, True)}
-        for job in self.state.running:
-            if self.uses_links(job.communication):
-                used[self.is_tolerant(job.communication)][job_links(self.torus, job)] = True
+        for job, links in zip(self.state.running, self.running_links, strict=True):
+            used[self.is_tolerant(job.communication)][links] = True
         return used
 
     def closed_links(self, communication: Communication) -> BoolArray:
@@ -68,9 +77,7 @@ class PlacementProblem:
         if not self.uses_links(communication):
             return np.zeros(self.torus.num_links, dtype=bool)
         used = self._links_of_running
-        if self.is_tolerant(communication):
-            return used[False]
-        return used[False] | used[True]
+        return used[False] if self.is_tolerant(communication) else used[False] | used[True]
 
     @cached_property
     def free_routers(self) -> BoolArray:
@@ -87,24 +94,21 @@ class PlacementProblem:
         whole = self.state.usable_per_router[class_idx] == self.torus.nodes_per_router
         return np.asarray(whole)
 
-    def shape_part(self, extents: tuple[int, ...]) -> int:
-        """Return the shape score of a prism without its idle-nodes term."""
-        memo = self._memo.get(extents)
-        if memo is None:
-            memo = self._memo[extents] = self._shape_part(extents)
-        assert isinstance(memo, int)
-        return memo
+    @cached_property
+    def shape_parts(self) -> IntArray:
+        """Shape scores of all extents but for idle nodes (see `shape_parts`)."""
+        return shape_parts(self.torus, self.state.snapshot.weights)
 
-    def _shape_part(self, extents: tuple[int, ...]) -> int:
-        weights = self.state.snapshot.weights
-        prism = Prism((0,) * len(extents), extents)
-        per_node = 1000 * bisection_per_node(self.torus, extents) / min(self.torus.bandwidth)
-        return (
-            weights.bisection * math.floor(per_node)
-            - weights.volume * prism.volume
-            - weights.hops * prism.max_hops(self.torus)
-            - weights.wrap * prism.num_wrapping_dims(self.torus)
-        )
+    @cached_property
+    def usable_sums(self) -> list[IntArray]:
+        """By class, the prefix sums of its usable nodes (see `Footprints.sums`)."""
+        view = footprints_of(self.torus)
+        return [view.sums(usable) for usable in self.state.usable_per_router]
+
+    @cached_property
+    def _free_sums(self) -> IntArray:
+        """Prefix sums of free routers."""
+        return footprints_of(self.torus).sums(self.free_routers.astype(np.int64))
 
     def usable_inside(self, candidate: Candidate) -> int:
         """Count the usable nodes of the request's class inside the prism."""
@@ -114,7 +118,9 @@ class PlacementProblem:
 
     def shape_score(self, candidate: Candidate) -> int:
         """Return the level-2 value of a candidate (docs/proofs.md, "The objective")."""
-        return self.values(candidate)[1]
+        idle = self.usable_inside(candidate) - self.requests[candidate.request_idx].nodes
+        part = int(self.shape_parts[tuple(e - 1 for e in candidate.prism.extents)])
+        return part - self.state.snapshot.weights.idle * idle
 
     def values(self, candidate: Candidate) -> tuple[int, int, int]:
         """Return the values of a candidate on the three levels, all to be maximised."""
@@ -127,36 +133,21 @@ class PlacementProblem:
         Those are the value of the request, the shape score, and the links from the prism to free
         routers outside it, negated (docs/proofs.md, "The objective").
         """
-        origins, extents = _boxes(candidates, self.torus)
-        wanted = np.array([self.requests[c.request_idx].nodes for c in candidates], dtype=np.int64)
-        idle = self._usable_inside(candidates, origins, extents) - wanted
-        parts = np.array([self.shape_part(c.prism.extents) for c in candidates], dtype=np.int64)
+        shape = (len(candidates), self.torus.num_dims)
+        origins = np.array([c.prism.origin for c in candidates], dtype=np.int64).reshape(shape)
+        extents = np.array([c.prism.extents for c in candidates], dtype=np.int64).reshape(shape)
+        requests = [self.requests[c.request_idx] for c in candidates]
+        class_idx = np.array([request.class_idx for request in requests])
+        idle = -np.array([request.nodes for request in requests], dtype=np.int64)
+        for k in np.unique(class_idx).tolist():
+            mine, sums = class_idx == k, self.usable_sums[k]
+            idle[mine] += footprints_of(self.torus).inside(sums, origins[mine], extents[mine])
         values = np.empty((len(candidates), 3), dtype=np.int64)
-        values[:, 0] = [self.requests[c.request_idx].value for c in candidates]
-        values[:, 1] = parts - self.state.snapshot.weights.idle * idle
+        values[:, 0] = [request.value for request in requests]
+        values[:, 1] = self.shape_parts[tuple(extents.T - 1)]
+        values[:, 1] -= self.state.snapshot.weights.idle * idle
         values[:, 2] = -self._boundary(origins, extents)
         return values
-
-    @cached_property
-    def _usable_counts(self) -> list[BoxCounts]:
-        """Usable nodes inside prisms, by class."""
-        return [BoxCounts(self.torus, usable) for usable in self.state.usable_per_router]
-
-    @cached_property
-    def _free_counts(self) -> BoxCounts:
-        """Free routers inside prisms."""
-        return BoxCounts(self.torus, self.free_routers.astype(np.int64))
-
-    def _usable_inside(
-        self, candidates: Sequence[Candidate], origins: IntArray, extents: IntArray
-    ) -> IntArray:
-        """Count the usable nodes of each request's class inside its prism."""
-        class_idx = np.array([self.requests[c.request_idx].class_idx for c in candidates])
-        found = np.zeros(len(candidates), dtype=np.int64)
-        for k in np.unique(class_idx).tolist():
-            here = class_idx == k
-            found[here] = self._usable_counts[k].inside(origins[here], extents[here])
-        return found
 
     def _boundary(self, origins: IntArray, extents: IntArray) -> IntArray:
         """Count the links from prisms to free routers outside them."""
@@ -169,8 +160,9 @@ class PlacementProblem:
                 there = (extents[:, d] < n) & (wraps | ((at >= 0) & (at < n)))
                 beside[:, k, d] = at % n
                 faces[:, k, d] = there
-        counts = self._free_counts.inside(beside.reshape(-1, num_dims), faces.reshape(-1, num_dims))
-        return np.asarray(counts.reshape(-1, num_faces).sum(axis=1), dtype=np.int64)
+        boxes = beside.reshape(-1, num_dims), faces.reshape(-1, num_dims)
+        counts = footprints_of(self.torus).inside(self._free_sums, *boxes)
+        return np.asarray(counts.reshape(-1, num_faces).sum(axis=1))
 
     def links_of(self, candidate: Candidate) -> IntArray:
         """Return the links a started candidate uses under the rule."""
@@ -213,16 +205,60 @@ class PlacementProblem:
         return None
 
 
-def _boxes(candidates: Sequence[Candidate], torus: Torus) -> tuple[IntArray, IntArray]:
-    """Return the origins and extents of candidates, each of shape ``(num, num_dims)``."""
-    shape = (len(candidates), torus.num_dims)
-    origins = np.array([c.prism.origin for c in candidates], dtype=np.int64)
-    extents = np.array([c.prism.extents for c in candidates], dtype=np.int64)
-    return origins.reshape(shape), extents.reshape(shape)
-
-
 def job_links(torus: Torus, job: RunningState) -> IntArray:
     """Return the links a running job uses: its prism's, or those of all its routes."""
     if job.prism is not None:
         return prism_links(torus, job.prism)
     return scattered_links(torus, job.routers)
+
+
+@lru_cache(maxsize=4)  # a replay asks at every decision
+def shape_parts(torus: Torus, weights: ShapeWeights) -> IntArray:
+    """Return the shape scores of all extents without their idle-nodes term, exactly.
+
+    Read-only, of shape ``torus.shape``; entry ``[e_1 - 1, .., e_D - 1]`` belongs to those extents.
+    Everything but the product of the extents splits by dimension: the bisection bandwidth per node
+    is the least of what each dimension alone would have, and the floor of the least the least
+    floor.
+    """
+    shape = torus.shape
+    bisection = np.full(shape, np.iinfo(np.int64).max, dtype=np.int64)
+    volume = np.ones(shape, dtype=np.int64)
+    others = np.zeros(shape, dtype=np.int64)
+    for d, n in enumerate(shape):
+        along = [n if k == d else 1 for k in range(len(shape))]
+        ring, alone = _alone(torus, d)
+        lost = [
+            weights.hops * prism.max_hops(ring) + weights.wrap * prism.num_wrapping_dims(ring)
+            for prism in alone
+        ]
+        np.minimum(bisection, np.array(_per_node(torus, d)).reshape(along), out=bisection)
+        volume *= np.arange(1, n + 1).reshape(along)
+        others += np.array(lost, dtype=np.int64).reshape(along)
+    parts: IntArray = weights.bisection * bisection - weights.volume * volume - others
+    parts.flags.writeable = False
+    return parts
+
+
+def largest_shape_part(torus: Torus, weights: ShapeWeights) -> int:
+    """Return an upper bound on the absolute shape score of any prism but for its idle nodes."""
+    return (
+        weights.bisection * max(max(_per_node(torus, d)) for d in range(torus.num_dims))
+        + weights.volume * torus.num_routers
+        + weights.hops * sum(torus.shape)
+        + weights.wrap * torus.num_dims
+    )
+
+
+def _alone(torus: Torus, dim: int) -> tuple[Torus, list[Prism]]:
+    """Return one dimension of a machine, and its prisms at 0."""
+    kept = slice(dim, dim + 1)
+    ring = Torus(torus.shape[kept], torus.wrap[kept], torus.bandwidth[kept], torus.nodes_per_router)
+    return ring, [Prism((0,), (extent,)) for extent in range(1, torus.shape[dim] + 1)]
+
+
+def _per_node(torus: Torus, dim: int) -> list[int]:
+    """Return one dimension's bisection per node by extent, in thousandths of the slowest link."""
+    ring, prisms = _alone(torus, dim)
+    slowest = min(torus.bandwidth)
+    return [math.floor(1000 * bisection_per_node(ring, p.extents) / slowest) for p in prisms]

@@ -14,7 +14,7 @@ from topoplace.kernels import kernel
 def most_usable(order, most, per_router, area, reach, sums, bases, box, signs):
     """Return the most usable nodes in a prism as deep as it can go at its origin.
 
-    Tables are those of `torus.heuristics.footprints`; `order` lists the footprints by `most`, the
+    Tables are those of `placement.torus.footprints`; `order` lists the footprints by `most`, the
     largest number of nodes each may hold, descending.
     """
     num_lines = bases.shape[0]

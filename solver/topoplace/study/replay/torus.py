@@ -14,8 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from topoplace.machine import Prism, Torus, bisection_per_node, format_node_set, parse_node_set
-from topoplace.placement.torus.heuristics.footprints import footprints_of
-from topoplace.placement.torus.heuristics.room import Reach, reach_of, refill
+from topoplace.placement.torus.footprints import Reach, footprints_of
 from topoplace.placement.torus.outcome import prism_model, worth
 from topoplace.placement.torus.problem import Candidate, PlacementProblem, job_links
 from topoplace.snapshot import QueuedState, RunningState, SnapshotState
@@ -213,10 +212,7 @@ class _LargestPrism:
 
     def nodes(self, blocked: BoolArray, closed: BoolArray, usable: BoolArray) -> int:
         footprints, per = self._footprints, self._torus.nodes_per_router
-        if self._reach is None:
-            self._reach = reach_of(footprints, blocked, closed)
-        else:
-            refill(self._reach, footprints, blocked, closed)
+        self._reach = footprints.reach(blocked, closed, over=self._reach)
         there = usable.reshape(-1, per).sum(axis=1)
         most = self._reach.deepest * footprints.area * per
         order = np.argsort(-most, kind="stable")

@@ -11,10 +11,9 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Prism
-from topoplace.placement.torus.heuristics import _nearest
-from topoplace.placement.torus.heuristics.footprints import Footprints
-from topoplace.placement.torus.heuristics.prism_search import Entries, entries_of
-from topoplace.placement.torus.heuristics.room import Reach
+from topoplace.placement.torus.footprints import Footprints, Reach
+from topoplace.placement.torus.heuristics import _kernels
+from topoplace.placement.torus.heuristics.prism_search import entries_of
 from topoplace.snapshot import QueuedState
 from topoplace.types import IntArray
 
@@ -56,50 +55,26 @@ def nearest_prisms(
     OutOfTimeError
         At the deadline.
     """
-    whole = usable == footprints.torus.nodes_per_router
-    parts = [entries_of(footprints, request, whole) for request in requests]
-    footprint, owner, entries = _joined(parts)
-    first = np.searchsorted(footprint, np.arange(len(footprints.area) + 1))
+    entries = entries_of(footprints, requests, usable == footprints.torus.nodes_per_router)
+    every = np.arange(len(footprints.area))
+    first = np.searchsorted(entries.footprint, np.arange(len(every) + 1))
     need = np.array([request.nodes for request in requests], dtype=np.int64)
     sums, held_sums = footprints.sums(usable), footprints.sums(held)
 
     def search(part: IntArray) -> IntArray:
         """Return (fewest nodes of others, volume, code) of every request, of some footprints."""
         found = np.full((3, len(requests)), _NOTHING, dtype=np.int64)
-        fewest, volume, code = found
         for some in footprints.chunks(len(footprints.bases), part):
             clock.check(deadline)
-            _nearest.nearest(
-                some, first, owner, entries.low, entries.high, entries.least_idx, entries.least,
-                need, reach.table, reach.deepest, sums, held_sums,
-                footprints.bases, footprints.box, footprints.signs, footprints.area,
-                fewest, volume, code,
+            _kernels.nearest(
+                some, first, entries.table, entries.least, need, reach.table, reach.deepest,
+                sums, held_sums, footprints.bases, footprints.box, footprints.signs,
+                footprints.area, *found,
             )  # fmt: skip
         return found
 
-    every = np.arange(len(footprints.area))
     num_parts = min(8, os.cpu_count() or 1) if len(every) >= _WORTH_THREADS else 1
     with ThreadPoolExecutor(num_parts) as pool:
         parts_found = list(pool.map(search, [every[k::num_parts].copy() for k in range(num_parts)]))
     best = [min(rows) for rows in zip(*(found.T.tolist() for found in parts_found), strict=True)]
     return [None if b[0] == _NOTHING else (footprints.prism(b[2]), b[0]) for b in best]
-
-
-def _joined(parts: Sequence[Entries]) -> tuple[IntArray, IntArray, Entries]:
-    """Return all entries sorted by footprint, with their footprints and owners."""
-    shift = np.cumsum([0] + [len(part.least) for part in parts])
-    least_idx = [
-        np.where(part.least_idx < 0, -1, part.least_idx + by)
-        for part, by in zip(parts, shift.tolist(), strict=False)
-    ]
-    owner = np.concatenate([np.full(len(p.low), i, dtype=np.int64) for i, p in enumerate(parts)])
-    joined = Entries(
-        np.concatenate([part.footprint for part in parts]),
-        np.concatenate([part.low for part in parts]),
-        np.concatenate([part.high for part in parts]),
-        np.concatenate(least_idx),
-        np.concatenate([part.least for part in parts]),
-    )
-    order = np.argsort(joined.footprint, kind="stable")
-    kept = joined.kept(order)
-    return kept.footprint, np.ascontiguousarray(owner[order]), kept

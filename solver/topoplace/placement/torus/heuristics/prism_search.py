@@ -1,17 +1,15 @@
-"""Search of one request's prisms in the room that is left."""
+"""Search of prisms in what is left of a machine while jobs are placed one after the other."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from topoplace.machine import Torus
+from topoplace.machine import Torus, prism_links
+from topoplace.placement.torus.footprints import Footprints, Reach, footprints_of
 from topoplace.placement.torus.heuristics import _kernels
-from topoplace.placement.torus.heuristics.footprints import Footprints, footprints_of
-from topoplace.placement.torus.heuristics.room import Room
-from topoplace.placement.torus.heuristics.shape_parts import shape_parts
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot import QueuedState
 from topoplace.types import BoolArray, IntArray
@@ -19,57 +17,57 @@ from topoplace.types import BoolArray, IntArray
 
 @dataclass(frozen=True)
 class Entries:
-    """What a request admits: footprints, each with a range of depths.
+    """What requests admit: footprints, each with a range of depths.
 
     Attributes
     ----------
-    footprint, low, high
-        Footprint number, smallest and largest depth of every entry.
-    least_idx
-        Row of `least` that bounds the depth from below per origin, or -1.
+    table
+        A column per entry, sorted by footprint: footprint number, smallest and largest depth, the
+        row of `least` that bounds the depth from below per origin, or -1, and the request.
     """
 
-    footprint: IntArray
-    low: IntArray
-    high: IntArray
-    least_idx: IntArray
+    table: IntArray
     least: IntArray
 
-    def kept(self, keep: IntArray) -> Entries:
-        """Return some of the entries, in the order given."""
-        return Entries(
-            self.footprint[keep], self.low[keep], self.high[keep], self.least_idx[keep], self.least
-        )
+    @property
+    def footprint(self) -> IntArray:
+        """Footprint of every entry."""
+        return self.table[0]
+
+    @property
+    def low(self) -> IntArray:
+        """Smallest depth of every entry."""
+        return self.table[1]
 
 
-def entries_of(footprints: Footprints, request: QueuedState, whole: BoolArray) -> Entries:
-    """Return what a request admits.
+def entries_of(
+    footprints: Footprints, requests: Sequence[QueuedState], whole: BoolArray
+) -> Entries:
+    """Return what requests of a class admit.
 
     Parameters
     ----------
     whole
-        Per router, whether all its nodes are usable by the request (for `maxz`).
+        Per router, whether all its nodes are usable by the requests (for `maxz`).
     """
     torus = footprints.torus
-    per = torus.nodes_per_router
-    nothing = np.zeros((0, torus.num_routers), dtype=np.int64)
-    if not request.geometries:
-        low = -(-request.nodes // (per * footprints.area))
-        keep = np.flatnonzero(low <= footprints.depth)
-        high = np.full(len(keep), footprints.depth, dtype=np.int64)
-        return Entries(keep, low[keep], high, np.full(len(keep), -1, dtype=np.int64), nothing)
-    rows = []
-    least = [nothing]
-    for geometry in request.geometries:
-        footprint = footprints.index(geometry.extents[:-1])
-        depths = geometry.depths
-        row = -1
-        if geometry.max_depth is not None:
-            row = len(least) - 1
-            least.append(_least_depths(torus, whole, geometry.extents)[None])
-        rows.append((footprint, depths[0], depths[-1], row))
-    footprint, low, high, least_idx = np.array(rows, dtype=np.int64).T.copy()
-    return Entries(footprint, low, high, least_idx, np.concatenate(least))
+    columns, least = [], [np.zeros((0, torus.num_routers), dtype=np.int64)]
+    for number, request in enumerate(requests):
+        for geometry in request.geometries:
+            depths, row = geometry.depths, -1
+            if geometry.max_depth is not None:
+                row = len(least) - 1
+                least.append(_least_depths(torus, whole, geometry.extents)[None])
+            head = footprints.index(geometry.extents[:-1])
+            columns.append(np.array([[head], [depths[0]], [depths[-1]], [row], [number]]))
+        if not request.geometries:
+            low = -(-request.nodes // (torus.nodes_per_router * footprints.area))
+            fits = np.flatnonzero(low <= footprints.depth)
+            others = ([of] * len(fits) for of in (footprints.depth, -1, number))
+            columns.append(np.array([fits, low[fits], *others], dtype=np.int64))
+    table = np.concatenate(columns, axis=1)
+    order = np.argsort(table[0], kind="stable")
+    return Entries(np.take(table, order, axis=1), np.concatenate(least))
 
 
 def _least_depths(torus: Torus, whole: BoolArray, extents: tuple[int, ...]) -> IntArray:
@@ -89,62 +87,86 @@ def _least_depths(torus: Torus, whole: BoolArray, extents: tuple[int, ...]) -> I
     return np.ascontiguousarray(table.ravel())
 
 
+class Room:
+    """The routers and links that running jobs and the jobs placed so far leave to others."""
+
+    def __init__(self, problem: PlacementProblem, started: Iterable[Candidate] = ()) -> None:
+        self.problem = problem
+        self._taken = np.zeros(problem.torus.num_routers, dtype=bool)
+        self._links = {kind: np.zeros(problem.torus.num_links, dtype=bool) for kind in (0, 1)}
+        self._reaches: dict[object, tuple[int, Reach]] = {}
+        self._version = 0
+        for candidate in started:
+            self.add(candidate)
+
+    def add(self, candidate: Candidate) -> None:
+        """Take the routers and links of a job."""
+        problem = self.problem
+        communication = problem.requests[candidate.request_idx].communication
+        self._taken[candidate.prism.routers(problem.torus)] = True
+        if problem.uses_links(communication):
+            links = prism_links(problem.torus, candidate.prism)
+            self._links[problem.is_tolerant(communication)][links] = True
+        self._version += 1
+
+    def reach(self, request: QueuedState) -> Reach:
+        """Return the reach of the request's prisms; valid until the next call."""
+        problem = self.problem
+        uses_links = problem.uses_links(request.communication)
+        tolerant = problem.is_tolerant(request.communication)
+        key = (request.region, uses_links, tolerant)
+        version, reach = self._reaches.get(key, (-1, None))
+        if version == self._version and reach is not None:
+            return reach
+        blocked = ~problem.allowed_routers(request) | self._taken
+        closed = problem.closed_links(request.communication)
+        if uses_links:
+            closed = closed | self._links[False]
+            if not tolerant:
+                closed |= self._links[True]
+        reach = footprints_of(problem.torus).reach(blocked, closed, over=reach)
+        self._reaches[key] = (self._version, reach)
+        return reach
+
+
 class PrismSearch:
     """Finds a prism for one request at a time; its tables belong to one problem."""
 
     def __init__(self, problem: PlacementProblem) -> None:
         self.problem = problem
-        self.footprints = footprints_of(problem.torus)
-        self._sums: dict[int, IntArray] = {}
+        self.footprints = view = footprints_of(problem.torus)
+        self._tables = (view.bases, view.box, view.signs)
+        self._parts = problem.shape_parts.reshape(-1, view.depth).copy()
+        # largest score of a footprint from a depth on
+        suffix_best = np.maximum.accumulate(self._parts[:, ::-1], axis=1)[:, ::-1]
+        self._suffix_best = np.ascontiguousarray(suffix_best)
         self._entries: dict[int, Entries] = {}
-
-    def with_scores(self, part: IntArray) -> PrismSearch:
-        """Return a search that scores extents by a table of its own, shape ``torus.shape``."""
-        other = PrismSearch(self.problem)
-        other._sums, other._entries = self._sums, self._entries
-        other._part = np.ascontiguousarray(part.reshape(-1, self.footprints.depth))
-        return other
-
-    @cached_property
-    def _part(self) -> IntArray:
-        table = shape_parts(self.problem.torus, self.problem.state.snapshot.weights)
-        return np.ascontiguousarray(table.reshape(-1, self.footprints.depth))
-
-    @cached_property
-    def _suffix_best(self) -> IntArray:
-        """Largest `_part` of a footprint from a depth on."""
-        return np.ascontiguousarray(np.maximum.accumulate(self._part[:, ::-1], axis=1)[:, ::-1])
-
-    def usable_sums(self, class_idx: int) -> IntArray:
-        """Return the prefix sums of a class's usable nodes."""
-        if class_idx not in self._sums:
-            usable = self.problem.state.usable_per_router[class_idx]
-            self._sums[class_idx] = self.footprints.sums(usable)
-        return self._sums[class_idx]
 
     def entries(self, request_idx: int) -> Entries:
         """Return what a request admits."""
         if request_idx not in self._entries:
             request = self.problem.requests[request_idx]
             whole = self.problem.whole_routers(request.class_idx)
-            self._entries[request_idx] = entries_of(self.footprints, request, whole)
+            self._entries[request_idx] = entries_of(self.footprints, [request], whole)
         return self._entries[request_idx]
+
+    def _alive(self, request_idx: int, reach: Reach) -> Entries:
+        """Return what a request admits where some prism is free."""
+        known = self.entries(request_idx)
+        alive = reach.deepest[known.footprint] >= known.low
+        return Entries(np.compress(alive, known.table, axis=1), known.least)
 
     def best(self, request_idx: int, room: Room) -> Candidate | None:
         """Return the candidate of the largest shape score; ties: least (extents, origin)."""
         request = self.problem.requests[request_idx]
         reach = room.reach(request)
-        entries = self.entries(request_idx)
+        entries = self._alive(request_idx, reach)
         bound = self._suffix_best[entries.footprint, entries.low - 1]
-        alive = np.flatnonzero(reach.deepest[entries.footprint] >= entries.low)
-        alive = alive[np.argsort(-bound[alive], kind="stable")]
-        entries = entries.kept(alive)
-        _, code = _kernels.best(
-            entries.footprint, entries.low, entries.high, entries.least_idx, entries.least,
-            bound[alive], request.nodes,
-            reach.table, self.usable_sums(request.class_idx),
-            self.footprints.bases, self.footprints.box, self.footprints.signs,
-            self._part, self._suffix_best, self.problem.state.snapshot.weights.idle,
+        order = np.argsort(-bound, kind="stable")
+        code = _kernels.best(
+            np.take(entries.table, order, axis=1), entries.least, bound[order], request.nodes,
+            reach.table, self.problem.usable_sums[request.class_idx], *self._tables,
+            self._parts, self._suffix_best, self.problem.state.snapshot.weights.idle,
         )  # fmt: skip
         return self._candidate(request_idx, code)
 
@@ -152,14 +174,11 @@ class PrismSearch:
         """Return the candidate that first fit takes (see `first_fit`)."""
         request = self.problem.requests[request_idx]
         reach = room.reach(request)
-        entries = self.entries(request_idx)
-        entries = entries.kept(np.flatnonzero(reach.deepest[entries.footprint] >= entries.low))
+        entries = self._alive(request_idx, reach)
         code = _kernels.first(
-            entries.footprint, entries.low, entries.high, entries.least_idx, entries.least,
-            request.nodes,
-            reach.table, self.usable_sums(request.class_idx),
-            self.footprints.bases, self.footprints.box, self.footprints.signs,
-            self.footprints.area, self._part,
+            entries.table, entries.least, request.nodes,
+            reach.table, self.problem.usable_sums[request.class_idx], *self._tables,
+            self.footprints.area, self._parts,
         )  # fmt: skip
         return self._candidate(request_idx, code)
 
@@ -169,9 +188,8 @@ class PrismSearch:
 
 def search_of(problem: PlacementProblem) -> PrismSearch:
     """Return the search of a problem, made once."""
-    memo = problem._memo
-    if PrismSearch not in memo:
-        memo[PrismSearch] = PrismSearch(problem)
-    search = memo[PrismSearch]
+    if PrismSearch not in problem._memo:
+        problem._memo[PrismSearch] = PrismSearch(problem)
+    search = problem._memo[PrismSearch]
     assert isinstance(search, PrismSearch)
     return search

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from topoplace.kernels import kernel
-from topoplace.placement.exact._kernels import add_slices, slice_sums
+from topoplace.placement.torus._kernels import add_slices, slice_sums
 
 LONGEST = 1 << 9
 """Largest last dimension, for the bits of an entry."""

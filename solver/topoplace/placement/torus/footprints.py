@@ -1,11 +1,19 @@
-"""A machine seen as lines and footprints: the tables that all compiled searches of prisms read."""
+"""What prisms contain, and which are free: the tables that all compiled searches of prisms read.
+
+A machine of shape (N_1, .., N_D) is seen as *lines*, the routers along its last dimension; a
+*footprint* is the extents of a prism in all dimensions but the last. A prism then is a footprint on
+a line, a place along the line and a depth. What it contains comes from prefix sums over two periods
+of the machine, in which a prism across the end of a ring is in one piece: the sum over a footprint
+is a signed sum over its corners, each of them a row along a line.
+"""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,8 +21,7 @@ from numpy.typing import NDArray
 
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, uses_whole_ring
-from topoplace.placement.torus.periodic_sums import periodic_sums
-from topoplace.types import IntArray
+from topoplace.types import BoolArray, IntArray
 
 ReachArray = NDArray[np.int8 | np.int16 | np.int32]
 
@@ -22,6 +29,25 @@ MAX_TABLE = 1 << 29
 """Largest reach table (footprints x routers) a search builds."""
 
 _AT_ONCE = 1 << 21  # routers of pairs of footprint and line between looks at the clock: 0.1 s or so
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How deep free prisms go.
+
+    Attributes
+    ----------
+    table
+        Largest depth per footprint and origin (router) on the turned machine, shape
+        ``(num_footprints, num_routers)``, in the narrowest type that holds twice a depth. Every
+        smaller depth is free too: a shallower prism holds fewer routers and uses fewer links.
+        Undefined where the footprint is dead.
+    deepest
+        Largest entry per footprint, 0 for a dead one.
+    """
+
+    table: ReachArray
+    deepest: IntArray
 
 
 @dataclass(frozen=True)
@@ -44,13 +70,6 @@ class Footprints:
     def __post_init__(self) -> None:
         if not self.axes:
             object.__setattr__(self, "axes", tuple(range(self.torus.num_dims)))
-        if len(self.extents) * self.torus.num_routers > MAX_TABLE:
-            raise InputError(
-                f"a machine with at most {MAX_TABLE} pairs of footprint and router "
-                "for a search of prisms",
-                field="machine.shape",
-                value=self.torus.shape,
-            )
 
     @cached_property
     def turned(self) -> Torus:
@@ -67,13 +86,6 @@ class Footprints:
     def depth(self) -> int:
         """Size of the last dimension."""
         return self.turned.shape[-1]
-
-    @property
-    def reach_type(self) -> type[np.int8] | type[np.int16] | type[np.int32]:
-        """Type of a reach table: the narrowest that holds twice a depth."""
-        if self.depth < 1 << 6:
-            return np.int8
-        return np.int16 if self.depth < 1 << 14 else np.int32
 
     def per_router(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a table with a number per router of the machine as one of the turned machine."""
@@ -135,33 +147,23 @@ class Footprints:
 
     @cached_property
     def pad_strides(self) -> IntArray:
-        """Corner-number step of one router in each leading dimension (see `periodic_sums`)."""
+        """Corner-number step of one router in each leading dimension."""
         padded = [2 * n + 1 for n in self.turned.shape[:-1]]
-        return np.array(
-            [int(np.prod(padded[d + 1 :], dtype=np.int64)) for d in range(len(padded))],
-            dtype=np.int64,
-        )
+        return np.array([math.prod(padded[d + 1 :]) for d in range(len(padded))], dtype=np.int64)
 
     @cached_property
     def bases(self) -> IntArray:
         """Prefix-sum corner of every line."""
-        return np.asarray((self.line_coords * self.pad_strides).sum(axis=1), dtype=np.int64)
-
-    @cached_property
-    def _corners(self) -> IntArray:
-        head = self.turned.num_dims - 1
-        corners = np.array(list(itertools.product((0, 1), repeat=head)), dtype=np.int64)
-        return corners.reshape(2**head, head)
+        return self.line_coords @ self.pad_strides
 
     @cached_property
     def signs(self) -> IntArray:
         """Sign of every corner of a footprint."""
-        odd = (self.turned.num_dims - 1 - self._corners.sum(axis=1)) % 2
-        return np.asarray(1 - 2 * odd, dtype=np.int64)
+        return _corners(self.turned.num_dims - 1)[1]
 
     def _offsets(self, lengths: IntArray) -> IntArray:
-        spans = lengths[:, None, :] * self._corners
-        return np.ascontiguousarray((spans * self.pad_strides).sum(axis=2).astype(np.int64))
+        corners, _ = _corners(self.turned.num_dims - 1)
+        return (lengths * self.pad_strides) @ corners.T
 
     @cached_property
     def box(self) -> IntArray:
@@ -216,7 +218,7 @@ class Footprints:
         return [stride // self.depth for stride in self.turned.strides[:-1]]
 
     @cached_property
-    def plan(self) -> tuple[IntArray, IntArray, NDArray[np.int8]]:
+    def _plan(self) -> tuple[IntArray, IntArray, NDArray[np.int8]]:
         """For `_kernels.fold`: per footprint the dimensions to fold, footprints, extra links."""
         num = len(self.extents)
         dims = np.full((num, 2), -1, dtype=np.int64)
@@ -240,18 +242,94 @@ class Footprints:
                 dims[f, k], smaller[f, k] = d, self.smaller[f, d]
         return dims, smaller, extra
 
-    def sums(self, values: IntArray) -> IntArray:
-        """Return periodic prefix sums of a number per router over all dimensions.
-
-        Shape ``(corners, 2 * depth + 1)``.
-        """
-        table = periodic_sums(self.per_router(values), self.turned.num_dims)
-        return table.reshape(-1, 2 * self.depth + 1)
-
     def slice_sums(self, values: IntArray) -> IntArray:
         """Return periodic prefix sums over all dimensions but the last, ``(corners, depth)``."""
-        table = periodic_sums(self.per_router(values), self.turned.num_dims - 1)
-        return table.reshape(-1, self.depth)
+        return self._periodic_sums(values, self.turned.num_dims - 1).reshape(-1, self.depth)
+
+    def sums(self, values: IntArray) -> IntArray:
+        """Return periodic prefix sums over all dimensions, ``(corners, 2 * depth + 1)``."""
+        table = self._periodic_sums(values, self.turned.num_dims)
+        return table.reshape(-1, 2 * self.depth + 1)
+
+    def _periodic_sums(self, values: IntArray, num_summed: int) -> IntArray:
+        """Return prefix sums of a number per router along the first dimensions.
+
+        One of size n has size ``2 * n + 1`` in the result: entry k is the sum of the k before it.
+        """
+        from topoplace.placement.torus import _kernels  # noqa: PLC0415 - numba is heavy
+
+        table = np.ascontiguousarray(self.per_router(values), dtype=np.int64)
+        for d, n in enumerate(self.turned.shape[:num_summed]):
+            inner = math.prod(self.turned.shape[d + 1 :])
+            table = _kernels.sums_along(table.reshape(-1, n, inner))
+        return table
+
+    def inside(self, sums: IntArray, origins: IntArray, extents: IntArray) -> IntArray:
+        """Return what `sums` are of, summed over boxes, shape ``(num_boxes,)``.
+
+        Parameters
+        ----------
+        origins, extents
+            Of boxes on the machine, ``(num_boxes, num_dims)``; an extent of 0 makes one empty.
+        """
+        corners, signs = _corners(self.torus.num_dims)
+        strides = np.append(self.pad_strides * (2 * self.depth + 1), 1)
+        first = origins[:, self.axes] @ strides
+        total: IntArray = np.zeros(len(origins), dtype=np.int64)
+        for corner, sign in zip(corners, signs, strict=True):
+            total += sign * sums.ravel()[first + extents[:, self.axes] @ (strides * corner)]
+        return total
+
+    def reach(self, blocked: BoolArray, closed: BoolArray, over: Reach | None = None) -> Reach:
+        """Return how deep prisms go that hold no blocked router and use no closed link.
+
+        Parameters
+        ----------
+        blocked, closed
+            Per router, and per link number.
+        over
+            A reach whose memory is written over.
+
+        Raises
+        ------
+        InputError
+            If the machine is too large.
+        """
+        from topoplace.placement.torus import _kernels  # noqa: PLC0415 - numba is heavy
+
+        torus, size = self.turned, self.torus.num_routers
+        if over is None:
+            over = self._no_reach()
+        lines = (-1, self.depth)
+        links, wraps = self.per_link(closed), torus.wrap[-1]
+        _kernels.runs(
+            self.per_router(blocked).reshape(lines), links[-1].reshape(lines), wraps,
+            over.table[0].reshape(lines),
+        )  # fmt: skip
+        head = torus.num_dims - 1
+        along, around = np.zeros((2, max(head, 1), size), dtype=over.table.dtype)
+        nothing = np.zeros((size // self.depth, self.depth), dtype=bool)
+        for d in range(head):
+            _kernels.runs(links[d].reshape(lines), nothing, wraps, along[d].reshape(lines))
+            rings = along[d].reshape(-1, torus.shape[d], torus.strides[d])
+            around[d] = np.broadcast_to(rings.min(axis=1, keepdims=True), rings.shape).ravel()
+        _kernels.fold(
+            np.array(torus.shape), np.array(torus.wrap), self.extents, *self._plan,
+            along, around, over.table, over.deepest,
+        )  # fmt: skip
+        return over
+
+    def _no_reach(self) -> Reach:
+        shape = (len(self.extents), self.torus.num_routers)
+        if math.prod(shape) > MAX_TABLE:
+            raise InputError(
+                f"a machine with at most {MAX_TABLE} pairs of footprint and router "
+                "for a search of prisms",
+                field="machine.shape",
+                value=self.torus.shape,
+            )
+        kind = next(k for k in (np.int8, np.int16, np.int32) if 2 * self.depth <= np.iinfo(k).max)
+        return Reach(np.empty(shape, dtype=kind), np.zeros(shape[0], dtype=np.int64))
 
     def prism(self, code: int) -> Prism:
         """Return the prism of the machine that a kernel wrote as a code."""
@@ -262,6 +340,14 @@ class Footprints:
         extents = (*self.extents[footprint].tolist(), last + 1)
         back = np.argsort(self.axes).tolist()
         return Prism(tuple(origin[d] for d in back), tuple(extents[d] for d in back))
+
+
+@cache
+def _corners(num_dims: int) -> tuple[IntArray, IntArray]:
+    """Return the corners of a box, 1 where it ends, and their signs in sums over it."""
+    corners = np.array(list(itertools.product((0, 1), repeat=num_dims)), dtype=np.int64)
+    corners = corners.reshape(2**num_dims, num_dims)
+    return corners, 1 - 2 * ((num_dims - corners.sum(axis=1)) % 2)
 
 
 @lru_cache(maxsize=4)

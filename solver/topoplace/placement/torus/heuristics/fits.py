@@ -1,0 +1,103 @@
+"""First fit and best fit: every request in turn takes a free prism."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from topoplace import clock
+from topoplace.placement.torus.explain import explain
+from topoplace.placement.torus.heuristics.prism_search import PrismSearch, Room, search_of
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.solving import Options, Outcome, register
+
+
+def first_fit(
+    problem: PlacementProblem, order: Sequence[int] | None = None, deadline: float = math.inf
+) -> list[Candidate]:
+    """Place requests one after the other on the first free prism.
+
+    Origins are scanned in row-major order. At the first origin where the request has any
+    candidate whose routers and links are still open, it takes the one of the least volume; ties
+    go to the best shape score but for idle nodes, then to the smallest extents in lexicographic
+    order. A request without such a candidate is passed over.
+
+    Parameters
+    ----------
+    order
+        Queue positions in the order to try them; default the queue's.
+    deadline
+        When to leave out what has not been tried.
+
+    Returns
+    -------
+    list of Candidate
+        The requests started, in the order tried.
+    """
+    return _in_turn(problem, PrismSearch.first, [], order, deadline)
+
+
+def best_fit(
+    problem: PlacementProblem, order: Sequence[int] | None = None, deadline: float = math.inf
+) -> list[Candidate]:
+    """Place requests one after the other on their best-scored free prism.
+
+    A request takes, of all its candidates whose routers and links the running jobs and the
+    requests before it leave open, the one of the largest `PlacementProblem.shape_score`; ties
+    go to the smallest extents, then origin, in lexicographic order. One without such a candidate
+    is passed over. Parameters and answer are those of `first_fit`.
+    """
+    return fill(problem, [], order, deadline)
+
+
+def fill(
+    problem: PlacementProblem,
+    started: Sequence[Candidate],
+    order: Sequence[int] | None = None,
+    deadline: float = math.inf,
+) -> list[Candidate]:
+    """Return a placement followed by what best fit adds to it (see `best_fit`)."""
+    return _in_turn(problem, PrismSearch.best, started, order, deadline)
+
+
+def _in_turn(
+    problem: PlacementProblem,
+    choose: Callable[[PrismSearch, int, Room], Candidate | None],
+    started: Sequence[Candidate],
+    order: Sequence[int] | None,
+    deadline: float,
+) -> list[Candidate]:
+    search, room, placed = search_of(problem), Room(problem, started), list(started)
+    there = {candidate.request_idx for candidate in placed}
+    for idx in range(len(problem.requests)) if order is None else order:
+        if deadline < math.inf and clock.now() >= deadline:
+            break
+        candidate = None if idx in there else choose(search, idx, room)
+        if candidate is not None:
+            room.add(candidate)
+            placed.append(candidate)
+            there.add(idx)
+    return placed
+
+
+@register(
+    "placement", "first-fit", "prisms in queue order, each the first free one in row-major order"
+)
+def _first_fit(problem: PlacementProblem, options: Options) -> Outcome:
+    return _explained(problem, options, first_fit)
+
+
+@register(
+    "placement", "best-fit", "prisms in queue order, each the free one of the largest shape score"
+)
+def _best_fit(problem: PlacementProblem, options: Options) -> Outcome:
+    return _explained(problem, options, best_fit)
+
+
+def _explained(
+    problem: PlacementProblem, options: Options, place: Callable[..., list[Candidate]]
+) -> Outcome:
+    until = clock.deadline(options.time_limit)
+    started = place(problem, deadline=until)
+    explanations = explain(problem, started, until)
+    return Outcome(started, time_limit_hit=clock.now() >= until, explanations=explanations)
