@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.pencils.space import CellTerms, PencilWindow
 from topoplace.mapping.problem import MappingProblem
-from topoplace.placement.torus.minizinc_program import MAX_VALUE, run_minizinc
+from topoplace.placement.torus.minizinc import MAX_VALUE, ModelRun, run_minizinc
 from topoplace.placement.tree.patterns import pattern_steps
 from topoplace.placement.tree.problem import TreeProblem
+
+
+def optimum_of(run: ModelRun) -> Any:
+    """Return the solution of a run, which is optimal and correct; None if there is none."""
+    assert run.status in ("OPTIMAL_SOLUTION", "UNSATISFIABLE")
+    assert set(run.checks) <= {"CORRECT\n"}
+    return run.solution
 
 
 def model_least_cost(
@@ -48,8 +56,7 @@ def model_least_cost(
         "hops_scale": scale,
     }
     run = run_minizinc("tree_allocation", data, checked=checked, definitions=definitions)
-    assert set(run.checks) <= {"CORRECT\n"}
-    found = run.optimum()
+    found = optimum_of(run)
     return None if found is None else int(found.objective) * Fraction(common, 100 * scale)
 
 
@@ -69,8 +76,7 @@ def model_mapping(
         "bytes_in": problem.graph.bytes.tolist(),
     }
     run = run_minizinc("task_mapping", data, checked=checked, definitions=definitions)
-    assert set(run.checks) <= {"CORRECT\n"}
-    found = run.optimum()
+    found = optimum_of(run)
     return usable[np.asarray(found.router, dtype=np.int64)], int(found.objective)
 
 
@@ -90,6 +96,5 @@ def model_selection(
         "weight_in": terms.weight.tolist(),
     }
     run = run_minizinc("pencil_layout", data, checked=checked)
-    assert set(run.checks) <= {"CORRECT\n"}
-    found = run.optimum()
+    found = optimum_of(run)
     return np.asarray(found.position, dtype=np.int64), terms.fixed + int(found.objective)

@@ -17,7 +17,7 @@ import pytest
 from minizinc_cases import needs_minizinc, problem_of, running, snapshot_of
 from topoplace.errors import InputError, MissingToolError, TopoplaceError
 from topoplace.placement.torus import minizinc as backend
-from topoplace.placement.torus.minizinc_program import model_files, run_minizinc
+from topoplace.placement.torus.minizinc import model_files, run_minizinc
 from topoplace.placement.torus.outcome import shared_links
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference

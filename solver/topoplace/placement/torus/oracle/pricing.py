@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from threading import Lock
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from topoplace.placement.exact.groups import (
     groups_of,
     stack,
 )
+from topoplace.placement.torus.footprints import Footprints
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.types import IntArray
 
@@ -93,21 +94,26 @@ class Priced:
     columns: list[list[tuple[int, Candidate]]]
 
 
-@dataclass(frozen=True)
-class _PriceSums:
-    """Prefix sums of the prices that a group pays (see `Footprints.slice_sums`).
-
-    `links` has a table per dimension, None where no link has a price.
-    """
-
-    routers: IntArray
-    links: list[IntArray] | None
+_PriceSums = tuple[IntArray, list[IntArray] | None]
+"""Prefix sums of what a group pays for routers and, by dimension, links, if any has a price."""
 
 
 @cache
 def _threads(number: int) -> ThreadPoolExecutor:
     """Return threads that all pricers share: searches of small problems come and go."""
     return ThreadPoolExecutor(number)
+
+
+@lru_cache(maxsize=8)
+def _parts(view: Footprints, num_threads: int) -> list[IntArray]:
+    """Return the lines that each thread looks at: those of a slot go together.
+
+    Slots are dealt out in turn, as prisms are not spread evenly over the machine.
+    """
+    order = np.argsort(view.slots, kind="stable")
+    thread = view.slots[order] % num_threads
+    parts = [order[thread == k] for k in range(num_threads)]
+    return [part for part in parts if len(part)]
 
 
 class ScanPricer:
@@ -127,8 +133,6 @@ class ScanPricer:
         self.problem, self.deadline = problem, deadline
         self._chunks = threads or min(8, os.cpu_count() or 1)
         self._pool = _threads(self._chunks)
-        self._free_sums: dict[tuple[int, int], IntArray] = {}  # by view and weight
-        self._parts_of: dict[int, list[IntArray]] = {}  # by view
         self._lock = Lock()  # a tree bounds two leaves at once
         self._narrowed: dict[tuple[int, tuple[PlaceLimit, ...]], Group] = {}
 
@@ -210,14 +214,11 @@ class ScanPricer:
         return narrowed
 
     def _beside(self, group: Group, taken: Prices) -> Group:
-        listings = group.minimal.listings(group, self._parts(group), self._each, math.inf)
+        listings = self._listings(group, math.inf)
         if listings is None:
             return group
         sums = self._price_sums(group, taken)
-        left = self._each(
-            lambda part: [one.unpriced(group.view, sums.routers, sums.links) for one in part],
-            listings,
-        )
+        left = self._each(lambda part: [x.unpriced(group.view, *sums) for x in part], listings)
         return replace(group, minimal=MinimalPrisms(left))
 
     def _first_size(self, group: Group, idx: int) -> int:
@@ -232,16 +233,20 @@ class ScanPricer:
             if len(apart) < len(group.requests):
                 yield group.without(limited) if apart else group
             for i in apart:
-                mine = tuple(limit for limit in limits if limit.request_idx == i)
-                with self._lock:
-                    narrowed = self._narrowed.get((number, mine))
-                if narrowed is None:
-                    narrowed = group.within(mine, self.problem.requests[i].nodes, self.deadline)
-                    with self._lock:
-                        if len(self._narrowed) >= _MOST_NARROWED:
-                            del self._narrowed[next(iter(self._narrowed))]  # the oldest
-                        self._narrowed[number, mine] = narrowed
-                yield narrowed
+                yield self._within(number, tuple(x for x in limits if x.request_idx == i))
+
+    def _within(self, number: int, limits: tuple[PlaceLimit, ...]) -> Group:
+        """Return the group of one request under limits, kept for when branching comes back."""
+        with self._lock:
+            narrowed = self._narrowed.get((number, limits))
+        if narrowed is None:
+            nodes = self.problem.requests[limits[0].request_idx].nodes
+            narrowed = self.groups[number].within(limits, nodes, self.deadline)
+            with self._lock:
+                if len(self._narrowed) >= _MOST_NARROWED:
+                    del self._narrowed[next(iter(self._narrowed))]  # the oldest
+                self._narrowed[number, limits] = narrowed
+        return narrowed
 
     def _price_sums(self, group: Group, prices: Prices) -> _PriceSums:
         view, num_dims = group.view, self.problem.torus.num_dims
@@ -250,7 +255,7 @@ class ScanPricer:
         if link_prices is not None and link_prices.any():
             layers = link_prices.reshape(num_dims, -1)
             links = [view.slice_sums(layers[d]) for d in view.axes]
-        return _PriceSums(view.slice_sums(prices.routers), links)
+        return view.slice_sums(prices.routers), links
 
     def _scan(
         self,
@@ -261,9 +266,9 @@ class ScanPricer:
     ) -> tuple[IntArray, IntArray]:
         """Return the largest values by slot and size, the constants of requests left out."""
         if weights.shape == 0 and weights.fragmentation == 0:
-            listed = self._among_minimal(group, sums)
-            if listed is not None:
-                return listed
+            listings = self._listings(group, self.deadline)
+            if listings is not None:
+                return self._among(group, listings, sums)
         if exact_for is None:
             return self._pass(group, sums, weights, _NEVER)
         give_up = weights.nodes * max(self.problem.requests[i].value for i in group.requests)
@@ -275,18 +280,20 @@ class ScanPricer:
             return self._pass(group, sums, weights, _NEVER)
         return values, codes
 
-    def _among_minimal(self, group: Group, sums: _PriceSums) -> tuple[IntArray, IntArray] | None:
-        """Return the largest values by slot and size; None if the group has too many prisms."""
-        parts = self._parts(group)
-        listings = group.minimal.listings(group, parts, self._each, self.deadline)
-        if listings is None:
-            return None
+    def _listings(self, group: Group, deadline: float) -> list[list[Listing]] | None:
+        """Return the minimal prisms of a group by part of its lines; None if they are too many."""
+        return group.minimal.listings(group, _parts(group.view, self._chunks), self._each, deadline)
+
+    def _among(
+        self, group: Group, listings: list[list[Listing]], sums: _PriceSums
+    ) -> tuple[IntArray, IntArray]:
+        """Return the largest values by slot and size among listed prisms."""
         values, codes = self._nothing(group)
 
         def work(part: list[Listing]) -> None:
             for listing in part:
                 clock.check(self.deadline)
-                listing.price(group.view, sums.routers, sums.links, values, codes)
+                listing.price(group.view, *sums, values, codes)
 
         self._each(work, listings)
         return values, codes
@@ -294,21 +301,6 @@ class ScanPricer:
     def _each(self, work: Callable[[S], T], parts: Sequence[S]) -> list[T]:
         """Return what comes of every part, each in a thread, a single one in the caller's."""
         return [work(parts[0])] if len(parts) == 1 else list(self._pool.map(work, parts))
-
-    def _parts(self, group: Group) -> list[IntArray]:
-        """Return the lines that each thread looks at: those of a slot go together.
-
-        Slots are dealt out in turn, as prisms are not spread evenly over the machine.
-        """
-        view = id(group.view)
-        if view not in self._parts_of:
-            slots = group.view.slots
-            order = np.argsort(slots, kind="stable")
-            every = np.unique(slots)
-            chunks = [every[k :: self._chunks] for k in range(self._chunks)]
-            found = [order[np.isin(slots[order], chunk)] for chunk in chunks if len(chunk)]
-            self._parts_of[view] = found
-        return self._parts_of[view]
 
     def _nothing(self, group: Group) -> tuple[IntArray, IntArray]:
         """Return the values and codes by slot and size before any prism is looked at."""
@@ -322,16 +314,12 @@ class ScanPricer:
         view = group.view
         values, codes = self._nothing(group)
         nothing = np.zeros((1, view.depth), dtype=np.int64)
-        links = sums.links or [nothing]
+        routers, priced_links = sums
+        links = priced_links or [nothing]
         leading_links = stack(links[:-1], view)
         side = weights.fragmentation
-        free_sat = nothing
-        if side:
-            key = (id(view), side)
-            if key not in self._free_sums:
-                free = self.problem.free_routers.astype(np.int64)
-                self._free_sums[key] = side * view.slice_sums(free)
-            free_sat = self._free_sums[key]
+        free = self.problem.free_routers.astype(np.int64)
+        free_sat = side * view.slice_sums(free) if side else nothing
         only_nodes = weights.shape == 0 and side == 0
         stop = int(group.sizes[-1]) if only_nodes and not len(group.least) else 1 << 60
 
@@ -343,13 +331,13 @@ class ScanPricer:
                     view.slots, view.line_coords, view.pad_strides, view.extents,
                     np.array(view.turned.shape), np.array(view.turned.wrap),
                     view.box, view.link, view.face, view.signs,
-                    group.count_sat, sums.routers, leading_links, links[-1], free_sat,
-                    sums.links is not None, side != 0,
+                    group.count_sat, routers, leading_links, links[-1], free_sat,
+                    priced_links is not None, side != 0,
                     weights.shape * group.shape_part,
                     weights.shape * self.problem.state.snapshot.weights.idle,
                     group.bucket_of_count, stop, give_up,
                     values, codes,
                 )  # fmt: skip
 
-        self._each(work, self._parts(group))
+        self._each(work, _parts(view, self._chunks))
         return values, codes
