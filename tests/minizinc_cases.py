@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from topoplace.placement.torus import minizinc as backend
-from topoplace.placement.torus.outcome import shared_links
+from topoplace.placement.torus.outcome import num_shared_links
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot import prepare
@@ -74,7 +74,7 @@ def started_ids(snapshot: Snapshot, mode: Interference = Interference.STRICT) ->
     problem = problem_of(snapshot, mode)
     outcome = backend.minizinc(problem, Options(interference=mode))
     assert not outcome.time_limit_hit
-    assert not shared_links(problem, outcome.solution)
+    assert not num_shared_links(problem, outcome.solution)
     return {problem.requests[item.request_idx].id for item in outcome.solution}
 
 

@@ -18,9 +18,9 @@ from naive_placement import (
 )
 from random_instances import random_snapshot
 from topoplace.machine import Prism
+from topoplace.placement.torus import explain as explaining
 from topoplace.placement.torus.explain import explain
 from topoplace.placement.torus.footprints import footprints_of, quickest_footprints
-from topoplace.placement.torus.heuristics import nearest
 from topoplace.placement.torus.heuristics.fits import best_fit, first_fit
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Explanation, Interference
@@ -98,10 +98,10 @@ def test_explanations_hold_by_enumeration(mode: Interference) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_threads_find_the_same_nearest_prisms(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = PlacementProblem(prepare(random_snapshot(random.Random(seed), max_routers=60)))
-    monkeypatch.setattr(nearest.os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(explaining.os, "cpu_count", lambda: 3)
     found = []
     for worth_it in (1, 1 << 30):
-        monkeypatch.setattr(nearest, "_WORTH_THREADS", worth_it)
+        monkeypatch.setattr(explaining, "_WORTH_THREADS", worth_it)
         found.append(explain(problem, []))
     assert len(found[0]) == len(problem.requests)
     assert found[0] == found[1]

@@ -18,7 +18,7 @@ from minizinc_cases import needs_minizinc, problem_of, running, snapshot_of
 from topoplace.errors import InputError, MissingToolError, TopoplaceError
 from topoplace.placement.torus import minizinc as backend
 from topoplace.placement.torus.minizinc import model_files, run_minizinc
-from topoplace.placement.torus.outcome import shared_links
+from topoplace.placement.torus.outcome import num_shared_links
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.solving import Options, Outcome
@@ -117,7 +117,7 @@ def test_time_limit_keeps_the_best_placement_found() -> None:
     outcome = backend.minizinc(problem, Options(time_limit=3.0))
     assert outcome.time_limit_hit
     assert outcome.solution
-    assert not shared_links(problem, outcome.solution)
+    assert not num_shared_links(problem, outcome.solution)
     cut_short = backend.minizinc(problem, Options(time_limit=0.001))
     assert cut_short.time_limit_hit
     assert not cut_short.solution

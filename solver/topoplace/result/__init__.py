@@ -29,7 +29,6 @@ from topoplace.result.placement import (
     PlacementLevel,
     PlacementLimits,
     PlacementResult,
-    SharedLink,
     Solution,
 )
 
@@ -52,7 +51,6 @@ __all__ = [
     "Proof",
     "Result",
     "SharedLeaves",
-    "SharedLink",
     "Solution",
     "StartBranch",
     "Status",

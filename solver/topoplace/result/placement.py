@@ -38,13 +38,6 @@ class Placement(Model):
     nodes: NodeSet
 
 
-class SharedLink(Model):
-    """A link used by jobs that the interference rule keeps apart."""
-
-    link: int
-    jobs: list[Name]
-
-
 class Solution(Model):
     """Which requests start, where, and the links they share against the rule."""
 

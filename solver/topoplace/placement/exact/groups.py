@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import clock
-from topoplace.machine import Torus
 from topoplace.placement.exact import _kernels
 from topoplace.placement.torus.footprints import (
     Footprints,
@@ -22,6 +21,7 @@ from topoplace.placement.torus.footprints import (
     footprints_of,
     quickest_footprints,
 )
+from topoplace.placement.torus.heuristics.prism_search import least_depths
 from topoplace.placement.torus.oracle import _minimal
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot import Geometry
@@ -303,9 +303,7 @@ def _geometry_depths(
     deepest = np.minimum(reach, depths[-1]).astype(reach.dtype)
     least = np.full_like(deepest, depths[0])
     if geometry.max_depth is not None:
-        need = _depth_of_whole_routers(view.torus, whole, geometry.extents[-1])
-        for d, extent in enumerate(geometry.extents[:-1]):
-            need = np.maximum.reduce([np.roll(need, -k, axis=d) for k in range(extent)])
+        need = least_depths(view.torus, whole, geometry.extents)
         least = np.maximum(least, need.reshape(1, -1, view.depth)).astype(reach.dtype)
     return deepest, least
 
@@ -315,18 +313,3 @@ def _shape_parts(problem: PlacementProblem, view: Footprints) -> IntArray:
     at = tuple(view.extents.T - 1)
     turned = view.per_router(problem.shape_parts)
     return np.ascontiguousarray(turned[at].reshape(len(view.extents), view.depth))
-
-
-def _depth_of_whole_routers(torus: Torus, whole: BoolArray, needed: int) -> IntArray:
-    """Return per router the least depth from it whose pencil holds `needed` whole routers."""
-    n = torus.shape[-1]
-    flags = whole.reshape(-1, n)
-    ahead = flags if not torus.wrap[-1] else np.concatenate([flags, flags], axis=1)
-    padded = np.zeros((len(flags), 2 * n), dtype=np.int64)
-    padded[:, : ahead.shape[1]] = ahead
-    depth = np.full((len(flags), n), 2 * n, dtype=np.int64)
-    running = np.zeros((len(flags), n), dtype=np.int64)
-    for c in range(1, n + 1):
-        running += padded[:, c - 1 : c - 1 + n]
-        depth = np.where((running >= needed) & (depth > n), c, depth)
-    return depth.reshape(torus.shape)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Prism, parse_node_set, prism_links
-from topoplace.placement.torus.footprints import footprints_of, quickest_footprints
-from topoplace.placement.torus.heuristics.nearest import nearest_prisms
+from topoplace.placement.torus.footprints import (
+    Footprints,
+    Reach,
+    footprints_of,
+    quickest_footprints,
+)
+from topoplace.placement.torus.heuristics import _kernels
+from topoplace.placement.torus.heuristics.prism_search import entries_of
 from topoplace.placement.torus.outcome import prism_model
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Explanation
@@ -18,6 +26,8 @@ from topoplace.snapshot import Communication, QueuedState
 from topoplace.types import BoolArray, IntArray
 
 _NAMES_IN_TEXT = 4
+_NOTHING = np.iinfo(np.int64).max
+_WORTH_THREADS = 64  # footprints
 
 
 def explain(
@@ -49,42 +59,47 @@ def explain(
     except clock.OutOfTimeError:
         return []
     torus, running = problem.torus, problem.state.running
-    in_the_way = {
-        "outbid": _Jobs(
-            problem,
-            [
-                (r.id, r.communication, c.prism.routers(torus), problem.links_of(c))
-                for c in sorted(started)
-                for r in [problem.requests[c.request_idx]]
-            ],
-        ),
-        "blocked": _Jobs(
-            problem,
-            [
-                (job.id, job.communication, job.routers, links)
-                for job, links in zip(running, problem.running_links, strict=True)
-            ],
-        ),
-    }
+    requests = {c: problem.requests[c.request_idx] for c in sorted(started)}
+    placed = _Jobs(
+        problem,
+        [(r.id, r.communication) for r in requests.values()],
+        [c.prism.routers(torus) for c in requests],
+        [problem.links_of(c) for c in requests],
+    )
+    others_jobs = _Jobs(
+        problem,
+        [(job.id, job.communication) for job in running],
+        [job.routers for job in running],
+        problem.running_links,
+    )
     explanations = []
     for idx in left:
         request = problem.requests[idx]
-        reason = "outbid" if idx in outbid else "blocked" if idx in blocked else "no-shape"
-        if reason == "no-shape":
+        if idx not in outbid and idx not in blocked:
             text = (
                 f"no prism of this machine{_where(request)} holds {_wanted(problem, request)}, "
                 "even with nothing running"
             )
             explanations.append(Explanation(request=request.id, reason="no-shape", text=text))
             continue
-        prism, nodes = (outbid if reason == "outbid" else blocked)[idx]
-        jobs = in_the_way[reason].on(prism, request.communication)
-        say = _outbid if reason == "outbid" else _blocked
+        prism, nodes = outbid[idx] if idx in outbid else blocked[idx]
+        jobs = (placed if idx in outbid else others_jobs).on(prism, request.communication)
+        wanted = _wanted(problem, request)
+        if idx in outbid:
+            text = (
+                f"it would fit beside the running jobs, but {prism.text}, the prism nearest to "
+                f"free for {wanted}, {_outbid(nodes, jobs)}"
+            )
+        else:
+            text = (
+                f"on {prism.text}, the prism nearest to free{_where(request)} for {wanted}, "
+                f"{_blocked(nodes, jobs)}"
+            )
         explanations.append(
             Explanation(
                 request=request.id,
-                reason=reason,
-                text=say(problem, request, prism, nodes, jobs),
+                reason="outbid" if idx in outbid else "blocked",
+                text=text,
                 prism=prism_model(prism),
                 jobs=jobs,
                 nodes_to_free=nodes,
@@ -148,75 +163,103 @@ def _nearest(
         groups.setdefault((*masks, request.class_idx, bool(request.geometries)), []).append(idx)
     found: Nearest = {}
     for members in groups.values():
-        clock.check(deadline)
-        requests = [problem.requests[idx] for idx in members]
-        first = requests[0]
+        first = problem.requests[members[0]]
         # a geometry's depths are those along the machine's last dimension
         view = (footprints_of if first.geometries else quickest_footprints)(problem.torus)
-        reach = view.reach(*closed(first))
-        prisms = nearest_prisms(view, requests, reach, usable[first.class_idx], held, deadline)
+        tables = view.reach(*closed(first)), usable[first.class_idx], held
+        prisms = _search(view, [problem.requests[idx] for idx in members], *tables, deadline)
         found |= {idx: p for idx, p in zip(members, prisms, strict=True) if p is not None}
     return found
 
 
+def _search(
+    view: Footprints,
+    requests: Sequence[QueuedState],
+    reach: Reach,
+    usable: IntArray,
+    held: IntArray,
+    deadline: float,
+) -> list[tuple[Prism, int] | None]:
+    """Return per request the prism that holds the fewest nodes of others, and their number.
+
+    Requests differ in nodes and geometries only; `usable` are the nodes per router that count for
+    them, `held` those that other jobs hold. Ties go to the least volume, then to the smallest
+    extents and origin in lexicographic order, the longest dimension last.
+    """
+    entries = entries_of(view, requests, usable == view.torus.nodes_per_router)
+    every = np.arange(len(view.area))
+    first = np.searchsorted(entries.footprint, np.arange(len(every) + 1))
+    need = np.array([request.nodes for request in requests], dtype=np.int64)
+    sums, held_sums = view.sums(usable), view.sums(held)
+
+    def search(part: IntArray) -> IntArray:
+        """Return (fewest nodes of others, volume, code) of every request, of some footprints."""
+        found = np.full((3, len(requests)), _NOTHING, dtype=np.int64)
+        for some in view.chunks(len(view.bases), part):
+            clock.check(deadline)
+            _kernels.nearest(
+                some, first, entries.table, entries.least, need, reach.table, reach.deepest,
+                sums, held_sums, view.bases, view.box, view.signs, view.area, *found,
+            )  # fmt: skip
+        return found
+
+    num_parts = min(8, os.cpu_count() or 1) if len(every) >= _WORTH_THREADS else 1
+    with ThreadPoolExecutor(num_parts) as pool:
+        parts_found = list(pool.map(search, [every[k::num_parts].copy() for k in range(num_parts)]))
+    best = [min(rows) for rows in zip(*(found.T.tolist() for found in parts_found), strict=True)]
+    return [None if b[0] == _NOTHING else (view.prism(b[2]), b[0]) for b in best]
+
+
 class _Jobs:
-    """Jobs by what they hold: (name, communication, routers, links)."""
+    """Jobs by what they hold."""
 
     def __init__(
         self,
         problem: PlacementProblem,
-        jobs: Sequence[tuple[str, Communication, IntArray, IntArray]],
+        names: Sequence[tuple[str, Communication]],
+        routers: Sequence[IntArray],
+        links: Sequence[IntArray],
     ) -> None:
-        self._problem, self._jobs = problem, jobs
-        nothing = np.zeros(0, dtype=np.int64)
-        self._routers = np.concatenate([nothing, *(job[2] for job in jobs)])
-        self._links = np.concatenate([nothing, *(job[3] for job in jobs)])
-        numbers = np.arange(len(jobs))
-        self._router_owner = np.repeat(numbers, [len(job[2]) for job in jobs])
-        self._link_owner = np.repeat(numbers, [len(job[3]) for job in jobs])
+        self._problem, self._names = problem, names
+        self._routers, self._links = _owned(routers), _owned(links)
 
     def on(self, prism: Prism, communication: Communication) -> list[str]:
         """Return the names of those that a job on a prism could not run beside."""
         problem, torus = self._problem, self._problem.torus
-        inside = np.zeros(torus.num_routers, dtype=bool)
-        inside[prism.routers(torus)] = True
-        meet = np.zeros(len(self._jobs), dtype=bool)
-        meet[self._router_owner[inside[self._routers]]] = True
+        meet = set(_owners(*self._routers, prism.routers(torus), torus.num_routers))
         if problem.uses_links(communication):
-            used = np.zeros(torus.num_links, dtype=bool)
-            used[prism_links(torus, prism)] = True
             tolerant = problem.is_tolerant(communication)
-            for number in np.unique(self._link_owner[used[self._links]]).tolist():
-                meet[number] |= not (tolerant and problem.is_tolerant(self._jobs[number][1]))
-        return [job[0] for job, meets in zip(self._jobs, meet, strict=True) if meets]
+            for number in _owners(*self._links, prism_links(torus, prism), torus.num_links):
+                if not (tolerant and problem.is_tolerant(self._names[number][1])):
+                    meet.add(number)
+        return [self._names[number][0] for number in sorted(meet)]
 
 
-def _blocked(
-    problem: PlacementProblem, request: QueuedState, prism: Prism, nodes: int, jobs: Sequence[str]
-) -> str:
+def _owned(parts: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """Return all that jobs hold, and by which job it is held."""
+    held = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+    return held, np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+
+
+def _owners(held: IntArray, owner: IntArray, wanted: IntArray, size: int) -> list[int]:
+    """Return the jobs that hold some of what is wanted."""
+    mask = np.zeros(size, dtype=bool)
+    mask[wanted] = True
+    return np.unique(owner[mask[held]]).tolist()
+
+
+def _blocked(nodes: int, jobs: Sequence[str]) -> str:
     if nodes:
-        what = f"{_counted(nodes, 'node')} of running {_names(jobs)} would have to be freed"
-    else:
-        what = f"routers or links of running {_names(jobs)} would have to be freed, but no nodes"
-    return (
-        f"on {prism.text}, the prism nearest to free{_where(request)} for "
-        f"{_wanted(problem, request)}, {what}"
-    )
+        return f"{_counted(nodes, 'node')} of running {_names(jobs)} would have to be freed"
+    return f"routers or links of running {_names(jobs)} would have to be freed, but no nodes"
 
 
-def _outbid(
-    problem: PlacementProblem, request: QueuedState, prism: Prism, nodes: int, jobs: Sequence[str]
-) -> str:
+def _outbid(nodes: int, jobs: Sequence[str]) -> str:
     if not jobs:
-        what = "is still free: the method left the request out"
-    elif nodes:
-        what = f"holds {_counted(nodes, 'node')} of started {_names(jobs)}"
-    else:
-        what = f"takes routers or links, but no nodes, of started {_names(jobs)}"
-    return (
-        f"it would fit beside the running jobs, but {prism.text}, the prism nearest to "
-        f"free for {_wanted(problem, request)}, {what}"
-    )
+        return "is still free: the method left the request out"
+    if nodes:
+        return f"holds {_counted(nodes, 'node')} of started {_names(jobs)}"
+    return f"takes routers or links, but no nodes, of started {_names(jobs)}"
 
 
 def _wanted(problem: PlacementProblem, request: QueuedState) -> str:

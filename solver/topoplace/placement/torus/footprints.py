@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any
@@ -75,12 +75,9 @@ class Footprints:
     def turned(self) -> Torus:
         """The machine with its dimensions in the order of `axes`."""
         torus = self.torus
-        return Torus(
-            tuple(torus.shape[d] for d in self.axes),
-            tuple(torus.wrap[d] for d in self.axes),
-            tuple(torus.bandwidth[d] for d in self.axes),
-            torus.nodes_per_router,
-        )
+        wrap = tuple(torus.wrap[d] for d in self.axes)
+        sizes = self.coords(torus.shape), wrap, self.coords(torus.bandwidth)
+        return Torus(*sizes, torus.nodes_per_router)
 
     @property
     def depth(self) -> int:
@@ -114,10 +111,7 @@ class Footprints:
 
     def index(self, head: tuple[int, ...]) -> int:
         """Return the number of a footprint among all."""
-        number = 0
-        for e, n in zip(head, self.turned.shape, strict=False):
-            number = number * n + e - 1
-        return number
+        return sum((e - 1) * s for e, s in zip(head, self._line_strides, strict=True))
 
     def chunks(self, num_lines: int, among: IntArray | None = None) -> Iterator[IntArray]:
         """Yield footprints, as many at once as may go between two looks at the clock."""
@@ -129,21 +123,17 @@ class Footprints:
     def line_coords(self) -> IntArray:
         """Leading coordinates of every line, shape ``(num_lines, num_dims - 1)``."""
         head = self.turned.shape[:-1]
-        if not head:
-            return np.zeros((1, 0), dtype=np.int64)
-        return np.ascontiguousarray(np.indices(head).reshape(len(head), -1).T.astype(np.int64))
+        return np.array(list(np.ndindex(*head)), dtype=np.int64).reshape(math.prod(head), len(head))
 
     @cached_property
     def slots(self) -> IntArray:
         """First coordinate of every line: candidates are kept one per slot for variety."""
-        if self.turned.num_dims == 1:
-            return np.zeros(1, dtype=np.int64)
-        return np.ascontiguousarray(self.line_coords[:, 0])
+        return self.line_coords[:, :1].sum(axis=1)
 
     @property
     def num_slots(self) -> int:
         """Number of slots."""
-        return self.turned.shape[0] if self.turned.num_dims > 1 else 1
+        return int(self.slots[-1]) + 1
 
     @cached_property
     def pad_strides(self) -> IntArray:
@@ -173,23 +163,29 @@ class Footprints:
     @cached_property
     def link(self) -> IntArray:
         """Corner offsets of the d-links used by prisms of every footprint, per leading d."""
-        return self._per_dim(
-            lambda d, e: self.turned.shape[d] if uses_whole_ring(self.turned, d, e) else e - 1
-        )
+        return self._per_dim(np.where(self._passing, self.turned.shape[:-1], self.extents - 1))
 
     @cached_property
     def face(self) -> IntArray:
         """Corner offsets of a one-router-thick face normal to each leading d."""
-        return self._per_dim(lambda _d, _e: 1)
+        return self._per_dim(np.ones_like(self.extents))
 
-    def _per_dim(self, length: Callable[[int, int], int]) -> IntArray:
+    def _per_dim(self, lengths: IntArray) -> IntArray:
         """Return corner offsets of footprints that have another length in each dimension."""
         tables = np.zeros((self.turned.num_dims - 1, *self.box.shape), dtype=np.int64)
         for d in range(len(tables)):
-            lengths = self.extents.copy()
-            lengths[:, d] = [length(d, e) for e in lengths[:, d].tolist()]
-            tables[d] = self._offsets(lengths)
+            this = np.arange(self.turned.num_dims - 1) == d
+            tables[d] = self._offsets(np.where(this, lengths, self.extents))
         return tables
+
+    @cached_property
+    def _passing(self) -> BoolArray:
+        """Whether a footprint uses whole rings of each leading dimension."""
+        passing = np.zeros(self.extents.shape, dtype=bool)
+        for d, n in enumerate(self.turned.shape[:-1]):
+            by_extent = np.array([uses_whole_ring(self.turned, d, e) for e in range(n + 1)])
+            passing[:, d] = by_extent[self.extents[:, d]]
+        return passing
 
     @cached_property
     def smaller(self) -> IntArray:
@@ -220,26 +216,21 @@ class Footprints:
     @cached_property
     def _plan(self) -> tuple[IntArray, IntArray, NDArray[np.int8]]:
         """For `_kernels.fold`: per footprint the dimensions to fold, footprints, extra links."""
-        num = len(self.extents)
-        dims = np.full((num, 2), -1, dtype=np.int64)
-        smaller = np.zeros((num, 2), dtype=np.int64)
-        extra = np.zeros(num, dtype=np.int8)
-        for f, extents in enumerate(self.extents.tolist()):
-            grown = [d for d, e in enumerate(extents) if e > 1]
-            if not grown:
-                continue
-            whole = {d: uses_whole_ring(self.turned, d, extents[d]) for d in grown}
-            # Two smaller prisms miss links of their own dimension only at these steps.
-            plain = [
-                d
-                for d in grown
-                if extents[d] > 2 and whole[d] == uses_whole_ring(self.turned, d, extents[d] - 1)
-            ]
-            chosen = plain[:1] or grown[:2]
-            if not plain and len(grown) == 1:
-                extra[f] = 2 if whole[grown[0]] else 1
-            for k, d in enumerate(chosen):
-                dims[f, k], smaller[f, k] = d, self.smaller[f, d]
+        head = np.arange(self.extents.shape[1])
+        grown, whole = self.extents > 1, self._passing
+        # Two smaller prisms miss links of their own dimension only at other steps than these.
+        plain = (self.extents > 2) & (whole == whole[self.smaller, head])
+        any_plain = plain.any(axis=1)
+        chosen = np.where(any_plain[:, None], plain.cumsum(axis=1) == 1, grown.cumsum(axis=1) <= 2)
+        chosen &= np.where(any_plain[:, None], plain, grown)
+        f, d = np.nonzero(chosen)
+        k = chosen.cumsum(axis=1)[f, d] - 1
+        dims = np.full((len(chosen), 2), -1, dtype=np.int64)
+        smaller = np.zeros_like(dims)
+        dims[f, k], smaller[f, k] = d, self.smaller[f, d]
+        alone = np.flatnonzero(~any_plain & (grown.sum(axis=1) == 1))
+        extra = np.zeros(len(chosen), dtype=np.int8)
+        extra[alone] = 1 + whole[alone, dims[alone, 0]]
         return dims, smaller, extra
 
     def slice_sums(self, values: IntArray) -> IntArray:

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace.machine import Prism, format_node_set, prism_links, scattered_links
-from topoplace.placement.torus.problem import Candidate, PlacementProblem, job_links
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import (
     Placement,
     PlacementLevel,
     PlacementLimits,
     PlacementResult,
-    SharedLink,
     Solution,
 )
-from topoplace.snapshot import Communication
 from topoplace.snapshot.schema import PrismModel
 from topoplace.solving import Options
 from topoplace.solving.frames import Frame, called
@@ -46,7 +44,7 @@ def worth(problem: PlacementProblem, started: Started) -> list[int | None]:
     return [nodes, shape, -boundary]
 
 
-def _solution(problem: PlacementProblem, started: Sequence[Candidate | Scattered]) -> Solution:
+def _solution(problem: PlacementProblem, started: Started) -> Solution:
     placements = []
     for item in sorted(started, key=lambda item: item.request_idx):
         request = problem.requests[item.request_idx]
@@ -58,7 +56,7 @@ def _solution(problem: PlacementProblem, started: Sequence[Candidate | Scattered
         placements.append(
             Placement(request=request.id, prism=prism, nodes=format_node_set(nodes.tolist()))
         )
-    num_shared = len(shared_links(problem, started))
+    num_shared = num_shared_links(problem, started)
     return Solution(
         placements=placements,
         num_shared_links=num_shared,
@@ -71,18 +69,17 @@ def prism_model(prism: Prism) -> PrismModel:
     return PrismModel(origin=list(prism.origin), extents=list(prism.extents))
 
 
-def shared_links(
-    problem: PlacementProblem, started: Sequence[Candidate | Scattered]
-) -> list[SharedLink]:
-    """Return the links that a started job shares, against the rule, with any other job.
+def num_shared_links(problem: PlacementProblem, started: Started) -> int:
+    """Count the links that a started job shares, against the rule, with any other job.
 
-    Links that only running jobs share are the snapshot's own affair and not listed.
+    Links that only running jobs share are the snapshot's own affair and do not count.
     """
     torus = problem.torus
-    users: list[tuple[str, Communication, IntArray, bool]] = []
-    for job in problem.state.running:
-        if problem.uses_links(job.communication):
-            users.append((job.id, job.communication, job_links(torus, job), False))
+    users = np.zeros(torus.num_links, dtype=np.int64)
+    strict, new = np.zeros((2, torus.num_links), dtype=bool)
+    for job, links in zip(problem.state.running, problem.running_links, strict=True):
+        users[links] += 1
+        strict[links] |= not problem.is_tolerant(job.communication)
     for item in started:
         request = problem.requests[item.request_idx]
         if not problem.uses_links(request.communication):
@@ -91,20 +88,10 @@ def shared_links(
             links = prism_links(torus, item.prism)
         else:
             links = scattered_links(torus, np.unique(item.nodes // torus.nodes_per_router))
-        users.append((request.id, request.communication, links, True))
-    count = np.zeros(torus.num_links, dtype=np.int64)
-    strict = np.zeros(torus.num_links, dtype=bool)
-    new = np.zeros(torus.num_links, dtype=bool)
-    for _, communication, links, is_new in users:
-        count[links] += 1
-        strict[links] |= not problem.is_tolerant(communication)
-        new[links] |= is_new
-    shared = (count > 1) & strict & new
-    jobs: dict[int, list[str]] = {int(link): [] for link in np.flatnonzero(shared)}
-    for name, _, links, _ in users:
-        for link in links[shared[links]].tolist():
-            jobs[link].append(name)
-    return [SharedLink(link=link, jobs=names) for link, names in jobs.items()]
+        users[links] += 1
+        strict[links] |= not problem.is_tolerant(request.communication)
+        new[links] = True
+    return int(((users > 1) & strict & new).sum())
 
 
 def _limits(problem: PlacementProblem, options: Options, hit: bool) -> PlacementLimits:

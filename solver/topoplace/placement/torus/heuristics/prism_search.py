@@ -57,7 +57,7 @@ def entries_of(
             depths, row = geometry.depths, -1
             if geometry.max_depth is not None:
                 row = len(least) - 1
-                least.append(_least_depths(torus, whole, geometry.extents)[None])
+                least.append(least_depths(torus, whole, geometry.extents)[None])
             head = footprints.index(geometry.extents[:-1])
             columns.append(np.array([[head], [depths[0]], [depths[-1]], [row], [number]]))
         if not request.geometries:
@@ -70,17 +70,19 @@ def entries_of(
     return Entries(np.take(table, order, axis=1), np.concatenate(least))
 
 
-def _least_depths(torus: Torus, whole: BoolArray, extents: tuple[int, ...]) -> IntArray:
-    """Return per origin the least depth whose every pencil holds `extents[-1]` whole routers."""
+def least_depths(torus: Torus, whole: BoolArray, extents: tuple[int, ...]) -> IntArray:
+    """Return per origin the least depth whose every pencil holds `extents[-1]` whole routers.
+
+    Where there is none, it is more than the machine's.
+    """
     n = torus.shape[-1]
-    never = 2 * n + 1
     lines = whole.reshape(-1, n)
-    rounds = 2 if torus.wrap[-1] else 1
-    depths = np.empty(lines.shape, dtype=np.int64)
-    for line, flags in enumerate(lines):
-        counts = np.concatenate([[0], np.tile(flags, rounds).cumsum()])
-        ends = np.searchsorted(counts, counts[:n] + extents[-1])
-        depths[line] = np.where(ends < len(counts), ends - np.arange(n), never)
+    ahead = np.concatenate([lines, lines & torus.wrap[-1]], axis=1).cumsum(axis=1)
+    before = ahead[:, :n] - lines
+    depths = np.full(lines.shape, 2 * n, dtype=np.int64)
+    for depth in range(n, 0, -1):
+        inside = ahead[:, depth - 1 : depth - 1 + n] - before
+        depths[inside >= extents[-1]] = depth
     table = depths.reshape(torus.shape)
     for d, extent in enumerate(extents[:-1]):
         table = np.maximum.reduce([np.roll(table, -k, axis=d) for k in range(extent)])
