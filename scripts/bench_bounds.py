@@ -17,7 +17,7 @@ import numpy as np
 
 from topoplace.certify.mapping.cuts import cuts_value
 from topoplace.certify.mapping.instance import read_instance
-from topoplace.mapping.bounds.cut_certificates import cuts_bound
+from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.evaluate import hop_bytes

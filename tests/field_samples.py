@@ -19,7 +19,7 @@ from random_certificates import random_parts
 from small_snapshot import small_document
 from solved_results import Case, rare_cases, solved_case
 from topoplace.mapping.bounds.best import total_bound
-from topoplace.mapping.bounds.cut_certificates import cuts_bound
+from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.mapped import outcome_of

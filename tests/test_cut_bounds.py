@@ -17,7 +17,7 @@ from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
 from topoplace.mapping.bounds.best import best_bound
-from topoplace.mapping.bounds.cut_certificates import cuts_bound
+from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.cuts import least_apart, machine_cuts
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.problem import MappingProblem

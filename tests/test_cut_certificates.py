@@ -16,7 +16,7 @@ from mapping_results import document_of
 from topoplace.certify import check_document
 from topoplace.certify.mapping.cuts import require_semidefinite
 from topoplace.certify.report import RefusedError
-from topoplace.mapping.bounds.cut_certificates import cuts_bound
+from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.mapped import outcome_of
 from topoplace.result.mapping import MappingResult
 from topoplace.snapshot.schema import GraphApplication

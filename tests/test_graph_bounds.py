@@ -18,9 +18,9 @@ from graph_bound_cases import (
     tiny_problem,
 )
 from real_files import real_file
-from topoplace.certify.mapping.distance_classes import distance_classes_value
+from topoplace.certify.mapping.graphs import distance_classes_value
 from topoplace.certify.mapping.instance import read_instance
-from topoplace.certify.mapping.star import star_value
+from topoplace.certify.mapping.graphs import star_value
 from topoplace.mapping.bounds import distance_classes
 from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound, scheme_of

@@ -83,7 +83,7 @@ def test_no_optimum_of_a_tiny_machine_beats_the_bound(seed: int) -> None:
 def test_the_checker_proves_the_same_value(seed: int) -> None:
     problem = random_problem(np.random.default_rng(2000 + seed), 60)
     assert problem.grid is not None
-    bound = blocks_bound(problem, problem.grid)
+    bound = blocks_bound(problem)
     assert bound is not None
     assert isinstance(bound.certificate, BlocksCertificate)
     assert blocks_value(read_instance(problem.instance), bound.certificate) == bound.value
@@ -177,7 +177,7 @@ def test_known_optimum_of_three_cubed() -> None:
     one_way = GridApplication(shape=[3] * 3, periodic=[False] * 3, bytes=[[1, 0]] * 3)
     problem = problem_on(one_way, [3, 3, 3], wrap=False)
     assert problem.grid is not None
-    for bound in (best_bound(problem), blocks_bound(problem, problem.grid)):
+    for bound in (best_bound(problem), blocks_bound(problem)):
         assert bound is not None
         assert bound.value == 54
 

@@ -22,10 +22,10 @@ from pydantic import ValidationError
 from soundness.attack import EXTREMES, Json, Number, Target, integers, number, replaced, value_at
 from topoplace.certify.mapping.blocks import blocks_value, total_value
 from topoplace.certify.mapping.cuts import cuts_value
-from topoplace.certify.mapping.distance_classes import distance_classes_value
+from topoplace.certify.mapping.graphs import distance_classes_value
 from topoplace.certify.mapping.instance import Instance, read_instance
 from topoplace.certify.mapping.pencils import Window, check_layout, window_value
-from topoplace.certify.mapping.star import star_value
+from topoplace.certify.mapping.graphs import star_value
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
 from topoplace.result import mapping as schema

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ class Cut:
     rate: Fraction
 
 
-def total_value(instance: Instance) -> int:
+def total_value(instance: Instance, _: schema.TotalCertificate) -> int:
     """Return the bound that no two tasks on one router prove; raise where two fit."""
     fullest = int(instance.capacity.max())
     if fullest > 1:
@@ -52,22 +53,19 @@ def blocks_value(instance: Instance, certificate: schema.BlocksCertificate) -> i
     if grid is None:
         raise RefusedError("a blocks certificate is for grids")
     cuts = [_cuts(instance, family) for family in certificate.families]
-    multipliers = [fraction_of(family.multiplier) for family in certificate.families]
-    if any(m < 0 for m in multipliers):
-        raise RefusedError("a multiplier is negative")
-    for d in range(instance.torus.num_dims):
-        used = sum((m * cut[d].rate for m, cut in zip(multipliers, cuts, strict=True)), Fraction(0))
-        if used > 1:
-            raise RefusedError(f"the multipliers count hops of dimension {d} {used} times")
     counts = [_capacities(instance, [one.boxes for one in cut]) for cut in cuts]
     psi = inside_bound(grid, max((max(count) for count in counts), default=0))
     proven = Fraction(0)
-    for family, multiplier, cut, count in zip(
-        certificate.families, multipliers, cuts, counts, strict=True
-    ):
-        slope = fraction_of(family.slope)
+    used = [Fraction(0)] * instance.torus.num_dims
+    for family, cut, count in zip(certificate.families, cuts, counts, strict=True):
+        slope, multiplier = fraction_of(family.slope), fraction_of(family.multiplier)
+        if multiplier < 0:
+            raise RefusedError("a multiplier is negative")
         inside = _inside(psi, slope, count) / math.prod(one.patterns for one in cut)
         proven += multiplier * (instance.total - slope * instance.num_tasks - inside)
+        used = [x + multiplier * one.rate for x, one in zip(used, cut, strict=True)]
+    if max(used) > 1:
+        raise RefusedError(f"the multipliers count the hops of a dimension {max(used)} times")
     unit = lines_of(grid)[1]  # all hop-bytes are multiples of it
     return max(0, unit * math.ceil(proven / unit))
 
@@ -109,30 +107,21 @@ def _cuts(instance: Instance, family: schema.BlockFamily) -> list[Cut]:
 
 def _capacities(instance: Instance, boxes: list[Boxes]) -> Counter[int]:
     """Return how often boxes of each capacity, at most all tasks, occur over all tilings."""
-    torus = instance.torus
+    shape = instance.torus.shape
     if math.prod(map(len, boxes)) > MOST_BOXES:
         raise RefusedError("a family has too many boxes to check")
-    sums = instance.capacity.reshape(torus.shape)
-    times = np.ones((1,) * torus.num_dims, dtype=object)
+    sums = instance.capacity.reshape(shape)
+    times = np.ones((), dtype=object)
     for d, intervals in enumerate(boxes):
-        sums = _interval_sums(sums, d, list(intervals))
-        shape = [-1 if k == d else 1 for k in range(torus.num_dims)]
-        times = times * np.asarray(list(intervals.values()), dtype=object).reshape(shape)
+        rows = [(start + np.arange(length)) % shape[d] for start, length in intervals]
+        firsts = np.cumsum([0, *map(len, rows[:-1])])
+        sums = np.add.reduceat(sums.take(np.concatenate(rows), axis=d), firsts, axis=d)
+        times = np.multiply.outer(times, np.asarray(list(intervals.values()), dtype=object))
     found: Counter[int] = Counter()
     room = np.minimum(sums, instance.num_tasks)
     for capacity, number in zip(room.ravel().tolist(), times.ravel().tolist(), strict=True):
         found[capacity] += number
     return found
-
-
-def _interval_sums(table: IntArray, dim: int, intervals: list[tuple[int, int]]) -> IntArray:
-    """Add up a table over intervals of one dimension, each router one by one."""
-    n = table.shape[dim]
-    front = np.moveaxis(table, dim, 0)
-    rows = [(start + np.arange(length)) % n for start, length in intervals]
-    firsts = np.cumsum([0, *map(len, rows[:-1])])
-    sums: IntArray = np.add.reduceat(front[np.concatenate(rows)], firsts, axis=0)
-    return np.moveaxis(sums, 0, dim)
 
 
 def _inside(psi: IntArray, slope: Fraction, counts: Counter[int]) -> Fraction:
@@ -148,18 +137,10 @@ def _inside(psi: IntArray, slope: Fraction, counts: Counter[int]) -> Fraction:
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of one direction.
+    """The lines of one direction, whose first entry other than 0 is positive.
 
-    Attributes
-    ----------
-    vector
-        The direction, its first entry other than 0 positive.
-    size
-        Units that a task inside the grid sends both ways along it.
-    longest
-        Tasks on the longest line.
-    bounded
-        Whether its lines lose a message for every line touched but not held whole.
+    A task inside the grid sends `size` units both ways along it, and the longest line has `longest`
+    tasks. Lines are `bounded` if they lose a message when touched but not held whole.
     """
 
     vector: Vector
@@ -282,20 +263,13 @@ def _groups(lines: list[Lines]) -> list[list[Lines]]:
     for line in lines:
         for group in groups:
             vectors = [*(other.vector for other in group), line.vector]
-            if _full_rank(vectors):
+            # Gram's determinant: not 0 just for independent vectors
+            if _determinant([[sum(map(mul, v, w)) for w in vectors] for v in vectors]):
                 group.append(line)
                 break
         else:
             groups.append([line])
     return groups
-
-
-def _full_rank(vectors: list[Vector]) -> bool:
-    """Tell whether vectors are independent: some minor of full size is not zero."""
-    if len(vectors) > len(vectors[0]):
-        return False
-    columns = itertools.combinations(range(len(vectors[0])), len(vectors))
-    return any(_determinant([[v[c] for c in chosen] for v in vectors]) for chosen in columns)
 
 
 def _determinant(rows: list[list[int]]) -> int:
@@ -313,22 +287,17 @@ def _group_loss(group: list[Lines], limit: int, *, complete: bool) -> IntArray:
     sets: Exact = np.arange(1, limit + 1).astype(object)
     prices: list[Exact] = [line.size * -(-sets // line.longest) for line in group]
     least: Exact = sum(prices, 0 * sets)
-    for chosen in itertools.product((False, True), repeat=len(group) if complete else 0):
-        free = sum(chosen)
-        if not free:
-            continue
-        # root of every line's price multiplied, the fixed ones taken out
-        product = sets ** (len(group) - 1) * math.prod(line.size for line in group)
-        out: Exact = np.ones_like(sets)
-        for price, is_free in zip(prices, chosen, strict=True):
-            out = out if is_free else out * price
-        value = root_up(free**free * product, out, free)
-        valid = np.ones(len(sets), dtype=bool)
-        for price, is_free in zip(prices, chosen, strict=True):
-            if not is_free:
-                value = value + price
+    # root of every line's price multiplied, the fixed ones taken out
+    product = sets ** (len(group) - 1) * math.prod(line.size for line in group)
+    for num_fixed in range(len(group) if complete else 0):
+        free = len(group) - num_fixed
+        for fixed in itertools.combinations(prices, num_fixed):
+            out: Exact = math.prod(fixed, start=np.ones_like(sets))
+            valid = np.ones(len(sets), dtype=bool)
+            for price in fixed:
                 valid &= (price**free * out >= product).astype(bool)
-        least = np.where(valid, np.maximum(least, value), least)
+            value = root_up(free**free * product, out, free) + sum(fixed)
+            least = np.where(valid, np.maximum(least, value), least)
     return np.concatenate([[0], least]).astype(np.int64)
 
 
@@ -339,12 +308,13 @@ def root_up(numerator: Exact, denominator: Exact | int, power: int) -> Exact:
     """
     ratio = (numerator / denominator).astype(float)
     x: Exact = np.asarray([int(v) for v in np.floor(ratio ** (1 / power))], dtype=object)
-    too_small = (x**power * denominator < numerator).astype(bool)
-    while too_small.any():
-        x = x + too_small.astype(object) * 1
-        too_small = (x**power * denominator < numerator).astype(bool)
-    too_large = ((x > 0) & ((x - 1) ** power * denominator >= numerator)).astype(bool)
-    while too_large.any():
-        x = x - too_large.astype(object) * 1
-        too_large = ((x > 0) & ((x - 1) ** power * denominator >= numerator)).astype(bool)
+
+    def falls_short(x: Exact) -> NDArray[np.bool_]:
+        short: NDArray[np.bool_] = (x**power * denominator < numerator).astype(bool)
+        return short
+
+    while (short := falls_short(x)).any():
+        x = x + short.astype(object) * 1
+    while (spare := (x > 0).astype(bool) & ~falls_short(x - 1)).any():
+        x = x - spare.astype(object) * 1
     return x

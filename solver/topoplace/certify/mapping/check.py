@@ -1,27 +1,35 @@
-"""The claims of a mapping (docs/proofs-mapping.md)."""
+"""The claims of a mapping (docs/proofs-mapping.md), and its figures link by link."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
 from functools import cached_property
+from typing import Any
+
+import numpy as np
 
 from topoplace.certify.figures import Searches
+from topoplace.certify.integers import IntArray
 from topoplace.certify.mapping.blocks import blocks_value, total_value
 from topoplace.certify.mapping.cuts import cuts_value
-from topoplace.certify.mapping.distance_classes import distance_classes_value
-from topoplace.certify.mapping.figures import check_figures, read_nodes
+from topoplace.certify.mapping.graphs import distance_classes_value, star_value
 from topoplace.certify.mapping.instance import Instance, read_instance
 from topoplace.certify.mapping.pencils import Window, check_layout, check_optimum
-from topoplace.certify.mapping.star import star_value
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.errors import InputError
-from topoplace.result.mapping import (
-    CutsCertificate,
-    DistanceClassesCertificate,
-    MappingCertificate,
-    MappingResult,
-    StarCertificate,
-    TotalCertificate,
-)
+from topoplace.machine import Torus
+from topoplace.result import Fraction as FractionModel
+from topoplace.result.mapping import MappingFigures, MappingResult, MappingSolution
+
+VALUES: dict[str, Callable[[Instance, Any], int]] = {
+    "total": total_value,
+    "blocks": blocks_value,
+    "star": star_value,
+    "distance-classes": distance_classes_value,
+    "cuts": cuts_value,
+}
+"""What a certificate of every kind proves: hop-bytes that no mapping of the instance is below."""
 
 
 class Mapping:
@@ -71,7 +79,7 @@ class Mapping:
             )
         if optimum is not None:
             # pencil placements are mappings: what holds of all of these, holds of them
-            confirmed = self._proven is not None and optimum.bound <= self._proven
+            confirmed = self._confirms(optimum.bound)
             claims.add(
                 "optimum",
                 lambda: check_optimum(instance, window, value, optimum),
@@ -82,32 +90,100 @@ class Mapping:
 
     def bound(self, level_idx: int) -> tuple[int, str]:
         """Return the hop-bytes that the certificate proves of any mapping."""
-        proven = self._proven
-        if proven is None:  # refused before: say why
-            certificate = self._result.levels[level_idx].certificate
-            assert certificate is not None
-            proven = _value_of(self._instance, certificate)
-        return proven, ""
+        return self._proven, ""
 
     @cached_property
-    def _proven(self) -> int | None:
-        """The hop-bytes that the certificate proves of any mapping; None without a sound one."""
+    def _proven(self) -> int:
         certificates = [level.certificate for level in self._result.levels]
         if len(certificates) != 1 or certificates[0] is None:
-            return None
+            raise RefusedError("there is no certificate")
+        return VALUES[certificates[0].kind](self._instance, certificates[0])
+
+    def _confirms(self, bound: int) -> bool:
         try:
-            return _value_of(self._instance, certificates[0])
+            return bound <= self._proven
         except (RefusedError, InputError, OverflowError):
-            return None
+            return False
 
 
-def _value_of(instance: Instance, certificate: MappingCertificate) -> int:
-    if isinstance(certificate, TotalCertificate):
-        return total_value(instance)
-    if isinstance(certificate, StarCertificate):
-        return star_value(instance, certificate)
-    if isinstance(certificate, DistanceClassesCertificate):
-        return distance_classes_value(instance, certificate)
-    if isinstance(certificate, CutsCertificate):
-        return cuts_value(instance, certificate)
-    return blocks_value(instance, certificate)
+def read_nodes(instance: Instance, solution: MappingSolution) -> IntArray:
+    """Return the node of every task; refuse nodes that may not be used, or not by so many."""
+    if len(solution.nodes) != instance.num_tasks:
+        raise RefusedError(f"{len(solution.nodes)} nodes for {instance.num_tasks} tasks")
+    highest = max(solution.nodes)
+    if highest >= instance.machine.num_nodes:
+        raise RefusedError(f"the machine has no node {highest}")
+    nodes = np.asarray(solution.nodes, dtype=np.int64)
+    outside = np.flatnonzero(~instance.usable[nodes])
+    if len(outside):
+        task = int(outside[0])
+        raise RefusedError(f"task {task} is on node {nodes[task]}, which is not in the set")
+    taken = np.bincount(nodes)
+    fullest = int(taken.argmax())
+    if taken[fullest] > instance.tasks_per_node:
+        raise RefusedError(
+            f"node {fullest} has {taken[fullest]} tasks, at most {instance.tasks_per_node} fit"
+        )
+    return nodes
+
+
+def check_figures(instance: Instance, nodes: IntArray, claimed: MappingFigures) -> int:
+    """Check all figures of a mapping, and return its hop-bytes."""
+    found = figures_of(instance, nodes)
+    for name, value in found:
+        if getattr(claimed, name) != value:
+            raise RefusedError(f"{name} is {getattr(claimed, name)}, the mapping has {value}")
+    return found.hop_bytes
+
+
+def figures_of(instance: Instance, nodes: IntArray) -> MappingFigures:
+    """Return the figures of a mapping under dimension-ordered routing."""
+    machine = instance.machine
+    routers = nodes // machine.nodes_per_router
+    ends = routers[instance.sources], routers[instance.targets]
+    load: FractionModel | None = None
+    if isinstance(machine, Torus):
+        hops, largest = _walk(machine, *ends, instance.sizes)
+        load = FractionModel(numerator=largest.numerator, denominator=largest.denominator)
+    else:
+        hops = machine.distances[ends]
+    leaving = hops > 0
+    return MappingFigures(
+        hop_bytes=sum((hops * instance.sizes).tolist()),
+        hops=sum(hops.tolist()),
+        off_router_messages=int(np.count_nonzero(leaving)),
+        off_router_bytes=sum(instance.sizes[leaving].tolist()),
+        max_hops=int(hops.max(initial=0)),
+        histogram=np.bincount(hops, minlength=1).tolist(),
+        max_link_load=load,
+    )
+
+
+def _walk(
+    torus: Torus, sources: IntArray, targets: IntArray, sizes: IntArray
+) -> tuple[IntArray, Fraction]:
+    """Return the links every message takes, and the largest load of a link in one direction.
+
+    No load is above the bytes of all messages, which fit (`Instance`).
+    """
+    hops = np.zeros(len(sizes), dtype=np.int64)
+    at = torus.coordinates[sources]
+    goal = torus.coordinates[targets]
+    strides = np.asarray(torus.strides)
+    heaviest = Fraction(0)
+    for d, n in enumerate(torus.shape):
+        ahead = goal[:, d] - at[:, d]
+        if torus.wrap[d]:
+            ahead %= n
+            ahead[2 * ahead > n] -= n
+        for way in (1, -1):
+            loads = np.zeros(torus.num_routers, dtype=np.int64)
+            moving = np.flatnonzero(ahead * way > 0)
+            while len(moving):
+                np.add.at(loads, at[moving] @ strides, sizes[moving])
+                at[moving, d] = (at[moving, d] + way) % n
+                hops[moving] += 1
+                ahead[moving] -= way
+                moving = moving[ahead[moving] != 0]
+            heaviest = max(heaviest, Fraction(int(loads.max()), torus.bandwidth[d]))
+    return hops, heaviest

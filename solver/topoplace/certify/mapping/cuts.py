@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 
 from topoplace.certify.integers import (
     IntArray,
-    added_at,
     largest,
     product,
     require_room,
@@ -22,14 +22,13 @@ from topoplace.certify.integers import (
     total,
     whole,
 )
-from topoplace.certify.mapping.instance import Instance, Volumes, mutual_volumes
+from topoplace.certify.mapping.instance import Instance, Volumes, mutual_volumes, nearest_places
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
 from topoplace.result.mapping import (
     CUT_LAYERS,
     CUT_TASKS,
     GAIN_BITS,
-    STAR_ROUTERS,
     CutLine,
     CutsCertificate,
 )
@@ -129,22 +128,19 @@ def _check_gain(kernel: IntArray, gain: int, name: str) -> None:
 def _rounded(sides: Sides, lines: list[Line], step: int) -> Fraction:
     """Return the sum over cuts, each at its worst s and rounded up to whole units of bytes."""
     total = 0
-    for cut in sides.cuts:
+    for cut, number in sides.cuts.items():
         height = max(0, *(a - b * cut.most for a, b in lines))
-        total += cut.weight * step * -(-height // step)
+        total += number * cut.weight * step * -(-height // step)
     return Fraction(total)
 
 
 def _priced(sides: Sides, lines: list[Line]) -> Fraction:
     """Return the best sum over cuts with a price on squares of s, whose sum is limited."""
-    best = Fraction(0)
-    for price in {0, *(b for _, b in lines)}:
-        known: dict[Cut, Fraction] = {}
-        for cut in sides.cuts:
-            if cut not in known:
-                known[cut] = cut.weight * _least(lines, cut, price)
-        best = max(best, sum(known[cut] for cut in sides.cuts) - Fraction(price * sides.spread))
-    return best
+    return max(
+        sum(number * cut.weight * _least(lines, cut, price) for cut, number in sides.cuts.items())
+        - price * sides.spread
+        for price in {0, *(b for _, b in lines)}
+    )
 
 
 def _least(lines: list[Line], cut: Cut, price: int) -> Fraction:
@@ -174,27 +170,17 @@ class Cut:
 class Sides:
     """All cuts with places on both sides.
 
-    Attributes
-    ----------
-    kernels
-        Per dimension: the weighted sum of the outer products of its cuts, over used layers.
-    spread
-        No mapping's weighted sum of the squares of s is larger.
+    Per dimension `kernels` has the weighted sum of the outer products of its cuts, over used
+    layers. No mapping's weighted sum of the squares of s is above `spread`.
     """
 
-    cuts: list[Cut]
+    cuts: Counter[Cut]
     kernels: list[IntArray]
     spread: int
 
 
 def sides_of(instance: Instance, wrap: tuple[bool, ...]) -> Sides:
-    """Return the cuts of the machine with some dimensions closed that are open.
-
-    Raises
-    ------
-    RefusedError
-        If a dimension is opened, or the cuts do not add up to the distance.
-    """
+    """Return the cuts of the machine, with some dimensions closed that are open."""
     machine, num = instance.torus, instance.num_tasks
     if len(wrap) != len(machine.shape) or any(
         here and not there for here, there in zip(machine.wrap, wrap, strict=True)
@@ -202,32 +188,26 @@ def sides_of(instance: Instance, wrap: tuple[bool, ...]) -> Sides:
         raise RefusedError("the cuts are not those of the machine, nor of it with rings closed")
     if max(machine.shape) > CUT_LAYERS:
         raise RefusedError(f"a dimension of more than {CUT_LAYERS} layers")
-    machine = Torus(machine.shape, wrap)
     capacity = instance.capacity.reshape(machine.shape)
-    cuts, kernels = [], []
+    cuts, kernels = Counter[Cut](), []
     for d, size in enumerate(machine.shape):
-        per_layer = np.moveaxis(capacity, d, 0).reshape(size, -1).sum(axis=1).tolist()
-        used = [x for x in range(size) if per_layer[x]]
+        places = np.moveaxis(capacity, d, 0).reshape(size, -1).sum(axis=1)
+        used = places > 0
         # at most CUT_LAYERS cuts of weight 2 each: far below 2^62
-        kernel = np.zeros((len(used), len(used)), dtype=np.int64)
-        table = np.zeros((size, size), dtype=np.int64)
+        kernel = np.zeros((int(used.sum()),) * 2, dtype=np.int64)
         for weight, side in _cuts_of(size, wrap[d]):
-            table += weight * (side[:, None] != side)
-            near = sum(places for places, here in zip(per_layer, side, strict=True) if here)
-            far = sum(per_layer) - near
+            near, far = int(places[side].sum()), int(places[~side].sum())
             if near and far:
                 sign = np.where(side[used], 1, -1)
                 kernel += weight * np.outer(sign, sign)
-                counts = range(max(0, num - far), min(num, near) + 1)
-                middle = min(max(num // 2, counts[0]), counts[-1])
-                ends = [(2 * k - num) ** 2 for k in (counts[0], counts[-1])]
-                cuts.append(Cut(weight, min(*ends, (2 * middle - num) ** 2), max(ends)))
-        steps = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
-        if (table != 2 * (np.minimum(steps, size - steps) if wrap[d] else steps)).any():
-            raise RefusedError(f"the cuts of dimension {d} do not add up to its distances")
+                fewest, most = max(0, num - far), min(num, near)
+                even = min(max(num // 2, fewest), most)
+                squares = [(2 * k - num) ** 2 for k in (fewest, most, even)]
+                cuts[Cut(weight, min(squares), max(squares))] += 1
         kernels.append(kernel)
-    free = sum(cut.weight * cut.most for cut in cuts)
-    apart = sum(cut.weight for cut in cuts) * num**2 - 4 * _apart(machine, instance)
+    free = sum(number * cut.weight * cut.most for cut, number in cuts.items())
+    weights = sum(number * cut.weight for cut, number in cuts.items())
+    apart = weights * num**2 - 4 * _apart(instance, Torus(machine.shape, wrap))
     return Sides(cuts, kernels, min(free, apart))
 
 
@@ -239,53 +219,25 @@ def _cuts_of(size: int, wraps: bool) -> list[tuple[int, NDArray[np.bool_]]]:
     return [(2, layers < k) for k in range(1, size)]
 
 
-def _apart(machine: Torus, instance: Instance) -> int:
+def _apart(instance: Instance, machine: Torus) -> int:
     """Return a sum of distances over ordered pairs of tasks that no mapping goes below."""
-    capacity, num = instance.capacity, instance.num_tasks
-    routers = np.flatnonzero(capacity)
-    if len(routers) > STAR_ROUTERS:
-        # closed and full, the machine has all its places and none farther away
-        row = Torus(machine.shape).distances_from(0)
-        return num * _nearest(row, np.full(len(row), capacity.max()), num)
-    rooms = capacity[routers]
-    sums = sorted(
-        (_nearest(machine.hops(one, routers), rooms, num), int(room))
-        for one, room in zip(routers[:, None], rooms, strict=True)
-    )
+    num = instance.num_tasks
+    sums = [sum(row.tolist()) for row in nearest_places(instance, machine, num - 1)]
+    rooms = [room for room in instance.capacity.tolist() if room] if len(sums) > 1 else [num]
     total, left = 0, num
-    for one, room in sums:
+    for one, room in sorted(zip(sums, rooms, strict=True)):
         total += one * min(room, left)
         left -= min(room, left)
     return total
 
 
-def _nearest(distances: IntArray, rooms: IntArray, num: int) -> int:
-    """Return the sum of the distances to the nearest places for all tasks."""
-    places = added_at(int(distances.max()) + 1, distances, rooms, "the places of a machine")
-    found, left = 0, num
-    for distance, room in enumerate(places.tolist()):
-        found += distance * min(room, left)
-        left -= min(room, left)
-    return found
-
-
-# Proof that an integer matrix is positive semidefinite ("Semidefinite matrices").
-#
+# ---- Proof that an integer matrix is positive semidefinite ("Semidefinite matrices") -------------
 # Floating point only guesses a factor R. What is left of the matrix without R R' is found exactly,
 # and a matrix whose diagonal outweighs its rows is positive semidefinite.
 
 
 def require_semidefinite(matrix: IntArray, name: str) -> None:
-    """Refuse a symmetric matrix unless it is proven to be positive semidefinite.
-
-    Parameters
-    ----------
-    matrix
-        Symmetric, shape ``(n, n)``; refused unless all entries are below 2^60, and those of the
-        diagonal between 1 and 2^52.
-    name
-        What the matrix is, for the reason of a refusal.
-    """
+    """Refuse a symmetric matrix, called `name`, unless it is proven to be positive semidefinite."""
     require_room(largest(matrix), name, LARGEST_ENTRY)
     diagonal = np.diagonal(matrix)
     if int(diagonal.min()) <= 0 or int(diagonal.max()) >= LIMIT:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from topoplace.certify.integers import IntArray, require_room
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus, parse_node_set
 from topoplace.machine.matrix import MatrixMachine
+from topoplace.result.mapping import STAR_ROUTERS
 from topoplace.snapshot.schema import (
     MAX_TASKS,
     GraphApplication,
@@ -39,17 +41,9 @@ class Grid:
 class Instance:
     """An application and the places for its tasks (docs/proofs-mapping.md, "The problem").
 
-    Attributes
-    ----------
-    usable
-        Whether tasks may go to a node, per node.
-    sources, targets, sizes
-        Tasks at the ends of every message, and its bytes.
-    grid
-        The virtual grid, if the application is one.
-
-    Bytes of all messages times the longest distance fit 64 bits (`read_instance`), and so does
-    what any messages cost on any routers.
+    `usable` tells of every node whether tasks may go to it; `sources`, `targets` and `sizes` are
+    the ends of every message, and its bytes. Bytes of all messages times the longest distance fit
+    64 bits (`read_instance`), and so does what any messages cost on any routers.
     """
 
     machine: Torus | MatrixMachine
@@ -138,14 +132,13 @@ def _grid(application: GridApplication) -> Grid:
     if len(application.diagonal_bytes) != far:
         raise RefusedError(f"diagonal_bytes needs {far} entries")
     sent = {}
-    for d, (up, down) in enumerate(application.bytes):
-        sent[tuple(int(k == d) for k in range(dims))] = up
-        sent[tuple(-int(k == d) for k in range(dims))] = down
-    if far:
-        for offset in itertools.product((-1, 0, 1), repeat=dims):
-            moved = sum(map(abs, offset))
-            if moved > 1:
-                sent[offset] = application.diagonal_bytes[moved - 2]
+    for offset in itertools.product((-1, 0, 1), repeat=dims):
+        moved = sum(map(abs, offset))
+        if moved == 1:
+            d = offset.index(max(offset, key=abs))
+            sent[offset] = application.bytes[d][offset[d] < 0]
+        elif moved and far:
+            sent[offset] = application.diagonal_bytes[moved - 2]
     positive = {offset: size for offset, size in sent.items() if size}
     return Grid(shape, tuple(application.periodic), positive)
 
@@ -186,13 +179,7 @@ def _listed_messages(application: GraphApplication) -> tuple[IntArray, IntArray,
 
 @dataclass(frozen=True)
 class Volumes:
-    """Bytes of every task with each of its partners.
-
-    Attributes
-    ----------
-    tasks, partners, sizes
-        One entry per pair; ascending by task.
-    """
+    """Bytes of every task with each of its partners, one entry per pair; ascending by task."""
 
     num_tasks: int
     tasks: IntArray
@@ -224,24 +211,44 @@ class Volumes:
 
 def directed_volumes(instance: Instance) -> tuple[Volumes, Volumes]:
     """Return what every task sends to its partners, and what it gets from them."""
-    sources, targets = instance.sources, instance.targets
-    return _merged(instance, sources, targets), _merged(instance, targets, sources)
+    sources, targets, sizes = instance.sources, instance.targets, instance.sizes
+    return _merged(instance, sources, targets, sizes), _merged(instance, targets, sources, sizes)
 
 
 def mutual_volumes(instance: Instance) -> Volumes:
     """Return bytes in both directions together; every pair is listed at both its ends."""
     ends = (instance.sources, instance.targets)
-    return _merged(instance, np.concatenate(ends), np.concatenate(ends[::-1]))
+    sizes = np.tile(instance.sizes, 2)
+    return _merged(instance, np.concatenate(ends), np.concatenate(ends[::-1]), sizes)
 
 
-def _merged(instance: Instance, tasks: IntArray, partners: IntArray) -> Volumes:
-    """Add up the bytes of every pair; ends are those of all messages, once or once each way."""
-    require_room(instance.total, "the bytes of all messages")
-    order = np.lexsort((partners, tasks))
-    sizes = np.tile(instance.sizes, len(tasks) // max(1, len(instance.sizes)))[order]
-    tasks, partners = tasks[order], partners[order]
-    new = np.ones(len(tasks), dtype=bool)
-    new[1:] = (np.diff(tasks) != 0) | (np.diff(partners) != 0)
-    firsts = np.flatnonzero(new)
-    summed = np.add.reduceat(sizes, firsts) if len(firsts) else sizes
-    return Volumes(instance.num_tasks, tasks[firsts], partners[firsts], summed)
+def _merged(instance: Instance, tasks: IntArray, partners: IntArray, sizes: IntArray) -> Volumes:
+    """Add up the bytes of every pair: no sum is above all bytes (`Instance`)."""
+    num = instance.num_tasks
+    pairs, which = np.unique(tasks * num + partners, return_inverse=True)
+    sums = np.zeros(len(pairs), dtype=np.int64)
+    np.add.at(sums, which.ravel(), sizes)
+    return Volumes(num, pairs // num, pairs % num, sums)
+
+
+def nearest_places(
+    instance: Instance, machine: Torus | MatrixMachine, width: int
+) -> Iterator[IntArray]:
+    """Yield the distances from every router that takes tasks to its nearest other places.
+
+    `width` of them, ascending; the machine is that of the instance, or one no larger. From more
+    than `STAR_ROUTERS` routers of a torus there is one list for all.
+    """
+    routers = np.flatnonzero(instance.capacity)
+    rooms = np.minimum(instance.capacity[routers], instance.num_tasks)
+    num_lists = len(routers)
+    if isinstance(machine, Torus) and num_lists > STAR_ROUTERS:
+        # closed and full the machine has all its places, and none farther away
+        machine, routers, num_lists = Torus(machine.shape), np.arange(machine.num_routers), 1
+        rooms = np.full(len(routers), rooms.max())
+    for k in range(num_lists):
+        distances = machine.hops(routers[k], routers)
+        order = np.argsort(distances, kind="stable")
+        others = (rooms - (routers == routers[k]))[order]
+        enough = int(np.searchsorted(np.cumsum(others), width)) + 1
+        yield np.repeat(distances[order][:enough], others[:enough])[:width]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,25 +13,17 @@ from numpy.typing import NDArray
 from topoplace.certify.integers import IntArray, require_room
 from topoplace.certify.mapping.instance import Instance
 from topoplace.certify.report import RefusedError
-from topoplace.machine import Torus
 from topoplace.result import Proof
 from topoplace.result.mapping import ClassOptimum, FlowCertificate, LayoutModel
 
 
 @dataclass(frozen=True)
 class Window:
-    """A layout in its window.
+    """A layout in its window, which has pencils along the dimension `pencil`.
 
-    Attributes
-    ----------
-    extents
-        Cells per machine dimension.
-    pencil
-        The dimension along the pencils.
-    cells
-        Cell of every task, shape ``(num_tasks, num_dims)``.
-    usable
-        Positions that levels may take, shape ``(num_pencils, depth)``.
+    `extents` are the cells per machine dimension, `cells` the cell of every task, shape
+    ``(num_tasks, num_dims)``, and `usable` the positions that levels may take, shape
+    ``(num_pencils, depth)``.
     """
 
     extents: tuple[int, ...]
@@ -52,37 +46,41 @@ class Window:
         """What it is, in a few words."""
         return f"{len(self.usable)} pencils of {self.levels} in depth {self.depth}"
 
-    def pencil_of(self, cells: IntArray) -> IntArray:
-        """Return the pencils of cells, numbered row-major."""
-        number = np.zeros(len(cells), dtype=np.int64)
+    @cached_property
+    def numbers(self) -> IntArray:
+        """Cell of every task, as pencil x levels + level; pencils are numbered row-major."""
+        number = np.zeros(len(self.cells), dtype=np.int64)
         for d, extent in enumerate(self.extents):
             if d != self.pencil:
-                number = number * extent + cells[:, d]
-        return number
+                number = number * extent + self.cells[:, d]
+        return number * self.levels + self.cells[:, self.pencil]
 
 
 def check_layout(instance: Instance, nodes: IntArray, layout: LayoutModel) -> Window:
-    """Check that a mapping is the layout in its window, and return the window.
-
-    Raises
-    ------
-    RefusedError
-        If the layout does not fit the grid or the machine, a task is not on its cell's router,
-        or the routers of a pencil's cells do not ascend.
-    """
+    """Check that a mapping is the layout in its window, and return the window."""
     cells, extents = _cells(instance, layout)
-    torus = instance.torus
-    _check_window(torus, layout, extents)
+    torus, q = instance.torus, layout.pencil
+    if q >= torus.num_dims:
+        raise RefusedError(f"the machine has no dimension {q} for pencils")
+    if layout.depth < extents[q]:
+        raise RefusedError("the window is less deep than the layout")
+    box = [layout.depth if d == q else extent for d, extent in enumerate(extents)]
+    # positions of a window are usable where all nodes of the router are in the set
+    whole = (instance.usable_nodes == torus.nodes_per_router).reshape(torus.shape)
+    for d, (n, wraps) in enumerate(zip(torus.shape, torus.wrap, strict=True)):
+        origin, extent = layout.origin[d], box[d]
+        if origin >= n or extent > n or (not wraps and origin + extent > n):
+            raise RefusedError(f"the window leaves dimension {d} of the machine")
+        whole = whole.take((origin + np.arange(extent)) % n, axis=d)
     routers = torus.coordinates[nodes // torus.nodes_per_router]
     at = (routers - np.asarray(layout.origin)) % np.asarray(torus.shape)
-    q = layout.pencil
     elsewhere = (at != cells).any(axis=1, where=np.arange(torus.num_dims) != q)
     if elsewhere.any():
         raise RefusedError(f"task {int(elsewhere.argmax())} is not on the pencil of its cell")
     if (at[:, q] >= layout.depth).any():
         task = int((at[:, q] >= layout.depth).argmax())
         raise RefusedError(f"task {task} is beyond the depth of the window")
-    window = Window(extents, q, cells, _usable(instance, layout, extents))
+    window = Window(extents, q, cells, np.moveaxis(whole, q, -1).reshape(-1, layout.depth))
     _check_selection(window, at[:, q])
     return window
 
@@ -147,30 +145,6 @@ def _stack(layout: LayoutModel, cells: IntArray, tile: IntArray, tiles: int) -> 
     return tuple(extents)
 
 
-def _check_window(torus: Torus, layout: LayoutModel, extents: tuple[int, ...]) -> None:
-    """Check that the window lies in the machine and is deep enough."""
-    if layout.pencil >= torus.num_dims:
-        raise RefusedError(f"the machine has no dimension {layout.pencil} for pencils")
-    if layout.depth < extents[layout.pencil]:
-        raise RefusedError("the window is less deep than the layout")
-    for d, (n, wraps) in enumerate(zip(torus.shape, torus.wrap, strict=True)):
-        extent = layout.depth if d == layout.pencil else extents[d]
-        origin = layout.origin[d]
-        if origin >= n or extent > n or (not wraps and origin + extent > n):
-            raise RefusedError(f"the window leaves dimension {d} of the machine")
-
-
-def _usable(instance: Instance, layout: LayoutModel, extents: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Return which positions of the window have all their nodes in the set."""
-    torus = instance.torus
-    whole = (instance.usable_nodes == torus.nodes_per_router).reshape(torus.shape)
-    for d, n in enumerate(torus.shape):
-        extent = layout.depth if d == layout.pencil else extents[d]
-        whole = whole.take((layout.origin[d] + np.arange(extent)) % n, axis=d)
-    usable: NDArray[np.bool_] = np.moveaxis(whole, layout.pencil, -1).reshape(-1, layout.depth)
-    return usable
-
-
 def _check_selection(window: Window, positions: IntArray) -> None:
     """Check that every cell has one position, and that levels without tasks have room between.
 
@@ -178,10 +152,9 @@ def _check_selection(window: Window, positions: IntArray) -> None:
     Levels with tasks are where these are; the others take the lowest position left.
     """
     num_pencils, levels = len(window.usable), window.levels
-    keys = window.pencil_of(window.cells) * levels + window.cells[:, window.pencil]
     fixed: IntArray = np.full(num_pencils * levels, -1, dtype=np.int64)
-    fixed[keys] = positions
-    if (fixed[keys] != positions).any():
+    fixed[window.numbers] = positions
+    if (fixed[window.numbers] != positions).any():
         raise RefusedError("the tasks of a cell are on several routers")
     fixed = fixed.reshape(num_pencils, levels)
     pencils, done = np.arange(num_pencils), np.zeros(num_pencils, dtype=np.int64)
@@ -201,10 +174,7 @@ def check_optimum(
 ) -> str:
     """Check a class optimum: its figures, and by its flow the bound of the chosen window.
 
-    Returns
-    -------
-    str
-        A summary for the report, which says what was not repeated.
+    Returns a summary for the report, which says what was not repeated.
     """
     if window is None:
         raise RefusedError("an optimum of pencils without a layout that holds")
@@ -215,7 +185,14 @@ def check_optimum(
     proof = Proof.SEARCH if optimum.bound == optimum.objective else Proof.NONE
     if optimum.proof is not proof:
         raise RefusedError(f"proof is {optimum.proof.value}, the figures say {proof.value}")
-    _check_depths(instance, window, optimum)
+    box = [window.depth if d == window.pencil else n for d, n in enumerate(window.extents)]
+    shape, searched = list(instance.torus.shape), optimum.max_depth
+    if len(searched) != len(shape) or not all(
+        least <= most <= n for least, most, n in zip(box, searched, shape, strict=True)
+    ):
+        raise RefusedError(
+            f"max_depth is {searched}, the window has {box} of the machine's {shape}"
+        )
     if (optimum.window_bound is None) != (optimum.flow is None):
         raise RefusedError("a window bound and its flow come together or not at all")
     if optimum.window_bound is None or optimum.flow is None:
@@ -236,24 +213,9 @@ def check_optimum(
     return f"the flow proves {proven} in its window; {optimum.proof.value} elsewhere, not repeated"
 
 
-def _check_depths(instance: Instance, window: Window, optimum: ClassOptimum) -> None:
-    """Raise unless the extents searched lie in the machine and are no less than the window's."""
-    shape = instance.torus.shape
-    own = [
-        window.depth if d == window.pencil else extent for d, extent in enumerate(window.extents)
-    ]
-    if len(optimum.max_depth) != len(shape) or not all(
-        least <= most <= n for least, most, n in zip(own, optimum.max_depth, shape, strict=True)
-    ):
-        raise RefusedError(
-            f"max_depth is {optimum.max_depth}, the window has {own} of the machine's {list(shape)}"
-        )
-
+# ---- The flow in the threshold network of a window ("Pencils") -----------------------------------
 
 SOURCE, SINK = -1, -2
-
-Arcs = tuple[IntArray, IntArray, IntArray]
-"""Tails, heads and capacities."""
 
 
 def window_value(instance: Instance, window: Window, flow: FlowCertificate) -> int:
@@ -264,117 +226,91 @@ def window_value(instance: Instance, window: Window, flow: FlowCertificate) -> i
     RefusedError
         If it is no flow of the threshold network, or some pair of cells is mixed.
     """
-    terms = _Terms(instance, window)
-    return terms.constant + _flow_value(window, terms.arcs(), flow)
-
-
-class _Terms:
-    """Bytes between cells, split as the proof splits them."""
-
-    def __init__(self, instance: Instance, window: Window) -> None:
-        torus, q = instance.torus, window.pencil
-        ends = [window.cells[tasks] for tasks in (instance.sources, instance.targets)]
-        apart = (ends[0] != ends[1]).any(axis=1)
-        here, there = (end[apart] for end in ends)
-        self._window = window
-        sizes = instance.sizes[apart]
-        steps = np.abs(here - there)
-        rings = np.asarray(torus.wrap)
-        across = np.where(rings, np.minimum(steps, np.asarray(torus.shape) - steps), steps)
-        across[:, q] = 0
-        self.constant = int(across.sum(axis=1) @ sizes)
-        is_low = here[:, q] <= there[:, q]
-        first, second = (window.pencil_of(c) * window.levels + c[:, q] for c in (here, there))
-        pairs = np.stack([np.where(is_low, first, second), np.where(is_low, second, first)])
-        (self._low, self._high), which = np.unique(pairs, axis=1, return_inverse=True)
-        # sums of bytes, and of bytes times distances above: see `Instance`
-        self._sizes = np.zeros(len(self._low), dtype=np.int64)
-        np.add.at(self._sizes, which.ravel(), sizes)
-        gap = self._high % window.levels - self._low % window.levels
-        slack, n = window.depth - window.levels, torus.shape[q]
-        self._far = np.zeros(len(gap), dtype=bool)
-        if torus.wrap[q]:
-            self._far = 2 * (gap - slack) >= n
-            if (~self._far & (2 * (gap + slack) > n)).any():
-                raise RefusedError("a pair of cells may lie nearer either way round the ring")
-            self.constant += (n - window.depth + 1) * int(self._sizes[self._far].sum())
-
-    def arcs(self) -> Arcs:
-        """Return the arcs of finite capacity, parallel ones not yet added up."""
-        steps = self._window.depth - 1
-        thresholds = np.arange(steps)
-        near = ~self._far
-        low, high = ((c[:, None] * steps + thresholds) for c in (self._low, self._high))
-        sizes = np.repeat(self._sizes[:, None], steps, axis=1)
-        source = np.full_like(low[self._far], SOURCE)
-        sink = np.full_like(source, SINK)
-        tails = [low[near], high[near], source, low[self._far]]
-        heads = [high[near], low[near], high[self._far], sink]
-        capacities = [sizes[near], sizes[near], sizes[self._far], sizes[self._far]]
-        joined = [np.concatenate([p.ravel() for p in part]) for part in (tails, heads, capacities)]
-        return joined[0], joined[1], joined[2]
-
-
-def _flow_value(window: Window, finite: Arcs, flow: FlowCertificate) -> int:
-    """Check a flow against the network and return its value."""
     if not len(flow.tails) == len(flow.heads) == len(flow.flows):
         raise RefusedError("the lists of the flow differ in length")
-    count = window.usable.shape[0] * window.levels * (window.depth - 1)
-    require_room((count + 2) ** 2, "the number of an arc")
-    given = [np.asarray(part, dtype=np.int64) for part in (flow.tails, flow.heads, flow.flows)]
-    tails, heads, amounts = given
-    ends = np.concatenate([tails, heads])
-    if len(ends) and (ends.min() < SINK or ends.max() >= count):
-        raise RefusedError("the flow names a vertex that the network does not have")
-    if (amounts < 0).any():
-        raise RefusedError("a flow is negative")
-    arcs, carried = _added(tails, heads, amounts, count)
-    known, capacities = _added(*finite, count)
-    endless = np.unique(_keys(*_endless(window), count))
-    is_endless = np.isin(arcs, endless)
-    at = np.minimum(np.searchsorted(known, arcs), max(0, len(known) - 1))
-    room = np.zeros(len(arcs), dtype=object)
-    if len(known):
-        room = np.where(known[at] == arcs, capacities[at], 0)
-    over = ~is_endless & (carried > room).astype(bool)
-    if over.any():
-        raise RefusedError(f"{int(over.sum())} arcs carry more than their capacity")
-    excess = np.zeros(count + 2, dtype=object)
-    np.add.at(excess, heads, amounts.astype(object))
-    np.subtract.at(excess, tails, amounts.astype(object))
-    if (excess[:count] != 0).any():
+    network = _Network(instance, window)
+    carried, excess = Counter[tuple[int, int]](), Counter[int]()
+    for tail, head, amount in zip(flow.tails, flow.heads, flow.flows, strict=True):
+        if amount < 0:
+            raise RefusedError("a flow is negative")
+        if min(tail, head) < SINK or max(tail, head) >= network.num_vertices:
+            raise RefusedError("the flow names a vertex that the network does not have")
+        carried[tail, head] += amount
+        excess[head] += amount
+        excess[tail] -= amount
+    for (tail, head), amount in carried.items():
+        if amount > network.capacity(tail, head) and not network.is_endless(tail, head):
+            raise RefusedError(f"the arc from {tail} to {head} carries more than its capacity")
+    if any(amount for vertex, amount in excess.items() if vertex >= 0):
         raise RefusedError("the flow is not conserved at a vertex")
-    return -int(excess[SOURCE])  # source and sink are the last two entries
+    return network.constant + excess[SINK]
 
 
-def _keys(tails: IntArray, heads: IntArray, count: int) -> IntArray:
-    keys: IntArray = (tails - SINK) * (count + 2) + heads - SINK
-    return keys
+class _Network:
+    """The arcs of a window, by the bytes between its cells; `constant` is paid beside the cut."""
 
+    def __init__(self, instance: Instance, window: Window) -> None:
+        torus, q, levels = instance.torus, window.pencil, window.levels
+        self._usable, self._levels, self._steps = window.usable, levels, window.depth - 1
+        num_cells = len(window.usable) * levels
+        self.num_vertices = num_cells * self._steps
+        ends = [window.numbers[tasks] for tasks in (instance.sources, instance.targets)]
+        apart = ends[0] != ends[1]
+        here, there = (end[apart] for end in ends)
+        cells = [window.cells[tasks[apart]] for tasks in (instance.sources, instance.targets)]
+        steps, shape = np.abs(cells[0] - cells[1]), np.asarray(torus.shape)
+        across = np.where(torus.wrap, np.minimum(steps, shape - steps), steps)
+        across[:, q] = 0
+        # sums of bytes, and of bytes times distances: see `Instance`
+        self.constant = int(across.sum(axis=1) @ instance.sizes[apart])
+        pairs, which = np.unique(
+            np.minimum(here, there) * num_cells + np.maximum(here, there), return_inverse=True
+        )
+        sizes = np.zeros(len(pairs), dtype=np.int64)
+        np.add.at(sizes, which.ravel(), instance.sizes[apart])
+        self._near = Counter[tuple[int, int]]()
+        self._far = {SOURCE: Counter[int](), SINK: Counter[int]()}
+        slack, n = window.depth - levels, torus.shape[q]
+        for pair, size in zip(pairs.tolist(), sizes.tolist(), strict=True):
+            low, high = sorted(divmod(pair, num_cells), key=lambda cell: cell % levels)
+            gap = high % levels - low % levels
+            if torus.wrap[q] and 2 * (gap - slack) >= n:
+                self._far[SOURCE][high] += size
+                self._far[SINK][low] += size
+                self.constant += (n - window.depth + 1) * size
+            elif torus.wrap[q] and 2 * (gap + slack) > n:
+                raise RefusedError("a pair of cells may lie nearer either way round the ring")
+            else:
+                self._near[divmod(pair, num_cells)] = size
 
-def _added(
-    tails: IntArray, heads: IntArray, amounts: IntArray, count: int
-) -> tuple[IntArray, IntArray]:
-    """Add up parallel arcs; amounts become Python integers of any size."""
-    keys, which = np.unique(_keys(tails, heads, count), return_inverse=True)
-    sums = np.zeros(len(keys), dtype=object)
-    np.add.at(sums, which.ravel(), amounts.astype(object))
-    return keys, sums
+    def capacity(self, tail: int, head: int) -> int:
+        """Return the bytes that an arc between two vertices stands for."""
+        if tail == SOURCE and head >= 0:
+            return self._far[SOURCE][head // self._steps]
+        if head == SINK and tail >= 0:
+            return self._far[SINK][tail // self._steps]
+        if min(tail, head) < 0 or (tail - head) % self._steps:
+            return 0
+        first, second = sorted((tail // self._steps, head // self._steps))
+        return self._near[first, second]
 
+    def is_endless(self, tail: int, head: int) -> bool:
+        """Tell whether an arc has no limit: every level is at one usable position, above the last.
 
-def _endless(window: Window) -> tuple[IntArray, IntArray]:
-    """Return tails and heads of the arcs without a capacity."""
-    pencils, levels, depth = window.usable.shape[0], window.levels, window.depth
-    # vertex "z >= t" for t = 0..depth: the source at 0, the sink at depth
-    vertex = np.full((pencils, levels, depth + 1), SOURCE, dtype=np.int64)
-    vertex[:, :, depth] = SINK
-    inner = np.arange(pencils * levels * (depth - 1), dtype=np.int64)
-    vertex[:, :, 1:depth] = inner.reshape(pencils, levels, depth - 1)
-    closed = np.repeat(~window.usable[:, None, :], levels, axis=1)
-    pairs = [
-        (vertex[:, :, 2:depth], vertex[:, :, 1 : depth - 1]),
-        (vertex[:, :, :depth][closed], vertex[:, :, 1:][closed]),
-        (vertex[:, :-1, :depth], vertex[:, 1:, 1:]),
-    ]
-    tails, heads = (np.concatenate([pair[k].ravel() for pair in pairs]) for k in (0, 1))
-    return tails, heads
+        The source is the threshold 0 of all cells, the sink the one beyond the last position.
+        """
+        levels, steps, usable = self._levels, self._steps, self._usable
+        if tail == SOURCE and head >= 0:
+            cell, threshold = divmod(head, steps)
+            return threshold == 0 and bool(cell % levels or not usable[cell // levels, 0])
+        if head == SINK and tail >= 0:
+            cell, threshold = divmod(tail, steps)
+            is_last = cell % levels == levels - 1
+            return threshold == steps - 1 and not (is_last and usable[cell // levels, -1])
+        if min(tail, head) < 0:
+            return False
+        (cell, threshold), (other, after) = divmod(tail, steps), divmod(head, steps)
+        if cell == other:
+            up = after == threshold + 1 and not usable[cell // levels, after]
+            return up or after == threshold - 1
+        return other == cell + 1 and other % levels > 0 and after == threshold + 1

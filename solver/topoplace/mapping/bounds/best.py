@@ -5,17 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from topoplace import clock
-from topoplace.machine import Torus
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.mapping.bounds.blocks import blocks_bound
-from topoplace.mapping.bounds.cut_certificates import cuts_bound
+from topoplace.mapping.bounds.cuts import cuts_bound, reached
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import TotalCertificate
 from topoplace.solving import Bound, stronger
-
-# ---- The best known lower bound on the hop-bytes of any mapping ----------------------------------
 
 
 def best_bound(
@@ -45,9 +42,8 @@ def best_bound(
     """
     stop = clock.deadline(time_limit)
     best = stronger(total_bound(problem), star_bound(problem))
-    if problem.grid is not None and isinstance(problem.machine, Torus):
-        best = stronger(blocks_bound(problem, problem.grid), best)
-    if _reached(best, target):
+    best = stronger(blocks_bound(problem), best)
+    if reached(best, target):
         return best
 
     def left() -> float | None:
@@ -57,13 +53,9 @@ def best_bound(
         best = stronger(best, cuts_bound(problem, left(), target))
     elif time_limit is None:
         return best
-    if _reached(best, target) or clock.now() >= stop:
+    if reached(best, target) or clock.now() >= stop:
         return best
     return stronger(best, distance_classes_bound(problem, left(), target))
-
-
-def _reached(bound: Bound | None, target: int | None) -> bool:
-    return bound is not None and target is not None and bound.value >= target
 
 
 def total_bound(problem: MappingProblem) -> Bound | None:

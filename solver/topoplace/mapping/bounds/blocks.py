@@ -12,11 +12,11 @@ import numpy as np
 
 from topoplace.machine import Torus
 from topoplace.mapping.bounds.losses import Directions, directions_of, inside_units
-from topoplace.mapping.graph import IntArray, VirtualGrid
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Fraction as FractionModel
 from topoplace.result import mapping as schema
 from topoplace.solving import Bound
+from topoplace.types import IntArray
 
 # ---- How often a box of a family has which capacity, by summed-area tables -----------------------
 
@@ -25,18 +25,9 @@ from topoplace.solving import Bound
 class Family:
     """A family of tilings as the bound sees it.
 
-    Attributes
-    ----------
-    extents
-        Block extents per machine dimension.
-    rates
-        Share of the tilings in which a plane is present, per dimension.
-    capacities
-        Distinct box capacities, ascending, none above the number of tasks.
-    counts
-        Boxes of each capacity over all tilings.
-    num_tilings
-        Number of tilings.
+    `rates` are the shares of the tilings in which a plane is present, per dimension; `counts` the
+    boxes of each of the distinct `capacities` over all tilings, ascending, none above the number of
+    tasks.
     """
 
     extents: tuple[int, ...]
@@ -108,16 +99,11 @@ def best_slope(psi: IntArray, num_tasks: int, family: Family) -> Fraction:
         value = slope * num_tasks + float(weights @ worth[at])
         return value, num_tasks - float(weights @ sizes[at])
 
-    high = float((part[1:] / sizes[1:]).max()) if top else 0.0
-    low = 0.0
+    low, high = 0.0, (float((part[1:] / sizes[1:]).max()) if top else 0.0) + 1
     low_value, low_rise = tangent(low)
-    high_value, high_rise = tangent(high + 1)
-    high += 1
+    high_value, high_rise = tangent(high)  # every task is outside: it rises
     best = low
-    for _ in range(MAX_ROUNDS):
-        if low_rise >= 0 or high_rise <= 0:
-            best = low if low_rise >= 0 else high
-            break
+    for _ in range(MAX_ROUNDS if low_rise < 0 else 0):
         best = (high_value - low_value + low_rise * low - high_rise * high) / (low_rise - high_rise)
         value, rise = tangent(best)
         floor = low_value + low_rise * (best - low)
@@ -154,22 +140,11 @@ Row = list[Fraction]
 
 
 def best_multipliers(values: list[Fraction], rates: list[tuple[Fraction, ...]]) -> Row:
-    """Maximise ``sum mu * value`` with ``sum mu * rate <= 1`` in every dimension, mu >= 0.
+    """Return the mu >= 0 that maximise ``sum mu * value`` with ``sum mu * rate <= 1``.
 
     The simplex method with exact fractions and Bland's rule: as many rows as the machine has
-    dimensions, and the multipliers come out valid as they are.
-
-    Parameters
-    ----------
-    values
-        What each family proves.
-    rates
-        Per family its rate in every dimension; each family has a positive one.
-
-    Returns
-    -------
-    list of Fraction
-        The multipliers, at most as many positive ones as dimensions.
+    dimensions, and the multipliers come out valid as they are. Each family has a value, a rate in
+    every dimension, and one of these is positive.
     """
     num = len(values)
     dims = len(rates[0]) if rates else 0
@@ -187,9 +162,10 @@ def best_multipliers(values: list[Fraction], rates: list[tuple[Fraction, ...]]) 
         leaving = [r for r in range(dims) if rows[r][column] > 0]
         pivot = min(leaving, key=lambda r: (rows[r][-1] / rows[r][column], basis[r]))
         rows[pivot] = [x / rows[pivot][column] for x in rows[pivot]]
-        for r in range(dims):
-            if r != pivot:
-                rows[r] = _eliminate(rows[r], rows[pivot], column)
+        rows = [
+            row if r == pivot else _eliminate(row, rows[pivot], column)
+            for r, row in enumerate(rows)
+        ]
         gains = _eliminate(gains, rows[pivot], column)
         basis[pivot] = column
     found = [Fraction(0)] * num
@@ -200,10 +176,7 @@ def best_multipliers(values: list[Fraction], rates: list[tuple[Fraction, ...]]) 
 
 
 def _eliminate(row: Row, pivot: Row, column: int) -> Row:
-    factor = row[column]
-    if not factor:
-        return row
-    return [x - factor * y for x, y in zip(row, pivot, strict=True)]
+    return [x - row[column] * y for x, y in zip(row, pivot, strict=True)] if row[column] else row
 
 
 # ---- Families of tilings: which blocks to try, and the boxes they cut a machine into -------------
@@ -217,17 +190,9 @@ MAX_BOXES = 1 << 18
 class Pieces:
     """The intervals that the patterns of one dimension cut it into.
 
-    Attributes
-    ----------
-    starts, ends
-        Routers of the distinct intervals, ends exclusive; on a ring an end may pass the ring's
-        size.
-    counts
-        In how many patterns each interval occurs.
-    num_patterns
-        Number of patterns.
-    rate
-        Share of the patterns in which a plane is present.
+    `starts` and `ends` (exclusive; on a ring they may pass its size) are the distinct intervals,
+    each of which occurs in `counts` of the `num_patterns` patterns; a plane is present in a share
+    `rate` of them.
     """
 
     starts: IntArray
@@ -304,10 +269,14 @@ MAX_WORK = 40_000_000
 LARGEST_NUMBER = 1 << 61
 
 
-def blocks_bound(problem: MappingProblem, grid: VirtualGrid) -> Bound | None:
-    """Return the best bound of the candidate families; None if bytes are too large to add up."""
-    directions = directions_of(grid)
-    n = grid.num_tasks
+def blocks_bound(problem: MappingProblem) -> Bound | None:
+    """Return the best bound of the candidate families, in bytes x hops.
+
+    None if the problem is none of a grid on a torus or mesh, or bytes are too large to add up.
+    """
+    if problem.grid is None or not isinstance(problem.machine, Torus):
+        return None
+    directions, n = directions_of(problem.grid), problem.num_tasks
     if directions.weight * directions.unit * n >= LARGEST_NUMBER:
         return None
     families = _families(problem, directions)
@@ -316,7 +285,7 @@ def blocks_bound(problem: MappingProblem, grid: VirtualGrid) -> Bound | None:
     psi = inside_units(directions, max(int(f.capacities[-1]) for f in families))
     slopes = [best_slope(psi, n, family) for family in families]
     values = [
-        emitted(psi, directions.total, n, family, slope)
+        emitted(psi, problem.graph.total_bytes // directions.unit, n, family, slope)
         for family, slope in zip(families, slopes, strict=True)
     ]
     multipliers = best_multipliers(values, [family.rates for family in families])

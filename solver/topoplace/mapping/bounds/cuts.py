@@ -1,21 +1,125 @@
-"""Bounds by the cuts of a machine: relaxation and descent."""
+"""Bounds by the cuts of a machine, in integers with certificates."""
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace import clock
 from topoplace.machine import Torus
-from topoplace.mapping.graph import IntArray
-from topoplace.result.mapping import STAR_ROUTERS
+from topoplace.mapping.bounds.relaxation import Multipliers, Relaxation
+from topoplace.mapping.bounds.star import exchanged, nearest_places
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import (
+    CUT_FACTORS,
+    CUT_LAYERS,
+    CUT_TASKS,
+    GAIN_BITS,
+    CutLine,
+    CutsCertificate,
+)
+from topoplace.solving import Bound, stronger
+from topoplace.types import FloatArray, IntArray
+
+# ---- The cuts whose weighted sum is the hop distance, and what the places let tasks do to them ---
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Twice the weight of a cut, and the least and largest square of s that its places allow.
+
+    `s` is the number of tasks on one side of it less that on the other.
+    """
+
+    weight: int
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class MachineCuts:
+    """The cuts of a machine, closed in the dimensions `wrap`, with places on both sides.
+
+    `spread` is an upper bound on the weighted sum of all squares of s, `room` the largest capacity
+    of a router; per dimension `kernels` has the weighted sum of the cuts' outer products, as +1
+    and -1 per used layer.
+    """
+
+    wrap: tuple[bool, ...]
+    cuts: Counter[Cut]
+    spread: int
+    kernels: list[IntArray]
+    room: int
+
+    @property
+    def weight(self) -> int:
+        """Sum of all weights."""
+        return sum(times * cut.weight for cut, times in self.cuts.items())
+
+    @property
+    def free(self) -> int:
+        """Weighted sum of the largest squares of s."""
+        return sum(times * cut.weight * cut.most for cut, times in self.cuts.items())
+
+
+def machine_cuts(machine: Torus, capacity: IntArray, num_tasks: int) -> MachineCuts:
+    """Return the cuts of a torus or mesh and the limits of `num_tasks` tasks on its places."""
+    cuts: Counter[Cut] = Counter()
+    kernels = []
+    table = capacity.reshape(machine.shape)
+    for d, wraps in enumerate(machine.wrap):
+        layers = table.sum(axis=tuple(k for k in range(machine.num_dims) if k != d))
+        weight, signs = _dimension_cuts(len(layers), wraps)
+        near = np.where(signs > 0, layers, 0).sum(axis=1)
+        far = layers.sum() - near
+        kept = (near > 0) & (far > 0)
+        used = signs[kept][:, layers > 0]
+        kernels.append(weight * used.T @ used)
+        for ends in zip(near[kept].tolist(), far[kept].tolist(), strict=True):
+            cuts[Cut(weight, *_squares(*ends, num_tasks))] += 1
+    found = MachineCuts(machine.wrap, cuts, 0, kernels, int(capacity.max()))
+    apart = found.weight * num_tasks**2 - 4 * least_apart(machine, capacity, num_tasks)
+    return replace(found, spread=min(found.free, apart))
+
+
+def _dimension_cuts(size: int, wraps: bool) -> tuple[int, IntArray]:
+    """Return twice the weight of the cuts of one dimension, and their sides, a row per cut."""
+    if not wraps:
+        steps = np.arange(size)
+        return 2, np.where(steps < steps[1:, None], 1, -1)
+    starts = np.arange(size // 2 if size % 2 == 0 else size if size > 1 else 0)
+    ahead = (np.arange(size) - starts[:, None]) % size
+    return 2 - size % 2, np.where(ahead < size // 2, 1, -1)
+
+
+def _squares(near: int, far: int, num_tasks: int) -> tuple[int, int]:
+    """Return the least and the largest square of s with so many places on the two sides."""
+    low = 2 * max(0, num_tasks - far) - num_tasks
+    high = 2 * min(num_tasks, near) - num_tasks
+    ends = low * low, high * high
+    return (num_tasks % 2 if low <= 0 <= high else min(ends)), max(ends)
+
+
+def least_apart(machine: Torus, capacity: IntArray, num_tasks: int) -> int:
+    """Return a lower bound on the sum of distances over ordered pairs of distinct tasks.
+
+    No task is closer to all others than to the nearest places.
+    """
+    sums = [sum(row.tolist()) for row in nearest_places(machine, capacity, num_tasks - 1)]
+    rooms = capacity[capacity > 0].tolist() if len(sums) > 1 else [num_tasks]
+    apart, left = 0, num_tasks
+    for total, room in sorted(zip(sums, rooms, strict=True)):
+        apart += total * min(room, left)
+        left -= min(room, left)
+    return apart
+
 
 # ---- Whether an integer matrix is positive semidefinite, and the room the test needs -------------
 
@@ -55,372 +159,316 @@ Line = tuple[int, int]
 
 
 def least_total(cuts: MachineCuts, lines: Sequence[Line], paid: Fraction, step: int) -> Fraction:
-    """Return what is proven of 8 x scale x hop-bytes.
+    """Return what is proven of 8 x scale x hop-bytes, of which the factors cost `paid`.
 
-    Parameters
-    ----------
-    cuts
-        The cuts.
-    lines
-        Each a lower bound for every cut; 0 is another.
-    paid
-        What the factors cost in all.
-    step
-        4 x scale x the unit of bytes, if a cut may be rounded up to a multiple of it; else 0.
+    Each line is a lower bound for every cut, and so is 0. A cut may be rounded up to a multiple of
+    `step`, which is 4 x scale x the unit of bytes, unless it is 0.
     """
-    groups = Counter(zip(cuts.weights, cuts.least, cuts.most, strict=True))
     rounded = Fraction(0)
-    for (weight, _, most), times in groups.items():
-        height = max(0, *(a - b * most for a, b in lines))
-        rounded += times * weight * (-(-height // step) * step if step else height)
+    for cut, times in cuts.cuts.items():
+        height = max(0, *(a - b * cut.most for a, b in lines))
+        rounded += times * cut.weight * (-(-height // step) * step if step else height)
     priced = (
-        sum(
-            (times * weight * _least(lines, low, high, price))
-            for (weight, low, high), times in groups.items()
-        )
+        sum(times * cut.weight * _least(lines, cut, price) for cut, times in cuts.cuts.items())
         - price * cuts.spread
         for _, price in lines
     )
     return max(rounded, *priced) - paid
 
 
-def _least(lines: Sequence[Line], low: int, high: int, price: int) -> Fraction:
-    """Return the least of the highest line plus a price per square of s, between two squares."""
+def _least(lines: Sequence[Line], cut: Cut, price: int) -> Fraction:
+    """Return the least of the highest line plus a price per square of s, as a cut allows it."""
     every = [*lines, (0, 0)]
-    points = [Fraction(low), Fraction(high)]
+    points = [Fraction(cut.least), Fraction(cut.most)]
     for (a, b), (c, d) in itertools.combinations(every, 2):
-        if b != d and low < Fraction(a - c, b - d) < high:
+        if b != d and cut.least < Fraction(a - c, b - d) < cut.most:
             points.append(Fraction(a - c, b - d))
     return min(max(a - b * q for a, b in every) + price * q for q in points)
 
 
-# ---- The cuts whose weighted sum is the hop distance, and what the places let tasks do to them ---
+# ---- From multipliers in floating point to a certificate whose matrices pass the integer test ----
+
+DIGITS = 49
+"""Bits of the largest diagonal entry of L, scaled."""
+
+DENSE = 200
+"""Tasks up to which all eigenvalues are computed."""
+
+NEAR = 1e-6
+"""Relative error of the least eigenvalue of larger problems."""
+
+ROOM = 1e-6
+"""What is added to an eigenvalue, per layer, so that the test is passed."""
+
+TRIALS = 12
+"""Tests of one line, each with more added to the diagonal than the last."""
 
 
 @dataclass(frozen=True)
-class MachineCuts:
-    """The cuts of a machine that its places do not keep all tasks on one side of.
+class Guest:
+    """A task graph: the bytes between all pairs of tasks, and what they are multiples of."""
 
-    A cut has its weight twice, to stay an integer, and `s` is the number of tasks on one side of it
-    less that on the other.
-
-    Attributes
-    ----------
-    wrap
-        Which dimensions are rings.
-    weights
-        Twice the weight of every cut.
-    least, most
-        Least and largest square of s that the capacities allow, per cut.
-    spread
-        Upper bound on the weighted sum of all squares of s.
-    kernels
-        Per dimension the weighted sum of the cuts' outer products, as +1 and -1 per used layer.
-    room
-        Largest capacity of a router.
-    """
-
-    wrap: tuple[bool, ...]
-    weights: list[int]
-    least: list[int]
-    most: list[int]
-    spread: int
-    kernels: list[IntArray]
-    room: int
+    weights: IntArray
+    unit: int
 
     @property
-    def weight(self) -> int:
-        """Sum of all weights."""
-        return sum(self.weights)
+    def num_tasks(self) -> int:
+        """Number of tasks."""
+        return len(self.weights)
+
+    @cached_property
+    def degrees(self) -> IntArray:
+        """Bytes of every task with all others."""
+        sums: IntArray = self.weights.sum(axis=1)
+        return sums
+
+    @cached_property
+    def sparse(self) -> Any:
+        """The weights as a sparse matrix of floats."""
+        from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
+
+        return csr_array(self.weights.astype(np.float64))
+
+    @property
+    def scale(self) -> int:
+        """The scale of certificates; 0 if the bytes are too large for one."""
+        return (1 << DIGITS) // int(self.degrees.max())
+
+    @cached_property
+    def laplacian(self) -> IntArray:
+        """The Laplacian times the scale."""
+        return self.scale * (np.diag(self.degrees) - self.weights)
 
 
-def machine_cuts(machine: Torus, capacity: IntArray, num_tasks: int) -> MachineCuts:
-    """Return the cuts of a torus or mesh and the limits of `num_tasks` tasks on its places."""
-    weights: list[int] = []
-    least: list[int] = []
-    most: list[int] = []
-    kernels = []
-    table = capacity.reshape(machine.shape)
-    for d, wraps in enumerate(machine.wrap):
-        layers = table.sum(axis=tuple(k for k in range(machine.num_dims) if k != d))
-        weight, signs = _dimension_cuts(len(layers), wraps)
-        near = np.where(signs > 0, layers, 0).sum(axis=1)
-        far = layers.sum() - near
-        kept = signs[(near > 0) & (far > 0)]
-        used = kept[:, layers > 0]
-        kernels.append(weight * used.T @ used)
-        weights += [weight] * len(kept)
-        for row in kept:
-            inside = int(layers[row > 0].sum())
-            low, high = _squares(inside, int(layers.sum()) - inside, num_tasks)
-            least.append(low)
-            most.append(high)
-    free = sum(w * m for w, m in zip(weights, most, strict=True))
-    apart = sum(weights) * num_tasks**2 - 4 * least_apart(machine, capacity, num_tasks)
-    return MachineCuts(
-        machine.wrap, weights, least, most, min(free, apart), kernels, int(capacity.max())
-    )
+def gains_of(cuts: MachineCuts) -> list[int] | None:
+    """Return upper bounds on the kernels' eigenvalues beside ones, in 2^-GAIN_BITS; None if large.
 
-
-def _dimension_cuts(size: int, wraps: bool) -> tuple[int, IntArray]:
-    """Return twice the weight of the cuts of one dimension, and their sides, a row per cut."""
-    if not wraps:
-        steps = np.arange(size)
-        return 2, np.where(steps < steps[1:, None], 1, -1)
-    starts = np.arange(size // 2 if size % 2 == 0 else size if size > 1 else 0)
-    ahead = (np.arange(size) - starts[:, None]) % size
-    return 2 - size % 2, np.where(ahead < size // 2, 1, -1)
-
-
-def _squares(near: int, far: int, num_tasks: int) -> tuple[int, int]:
-    """Return the least and the largest square of s with so many places on the two sides."""
-    low = 2 * max(0, num_tasks - far) - num_tasks
-    high = 2 * min(num_tasks, near) - num_tasks
-    ends = low * low, high * high
-    return (num_tasks % 2 if low <= 0 <= high else min(ends)), max(ends)
-
-
-def least_apart(machine: Torus, capacity: IntArray, num_tasks: int) -> int:
-    """Return a lower bound on the sum of distances over ordered pairs of distinct tasks.
-
-    No task is closer to all others than to the nearest places; on a large machine the places are
-    those of a full torus.
+    The factor of a certificate costs so much per square, times what `gain_per_square` says.
     """
-    routers = np.flatnonzero(capacity)
-    if len(routers) > STAR_ROUTERS:
-        machine = Torus(machine.shape)
-        row = machine.distances_from(0)
-        full = np.full(machine.num_routers, capacity.max())
-        return num_tasks * int(_nearest(row[None], full, num_tasks)[0])
-    sums = np.empty(len(routers), dtype=np.int64)
-    rows = np.empty((min(256, len(routers)), len(routers)), dtype=np.int64)
-    for first in range(0, len(routers), len(rows)):
-        some = routers[first : first + len(rows)]
-        hops = machine.hops(some[:, None], routers[None, :])
-        sums[first : first + len(some)] = _nearest(hops, capacity[routers], num_tasks)
-    order = np.argsort(sums, kind="stable")
-    room = capacity[routers][order]
-    before = np.cumsum(room) - room
-    return int((sums[order] * np.clip(num_tasks - before, 0, room)).sum())
+    gains = []
+    for kernel in cuts.kernels:
+        num, gain = len(kernel), 0
+        if num > 1:
+            centred = kernel - kernel.mean(axis=0) - kernel.mean(axis=1)[:, None] + kernel.mean()
+            highest = float(np.linalg.eigvalsh(centred)[-1])
+            gain = int(highest * (1 + ROOM * num) * (1 << GAIN_BITS)) + 1
+            if not _bounds_eigenvalues(kernel, gain):
+                return None
+        gains.append(gain)
+    return gains
 
 
-def _nearest(hops: IntArray, capacity: IntArray, num_tasks: int) -> IntArray:
-    """Return per row the sum of the `num_tasks` least distances, its own place's 0 included."""
-    order = np.argsort(hops, axis=1, kind="stable")
-    room = capacity[order]
-    before = np.cumsum(room, axis=1) - room
-    taken = np.clip(num_tasks - before, 0, room)
-    sums: IntArray = (np.take_along_axis(hops, order, axis=1) * taken).sum(axis=1)
-    return sums
+def _bounds_eigenvalues(kernel: IntArray, gain: int) -> bool:
+    num = len(kernel)
+    if num**2 * gain >= LARGEST or (num**2 * int(np.abs(kernel).max())) << GAIN_BITS >= LARGEST:
+        return False
+    centre = num * np.eye(num, dtype=np.int64) - 1
+    matrix = gain * num**2 * np.eye(num, dtype=np.int64)
+    matrix -= (centre @ kernel @ centre) << GAIN_BITS
+    digits = int(np.diag(matrix).max()).bit_length()
+    return digits < DIGITS and is_semidefinite(matrix << (DIGITS - digits))
 
 
-# ---- The semidefinite relaxation of all cuts together, by a low-rank method ----------------------
-# Every task gets a unit vector in a space of few dimensions; the scalar products stand for the
-# average over the cuts of whether two tasks are on the same side. Burer and Monteiro (2003) solve
-# semidefinite programs so, with an augmented Lagrangian for the constraints that are not
-# built in. Its multipliers are what certificates are made of: they prove what they prove, converged
-# or not.
-
-ROUNDS, STEPS = 15, 30
-"""Updates of the multipliers, and steps of the quasi-Newton method between two of them."""
-
-PENALTY = 30.0
-"""Of eigenvalues, per task; that of the sum is a third of it per pair."""
-
-SETTLED = 1e-5
-"""Changes of eigenvalues of about 1 that are too small to go on for."""
+def gain_per_square(cuts: MachineCuts, gains: list[int]) -> Fraction:
+    """Return the largest part that a factor of length 1 can have in the sum of the cuts."""
+    layers = [len(kernel) for kernel in cuts.kernels]
+    every = int(np.prod(layers))
+    largest = max(every // num * gain for num, gain in zip(layers, gains, strict=True))
+    return Fraction(cuts.room * largest, 1 << GAIN_BITS)
 
 
-@dataclass(frozen=True)
-class Multipliers:
-    """Multipliers of a relaxation, so that L + V'V + diag(prices) + balance J is nearly >= 0.
+class Rounding:
+    """Rounds factors once, and lines for them one after the other, each of which is tested."""
 
-    `factors` are the rows of V, orthogonal to ones; shape ``(number, num_tasks)``.
-    """
+    def __init__(self, guest: Guest, unit: float, factors: FloatArray) -> None:
+        self.guest = guest
+        self._digits = guest.scale * unit
+        self.factors = np.array(
+            [_balanced(row * self._digits**0.5) for row in factors], dtype=np.int64
+        ).reshape(-1, guest.num_tasks)
+        self._common = guest.laplacian + self.factors.T @ self.factors
 
-    prices: Floats
-    balance: float
-    factors: Floats
+    @property
+    def fixed(self) -> FloatArray:
+        """The factors as they are now, in the unit of the relaxation."""
+        rows: FloatArray = self.factors / self._digits**0.5
+        return rows
 
-
-@dataclass(frozen=True)
-class Relaxation:
-    """Minimise <L + F'F, Y> over Y >= 0 with ones on its diagonal and two limits.
-
-    Attributes
-    ----------
-    laplacian
-        L, sparse, with entries of about 1.
-    spread
-        Upper limit of the sum of all entries of Y.
-    widest
-        Upper limit of the eigenvalues of Y beside ones; None for no limit.
-    fixed
-        F; shape ``(number, num_tasks)``.
-    rank
-        Dimensions of the vectors.
-    """
-
-    laplacian: Any
-    spread: float
-    widest: float | None
-    fixed: Floats
-    rank: int
-
-    def solve(self, stop: float) -> Multipliers:
-        """Return multipliers after `ROUNDS` rounds, or when the clock reaches `stop`."""
-        num = self.laplacian.shape[0]
-        points = np.random.default_rng(0).standard_normal((num, self.rank))
-        points /= np.linalg.norm(points, axis=1, keepdims=True)
-        state = _State(np.zeros((self.rank, self.rank)), 1.0 / num)
-        for _ in range(ROUNDS):
-            points, settled = descend(self._objective(state), points, STEPS, stop)
-            points /= np.linalg.norm(points, axis=1, keepdims=True)
-            before, state = state, self._updated(state, points)
-            moved = float(np.abs(state.strengths - before.strengths).max())
-            moved = max(moved, num * abs(state.balance - before.balance))
-            if (settled and moved < SETTLED) or clock.now() >= stop:
+    def line(self, found: Multipliers, end: float) -> CutLine | None:
+        """Return the line of multipliers; None if none passes the test before the time `end`."""
+        prices = np.ceil(found.prices * self._digits).astype(np.int64)
+        balance = int(np.ceil(found.balance * self._digits))
+        matrix = self._common + balance
+        matrix[np.diag_indices_from(matrix)] += prices
+        lowest, error = self._least_eigenvalue(matrix, prices, balance)
+        raised = margins(np.diag(matrix)) + int(np.ceil(-lowest))
+        more = int(np.ceil(error))
+        for _ in range(TRIALS):
+            if clock.now() >= end:
                 break
-        total = points.sum(axis=0)
-        slope = self._slope(points) + state.balance * total
-        slope += (points - total / num) @ state.strengths
-        prices = -np.einsum("ij,ij->i", points, slope)
-        return Multipliers(prices, state.balance, self._factors(state, points - total / num))
+            raised += more
+            tried = matrix.copy()
+            tried[np.diag_indices_from(tried)] += raised
+            if is_semidefinite(tried):
+                return CutLine(prices=(prices + raised).tolist(), balance=balance)
+            more *= 4
+        return None
 
-    def _slope(self, points: Floats) -> Floats:
-        slope: Floats = self.laplacian @ points
-        if len(self.fixed):
-            slope += self.fixed.T @ (self.fixed @ points)
-        return slope
+    def _least_eigenvalue(
+        self, matrix: IntArray, prices: IntArray, balance: int
+    ) -> tuple[float, float]:
+        """Return about the least eigenvalue of the matrix of a line, and how wrong it may be."""
+        highest = 2.0 * float(np.diag(matrix).max())
+        if len(matrix) <= DENSE:
+            return float(np.linalg.eigvalsh(matrix.astype(np.float64))[0]), 1e-12 * highest
+        from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh  # noqa: PLC0415
 
-    def _updated(self, state: _State, points: Floats) -> _State:
-        num, total = len(points), points.sum(axis=0)
-        return _State(
-            self._strengths(state, points, total)[0],
-            max(0.0, state.balance + PENALTY / 3 / num**2 * (float(total @ total) - self.spread)),
+        scale = self.guest.scale
+        diagonal = prices + scale * self.guest.degrees
+
+        def lowered(x: FloatArray) -> FloatArray:
+            x = x.ravel()
+            image = diagonal * x - scale * (self.guest.sparse @ x) + balance * x.sum()
+            below: FloatArray = highest * x - image - self.factors.T @ (self.factors @ x)
+            return below
+
+        start = np.random.default_rng(0).standard_normal(len(matrix))
+        operator = LinearOperator(matrix.shape, matvec=lowered, dtype=np.float64)
+        try:
+            found: Any = eigsh(operator, 1, which="LA", ncv=60, tol=NEAR, maxiter=20, v0=start)[0]
+        except ArpackNoConvergence as stopped:
+            found = stopped.eigenvalues
+        return (highest - float(found[0]) if len(found) else 0.0), NEAR * highest
+
+    def bound(self, cuts: MachineCuts, gains: list[int], lines: list[CutLine]) -> Bound:
+        """Return the hop-bytes that lines with the factors prove."""
+        guest, scale, factors = self.guest, self.guest.scale, self.factors.tolist()
+        squares = sum(x * x for row in factors for x in row)
+        paid = gain_per_square(cuts, gains) * squares if squares else Fraction(0)
+        step = 0 if squares else 4 * scale * guest.unit
+        total = least_total(cuts, [(-sum(x.prices), x.balance) for x in lines], paid, step)
+        certificate = CutsCertificate(
+            wrap=list(cuts.wrap),
+            scale=scale,
+            lines=lines,
+            factors=factors,
+            gains=gains if factors else [],
         )
-
-    def _strengths(self, state: _State, points: Floats, total: Floats) -> tuple[Floats, float]:
-        """Return the multipliers of the limit of eigenvalues, and what it adds to the objective."""
-        if self.widest is None:
-            return state.strengths, 0.0
-        num = len(points)
-        excess = points.T @ points - np.outer(total, total) / num
-        excess[np.diag_indices(self.rank)] -= self.widest
-        values, vectors = np.linalg.eigh(state.strengths + PENALTY / num * excess)
-        values = np.maximum(values, 0.0)
-        return (vectors * values) @ vectors.T, float(values @ values) * num / (2 * PENALTY)
-
-    def _factors(self, state: _State, centred: Floats) -> Floats:
-        """Return V with V'V Y = the multiplier of the limit, where eigenvalues are at the limit."""
-        if self.widest is None:
-            return np.zeros((0, len(centred)))
-        values, vectors = np.linalg.eigh(state.strengths)
-        kept = values > 1e-9 * max(1e-9, values[-1])
-        roots = np.sqrt(values[kept] / self.widest)
-        return np.ascontiguousarray((centred @ (vectors[:, kept] * roots)).T)
-
-    def _objective(self, state: _State) -> Objective:
-        """Return the augmented Lagrangian of points before they are put on the sphere."""
-
-        def objective(rows: Floats) -> tuple[float, Floats]:
-            num = len(rows)
-            penalty = PENALTY / 3 / num**2
-            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-            points = rows / norms
-            total = points.sum(axis=0)
-            slope = self._slope(points)
-            value = float((points * slope).sum())
-            strengths, more = self._strengths(state, points, total)
-            if self.widest is not None:
-                slope += (points - total / num) @ strengths
-            balance = max(0.0, state.balance + penalty * (total @ total - self.spread))
-            slope += balance * total
-            value += more + balance**2 / (2 * penalty)
-            slope -= np.einsum("ij,ij->i", points, slope)[:, None] * points
-            return value, 2 * slope / norms
-
-        return objective
+        return Bound(guest.unit * max(0, -(-total // (8 * scale * guest.unit))), certificate)
 
 
-@dataclass(frozen=True)
-class _State:
-    """The multipliers of the limits of eigenvalues and of the sum."""
-
-    strengths: Floats
-    balance: float
-
-
-# ---- A quasi-Newton method for small smooth problems (L-BFGS, Nocedal 1980) ----------------------
-# scipy's spends most of its time on waking threads for vectors of this length: on busy cores it is
-# ten times slower.
-
-Floats = NDArray[np.float64]
-Objective = Callable[[Floats], tuple[float, Floats]]
-
-MEMORY = 10
-ENOUGH = 1e-4
-"""Share of the fall that the slope promises, which a step must reach."""
-
-SHORTENINGS = 20
-
-DESCENT_SETTLED = 1e-10
-"""Share of the value that a step must promise."""
+def _balanced(row: FloatArray) -> IntArray:
+    """Return a row as integers that add up to 0, the entries nearest to the next one changed."""
+    rounded = np.round(row)
+    missing = -int(rounded.sum())
+    step = 1 if missing > 0 else -1
+    order = np.argsort(step * (rounded - row), kind="stable")
+    rounded[order[: abs(missing)]] += step
+    return rounded.astype(np.int64)
 
 
-def descend(objective: Objective, start: Floats, steps: int, stop: float) -> tuple[Floats, bool]:
-    """Return a better point, and whether it was found in fewer steps than allowed.
+# ---- The bound of a mapping problem by the cuts of its machine, within limits of time and size ---
 
-    The method ends after so many steps, when nothing helps, or when the clock is at `stop`.
+RANK = 12
+"""Dimensions of the vectors at least; more are slower and hardly better."""
 
-    Parameters
-    ----------
-    objective
-        Returns a value and its gradient.
-    start
-        The first point, of any shape.
+MOST_LINES = 3
+"""Limits of s for which lines are computed, where cuts differ in them."""
+
+TEST_SECONDS = 1e-10
+"""Estimate of the time of a test on a busy core, per cube of the tasks."""
+
+
+def cuts_bound(
+    problem: MappingProblem, time_limit: float | None = None, target: int | None = None
+) -> Bound | None:
+    """Return the bound by the bytes over all cuts of the machine (docs/proofs-graphs.md, "Cuts").
+
+    In bytes x hops; None if the machine is no torus or mesh, the problem is too large, has no
+    messages or nothing is proven, or there is no time. Parameters are those of `best_bound`.
     """
-    point = start
-    value, slope = objective(point)
-    pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
-    for _ in range(steps):
-        if clock.now() >= stop:
-            break
-        direction = _direction(slope, pairs)
-        promised = float((direction * slope).sum())
-        if promised >= 0:
-            pairs.clear()
-            direction, promised = -slope, -float((slope * slope).sum())
-        if -promised <= DESCENT_SETTLED * abs(value):
-            return point, True
-        length = 1.0 if pairs else 1 / np.sqrt(-promised)
-        for _ in range(SHORTENINGS):
-            moved = length * direction
-            new_value, new_slope = objective(point + moved)
-            if new_value <= value + ENOUGH * length * promised:
+    end = clock.deadline(time_limit)
+    machine, num = problem.machine, problem.num_tasks
+    if not isinstance(machine, Torus) or not problem.graph.num_messages or num > CUT_TASKS:
+        return None
+    if max(machine.shape) > CUT_LAYERS:
+        return None
+    reserved = 2 * TEST_SECONDS * num**3
+    if time_limit is not None and time_limit <= reserved:
+        return None
+    pairs = exchanged(problem.graph)
+    if int(np.bincount(pairs.tasks, pairs.sizes).max()) >= 1 << 48:
+        return None
+    guest = Guest(pairs.matrix(num), pairs.unit)
+    stop = end - reserved
+    best: Bound | None = None
+    # in a ring distances are shorter, but its cuts are all alike
+    for host in [machine] if all(machine.wrap) else [machine, Torus(machine.shape)]:
+        cuts = machine_cuts(host, problem.capacity, num)
+        if cuts.cuts and not reached(best, target) and not (best and clock.now() >= stop):
+            best = stronger(best, _Search(guest, cuts, stop, end).best(target))
+    return best if best is not None and best.value > 0 else None
+
+
+def reached(bound: Bound | None, target: int | None) -> bool:
+    """Tell whether a bound is as high as is enough."""
+    return bound is not None and target is not None and bound.value >= target
+
+
+class _Search:
+    """Relaxations of one problem up to a time, and the bounds they prove, up to a later one."""
+
+    def __init__(self, guest: Guest, cuts: MachineCuts, stop: float, end: float) -> None:
+        from scipy.sparse import diags_array  # noqa: PLC0415 - heavy
+
+        self._guest, self._cuts, self._stop, self._end = guest, cuts, stop, end
+        self._gains = gains_of(cuts)
+        self._unit = max(1.0, float(guest.degrees.mean()))
+        laplacian = diags_array(guest.degrees.astype(np.float64)) - guest.sparse
+        self._laplacian = (laplacian / self._unit).tocsr()
+
+    def best(self, target: int | None) -> Bound | None:
+        """Return the best bound of one line for all cuts or several, with factors and without."""
+        num = self._guest.num_tasks
+        first = self._solved(
+            np.zeros((0, num)), self._cuts.spread / self._cuts.weight, self._widest
+        )
+        bound = self._bound(Rounding(self._guest, self._unit, first.factors), [first])
+        if not self._squares:
+            return bound
+        for factors in (first.factors, first.factors[:0])[: 1 + len(first.factors)]:
+            if clock.now() >= self._stop or reached(bound, target):
                 break
-            length /= 3
-        else:
-            return point, True
-        change = new_slope - slope
-        product = float((moved * change).sum())
-        if product > 0:
-            pairs.append((moved, change, product))
-        point, value, slope = point + moved, new_value, new_slope
-    return point, False
+            rounding = Rounding(self._guest, self._unit, factors)
+            lines = [self._solved(rounding.fixed, square, None) for square in self._squares]
+            bound = stronger(bound, self._bound(rounding, lines))
+        return bound
 
+    @property
+    def _widest(self) -> float | None:
+        """Limit of eigenvalues of the relaxation; None if factors would not be worth their cost."""
+        if self._gains is None:
+            return None
+        num = self._guest.num_tasks
+        limit = float(gain_per_square(self._cuts, self._gains)) / self._cuts.weight
+        return limit if num > limit > 2 * num / CUT_FACTORS else None
 
-def _direction(slope: Floats, pairs: deque[tuple[Floats, Floats, float]]) -> Floats:
-    """Return minus the slope, bent by what the last steps say of the curvature."""
-    direction = -slope
-    shares = []
-    for moved, change, product in reversed(pairs):
-        share = float((moved * direction).sum()) / product
-        shares.append(share)
-        direction = direction - share * change
-    if pairs:
-        _, change, product = pairs[-1]
-        direction = direction * (product / float((change * change).sum()))
-    for (moved, change, product), share in zip(pairs, reversed(shares), strict=True):
-        direction = direction + moved * (share - float((change * direction).sum()) / product)
-    return direction
+    @property
+    def _squares(self) -> list[int]:
+        """Squares of s for which lines are worth it: those of cuts, if the places limit them."""
+        every = sorted({cut.most for cut in self._cuts.cuts})
+        if len(every) < 2 or self._cuts.free > self._cuts.spread:
+            return []
+        chosen = np.linspace(0, len(every) - 1, min(MOST_LINES, len(every))).round().astype(int)
+        return [every[k] for k in chosen]
+
+    def _solved(self, fixed: FloatArray, spread: float, widest: float | None) -> Multipliers:
+        num = self._guest.num_tasks
+        rank = min(num, RANK if widest is None else max(RANK, int(num / widest) + 6))
+        return Relaxation(self._laplacian, spread, widest, fixed, rank).solve(self._stop)
+
+    def _bound(self, rounding: Rounding, found: list[Multipliers]) -> Bound | None:
+        """Return what the lines prove that pass the test; None if there are none."""
+        tested = [rounding.line(one, self._end) for one in found]
+        lines = [line for line in tested if line is not None]
+        return rounding.bound(self._cuts, self._gains or [], lines) if lines else None

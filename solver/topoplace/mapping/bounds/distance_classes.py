@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,15 +13,14 @@ from numpy.typing import NDArray
 from topoplace import clock
 from topoplace.machine import Torus
 from topoplace.mapping.bounds.star import exchanged
-from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import DistanceClassesCertificate
 from topoplace.solving import Bound
+from topoplace.types import FloatArray, IntArray
 
 # ---- Distance classes of a torus, and the association scheme of its places -----------------------
 
-FloatArray = NDArray[np.float64]
-Key = tuple[int, tuple[tuple[int, tuple[int, ...]], ...]]
+Key = tuple[int, tuple[tuple[int, int], ...]]
 
 FINE = 1 << 16
 """Scale of eigenvalues that are no integers; what it leaves of the bound is second order."""
@@ -40,10 +37,9 @@ class Scheme:
     ----------
     shape, per_router
         The torus, and the places of a router.
-    classes
-        Class of every coordinate difference (the router number of it), shape ``(num_routers,)``.
-    hops
-        Hop distance of every router class.
+    classes, hops
+        Class of every coordinate difference (the router number of it), and the distance of every
+        class.
     eigenvalues
         Sums of characters: entry (d, j) is the real eigenvalue of space d summed over class j,
         the same as Q_dj (the scheme is its own dual).
@@ -65,29 +61,29 @@ class Scheme:
         """Routers in every router class, seen from one router."""
         return np.bincount(self.classes)
 
+    @property
+    def place_classes(self) -> IntArray:
+        """Router class of every class of places; that of a place itself and its router is 0."""
+        every = np.arange(len(self.hops))
+        return every if self.per_router == 1 else np.concatenate(([0], every))
+
     @cached_property
     def place_valencies(self) -> FloatArray:
         """Places in every class of places, seen from one place."""
-        c = self.per_router
-        own = [1] if c == 1 else [1, c - 1]
-        return np.array([*own, *(c * self.valencies[1:])], dtype=np.float64)
-
-    @cached_property
-    def place_hops(self) -> FloatArray:
-        """Hops of every class of places."""
-        own = [0] if self.per_router == 1 else [0, 0]
-        return np.array([*own, *self.hops[1:]], dtype=np.float64)
+        valencies = self.per_router * self.valencies[self.place_classes].astype(np.float64)
+        valencies[0] = 1
+        if self.per_router > 1:
+            valencies[1] -= 1
+        return valencies
 
     @cached_property
     def place_eigenvalues(self) -> FloatArray:
         """Q of the places: a row per class, a column per space."""
         if self.per_router == 1:
             return self.eigenvalues
-        n = len(self.classes)
-        doubled = np.concatenate((self.eigenvalues[:1], self.eigenvalues))
-        inside = np.zeros(len(doubled))
-        inside[:2] = self.num_places - n, -n
-        return np.column_stack((doubled, inside))
+        inside = np.zeros(len(self.place_classes))
+        inside[:2] = self.num_places - len(self.classes), -len(self.classes)
+        return np.column_stack((self.eigenvalues[self.place_classes], inside))
 
     def filters(self) -> list[list[int]]:
         """Return integers that make every space but the first (see `DistanceClassesCertificate`).
@@ -110,7 +106,7 @@ def scheme_of(shape: tuple[int, ...], per_router: int) -> Scheme:
     """
     torus = Torus(shape)
     keys = [_key(x, shape) for x in torus.coordinates.tolist()]
-    known = sorted(set(keys), key=lambda key: (_hops(key), key))
+    known = sorted(set(keys), key=lambda key: (key[0] + sum(step for _, step in key[1]), key))
     number = {key: k for k, key in enumerate(known)}
     classes = np.array([number[key] for key in keys], dtype=np.int64)
     first = np.array([keys.index(key) for key in known])
@@ -124,19 +120,9 @@ def scheme_of(shape: tuple[int, ...], per_router: int) -> Scheme:
 
 def _key(difference: list[int], shape: tuple[int, ...]) -> Key:
     """Return what a coordinate difference has in common with its class."""
-    bits = 0
-    rings: dict[int, list[int]] = defaultdict(list)
-    for x, n in zip(difference, shape, strict=True):
-        folded = min(x, n - x)
-        if n in (2, 4):
-            bits += folded
-        else:
-            rings[n].append(folded)
-    return bits, tuple((n, tuple(sorted(steps))) for n, steps in sorted(rings.items()))
-
-
-def _hops(key: Key) -> int:
-    return key[0] + sum(sum(steps) for _, steps in key[1])
+    folded = [(n, min(x, n - x)) for x, n in zip(difference, shape, strict=True)]
+    bits = sum(step for n, step in folded if n in (2, 4))
+    return bits, tuple(sorted((n, step) for n, step in folded if n not in (2, 4)))
 
 
 # ---- The torus in which a machine's routers lie, and what its distance classes cost at least -----
@@ -147,17 +133,12 @@ Shape = tuple[int, ...]
 
 
 def host_of(problem: MappingProblem) -> tuple[Scheme, IntArray] | None:
-    """Return the scheme of a torus for the machine, and the host router of every router.
+    """Return a torus for the machine, and the router of it that every router is.
 
     A torus is its own host; lines become rings in which their routers have the same distances.
     Of a matrix, all tori and meshes with routers in order are tried: the smallest host in which
-    routers of the same class have the same distance is taken.
-
-    Returns
-    -------
-    tuple or None
-        The scheme has the machine's least distance in every class; None if there is no host, or
-        none of at most `MAX_PLACES` places.
+    routers of the same class have the same distance is taken. The scheme has the machine's least
+    distance in every class; None if there is no host of at most `MAX_PLACES` places.
     """
     per_router = int(problem.capacity.max())
     machine = problem.machine
@@ -192,11 +173,8 @@ def _closed(distances: IntArray, sizes: Shape) -> tuple[bool, ...] | None:
         moved = np.roll(table, 1, axis=axes)
         closed.append(np.array_equal(moved, table))
         if not closed[-1]:
-            both = (
-                np.moveaxis(moved, axes, (0, 1))[1:, 1:],
-                np.moveaxis(table, axes, (0, 1))[1:, 1:],
-            )
-            if not np.array_equal(*both):
+            inside = (np.moveaxis(one, axes, (0, 1))[1:, 1:] for one in (moved, table))
+            if not np.array_equal(*inside):
                 return None
     return tuple(closed)
 
@@ -253,17 +231,11 @@ PENALTY = 20.0  # in units of the root mean square of the bytes; balanced later 
 
 @dataclass(frozen=True)
 class Multipliers:
-    """Dual values, in bytes x hops.
+    """Dual values, in bytes x hops, and the bound they give.
 
-    Attributes
-    ----------
-    strengths, directions
-        Eigenvalues (not negative) and eigenvectors of the multiplier of every space but the
-        first, shapes ``(spaces, places)`` and ``(spaces, places, places)``.
-    rows
-        Row multipliers of every class and place.
-    value
-        The bound they give, as a float.
+    `strengths` and `directions` are the eigenvalues (not negative) and eigenvectors of the
+    multiplier of every space but the first, shapes ``(spaces, places)`` and ``(spaces, places,
+    places)``; `rows` the row multipliers of every class and place.
     """
 
     strengths: FloatArray
@@ -273,14 +245,10 @@ class Multipliers:
 
 
 class Relaxation:
-    """The relaxation for one byte matrix; `advance` improves it step by step.
+    """The relaxation for the places of a scheme; `advance` improves it step by step.
 
-    Parameters
-    ----------
-    scheme
-        Of the machine's places.
-    exchanged
-        Bytes between tasks in both directions, silent tasks included, shape ``(places, places)``.
+    `exchanged` are the bytes between tasks in both directions, silent tasks included, shape
+    ``(places, places)``.
     """
 
     def __init__(self, scheme: Scheme, exchanged: IntArray) -> None:
@@ -291,7 +259,8 @@ class Relaxation:
         self._turn = self._eigenvalues * self._roots[:, :, 0] / self._spreads
         self._unit = max(1.0, float(np.sqrt((exchanged.astype(np.float64) ** 2).mean())))
         bytes_ = exchanged / self._unit
-        self._costs = scheme.place_hops[:, None, None] / 2 * bytes_ * self._roots
+        hops = scheme.hops[scheme.place_classes].astype(np.float64)
+        self._costs = hops[:, None, None] / 2 * bytes_ * self._roots
         self._point = np.broadcast_to(
             scheme.place_valencies[:, None, None] / n / self._roots, self._costs.shape
         ).copy()
@@ -416,15 +385,12 @@ def _square(scheme: Scheme, values: list[int]) -> list[int]:
 
     ``own I + B x J`` squared is ``own^2 I + (2 own B + places B^2) x J``.
     """
-    own, classes = values[0], np.array(values[1:], dtype=object)
-    shape, c = scheme.shape, scheme.per_router
-    table = classes[scheme.classes].reshape(shape)
-    squared = np.zeros(shape, dtype=object)
-    for shift in itertools.product(*map(range, shape)):
-        squared += table[shift] * np.roll(table, shift, axis=tuple(range(len(shape))))
+    own = values[0]
+    every = _classes(scheme, np.arange(len(scheme.classes)))
+    matrix = np.array(values[1:], dtype=object)[every]
     first = np.unique(scheme.classes, return_index=True)[1]
-    routers = 2 * own * classes + c * squared.ravel()[first]
-    return [own * own, *routers.tolist()]
+    routers = 2 * own * matrix[0] + scheme.per_router * (matrix[0] @ matrix)
+    return [own * own, *routers[first].tolist()]
 
 
 def proven(scheme: Scheme, exchanged: IntArray, certificate: DistanceClassesCertificate) -> int:
@@ -487,20 +453,9 @@ def distance_classes_bound(
 ) -> Bound | None:
     """Return the semidefinite bound, reduced by the distance classes of a torus.
 
-    Parameters
-    ----------
-    problem
-        On a machine that has a small host (see `host_of`); that every router of it gets as many
-        places as the largest only adds mappings.
-    time_limit
-        Seconds; without it the work is bounded instead, so that the answer is the same each time.
-    target
-        A bound this high is enough: the hop-bytes of a mapping in hand.
-
-    Returns
-    -------
-    Bound or None
-        In bytes x hops; None if the machine has no small host, or there is no time.
+    In bytes x hops; None if the machine has no small host (see `host_of`; that every router of it
+    gets as many places as the largest only adds mappings), or there is no time. Parameters are
+    those of `best_bound`.
     """
     stop = clock.deadline(time_limit)
     found = host_of(problem) if 0 < problem.graph.total_bytes < LARGEST else None

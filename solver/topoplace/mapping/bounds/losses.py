@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from topoplace.kernels import kernel
-from topoplace.mapping.graph import IntArray, VirtualGrid
+from topoplace.mapping.graph import VirtualGrid
+from topoplace.types import FloatArray, IntArray
 
 # ---- Compiled loop of the layer bound ------------------------------------------------------------
 
@@ -55,16 +55,10 @@ Vector = tuple[int, ...]
 class Direction:
     """An offset and its opposite, taken together.
 
-    Attributes
-    ----------
-    vector
-        One of the two offsets, its first entry other than 0 positive.
-    weight
-        Bytes of both, in units of `Directions.unit`.
-    length
-        Most tasks on a line of this direction.
-    is_lattice
-        Whether its lines are lines of the integer lattice (docs/proofs-mapping.md, "Blocks").
+    Of the two offsets `vector` is the one whose first entry other than 0 is positive. `weight` are
+    the bytes of both, in units of `Directions.unit`, `length` the most tasks on a line of this
+    direction; `is_lattice` tells whether its lines are lines of the integer lattice
+    (docs/proofs-mapping.md, "Blocks").
     """
 
     vector: Vector
@@ -80,16 +74,9 @@ class Direction:
 
 @dataclass(frozen=True)
 class Directions:
-    """All directions of a grid in which messages are sent.
+    """All directions of a grid in which messages are sent, those of fewer moves first.
 
-    Attributes
-    ----------
-    grid
-        The grid.
-    unit
-        Greatest common divisor of all directions' bytes: every hop-bytes value is a multiple.
-    all
-        The directions, those that move in fewer dimensions first.
+    Every hop-bytes value is a multiple of `unit`, the greatest common divisor of their bytes.
     """
 
     grid: VirtualGrid
@@ -111,19 +98,6 @@ class Directions:
         return tuple(weights)
 
     @cached_property
-    def total(self) -> int:
-        """Units of all messages together (W)."""
-        units = 0
-        for direction in self.all:
-            senders = 1
-            for step, n, wraps in zip(
-                direction.vector, self.grid.shape, self.grid.periodic, strict=True
-            ):
-                senders *= n if wraps or step == 0 else n - 1
-            units += senders * direction.weight
-        return units
-
-    @cached_property
     def diagonal_groups(self) -> tuple[tuple[Direction, ...], ...]:
         """Lattice diagonals in groups of linearly independent ones, first fit in their order."""
         groups: list[list[Direction]] = []
@@ -131,7 +105,8 @@ class Directions:
             if direction.is_axis or not direction.is_lattice:
                 continue
             for group in groups:
-                if _independent([*(member.vector for member in group), direction.vector]):
+                vectors = [*(member.vector for member in group), direction.vector]
+                if np.linalg.matrix_rank(vectors) == len(vectors):
                     group.append(direction)
                     break
             else:
@@ -166,52 +141,21 @@ def _sends(offset: Vector, grid: VirtualGrid) -> bool:
     return exists and any(grid.shape[d] > 1 for d in moved)
 
 
-def _independent(vectors: list[Vector]) -> bool:
-    """Tell whether vectors are linearly independent (elimination over the rationals)."""
-    rows = [list(map(Fraction, vector)) for vector in vectors]
-    rank = 0
-    for column in range(len(vectors[0])):
-        pivot = next((r for r in range(rank, len(rows)) if rows[r][column]), None)
-        if pivot is None:
-            continue
-        rows[rank], rows[pivot] = rows[pivot], rows[rank]
-        for r in range(rank + 1, len(rows)):
-            factor = rows[r][column] / rows[rank][column]
-            rows[r] = [x - factor * y for x, y in zip(rows[r], rows[rank], strict=True)]
-        rank += 1
-    return rank == len(vectors)
-
-
 # ---- The inside bound psi: most bytes that stay between s tasks of a grid ------------------------
 
 
 def inside_bound(grid: VirtualGrid, limit: int) -> IntArray:
-    """Return psi(s) for s = 0..limit: no set of s tasks has more bytes between its members.
+    """Return psi(s), in bytes, for s = 0..limit: no set of s tasks has more between its members.
 
-    Parameters
-    ----------
-    grid
-        The virtual grid.
-    limit
-        Largest set wanted, at most the number of tasks.
-
-    Returns
-    -------
-    ndarray
-        Shape ``(limit + 1,)``, bytes. Source: docs/proofs-mapping.md, "Blocks".
+    Source: docs/proofs-mapping.md, "Blocks".
     """
     directions = directions_of(grid)
     return directions.unit * inside_units(directions, limit)
 
 
+@lru_cache(maxsize=8)
 def inside_units(directions: Directions, limit: int) -> IntArray:
     """Return psi(s) in units of the directions; read-only, kept for the next call."""
-    return _inside(directions.grid, limit)
-
-
-@lru_cache(maxsize=8)
-def _inside(grid: VirtualGrid, limit: int) -> IntArray:
-    directions = directions_of(grid)
     sizes = np.arange(limit + 1, dtype=np.int64)
     psi = directions.weight * sizes
     psi -= axes_loss(directions, limit) + diagonals_loss(directions, limit)
@@ -309,6 +253,6 @@ def _projected(group: tuple[Direction, ...], limit: int, *, whole: bool) -> IntA
     return table
 
 
-def _up(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> IntArray:
+def _up(values: FloatArray) -> IntArray:
     """Round up what is more than rounding error above an integer."""
     return np.ceil(values * (1 - GUARD)).astype(np.int64)

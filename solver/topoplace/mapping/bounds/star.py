@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from topoplace.machine import Torus
 from topoplace.machine.matrix import MatrixMachine
-from topoplace.mapping.graph import IntArray, TaskGraph
+from topoplace.mapping.graph import TaskGraph
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import STAR_ROUTERS, StarCertificate
 from topoplace.solving import Bound
+from topoplace.types import IntArray
 
 # ---- The bytes between pairs of tasks, as all bounds for graphs need them ------------------------
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Bytes from tasks to their partners, every pair once.
-
-    Attributes
-    ----------
-    tasks, partners, sizes
-        Who sends, to whom, and how much in all; ascending by task, then partner.
-    """
+    """Bytes from tasks to their partners, every pair once; ascending by task, then partner."""
 
     num_tasks: int
     tasks: IntArray
@@ -57,24 +53,11 @@ class Pairs:
         return table
 
 
-def sent(graph: TaskGraph) -> Pairs:
-    """Return the bytes every task sends to each of its partners."""
-    return _summed(graph.num_tasks, graph.sources, graph.targets, graph.bytes)
-
-
-def received(graph: TaskGraph) -> Pairs:
-    """Return the bytes every task gets from each of its partners."""
-    return _summed(graph.num_tasks, graph.targets, graph.sources, graph.bytes)
-
-
 def exchanged(graph: TaskGraph) -> Pairs:
     """Return the bytes between tasks in both directions, every pair listed at both its ends."""
-    return _summed(
-        graph.num_tasks,
-        np.concatenate((graph.sources, graph.targets)),
-        np.concatenate((graph.targets, graph.sources)),
-        np.concatenate((graph.bytes, graph.bytes)),
-    )
+    ends = (graph.sources, graph.targets)
+    sizes = np.tile(graph.bytes, 2)
+    return _summed(graph.num_tasks, np.concatenate(ends), np.concatenate(ends[::-1]), sizes)
 
 
 def _summed(num_tasks: int, tasks: IntArray, partners: IntArray, sizes: IntArray) -> Pairs:
@@ -107,99 +90,73 @@ def star_bound(problem: MappingProblem) -> Bound | None:
     Bound or None
         In bytes x hops; None if the graph is too large and too dense for tables.
     """
-    routers = np.flatnonzero(problem.capacity)
-    lists = _Lists(problem, routers)
-    width = max(pairs.most for pairs in lists.pairs)
-    if max(problem.num_tasks, len(routers)) * width > MAX_TABLE:
+    capacity, num = problem.capacity, problem.num_tasks
+    routers = np.flatnonzero(capacity)
+    ways = _ways(problem, routers)
+    width = max(pairs.most for pairs, _ in ways)
+    if max(num, len(routers)) * width > MAX_TABLE:
         return None
-    kinds, costs = lists.costs(width)
-    if costs is None:
+    lists = [np.stack(list(nearest_places(way, capacity, width))) for _, way in ways]
+    # routers with the same nearest places are of one kind
+    kinds, kind = np.unique(np.concatenate(lists, axis=1), axis=0, return_inverse=True)
+    if num * len(kinds) > MAX_TABLE:
         return None
-    capacity = problem.capacity[routers]
+    costs = np.zeros((num, len(kinds)), dtype=np.int64)
+    for k, (pairs, _) in enumerate(ways):
+        table = pairs.descending()
+        costs += table @ kinds[:, k * width : k * width + pairs.most].T
     every: list[int] = []
     twice = sum(costs.min(axis=1).tolist())
-    if costs.shape[1] > 1 and len(costs) * int(capacity.sum()) <= MAX_PRICED:
-        prices = _prices(costs[:, kinds], capacity)
-        paid = sum((capacity * prices).tolist())
-        priced = sum((costs[:, kinds] + prices).min(axis=1).tolist()) - paid
+    if len(kinds) > 1 and num * int(capacity.sum()) <= MAX_PRICED:
+        of_router = costs[:, kind.ravel()]
+        prices = _prices(of_router, capacity[routers])
+        paid = sum((capacity[routers] * prices).tolist())
+        priced = sum((of_router + prices).min(axis=1).tolist()) - paid
         if priced > twice:
             twice = priced
-            spread = np.zeros(len(problem.capacity), dtype=np.int64)
+            spread = np.zeros(len(capacity), dtype=np.int64)
             spread[routers] = prices
             every = spread.tolist()
-    value = lists.unit * max(0, -(-twice // (2 * lists.unit)))
-    return Bound(value, StarCertificate(prices=every))
+    unit = ways[0][0].unit
+    return Bound(unit * max(0, -(-twice // (2 * unit))), StarCertificate(prices=every))
 
 
-class _Lists:
-    """The messages at the ends of every task, and the nearest places of every router.
+def _ways(problem: MappingProblem, routers: IntArray) -> list[tuple[Pairs, Torus | MatrixMachine]]:
+    """Return bytes with the distances they go: both ways at once if these are symmetric."""
+    graph, machine = problem.graph, problem.machine
+    if isinstance(machine, MatrixMachine):
+        between = machine.distances[np.ix_(routers, routers)]
+        if not np.array_equal(between, between.T):
+            back = MatrixMachine(machine.distances.T)
+            sent = _summed(graph.num_tasks, graph.sources, graph.targets, graph.bytes)
+            received = _summed(graph.num_tasks, graph.targets, graph.sources, graph.bytes)
+            return [(sent, machine), (received, back)]
+    return [(exchanged(graph), machine)]
 
-    Where distances are symmetric there is one kind of list; else one for messages sent and one
-    for messages received.
+
+def nearest_places(
+    machine: Torus | MatrixMachine, capacity: IntArray, width: int
+) -> Iterator[IntArray]:
+    """Yield the distances from every router with places to the nearest other places, ascending.
+
+    `width` of them. There is one list for all routers of a torus that are all alike, or more than
+    `STAR_ROUTERS`: that of a torus as large with the most places on every router.
     """
-
-    def __init__(self, problem: MappingProblem, routers: IntArray) -> None:
-        self._machine = problem.machine
-        self._capacity = problem.capacity
-        self._routers = routers
-        both = True
-        if isinstance(problem.machine, MatrixMachine):
-            between = problem.machine.distances[np.ix_(routers, routers)]
-            both = np.array_equal(between, between.T)
-        graph = problem.graph
-        self.pairs = [exchanged(graph)] if both else [sent(graph), received(graph)]
-        self.unit = self.pairs[0].unit
-
-    def costs(self, width: int) -> tuple[IntArray, IntArray | None]:
-        """Return which kind every router is, and the cost of every task on every kind.
-
-        Routers with the same `width` nearest places are of one kind. None if there are too many
-        costs.
-        """
-        nearest = self._nearest(width)
-        kinds, of_router = np.unique(nearest, axis=0, return_inverse=True)
-        num_tasks = self.pairs[0].num_tasks
-        if num_tasks * len(kinds) > MAX_TABLE:
-            return of_router.ravel(), None
-        costs = np.zeros((num_tasks, len(kinds)), dtype=np.int64)
-        for way, pairs in enumerate(self.pairs):
-            table, first = pairs.descending(), way * width
-            costs += table @ kinds[:, first : first + table.shape[1]].T
-        return of_router.ravel(), costs
-
-    def _nearest(self, width: int) -> IntArray:
-        """Return per router the distances to its nearest `width` other places, ways in a row."""
-        machine = self._machine
-        if isinstance(machine, MatrixMachine):
-            rows = machine.distances[self._routers]
-            columns = machine.distances[:, self._routers].T
-            ways = [rows, columns][: len(self.pairs)]
-            found = [self._sorted(way, self._routers, self._capacity, width) for way in ways]
-            return np.concatenate(found, axis=1)
-        alike = all(machine.wrap) and len(np.unique(self._capacity)) == 1
-        if alike or len(self._routers) > STAR_ROUTERS:
-            return self._ideal(machine, width)
-        rows = np.stack([machine.distances_from(r) for r in self._routers.tolist()])
-        return self._sorted(rows, self._routers, self._capacity, width)
-
-    def _ideal(self, machine: Torus, width: int) -> IntArray:
-        """Return the one list of a torus as large with the most places on every router."""
-        rows = Torus(machine.shape).distances_from(0)[None]
-        capacity = np.full(machine.num_routers, self._capacity.max())
-        one = self._sorted(rows, np.zeros(1, dtype=np.int64), capacity, width)
-        return np.repeat(one, len(self._routers), axis=0)
-
-    @staticmethod
-    def _sorted(rows: IntArray, own: IntArray, capacity: IntArray, width: int) -> IntArray:
-        found = np.zeros((len(rows), width), dtype=np.int64)
-        for k, (row, router) in enumerate(zip(rows, own.tolist(), strict=True)):
-            places = capacity.copy()
-            places[router] -= 1
-            order = np.argsort(row, kind="stable")
-            # a router alone may have more places than anyone has partners
-            order = order[: int(np.searchsorted(np.cumsum(places[order]), width)) + 1]
-            found[k] = np.repeat(row[order], np.minimum(places[order], width))[:width]
-        return found
+    routers = np.flatnonzero(capacity)
+    owners = routers
+    if isinstance(machine, Torus):
+        alike = all(machine.wrap) and len(np.unique(capacity)) == 1
+        if alike or len(routers) > STAR_ROUTERS:
+            machine, routers = Torus(machine.shape), np.arange(machine.num_routers)
+            capacity, owners = np.full(len(routers), capacity.max()), routers[:1]
+    for owner in owners:
+        distances = machine.hops(owner, routers)
+        order = np.argsort(distances, kind="stable")
+        places = (capacity[routers] - (routers == owner))[order]
+        enough = int(np.searchsorted(np.cumsum(places), width)) + 1
+        # a router alone may have more places than anyone has partners
+        shown = np.minimum(places[:enough], width)
+        yield np.repeat(distances[order[:enough]], shown)[:width]
 
 
 def _prices(costs: IntArray, capacity: IntArray) -> IntArray:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from ortools.graph.python import max_flow
 
 from topoplace.errors import InputError, TopoplaceError
-from topoplace.mapping.graph import IntArray, VirtualGrid
+from topoplace.mapping.graph import VirtualGrid
 from topoplace.mapping.layouts import Layout
 from topoplace.mapping.pencils.space import CellTerms, PencilWindow
 from topoplace.result.mapping import FlowCertificate
+from topoplace.types import BoolArray, IntArray
 
 # ---- The threshold network of a window, with the thresholds that holes decide left out -----------
 # Vertices are numbered as in docs/proofs-mapping.md, "Pencils"; there are few to decide, as every
@@ -28,21 +28,11 @@ MAX_CAPACITY = 1 << 61
 
 @dataclass(frozen=True)
 class Network:
-    """Arcs of the network that can carry flow, and its vertices.
+    """Arcs of the network that can carry flow; no minimum cut holds one of capacity `infinite`.
 
-    Attributes
-    ----------
-    tails, heads
-        Vertex numbers at the ends of every arc; -1 the source, -2 the sink.
-    capacities
-        Their capacities; no minimum cut holds an arc of the capacity `infinite`.
-    state
-        For every vertex number, then the sink and the source: 0 if it is the source or always
-        true, 1 if it is the sink or always false, else 2, 3, ... in order of their numbers.
-    num_states
-        One more than the largest of these.
-    infinite
-        More than the sum of the finite capacities.
+    `state` tells of every vertex number, then of the sink and the source: 0 if it is the source or
+    always true, 1 if it is the sink or always false, else 2, 3, ... in order of their numbers, all
+    below `num_states`.
     """
 
     tails: IntArray
@@ -111,7 +101,7 @@ def _order_arcs(window: PencilWindow, state: IntArray, infinite: int) -> list[Ar
     return [(tail, head, np.full(len(tail), infinite, dtype=np.int64)) for tail, head in ends]
 
 
-def _near_arcs(window: PencilWindow, terms: CellTerms, near: NDArray[np.bool_]) -> list[Arcs]:
+def _near_arcs(window: PencilWindow, terms: CellTerms, near: BoolArray) -> list[Arcs]:
     """Return the arcs of near and mixed pairs, at the thresholds where the two may differ."""
     low, high, weight = terms.low[near], terms.high[near], terms.weight[near]
     counts = terms.gap[near] + window.slack
@@ -128,7 +118,7 @@ def _near_arcs(window: PencilWindow, terms: CellTerms, near: NDArray[np.bool_]) 
     ]
 
 
-def _far_arcs(window: PencilWindow, terms: CellTerms, far: NDArray[np.bool_]) -> list[Arcs]:
+def _far_arcs(window: PencilWindow, terms: CellTerms, far: BoolArray) -> list[Arcs]:
     steps = window.depth - 1
     arcs = []
     for cells, end in ((terms.high[far], SOURCE), (terms.low[far], SINK)):
@@ -147,16 +137,9 @@ def _far_arcs(window: PencilWindow, terms: CellTerms, far: NDArray[np.bool_]) ->
 
 @dataclass(frozen=True)
 class PencilCut:
-    """A best selection of a window, with the flow that proves it.
+    """A best selection of a window, the position of every level, with the flow that proves it.
 
-    Attributes
-    ----------
-    selection
-        Position of every level, shape ``(num_pencils, levels)``.
-    value
-        Capacity of the cut, which is the value of the flow.
-    window, network, flows
-        What it was computed in, and the flow on every arc of the network.
+    `value` is the capacity of the cut and the value of the flow, `flows` the flow on every arc.
     """
 
     selection: IntArray
@@ -166,8 +149,49 @@ class PencilCut:
     flows: IntArray
 
     def certificate(self) -> FlowCertificate:
-        """Return the flow on all arcs of the full network (docs/proofs-mapping.md, "Pencils")."""
-        return _full_flow(self.window, self.network, self.flows)
+        """Return the flow on all arcs of the full network (docs/proofs-mapping.md, "Pencils").
+
+        It is led through the decided thresholds, along arcs of infinite capacity. A threshold t
+        that is always true follows from t - 1 of its own level, if that position is unusable, or
+        else of the level below; one that is never true, mirrored, leads to t + 1.
+        """
+        window, network = self.window, self.network
+        steps, cells = window.depth - 1, window.num_pencils * window.levels
+        usable = np.repeat(window.usable, window.levels, axis=0)
+        decided = network.state[:-2].reshape(cells, steps)
+        carrying = self.flows > 0
+        arcs = [(network.tails[carrying], network.heads[carrying], self.flows[carrying])]
+        excess = np.zeros(cells * steps + 2, dtype=np.int64)
+        np.add.at(excess, arcs[0][1], arcs[0][2])
+        np.subtract.at(excess, arcs[0][0], arcs[0][2])
+
+        def lead(t: int, state: int, end: int, sign: int) -> None:
+            """Lead what is owed at a threshold one step on, to the source or the sink."""
+            here = np.flatnonzero(
+                (decided[:, t - 1] == state) & (sign * excess[t - 1 : -2 : steps] > 0)
+            )
+            at = here * steps + t - 1
+            moved = usable[here, t if sign > 0 else t - 1]
+            to = (here + sign * moved) * steps + t - 1 + sign
+            if t == (steps if sign > 0 else 1):
+                to[:] = end
+            amount = sign * excess[at]
+            np.add.at(excess, to, sign * amount)
+            arcs.append((at, to, amount) if sign > 0 else (to, at, amount))
+
+        for t in range(steps, 0, -1):
+            lead(t, 0, SOURCE, -1)
+        for t in range(1, steps + 1):
+            lead(t, 1, SINK, 1)
+        tails, heads, amounts = (np.concatenate(parts) for parts in zip(*arcs, strict=True))
+        keys, arc = np.unique((tails + 2) * (cells * steps + 2) + heads + 2, return_inverse=True)
+        flows = np.zeros(len(keys), dtype=np.int64)
+        np.add.at(flows, arc, amounts)
+        return FlowCertificate(
+            tails=(keys // (cells * steps + 2) - 2).tolist(),
+            heads=(keys % (cells * steps + 2) - 2).tolist(),
+            flows=flows.tolist(),
+        )
 
 
 def cut_selection(window: PencilWindow, terms: CellTerms) -> PencilCut:
@@ -198,65 +222,11 @@ def cut_selection(window: PencilWindow, terms: CellTerms) -> PencilCut:
     return PencilCut(selection, value, window, network, flows)
 
 
-def _full_flow(window: PencilWindow, network: Network, flows: IntArray) -> FlowCertificate:
-    """Lead the flow through the decided thresholds, along arcs of infinite capacity.
-
-    A threshold t that is always true follows from t - 1 of its own level, if that position is
-    unusable, or else of the level below; one that is never true, mirrored, leads to t + 1.
-    """
-    steps, cells = window.depth - 1, window.num_pencils * window.levels
-    carrying = flows > 0
-    arcs = [(network.tails[carrying], network.heads[carrying], flows[carrying])]
-    excess = np.zeros(cells * steps + 2, dtype=np.int64)
-    np.add.at(excess, arcs[0][1], arcs[0][2])
-    np.subtract.at(excess, arcs[0][0], arcs[0][2])
-    decided = network.state[:-2].reshape(cells, steps)
-    usable = np.repeat(window.usable, window.levels, axis=0)
-    for t in range(steps, 0, -1):  # away from the source, last first
-        owed = np.flatnonzero((decided[:, t - 1] == 0) & (excess[t - 1 : -2 : steps] < 0))
-        here = owed * steps + t - 1
-        before = (owed - usable[owed, t - 1]) * steps + t - 2
-        if t == 1:
-            before[:] = SOURCE
-        amount = -excess[here]
-        np.subtract.at(excess, before, amount)
-        arcs.append((before, here, amount))
-    for t in range(1, steps + 1):  # towards the sink
-        owed = np.flatnonzero((decided[:, t - 1] == 1) & (excess[t - 1 : -2 : steps] > 0))
-        here = owed * steps + t - 1
-        after = (owed + usable[owed, t]) * steps + t
-        if t == steps:
-            after[:] = SINK
-        amount = excess[here]
-        np.add.at(excess, after, amount)
-        arcs.append((here, after, amount))
-    tails, heads, amounts = (np.concatenate(parts) for parts in zip(*arcs, strict=True))
-    return _merged(tails, heads, amounts, cells * steps)
-
-
-def _merged(tails: IntArray, heads: IntArray, amounts: IntArray, size: int) -> FlowCertificate:
-    """Add up flows on the same arc."""
-    keys, arc = np.unique((tails + 2) * (size + 2) + heads + 2, return_inverse=True)
-    flows = np.zeros(len(keys), dtype=np.int64)
-    np.add.at(flows, arc, amounts)
-    return FlowCertificate(
-        tails=(keys // (size + 2) - 2).tolist(),
-        heads=(keys % (size + 2) - 2).tolist(),
-        flows=flows.tolist(),
-    )
-
-
 # ---- Topaware's selection: the leftmost usable routers of every pencil (Enos 2014 IV.B) ----------
 
 
 def leftmost_selection(window: PencilWindow) -> IntArray:
-    """Return the first usable positions of every pencil of a feasible window.
-
-    Returns
-    -------
-    ndarray
-        Shape ``(num_pencils, levels)``: the position of every level along the window.
-    """
+    """Return the position of every level: the first usable ones of a feasible window's pencils."""
     if not window.feasible:
         raise ValueError("a pencil has fewer usable positions than levels")
     return window.earliest

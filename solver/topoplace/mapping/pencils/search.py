@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace import clock
-from topoplace.mapping.graph import IntArray
 from topoplace.mapping.layouts import Layout, cells, node_slots
 from topoplace.mapping.mapped import Mapped, outcome_of
 from topoplace.mapping.pencils.network import (
@@ -34,6 +33,7 @@ from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof
 from topoplace.result.mapping import ClassOptimum, LayoutModel
 from topoplace.solving import Options, Outcome
+from topoplace.types import IntArray
 
 # ---- The best pencil placement of all layouts in all windows: best-first, pruned by bounds -------
 
@@ -195,24 +195,20 @@ def nodes_of(
     """Return the node of every task, given the position of every level of every pencil."""
     assert problem.grid is not None
     at = cells(layout, problem.grid)
-    across = [d for d in range(len(layout.extents)) if d != pencil]
     pencils = np.zeros(len(at), dtype=np.int64)
-    for d in across:
-        pencils = pencils * layout.extents[d] + at[:, d]
+    for d, extent in enumerate(layout.extents):
+        if d != pencil:
+            pencils = pencils * extent + at[:, d]
     routers = window.routers_of(selection)[pencils, at[:, pencil]]
     return routers * problem.torus.nodes_per_router + node_slots(layout, problem.grid)
 
 
 def layout_model(layout: Layout, pencil: int, origin: tuple[int, ...], depth: int) -> LayoutModel:
     """Return the layout and its window as results show them."""
+    names = LayoutModel.model_fields.keys() - {"pencil", "origin", "depth"}
+    lists = {name: getattr(layout, name) for name in names}
     return LayoutModel(
-        axes=list(layout.axes),
-        logical=list(layout.logical),
-        partitions=list(layout.partitions),
-        whole=layout.whole,
-        folds=list(layout.folds),
-        layer_order=list(layout.layer_order),
-        stagger=layout.stagger,
+        **{name: list(x) if isinstance(x, tuple) else x for name, x in lists.items()},
         pencil=pencil,
         origin=list(origin),
         depth=depth,

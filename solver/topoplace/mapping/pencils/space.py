@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.errors import InputError
 from topoplace.machine import Torus
-from topoplace.mapping.graph import IntArray, TaskGraph
+from topoplace.mapping.graph import TaskGraph
 from topoplace.mapping.layouts import Layout, enumerate_layouts
 from topoplace.mapping.problem import MappingProblem
+from topoplace.types import BoolArray, IntArray
 
 # ---- The layouts and window depths that pencil placements are searched over ----------------------
 
@@ -22,17 +22,7 @@ from topoplace.mapping.problem import MappingProblem
 def admissible_layouts(problem: MappingProblem, max_depth: int | None = None) -> list[Layout]:
     """Return every layout of the problem's grid that its usable routers might hold.
 
-    Parameters
-    ----------
-    problem
-        The instance; its application is a grid.
-    max_depth
-        Largest extent along the last dimension.
-
-    Raises
-    ------
-    InputError
-        If there is none.
+    None is longer than `max_depth` along the last dimension. `InputError` if there is none.
     """
     assert problem.grid is not None
     torus = problem.torus
@@ -62,16 +52,8 @@ def admissible_layouts(problem: MappingProblem, max_depth: int | None = None) ->
 def usable_extents(whole: BoolArray, wrap: tuple[bool, ...]) -> tuple[int, ...]:
     """Return the largest extents of a window whose every slice holds a usable router.
 
-    Parameters
-    ----------
-    whole
-        Usable routers, of the machine's shape.
-    wrap
-        Whether each dimension closes to a ring.
-
-    Notes
-    -----
-    Along the pencils only the slices that hold one are counted, as a window may leave out others.
+    `whole` are the usable routers, of the machine's shape. Along the pencils only the slices that
+    hold one are counted, as a window may leave out others.
     """
     extents = []
     for d, wraps in enumerate(wrap):
@@ -121,22 +103,14 @@ def no_room(problem: MappingProblem) -> InputError:
 
 # ---- Windows of a machine that pencils are chosen in ---------------------------------------------
 
-BoolArray = NDArray[np.bool_]
-
 
 @dataclass(frozen=True)
 class PencilWindow:
     """The pencils of a box of routers (docs/proofs-mapping.md, "Pencils").
 
-    Attributes
-    ----------
-    routers
-        Router at every position, shape ``(num_pencils, depth)``; pencils are numbered row-major
-        over the window's dimensions without the one along them.
-    usable
-        Whether a level may go there, same shape.
-    levels
-        Levels that every pencil has to hold.
+    `routers` has the router at every position, shape ``(num_pencils, depth)``, `usable` whether a
+    level may go there; pencils are numbered row-major over the window's dimensions without the one
+    along them. Every pencil has to hold so many `levels`.
     """
 
     routers: IntArray
@@ -194,28 +168,14 @@ def window_at(
     origin: tuple[int, ...],
     depth: int,
 ) -> PencilWindow:
-    """Return a window of a machine.
+    """Return a window of a machine, of which the routers `whole` may be used.
 
-    Parameters
-    ----------
-    torus
-        The machine.
-    whole
-        Routers that may be used, shape ``(num_routers,)``.
-    logical
-        Logical routers per machine dimension.
-    pencil
-        The dimension along the pencils.
-    origin
-        Lowest corner; the window goes on at 0 on a ring.
-    depth
-        Positions along the pencils; at most the machine's extent.
+    `logical` are the logical routers per machine dimension; the lowest corner is at `origin`, and
+    the window goes on at 0 on a ring. Along the pencils it has `depth` positions.
     """
-    extents = [depth if d == pencil else n for d, n in enumerate(logical)]
-    routers = np.zeros((1,) * len(extents), dtype=np.int64)
-    for d, extent in enumerate(extents):
-        at = (origin[d] + np.arange(extent, dtype=np.int64)) % torus.shape[d] * torus.strides[d]
-        routers = routers + at.reshape([-1 if k == d else 1 for k in range(len(extents))])
+    box = zip(origin, box_of(logical, pencil, depth), torus.shape, strict=True)
+    every = np.arange(torus.num_routers).reshape(torus.shape)
+    routers = every[np.ix_(*[(first + np.arange(extent)) % n for first, extent, n in box])]
     routers = np.moveaxis(routers, pencil, -1).reshape(-1, depth)
     return PencilWindow(routers, whole[routers], logical[pencil])
 
@@ -227,18 +187,9 @@ def window_at(
 class CellTerms:
     """Bytes between pairs of cells; cell ``pencil * levels + level``.
 
-    Attributes
-    ----------
-    num_pencils, levels
-        Pencils of the layout, and cells on each.
-    ring
-        Routers on the ring along the pencils; None if they lie on a mesh dimension.
-    low, high
-        The pairs: the level of `low` is at most that of `high`.
-    weight
-        Bytes between the two, both directions.
-    fixed
-        Bytes x hops in the dimensions across the pencils, whatever is selected.
+    The pairs are `low` and `high`, whose level is no less, with `weight` bytes in both directions.
+    `ring` is the size of the ring along the pencils, None on a mesh dimension; `fixed` are the
+    bytes x hops in the dimensions across the pencils, whatever is selected.
     """
 
     num_pencils: int
@@ -287,53 +238,33 @@ def cell_terms(
 ) -> CellTerms:
     """Add up the messages of a task graph by the cells of their ends.
 
-    Parameters
-    ----------
-    torus
-        The machine.
-    graph
-        The messages.
-    cells
-        Cell of every task, shape ``(num_tasks, num_dims)``.
-    logical
-        Logical routers per machine dimension.
-    pencil
-        The dimension along the pencils.
+    `cells` has the cell of every task, shape ``(num_tasks, num_dims)``, `logical` the logical
+    routers per machine dimension.
     """
-    levels = logical[pencil]
-    across = [d for d in range(torus.num_dims) if d != pencil]
-    pencils = np.zeros(len(cells), dtype=np.int64)
-    for d in across:
-        pencils = pencils * logical[d] + cells[:, d]
-    num_pencils = math.prod(logical[d] for d in across)
-    numbers = pencils * levels + cells[:, pencil]
-    low, high, weight = _between(graph, numbers, levels, num_pencils * levels)
-    fixed = 0
-    here, there = low // levels, high // levels
-    for d in reversed(across):
-        hops = np.abs(there % logical[d] - here % logical[d])
-        if torus.wrap[d]:
-            hops = np.minimum(hops, torus.shape[d] - hops)
-        fixed += int(hops @ weight)
-        here, there = here // logical[d], there // logical[d]
-    ring = torus.shape[pencil] if torus.wrap[pencil] else None
-    return CellTerms(num_pencils, levels, ring, low, high, weight, fixed)
-
-
-def _between(
-    graph: TaskGraph, numbers: IntArray, levels: int, num_cells: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the pairs of different cells with their bytes, the lower level first."""
-    first, second = numbers[graph.sources], numbers[graph.targets]
-    apart = first != second
-    first, second, sizes = first[apart], second[apart], graph.bytes[apart]
-    level, other = first % levels, second % levels
-    swapped = (level > other) | ((level == other) & (first > second))
+    levels, order = logical[pencil], [*(d for d in range(torus.num_dims) if d != pencil), pencil]
+    sizes = [logical[d] for d in order]
+    num_cells = math.prod(sizes)
+    numbers = np.ravel_multi_index(tuple(cells[:, order].T), sizes)
+    ends = numbers[graph.sources], numbers[graph.targets]
+    apart = ends[0] != ends[1]
+    first, second = (end[apart] for end in ends)
+    # the lower level first, of one level the lower pencil
+    swapped = first % levels * num_cells + first > second % levels * num_cells + second
     low, high = np.where(swapped, second, first), np.where(swapped, first, second)
     keys, pair = np.unique(low * num_cells + high, return_inverse=True)
     weight = np.zeros(len(keys), dtype=np.int64)
-    np.add.at(weight, pair, sizes)
-    return keys // num_cells, keys % num_cells, weight
+    np.add.at(weight, pair, graph.bytes[apart])
+    low, high = keys // num_cells, keys % num_cells
+    fixed = 0
+    for d, here, there in zip(
+        order[:-1], np.unravel_index(low, sizes), np.unravel_index(high, sizes), strict=False
+    ):
+        hops = np.abs(there - here)
+        if torus.wrap[d]:
+            hops = np.minimum(hops, torus.shape[d] - hops)
+        fixed += int(hops @ weight)
+    ring = torus.shape[pencil] if torus.wrap[pencil] else None
+    return CellTerms(num_cells // levels, levels, ring, low, high, weight, fixed)
 
 
 # ---- All windows of a form at once: where they fit, and how far holes stretch their pencils ------
@@ -342,17 +273,7 @@ def _between(
 
 
 class WindowTables:
-    """Tables of a machine and its usable routers, for windows along one dimension.
-
-    Parameters
-    ----------
-    torus
-        The machine.
-    whole
-        Routers that may be used, shape ``(num_routers,)``.
-    pencil
-        The dimension along the pencils.
-    """
+    """Tables of a machine and its usable routers, for windows along one dimension."""
 
     def __init__(self, torus: Torus, whole: BoolArray, pencil: int) -> None:
         self.torus = torus
