@@ -16,7 +16,7 @@ def problem_on(
     shape: Sequence[int],
     *,
     tasks_per_node: int = 1,
-    wrap: bool = True,
+    wrap: bool | Sequence[bool] = True,
     nodes_per_router: int = 1,
     nodes: str | None = None,
 ) -> MappingProblem:
@@ -24,7 +24,7 @@ def problem_on(
     machine = TorusModel(
         name="machine",
         shape=list(shape),
-        wrap=[wrap] * len(shape),
+        wrap=[wrap] * len(shape) if isinstance(wrap, bool) else list(wrap),
         bandwidth=[1] * len(shape),
         nodes_per_router=nodes_per_router,
     )

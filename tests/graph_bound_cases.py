@@ -1,18 +1,21 @@
-"""Small mapping problems of every kind for the bounds of graphs."""
+"""Small mapping problems of every kind for the bounds of graphs, and their least hop-bytes."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from baseline_instances import problem_on, random_graph
-from topoplace.machine import format_node_set
+from topoplace.machine import Torus, format_node_set
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.snapshot.schema import MAPPING_SCHEMA, GraphApplication, MappingInstance, MatrixModel
+
+Draw = Callable[[np.random.Generator, int], MappingProblem]
 
 
 def application_of(matrix: IntArray) -> GraphApplication:
@@ -119,9 +122,40 @@ def optimum_of(problem: MappingProblem) -> int:
     return int((hops @ graph.bytes).min())
 
 
-def tiny_problem(rng: np.random.Generator) -> MappingProblem:
+def tiny_problem(rng: np.random.Generator, draw: Draw = random_problem) -> MappingProblem:
     """Return a problem with few enough mappings to try all."""
     while True:
-        problem = random_problem(rng, 5)
+        problem = draw(rng, 5)
         if math.perm(len(places_of(problem)), problem.num_tasks) <= 2520:
+            return problem
+
+
+def regular_graph(rng: np.random.Generator, num_tasks: int, rings: int) -> GraphApplication:
+    """Return that many random rings through all tasks: nearly regular, without any locality."""
+    orders = [rng.permutation(num_tasks) for _ in range(rings)]
+    return GraphApplication(
+        num_tasks=num_tasks,
+        sources=np.concatenate(orders).tolist(),
+        targets=np.concatenate([np.roll(order, 1) for order in orders]).tolist(),
+        bytes=[1] * (rings * num_tasks),
+    )
+
+
+def uneven_graph(rng: np.random.Generator, num_tasks: int, messages: int) -> GraphApplication:
+    """Return random messages between tasks of which some are far more popular."""
+    popular = 1 / (1 + np.arange(num_tasks)) ** 0.6
+    ends = rng.choice(num_tasks, size=(2, messages), p=popular / popular.sum())
+    return GraphApplication(
+        num_tasks=num_tasks,
+        sources=ends[0].tolist(),
+        targets=ends[1].tolist(),
+        bytes=rng.integers(1, 100, size=messages).tolist(),
+    )
+
+
+def random_torus_problem(rng: np.random.Generator, most_tasks: int) -> MappingProblem:
+    """Return a problem with messages on a torus or mesh, with holes and places to spare."""
+    while True:
+        problem = random_problem(rng, most_tasks)
+        if isinstance(problem.machine, Torus) and problem.graph.num_messages:
             return problem

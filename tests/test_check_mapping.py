@@ -5,9 +5,7 @@ The mutation classes are the table of `mapping_mutations`.
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
 import random
 from pathlib import Path
 
@@ -15,22 +13,21 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from baseline_instances import grid, problem_on
+from baseline_instances import grid
 from mapping_mutations import MUTATIONS
-from mapping_results import CASES, document_of, result_for, solved, some_nodes
+from mapping_results import CASES, CERTIFIED, document_of, result_for, solved
 from topoplace.certify import check_document, check_file
+from topoplace.certify.mapping import cuts
+from topoplace.certify.mapping.cuts import require_semidefinite
+from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
-from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.graph import IntArray
 from topoplace.mapping.mapped import outcome_of
-from topoplace.mapping.pencils.search import search_pencils
-from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.result.mapping import LayoutModel, MappingResult
+from topoplace.mapping.problem import prepare_mapping
+from topoplace.result.mapping import MappingResult
 from topoplace.snapshot.schema import MAPPING_SCHEMA, MappingInstance, MatrixModel
-from topoplace.solving import Options
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *CERTIFIED])
 def test_correct_results_hold(name: str) -> None:
     report = check_document(solved(name))
     assert report.holds, report.failures
@@ -51,10 +48,6 @@ def test_spoilt_results_are_rejected(name: str) -> None:
         assert not report.holds, f"{name} of {case} was accepted"
         assert report.failures[0].name in mutation.caught_as, (case, report.failures[0])
         assert report.failures[0].detail
-
-
-def test_the_list_is_long_enough() -> None:
-    assert len(MUTATIONS) >= 30
 
 
 def test_files_are_read_by_their_problem(tmp_path: Path) -> None:
@@ -119,46 +112,47 @@ def test_a_matrix_machine_is_checked() -> None:
     assert {claim.name for claim in report.failures} & {"figures", "hop-bytes.bound"}
 
 
-def _selections(problem: MappingProblem, layout: LayoutModel) -> list[list[tuple[int, ...]]]:
-    """Return the possible selections of every pencil, pencils being the last dimension."""
-    whole = problem.whole_routers.reshape(problem.torus.shape)
-    found = []
-    for at in itertools.product(*map(range, layout.logical[:-1])):
-        row = [(o + c) % n for o, c, n in zip(layout.origin, at, problem.torus.shape, strict=False)]
-        positions = [(layout.origin[-1] + t) % problem.torus.shape[-1] for t in range(layout.depth)]
-        usable = [t for t, z in enumerate(positions) if whole[(*row, z)]]
-        found.append(list(itertools.combinations(usable, layout.logical[-1])))
-    return found
+def test_certificates_of_other_problems_are_rejected() -> None:
+    for mine, other in (("star", "classes"), ("lines", "factors")):
+        document = document_of(solved(mine))
+        document["levels"][0]["certificate"] = document_of(solved(other))["levels"][0][
+            "certificate"
+        ]
+        report = check_document(MappingResult.model_validate_json(json.dumps(document)))
+        assert [claim.name for claim in report.failures] == ["hop-bytes.bound"]
 
 
-def _nodes(problem: MappingProblem, layout: LayoutModel, chosen: IntArray) -> IntArray:
-    """Return the mapping of a selection, shape ``(num_pencils, levels)``."""
-    assert problem.grid is not None
-    tasks = problem.grid.coordinates()
-    cells = tasks[:, layout.axes] // np.asarray(layout.partitions)
-    pencil = np.ravel_multi_index(tuple(cells[:, :-1].T), layout.logical[:-1])
-    at = np.column_stack([cells[:, :-1], chosen[pencil, cells[:, -1]]]) + np.asarray(layout.origin)
-    nodes: IntArray = np.ravel_multi_index(tuple(at.T), problem.torus.shape, mode="wrap")
-    return nodes
+def test_the_cases_of_cuts_are_of_both_kinds() -> None:
+    found = {name: solved(name).levels[0].certificate for name in ("factors", "lines")}
+    assert found["factors"].factors  # type: ignore[union-attr]
+    assert found["factors"].gains  # type: ignore[union-attr]
+    assert not found["lines"].factors  # type: ignore[union-attr]
+    assert len(found["lines"].lines) > 1  # type: ignore[union-attr]
+    assert not any(found["lines"].wrap)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_flows_prove_the_best_selection(seed: int) -> None:
-    """Against all selections of the window."""
+@pytest.mark.parametrize("seed", range(20))
+def test_semidefinite_is_what_eigenvalues_say(seed: int) -> None:
+    """Matrices whose least eigenvalue is known: just above 0 accepted, just below refused."""
     rng = np.random.default_rng(seed)
-    shape = [2, 2, 3 + seed % 3]
-    machine = [2, 2, 5 if seed % 3 else 4]
-    nodes = some_nodes(seed, math.prod(machine), int(rng.integers(1, 4)))
-    application = grid(shape, periodic=seed % 2 == 1, size=int(rng.integers(1, 5)))
-    problem = problem_on(application, machine, tasks_per_node=2, wrap=seed % 4 == 3, nodes=nodes)
-    outcome = search_pencils(problem, Options(max_depth=machine[-1]))
-    assert outcome.solution.optimum is not None
-    assert outcome.solution.layout is not None
-    result = result_for(problem, outcome)
-    report = check_document(result)
-    assert report.holds, report.failures
-    every = itertools.product(*_selections(problem, outcome.solution.layout))
-    model = outcome.solution.layout
-    least = min(hop_bytes(problem, _nodes(problem, model, np.asarray(one))) for one in every)
-    assert result.objective == least
-    assert outcome.solution.optimum.window_bound in (None, least)
+    num = int(rng.integers(2, 60))
+    root = rng.integers(-(1 << 20), 1 << 20, size=(num, num - 1))
+    singular = root @ root.T
+    above = int(np.diag(singular).max()) >> 12
+    require_semidefinite(singular + above * np.eye(num, dtype=np.int64), "a matrix")
+    with pytest.raises(RefusedError):
+        require_semidefinite(singular - above * np.eye(num, dtype=np.int64), "a matrix")
+
+
+def test_singular_and_tiny_matrices_are_refused() -> None:
+    """The test errs on the side of refusal."""
+    for matrix in (np.ones((3, 3)), np.zeros((3, 3)), -np.eye(3), np.eye(3)):
+        with pytest.raises(RefusedError):
+            require_semidefinite(matrix.astype(np.int64), "a matrix")
+
+
+def test_a_factor_is_a_guess_that_proves_nothing_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = np.array([[1 << 20, 1 << 21], [1 << 21, 1 << 20]], dtype=np.int64)
+    monkeypatch.setattr(cuts, "_factor", lambda *_: 1024 * np.eye(2, dtype=np.int64))
+    with pytest.raises(RefusedError, match="diagonally dominant"):
+        require_semidefinite(matrix, "a matrix")

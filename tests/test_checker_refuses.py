@@ -16,6 +16,7 @@ from baseline_instances import problem_on
 from mapping_results import document_of, solved
 from solved_results import solved_case
 from topoplace.certify import Report, check_file
+from topoplace.certify.mapping.check import VALUES
 from topoplace.certify.packing import Proven
 from topoplace.cli import run
 from topoplace.errors import InputError
@@ -85,8 +86,7 @@ def test_a_gain_far_too_small_does_not_wrap_round(gain: int, tmp_path: Path) -> 
 def test_a_certificate_that_proves_more_than_a_mapping_reaches_is_refused(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    function = f"{kind.replace('-', '_')}_value"
-    monkeypatch.setattr(f"topoplace.certify.mapping.check.{function}", lambda *_: 10**9)
+    monkeypatch.setitem(VALUES, kind, lambda *_: 10**9)
     certificate = {
         "blocks": {"kind": "blocks", "families": []},
         "star": {"kind": "star", "prices": []},

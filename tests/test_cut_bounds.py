@@ -1,24 +1,29 @@
-"""The bound by cuts: never above a mapping, as strong as it should be, and checkable."""
+"""The bound by cuts: as strong as it should be, and checkable; the rest is in test_map_bounds."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from baseline_instances import problem_on, random_graph
-from cut_cases import random_torus_problem, regular_graph, uneven_graph
-from graph_bound_cases import application_of, least_of_some, optimum_of, places_of
+from graph_bound_cases import (
+    application_of,
+    optimum_of,
+    places_of,
+    random_torus_problem,
+    regular_graph,
+    uneven_graph,
+)
 from real_files import real_file
 from topoplace.certify.mapping.cuts import cuts_value, sides_of
 from topoplace.certify.mapping.instance import read_instance
-from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
 from topoplace.mapping.bounds.best import best_bound
-from topoplace.mapping.bounds.cuts import cuts_bound
-from topoplace.mapping.bounds.cuts import least_apart, machine_cuts
+from topoplace.mapping.bounds.cuts import cuts_bound, least_apart, machine_cuts
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import CutLine, CutsCertificate
@@ -26,75 +31,13 @@ from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Incumbent, Options, solve
 
 
-def bound_and_proof(problem: MappingProblem) -> tuple[int, CutsCertificate] | None:
+def bound_and_proof(problem: MappingProblem) -> tuple[int, CutsCertificate]:
     """Return the bound and its certificate, which the checker agrees with."""
     bound = cuts_bound(problem)
-    if bound is None:
-        return None
+    assert bound is not None
     assert isinstance(bound.certificate, CutsCertificate)
     assert cuts_value(read_instance(problem.instance), bound.certificate) == bound.value
     return bound.value, bound.certificate
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_no_optimum_beats_a_bound(seed: int) -> None:
-    """Two hundred problems with few enough mappings to try all."""
-    rng = np.random.default_rng(seed)
-    positive = 0
-    for _ in range(20):
-        problem = random_torus_problem(rng, 5)
-        while math.perm(len(places_of(problem)), problem.num_tasks) > 2520:
-            problem = random_torus_problem(rng, 5)
-        found = bound_and_proof(problem)
-        if found is not None:
-            positive += 1
-            assert 0 < found[0] <= optimum_of(problem)
-    assert positive > 0
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_no_mapping_beats_a_bound(seed: int) -> None:
-    rng = np.random.default_rng(100 + seed)
-    for _ in range(10):
-        problem = random_torus_problem(rng, 14)
-        found = bound_and_proof(problem)
-        if found is not None:
-            assert found[0] <= least_of_some(rng, problem, 2)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_any_integers_are_valid(seed: int) -> None:
-    """A certificate that is noise is refused or proves nothing false."""
-    rng = np.random.default_rng(200 + seed)
-    problem = random_torus_problem(rng, 5)
-    while math.perm(len(places_of(problem)), problem.num_tasks) > 2520:
-        problem = random_torus_problem(rng, 5)
-    instance, optimum = read_instance(problem.instance), optimum_of(problem)
-    accepted = 0
-    for _ in range(20):
-        num = problem.num_tasks
-        factor = rng.integers(-30, 31, size=num)
-        factor[0] -= factor.sum()
-        dims = len(problem.torus.shape)
-        certificate = CutsCertificate(
-            wrap=list(problem.torus.wrap),
-            scale=int(rng.integers(1, 30)),
-            lines=[
-                CutLine(
-                    prices=rng.integers(-200, 3000, size=num).tolist(),
-                    balance=int(rng.integers(0, 200)),
-                )
-                for _ in range(int(rng.integers(1, 3)))
-            ],
-            factors=[factor.tolist()] if rng.random() < 0.5 else [],
-            gains=rng.integers(0, 1 << 16, size=dims).tolist(),
-        )
-        try:
-            assert cuts_value(instance, certificate) <= optimum
-            accepted += 1
-        except RefusedError:
-            continue
-    assert accepted > 0
 
 
 @pytest.mark.parametrize("wrap", [True, False])
@@ -119,9 +62,12 @@ def test_both_programs_have_the_same_cuts(seed: int) -> None:
     theirs = sides_of(read_instance(problem.instance), problem.torus.wrap)
     assert ours.spread == theirs.spread
     assert all(map(np.array_equal, ours.kernels, theirs.kernels))
-    assert ours.weight == sum(cut.weight for cut in theirs.cuts)
-    limits = {(cut.least, cut.most) for cut in theirs.cuts}
-    assert set(zip(ours.least, ours.most, strict=True)) == limits
+    weights: list[Counter[tuple[int, int]]] = []
+    for cuts in (ours.cuts, theirs.cuts):
+        weights.append(Counter())
+        for cut, times in cuts.items():
+            weights[-1][cut.least, cut.most] += times * cut.weight
+    assert weights[0] == weights[1]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -139,13 +85,8 @@ def test_the_example_of_the_documentation() -> None:
     """Four tasks that all talk, in a ring: two cuts of at least four bytes."""
     every = np.triu(np.ones((4, 4), dtype=np.int64), 1)
     problem = problem_on(application_of(every), [4])
-    certificate = CutsCertificate(
-        wrap=[True],
-        scale=1000,
-        lines=[CutLine(prices=[-3900] * 4, balance=1000)],
-        factors=[],
-        gains=[],
-    )
+    lines = [CutLine(prices=[-3900] * 4, balance=1000)]
+    certificate = CutsCertificate(wrap=[True], scale=1000, lines=lines, factors=[], gains=[])
     assert cuts_value(read_instance(problem.instance), certificate) == 8
     assert optimum_of(problem) == 8
     bound = cuts_bound(problem)
@@ -158,7 +99,6 @@ def test_a_graph_without_locality() -> None:
     problem = problem_on(regular_graph(np.random.default_rng(1), 512, 3), [8, 8, 8])
     star, found = star_bound(problem), bound_and_proof(problem)
     assert star is not None
-    assert found is not None
     assert star.value <= 1.05 * problem.graph.total_bytes
     assert found[0] >= 1.7 * problem.graph.total_bytes
     best = best_bound(problem)
@@ -171,7 +111,6 @@ def test_prices_of_tasks_count_where_degrees_differ() -> None:
     application = uneven_graph(np.random.default_rng(2), 64, 400)
     problem = problem_on(application, [64])
     found = bound_and_proof(problem)
-    assert found is not None
     bytes_between = np.zeros((64, 64))
     np.add.at(bytes_between, (problem.graph.sources, problem.graph.targets), problem.graph.bytes)
     bytes_between += bytes_between.T
@@ -187,7 +126,6 @@ def test_factors_see_that_cuts_differ(name: str) -> None:
     sizes = np.loadtxt(real_file(name), delimiter=",", dtype=np.int64)
     problem = problem_on(application_of(sizes), [4, 4, 4])
     found = bound_and_proof(problem)
-    assert found is not None
     assert found[1].factors
     assert found[0] >= 0.8 * problem.graph.total_bytes
 
@@ -196,7 +134,6 @@ def test_places_to_spare_pull_tasks_apart() -> None:
     """No cut has to have a task on either side, but together they cannot all be empty."""
     problem = problem_on(regular_graph(np.random.default_rng(3), 40, 3), [8, 8], wrap=False)
     found = bound_and_proof(problem)
-    assert found is not None
     assert found[0] > 1.05 * problem.graph.total_bytes
 
 

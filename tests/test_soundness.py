@@ -9,12 +9,12 @@ from soundness.attack import attack
 
 SHARES = {
     **{f"torus {kind}": (0.4, 0.15) for kind in torus_kinds.KINDS},
-    "mapping total": (0.6, 0.05),
-    "mapping blocks": (0.4, 0.01),
-    "mapping star": (0.5, 0.05),
-    "mapping distance-classes": (0.5, 0.04),
-    "mapping cuts": (0.15, 0.005),
-    "mapping flow": (0.2, 0.12),
+    "mapping total": (0.6, 0.1),
+    "mapping blocks": (0.4, 0.1),
+    "mapping star": (0.5, 0.1),
+    "mapping distance-classes": (0.5, 0.15),
+    "mapping cuts": (0.4, 0.1),
+    "mapping flow": (0.15, 0.12),
     "mapping embedding": (0.6, 0.6),
 }
 """Least shares of the certificates that have to be accepted, lest the attack proves nothing, and

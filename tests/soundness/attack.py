@@ -178,3 +178,65 @@ def replaced(document: Json, place: Place, value: Json) -> Json:
 def number(rng: random.Random, *usual: int, extremes: float = 0.15) -> int:
     """Return one of some usual integers or, now and then, an extreme one."""
     return rng.choice(EXTREMES) if rng.random() < extremes else rng.choice(usual)
+
+
+def faulty(rng: random.Random, document: Json, faults: int = 1) -> Json:
+    """Return a certificate with some faults, each in a number or in a list of it.
+
+    All numbers of a list may be changed alike: what is true of their sums then stays so, or
+    just ceases to be.
+    """
+    for _ in range(faults):
+        places = list(_places(document))
+        if not places:
+            return document
+        lists = [place for place in places if isinstance(value_at(document, place), list)]
+        place = rng.choice(lists if lists and rng.random() < 0.4 else places)
+        document = replaced(document, place, _spoilt(rng, value_at(document, place)))
+    return document
+
+
+def _places(document: Json, place: Place = ()) -> Iterator[Place]:
+    """Yield where a JSON value has numbers, truth values and lists that are not empty."""
+    if isinstance(document, int) or (isinstance(document, list) and document):
+        yield place
+    if isinstance(document, dict | list):
+        for key in document if isinstance(document, dict) else range(len(document)):
+            yield from _places(document[key], (*place, key))
+
+
+def _spoilt(rng: random.Random, value: Json) -> Json:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        usual = (value + 1, value - 1, -value, 2 * value, value // 2, value * 99 // 100)
+        return number(rng, *usual, extremes=0.25)
+    size = rng.choice((1, 2, *map(abs, _numbers(value)))) * rng.choice((1, -1))
+    ways: list[Callable[[int], int]] = [
+        lambda x: x + size,
+        lambda x: x + size // 2,
+        lambda x: x * 2,
+        lambda x: x * 101 // 100,
+        lambda x: x * 99 // 100,
+        lambda x: x // 2,
+        lambda x: -x,
+        lambda x: x + rng.randint(-1, 1),
+        lambda x: 0,
+        lambda x: rng.choice((0, abs(size))),
+    ]
+    lists = [value[:-1], [*value, value[0]], value[::-1], [*value[1:], value[0]]]
+    return _mapped(rng.choice(ways), value) if rng.random() < 0.7 else rng.choice(lists)
+
+
+def _numbers(value: Json) -> list[int]:
+    return [value_at(value, place) for place in integers(value)]
+
+
+def _mapped(change: Callable[[int], int], value: Json) -> Json:
+    """Return a JSON value with all integers in it changed."""
+    if isinstance(value, dict):
+        return {key: _mapped(change, below) for key, below in value.items()}
+    if isinstance(value, list):
+        return [_mapped(change, below) for below in value]
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return change(value) if is_number else value

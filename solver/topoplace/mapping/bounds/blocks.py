@@ -101,9 +101,9 @@ def best_slope(psi: IntArray, num_tasks: int, family: Family) -> Fraction:
 
     low, high = 0.0, (float((part[1:] / sizes[1:]).max()) if top else 0.0) + 1
     low_value, low_rise = tangent(low)
-    high_value, high_rise = tangent(high)  # every task is outside: it rises
-    best = low
-    for _ in range(MAX_ROUNDS if low_rise < 0 else 0):
+    high_value, high_rise = tangent(high)
+    best = low if low_rise >= 0 else high
+    for _ in range(MAX_ROUNDS if low_rise < 0 < high_rise else 0):
         best = (high_value - low_value + low_rise * low - high_rise * high) / (low_rise - high_rise)
         value, rise = tangent(best)
         floor = low_value + low_rise * (best - low)
