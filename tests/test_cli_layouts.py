@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from topoplace.cli.grid_options import grid_application
-from topoplace.cli.layouts import layouts as layouts_command
+from topoplace.cli.grid import grid_application
+from topoplace.cli.grid import layouts as layouts_command
 from topoplace.errors import InputError
 
 

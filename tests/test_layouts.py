@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from topoplace.cli.grid_options import grid_application
+from topoplace.cli.grid import grid_application
 from topoplace.errors import InputError
 from topoplace.machine import Torus
 from topoplace.mapping.graph import VirtualGrid, grid_of

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topoplace.cli.grid_options import grid_application
+from topoplace.cli.grid import grid_application
 from topoplace.machine import Torus
 from topoplace.mapping.evaluate import message_hops
 from topoplace.mapping.graph import VirtualGrid, grid_of

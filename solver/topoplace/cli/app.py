@@ -5,86 +5,69 @@ Each command imports what it needs when it runs, so that `--help` does not wait 
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
-from typing import Annotated, get_type_hints
+import time
+from typing import Annotated
 
 import typer
 
 from topoplace import __version__
-from topoplace.cli.batch import batch
-from topoplace.cli.check import check
-from topoplace.cli.compare import compare
-from topoplace.cli.convert import convert
-from topoplace.cli.layouts import layouts
+from topoplace.cli.documents import check, convert, show
+from topoplace.cli.grid import layouts
 from topoplace.cli.map import map_command
-from topoplace.cli.output import QUIET, USUAL, VERBOSE, set_verbosity
+from topoplace.cli.options import VERBOSITY, argument, flag, with_options
+from topoplace.cli.output import QUIET, USUAL, VERBOSE, print_json, say, set_verbosity
 from topoplace.cli.place import place
 from topoplace.cli.replay import replay
-from topoplace.cli.shipped_names import epilogue
-from topoplace.cli.show import show
-from topoplace.cli.warmup import warmup
+from topoplace.cli.shipped_names import METHODS, epilogue
+from topoplace.cli.studies import batch, compare
+from topoplace.errors import unknown_name
+
+HELP = "Optimal, certified placement and mapping on torus, mesh and tree machines."
 
 app = typer.Typer(
     name="topoplace",
-    help="Optimal, certified placement and mapping on torus, mesh and tree machines.",
+    help=HELP,
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-_EPILOGUES = {
-    "place": epilogue("placement", "allocation", snapshots=True),
-    "layouts": epilogue(machines=True),
-    "map": epilogue("mapping", machines=True),
-    "compare": epilogue("placement", "allocation", "mapping", snapshots=True),
-    "batch": epilogue("placement", "allocation", "mapping"),
-    "replay": epilogue("placement", "allocation", machines=True),
+
+
+@with_options(
+    problems=argument("PROBLEM...", f"For which problems: {', '.join(METHODS)}; default all.")
+)
+def warmup(problems: list[str] | None = None, *, as_json: bool = False) -> None:
+    """Compile ahead what the solvers run; the first solve that needs it would do it otherwise."""
+    from topoplace.kernels import PROBLEMS as GROUPS  # noqa: PLC0415 - heavy
+    from topoplace.kernels.ahead import compile_groups  # noqa: PLC0415 - heavy
+
+    chosen = problems or list(METHODS)
+    for problem in chosen:
+        if problem not in METHODS:
+            raise unknown_name(problem, METHODS, field="PROBLEM")
+    began = time.perf_counter()
+    num = compile_groups(group for problem in chosen for group in GROUPS[problem])
+    seconds = time.perf_counter() - began
+    say(f"{num} kernels compiled, {seconds:.1f} s" if num else "all kernels are compiled")
+    print_json({"schema": "topoplace.warmup/1", "kernels": num, "seconds": round(seconds, 3)})
+
+
+COMMANDS = {
+    "place": (place, epilogue("placement", "allocation", snapshots=True)),
+    "layouts": (layouts, epilogue(machines=True)),
+    "map": (map_command, epilogue("mapping", machines=True)),
+    "check": (check, None),
+    "compare": (compare, epilogue("placement", "allocation", "mapping", snapshots=True)),
+    "batch": (batch, epilogue("placement", "allocation", "mapping")),
+    "replay": (replay, epilogue("placement", "allocation", machines=True)),
+    "show": (show, None),
+    "convert": (convert, None),
+    "warmup": (warmup, None),
 }
-"""What the help of a command lists below its options."""
+"""Every command, and what its help lists below its options."""
 
-Verbose = Annotated[
-    bool, typer.Option("-v", "--verbose", help="Say on stderr what is done, as it is done.")
-]
-Quiet = Annotated[
-    bool, typer.Option("-q", "--quiet", help="Say nothing but errors, and JSON if asked for.")
-]
-
-
-def _with_verbosity(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that takes the options of how much is said as well."""
-
-    @functools.wraps(command)
-    def run(*, verbose: bool, quiet: bool, **given: object) -> None:
-        if verbose or quiet:
-            set_verbosity(QUIET if quiet else VERBOSE)
-        command(**given)
-
-    hints = get_type_hints(command, include_extras=True)
-    known = inspect.signature(command).parameters.values()
-    own = [parameter.replace(annotation=hints[parameter.name]) for parameter in known]
-    more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
-        for name, kind in (("verbose", Verbose), ("quiet", Quiet))
-    ]
-    run.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
-    run.__annotations__ = hints | {"verbose": Verbose, "quiet": Quiet}
-    return run
-
-
-for name, command in (
-    ("place", place),
-    ("layouts", layouts),
-    ("map", map_command),
-    ("check", check),
-    ("compare", compare),
-    ("batch", batch),
-    ("replay", replay),
-    ("show", show),
-    ("convert", convert),
-    ("warmup", warmup),
-):
-    app.command(name, epilog=_EPILOGUES.get(name))(_with_verbosity(command))
+for name, (command, below) in COMMANDS.items():
+    app.command(name, epilog=below)(command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -93,13 +76,12 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit()
 
 
-@app.callback()
+@app.callback(help=HELP)
 def options(
-    verbose: Verbose = False,
-    quiet: Quiet = False,
+    verbose: Annotated[bool, VERBOSITY["verbose"]] = False,
+    quiet: Annotated[bool, VERBOSITY["quiet"]] = False,
     debug: Annotated[
-        bool,
-        typer.Option("--debug", help="Show the traceback of a failure (or set TOPOPLACE_DEBUG=1)."),
+        bool, flag("Show the traceback of a failure (or set TOPOPLACE_DEBUG=1).", "--debug")
     ] = False,
     version: Annotated[
         bool,
@@ -108,6 +90,5 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Optimal, certified placement and mapping on torus, mesh and tree machines."""
-    # `entry` looks for --debug itself: it must know it also when the arguments do not parse.
+    """Set how much is said; `entry` looks for --debug itself, also where arguments do not parse."""
     set_verbosity(QUIET if quiet else VERBOSE if verbose else USUAL)

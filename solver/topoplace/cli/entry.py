@@ -1,23 +1,32 @@
-"""The entry point: runs a command and turns whatever happens into an exit code and one line."""
+"""The entry point: runs a command and turns whatever happens into an exit code and one line.
+
+SIGINT and SIGTERM end a command soon and in order. A solve takes care of itself
+(`topoplace.interrupts`), and once there is an answer, a signal does not keep it from being
+delivered. Anything else is interrupted.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Sequence
-from types import FunctionType
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType, FunctionType
+from typing import NoReturn
 
 import typer
 
 from topoplace import interrupts
 from topoplace.cli.app import app
-from topoplace.cli.signals import Interrupted, interruptible, swallowed_interrupt
 from topoplace.cli.usage import of_option, usage_error
 from topoplace.errors import ExitCode, InputError, TopoplaceError
+
+AGAIN_SECONDS = 0.8
+"""When a command that goes on after an interrupt is interrupted again, and then ended."""
 
 _FEW_LOOKS = 1_000_000  # new objects that may be garbage from one look for it to the next
 _FRAME_SLOTS = 33_000  # just above 256 KiB: the chunk is the next power of two, the rest is free
@@ -54,9 +63,9 @@ def run(args: Sequence[str]) -> int:
     Never raises: bad input and failures become one line on stderr.
     """
     try:
-        with interruptible():
+        with _interruptible():
             return _run_command(args)
-    except Interrupted as error:
+    except _InterruptedError as error:
         return _complain("interrupted", 128 + error.signal_number)
     except (KeyboardInterrupt, typer.Abort):
         return _complain("interrupted", 128 + signal.SIGINT)
@@ -80,23 +89,20 @@ def _run_command(args: Sequence[str]) -> int:
     except Exception as error:
         # What typer says of wrong arguments; its class has moved between releases of typer.
         if hasattr(error, "format_message"):
-            return _usage(error, args)
-        if interrupt := swallowed_interrupt():
-            raise interrupt from error
+            if error.format_message():  # else `topoplace` alone has printed its help already
+                _complain(f"error: {usage_error(error, args)}", ExitCode.BAD_INPUT)
+            return ExitCode.BAD_INPUT
+        if _raised:  # of which a library may have made an error
+            raise _raised[0] from error
         named = f"internal error, {type(error).__name__}: {error}"
         return _fail(args, error, [named], ExitCode.INTERNAL)
-
-
-def _usage(error: Any, args: Sequence[str]) -> int:
-    if error.format_message():
-        return _complain(f"error: {usage_error(error, args)}", ExitCode.BAD_INPUT)
-    return ExitCode.BAD_INPUT  # `topoplace` alone has printed its help already
 
 
 def _fail(args: Sequence[str], error: Exception, lines: Sequence[str], code: int) -> int:
     """Print a line for each thing that is wrong."""
     hint = ""
-    if _debugging(args):
+    debugging = os.environ.get("TOPOPLACE_DEBUG", "") not in ("", "0", "false")
+    if debugging or "--debug" in args:
         traceback.print_exception(error)
     elif code == ExitCode.INTERNAL:
         hint = " (--debug before the command shows the traceback)"
@@ -110,5 +116,52 @@ def _complain(message: str, code: int) -> int:
     return code
 
 
-def _debugging(args: Sequence[str]) -> bool:
-    return "--debug" in args or os.environ.get("TOPOPLACE_DEBUG", "") not in ("", "0", "false")
+# ---- Signals -------------------------------------------------------------------------------------
+
+
+class _InterruptedError(BaseException):
+    """A signal asked the run to end. Not an `Exception`: nothing should swallow it."""
+
+    def __init__(self, signal_number: int) -> None:
+        self.signal_number = signal_number
+        super().__init__(signal.Signals(signal_number).name)
+
+
+_raised: list[_InterruptedError] = []
+"""The interrupt of this run, once for every time that it was raised."""
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Raise an interrupt on SIGINT and SIGTERM in the block, as long as there is no answer.
+
+    Outside the main thread, where Python has no signals, this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _raised.clear()
+    interrupts.answered.clear()
+    before = {number: signal.signal(number, _take) for number in interrupts.SIGNALS}
+    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, _insist)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _take(number: int, frame: FrameType | None) -> None:
+    if not interrupts.answered.is_set():
+        _raised.append(_InterruptedError(number))
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_SECONDS, AGAIN_SECONDS)
+        raise _raised[0]
+
+
+def _insist(number: int, frame: FrameType | None) -> None:
+    """Raise the interrupt again, which some library has swallowed; the next time, end the run."""
+    _raised.append(_raised[0])
+    if len(_raised) > 2:
+        os._exit(128 + _raised[0].signal_number)
+    raise _raised[0]

@@ -6,137 +6,205 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from topoplace.cli import map_options as option
-from topoplace.cli.map_files import MapFiles
-from topoplace.cli.options import Json, Seed, require_seed, require_time_limit
-from topoplace.cli.output import say, shown
+from topoplace.cli.grid import GRID, grid_application, parse_extents
+from topoplace.cli.options import (
+    flag,
+    in_panel,
+    option,
+    require_writable,
+    solve_options,
+    with_options,
+)
+from topoplace.cli.output import end_with, shown
+from topoplace.cli.shipped_names import machines_like, methods_like
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
     from topoplace.mapping.onto import Places
+    from topoplace.mapping.problem import MappingProblem
+    from topoplace.result.mapping import MappingResult
     from topoplace.snapshot.schema import GraphApplication, GridApplication
+
+    Application = GraphApplication | GridApplication
+
+Parts = dict[str, str | None]
+"""Where to map to inside what `--on` names: a job, a class, a prism."""
 
 OF_GRAPH_FILE = "qaplib"
 """The `--on` that stands for the distances of the graph file."""
 
 
+RANK_FILE = "The mapping in this form (docs/formats.md)."
+
+
+@with_options(
+    **in_panel(
+        "Application",
+        grid=option("8x8x8", "A virtual grid."),
+        **GRID,
+        graph=option("FILE", "A communication graph, instead of a grid."),
+        graph_format=option(
+            "csv|qaplib|metis|grf|edges",
+            "Format of --graph; by default its ending or content tells.",
+        ),
+        flow=option(
+            "first|second",
+            "qaplib: which matrix is the flows; by default the one with more zeros.",
+        ),
+    ),
+    **in_panel(
+        "Where to map to",
+        on=option(
+            "MACHINE",
+            "A machine (file, shipped name, torus:4x4x4), a snapshot, a placement result, "
+            "matrix:FILE (distances), or qaplib (those of the graph file).",
+            autocompletion=machines_like,
+        ),
+        tasks_per_node=option("N", "Most tasks on a node."),
+        within=option("12x8x12@0,0,0", "Use the routers of this prism only."),
+        subset=option("0-47,60", "Use these nodes only."),
+        job=option("ID", "Map inside this job of the file."),
+        node_class=option("NAME", "Class of nodes.", "--class"),
+    ),
+    **in_panel(
+        "Method",
+        method=option("NAME", "The mapping method.", autocompletion=methods_like),
+        mapping=option("F", "Evaluate this mapping, or start the search from it."),
+        mapping_format=option(
+            "csv|maplib|scotch|hostfile|rank-order", "Format of --mapping.", "--format"
+        ),
+        cell=option("4x2", "Cell of grid-order.", "-c", "--cell"),
+        column_major=flag("grid-order: first dimension fastest.", "-C", "--column-major"),
+        max_depth=option("N", "Largest extent along the pencils."),
+        time_limit=option(
+            "S", "Seconds; then, as on Ctrl-C, the best answer so far is the result."
+        ),
+        progress=flag(
+            "Progress on stderr; by default at a terminal only.", "--progress/--no-progress"
+        ),
+    ),
+    **in_panel(
+        "Files to write",
+        output=option("RESULT", "The result file.", "-o", "--output"),
+        png=option("F", "A plane of the mapping."),
+        rank_order=option(
+            "F", "MPICH_RANK_ORDER; its node list goes to F.nodes, or where --node-list says."
+        ),
+        node_list=option("F", "The node list of --rank-order."),
+        hostfile=option("F", RANK_FILE),
+        csv=option("F", RANK_FILE),
+        maplib=option("F", RANK_FILE),
+        scotch_map=option("F", RANK_FILE),
+    ),
+)
 def map_command(
     *,
-    on: option.On,
-    grid: option.Grid = None,
-    periodic: option.Periodic = "",
-    message_bytes: option.MessageBytes = None,
-    stencil: option.Stencil = "nearest",
-    diagonal_bytes: option.DiagonalBytes = None,
-    graph: option.Graph = None,
-    graph_format: option.GraphFormat = None,
-    flow: option.Flow = None,
-    tasks_per_node: option.TasksPerNode = 1,
-    within: option.Within = None,
-    subset: option.Subset = None,
-    job: option.Job = None,
-    node_class: option.NodeClass = None,
-    method: option.Method = "auto",
-    mapping: option.Start = None,
-    mapping_format: option.StartFormat = "csv",
-    cell: option.Cell = None,
-    column_major: option.ColumnMajor = False,
-    max_depth: option.MaxDepth = None,
-    time_limit: option.Limit = None,
-    seed: Seed = 0,
-    progress: option.ShowProgress = None,
-    output: option.Output = None,
-    png: option.Png = None,
-    rank_order: option.RankOrder = None,
-    node_list: option.NodeList = None,
-    hostfile: option.RankFile = None,
-    csv: option.RankFile = None,
-    maplib: option.RankFile = None,
-    scotch_map: option.RankFile = None,
-    as_json: Json = False,
+    on: str,
+    grid: str | None = None,
+    periodic: str = "",
+    message_bytes: str | None = None,
+    stencil: str = "nearest",
+    diagonal_bytes: str | None = None,
+    graph: Path | None = None,
+    graph_format: str | None = None,
+    flow: str | None = None,
+    tasks_per_node: int = 1,
+    within: str | None = None,
+    subset: str | None = None,
+    job: str | None = None,
+    node_class: str | None = None,
+    method: str = "auto",
+    mapping: Path | None = None,
+    mapping_format: str = "csv",
+    cell: str | None = None,
+    column_major: bool = False,
+    max_depth: int | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+    output: Path | None = None,
+    png: Path | None = None,
+    rank_order: Path | None = None,
+    node_list: Path | None = None,
+    hostfile: Path | None = None,
+    csv: Path | None = None,
+    maplib: Path | None = None,
+    scotch_map: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """Map the tasks of a grid or graph onto MACHINE and bound the hop-bytes of any mapping."""
-    from topoplace.cli.grid_options import grid_application, parse_extents  # noqa: PLC0415 - heavy
     from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
-    from topoplace.mapping.onto import load_places, problem_on  # noqa: PLC0415 - heavy
+    from topoplace.mapping.onto import problem_on  # noqa: PLC0415 - heavy
     from topoplace.mapping.rankfiles import read_mapping  # noqa: PLC0415 - heavy
-    from topoplace.report.summary import exit_code_of, summary  # noqa: PLC0415 - heavy
     from topoplace.snapshot.readers.tables import name_of  # noqa: PLC0415 - heavy
-    from topoplace.solving import Options, solve  # noqa: PLC0415 - heavy
+    from topoplace.solving import solve  # noqa: PLC0415 - heavy
 
-    require_time_limit(time_limit)
-    require_seed(seed)
-    files = MapFiles(output, png, rank_order, node_list, hostfile, csv, maplib, scotch_map)
-    files.require_writable()
-    application: GraphApplication | GridApplication
-    if graph is not None:
-        shape = [
-            ("--grid", grid),
-            ("--periodic", periodic),
-            ("--bytes", message_bytes),
-            ("--diagonal-bytes", diagonal_bytes),
-            ("--stencil", stencil.replace("nearest", "")),
-        ]
-        _refuse("no such option beside --graph", shape)
-        application, places = _graph_and_places(
-            graph, graph_format, flow, on, job, node_class, within
-        )
+    options = solve_options(time_limit, "strict", seed)
+    forms = {"hostfile": hostfile, "csv": csv, "maplib": maplib, "scotch_map": scotch_map}
+    node_list = _node_list(rank_order, node_list)
+    files = {"output": output, "png": png, "rank_order": rank_order, "node_list": node_list} | forms
+    require_writable(**files)
+    parts = {"job": job, "node_class": node_class, "within": within}
+    shape = (periodic, message_bytes, stencil, diagonal_bytes)
+    if graph is None:
+        _refuse("a graph file (--graph) with this option", graph_format=graph_format, flow=flow)
+        application, places = _grid_and_places(grid, shape, on, parts)
     else:
-        of_file = [("--graph-format", graph_format), ("--flow", flow)]
-        _refuse("a graph file (--graph) with this option", of_file)
-        if on == OF_GRAPH_FILE:
-            raise InputError("a graph file with --on qaplib", field="--graph", found="none")
-        if grid is None:
-            raise InputError(
-                "a virtual grid, or a graph file (--graph)", field="--grid", found="neither"
-            )
-        application = grid_application(grid, periodic, message_bytes, stencil, diagonal_bytes)
-        places = load_places(on, job=job, node_class=node_class, within=within)
+        given = dict(zip(("periodic", "bytes", "stencil", "diagonal_bytes"), shape, strict=True))
+        given["stencil"] = stencil.replace("nearest", "")
+        _refuse("no such option beside --graph", grid=grid, **given)
+        application, places = _graph_and_places(graph, graph_format, flow, on, parts)
     if subset is not None:
         places = places.only(subset)
-    problem = problem_on(
-        places,
-        application,
-        tasks_per_node,
-        name=name_of(graph) if graph else None,
-        file=str(graph) if graph else None,
-    )
-    files.require_suited(problem)
+    name, file = (name_of(graph), str(graph)) if graph else (None, None)
+    problem = problem_on(places, application, tasks_per_node, name=name, file=file)
+    if maplib is not None:
+        _require_coordinates(problem)
     start = None if mapping is None else read_mapping(mapping, mapping_format, problem)
-    options = Options(
-        time_limit=time_limit,
-        seed=seed,
-        cell=None if cell is None else parse_extents(cell, "--cell"),
-        column_major=column_major,
-        max_depth=max_depth,
-        start=start,
-    )
-
     if start is not None and method == "auto":
         method = "given"
+    cells = None if cell is None else parse_extents(cell, "--cell")
+    options = replace(
+        options, cell=cells, column_major=column_major, max_depth=max_depth, start=start
+    )
     compile_for("mapping", [method])
     with shown(progress) as watch:
         result = solve(problem, method, replace(options, watch=watch))
-    files.write(problem, result)
-    say(summary(result), as_json=as_json)
-    for name, path in files.asked.items():
-        say(f"{name}: {path}", as_json=as_json)
-    if as_json:
-        print(result.model_dump_json())
-    raise typer.Exit(exit_code_of(result))
+    _write(problem, result, files, forms)
+    end_with(result, {name.replace("_", "-"): path for name, path in files.items()})
+
+
+def _node_list(rank_order: Path | None, node_list: Path | None) -> Path | None:
+    """Return where the node list of a rank order goes: beside it, where ``--mapping`` looks."""
+    from topoplace.mapping.rankfiles import node_list_beside  # noqa: PLC0415 - heavy
+
+    if rank_order is None and node_list is not None:
+        raise InputError("--rank-order beside it", field="--node-list", found="--node-list alone")
+    return node_list_beside(rank_order) if rank_order and not node_list else node_list
+
+
+def _refuse(expected: str, **given: str | None) -> None:
+    for name, value in given.items():
+        if value:
+            raise InputError(expected, field=f"--{name.replace('_', '-')}", value=value)
+
+
+def _grid_and_places(
+    extents: str | None, shape: tuple[str, str | None, str, str | None], on: str, parts: Parts
+) -> tuple[Application, Places]:
+    from topoplace.mapping.onto import load_places  # noqa: PLC0415 - heavy
+
+    if on == OF_GRAPH_FILE:
+        raise InputError("a graph file with --on qaplib", field="--graph", found="none")
+    if extents is None:
+        expected = "a virtual grid, or a graph file (--graph)"
+        raise InputError(expected, field="--grid", found="neither")
+    return grid_application(extents, *shape), load_places(on, **parts)
 
 
 def _graph_and_places(
-    path: Path,
-    form: str | None,
-    flow: str | None,
-    on: str,
-    job: str | None,
-    node_class: str | None,
-    within: str | None,
-) -> tuple[GraphApplication, Places]:
+    path: Path, form: str | None, flow: str | None, on: str, parts: Parts
+) -> tuple[Application, Places]:
     """Return the graph of a file, and the places to map it to: given, or of the same file."""
     from topoplace.mapping.graphfiles import (  # noqa: PLC0415 - heavy
         graph_format,
@@ -146,15 +214,44 @@ def _graph_and_places(
     from topoplace.mapping.onto import load_places, places_of_qaplib  # noqa: PLC0415 - heavy
 
     if on != OF_GRAPH_FILE:
-        places = load_places(on, job=job, node_class=node_class, within=within)
+        places = load_places(on, **parts)
         return read_graph(path, form, flow=flow), places
     if (form or graph_format(path)) != OF_GRAPH_FILE:
         raise InputError("a QAPLIB file with --on qaplib", file=str(path), field="--graph")
     instance = read_qaplib(path, flow)
-    return instance.graph, places_of_qaplib(instance, job=job, node_class=node_class, within=within)
+    return instance.graph, places_of_qaplib(instance, **parts)
 
 
-def _refuse(expected: str, options: list[tuple[str, str | None]]) -> None:
-    for name, value in options:
-        if value:
-            raise InputError(expected, field=name, value=value)
+def _require_coordinates(problem: MappingProblem) -> None:
+    try:
+        _ = problem.torus
+    except InputError as error:
+        raise InputError(error.expected, field="--maplib with --on", value=error.value) from None
+
+
+def _write(
+    problem: MappingProblem,
+    result: MappingResult,
+    files: dict[str, Path | None],
+    forms: dict[str, Path | None],
+) -> None:
+    """Write the result, the picture, and the mapping in the formats asked for."""
+    import numpy as np  # noqa: PLC0415 - heavy
+
+    from topoplace.mapping.rankfiles import write_mapping, write_rank_order  # noqa: PLC0415
+    from topoplace.snapshot.files import write_document  # noqa: PLC0415 - heavy
+
+    if files["output"] is not None:
+        write_document(files["output"], result)
+    if files["png"] is not None:
+        from topoplace.report.figure import write_figure  # noqa: PLC0415 - heavy
+
+        write_figure(result, files["png"])
+    if result.solution is None:
+        return
+    nodes = np.asarray(result.solution.nodes, dtype=np.int64)
+    if files["rank_order"] is not None:
+        write_rank_order(problem, nodes, files["rank_order"], files["node_list"])
+    for form, path in forms.items():
+        if path is not None:
+            write_mapping(path, form.removesuffix("_map"), problem, nodes)

@@ -1,14 +1,18 @@
-"""The options that several commands share, and their checks."""
+"""How commands declare options; those that several of them share, and their checks."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from topoplace.cli.output import QUIET, VERBOSE, set_json, set_verbosity
 from topoplace.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -16,33 +20,84 @@ if TYPE_CHECKING:
 
 MAX_SEED = 2**31 - 1
 
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document on stdout; talk goes to stderr.")
-]
-TimeLimit = Annotated[
-    float | None,
-    typer.Option(
-        metavar="S", help="Seconds per solve; the method exact takes at most 300 without it."
-    ),
-]
-Thorough = Annotated[
-    bool,
-    typer.Option(
+COMMAND = "An allocator of your own, '[NAME=]PROG ARGS': snapshot on stdin, placements on stdout."
+
+
+def option(metavar: str, told: str, *names: str, **more: Any) -> Any:
+    """Return an option with a value, by default named as the parameter."""
+    return typer.Option(*names, metavar=metavar, help=told, **more)
+
+
+def flag(told: str, *names: str) -> Any:
+    """Return an option without a value."""
+    return typer.Option(*names, help=told)
+
+
+def argument(metavar: str, told: str, **more: Any) -> Any:
+    """Return what a command takes besides its options."""
+    return typer.Argument(metavar=metavar, help=told, **more)
+
+
+def in_panel(title: str, **options: Any) -> dict[str, Any]:
+    """Return options that the help of a command shows together."""
+    for one in options.values():
+        one.rich_help_panel = title
+    return options
+
+
+VERBOSITY = {
+    "verbose": flag("Say on stderr what is done, as it is done.", "-v", "--verbose"),
+    "quiet": flag("Say nothing but errors, and JSON if asked for.", "-q", "--quiet"),
+}
+SHARED = {
+    "as_json": flag("Print one JSON document on stdout; talk goes to stderr.", "--json"),
+    "time_limit": option("S", "Seconds per solve; the method exact takes at most 300 without it."),
+    "thorough": flag(
+        "On tori: method exact spends what is left of the time limit on the later levels.",
         "--thorough",
-        help="On tori: method exact spends what is left of the time limit on the later levels.",
     ),
-]
-InterferenceRule = Annotated[
-    str,
-    typer.Option(
-        metavar="strict|tolerant|off",
-        help="Which jobs may share links: none, tolerant ones with each other, all.",
+    "interference": option(
+        "strict|tolerant|off",
+        "Which jobs may share links: none, tolerant ones with each other, all.",
     ),
-]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of whatever a method draws at random.")]
-Picture = Annotated[
-    Path | None, typer.Option(metavar="F", help="Draw the machine and its jobs into a PNG file.")
-]
+    "seed": option("N", "Seed of whatever a method draws at random."),
+    "command": option("TEXT", COMMAND),
+    "stderr": option("F", "Keep what allocators of your own say here."),
+}
+"""Options of several commands, by the name of the parameter."""
+
+
+def with_options(**own: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that declares the parameters of a command as options and arguments.
+
+    Those of `SHARED` are known by their names. Every command also has options of how much is said.
+    """
+
+    def declared(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(*, verbose: bool = False, quiet: bool = False, **given: Any) -> None:
+            if verbose or quiet:
+                set_verbosity(QUIET if quiet else VERBOSE)
+            set_json(given.get("as_json", False))
+            command(**given)
+
+        hints = get_type_hints(command)
+        told = SHARED | own
+        parameters = [
+            parameter.replace(annotation=Annotated[hints[name], told[name]])
+            for name, parameter in inspect.signature(command).parameters.items()
+        ]
+        parameters += [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, one]
+            )
+            for name, one in VERBOSITY.items()
+        ]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return declared
 
 
 def solve_options(
@@ -58,31 +113,25 @@ def solve_options(
     from topoplace.result import Interference  # noqa: PLC0415 - heavy
     from topoplace.solving import Options  # noqa: PLC0415 - heavy
 
-    require_time_limit(time_limit)
-    if interference not in list(Interference):
-        raise unknown_name(interference, Interference, field="--interference")
-    require_seed(seed)
-    return Options(time_limit, Interference(interference), seed, thorough)
-
-
-def require_time_limit(time_limit: float | None) -> None:
-    """Raise `InputError` unless a time limit is absent or a number of seconds."""
     if time_limit is not None and not (math.isfinite(time_limit) and time_limit >= 0):
         raise InputError(
             "a finite number of seconds, 0 or more", field="--time-limit", value=time_limit
         )
-
-
-def require_seed(seed: int) -> None:
-    """Raise `InputError` unless a seed is in range."""
+    if interference not in list(Interference):
+        raise unknown_name(interference, Interference, field="--interference")
     if not 0 <= seed <= MAX_SEED:
         raise InputError(f"a seed from 0 to {MAX_SEED}", field="--seed", value=seed)
+    return Options(time_limit, Interference(interference), seed, thorough)
 
 
-def require_writable(path: Path | None, option: str) -> None:
-    """Raise `InputError` unless a file can be written there; called before long work starts."""
-    if path is None:
-        return
+def require_writable(**files: Path | None) -> None:
+    """Raise `InputError` unless the files of these options can be written; before long work."""
+    for name, path in files.items():
+        if path is not None:
+            _require_writable(path, f"--{name.replace('_', '-')}")
+
+
+def _require_writable(path: Path, option: str) -> None:
     if path.is_dir():
         raise InputError("a file", field=option, found=f"a folder, {str(path)!r}")
     if path.exists() and not path.is_file():
@@ -92,8 +141,11 @@ def require_writable(path: Path | None, option: str) -> None:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise InputError(
-            f"a file in a folder that can be written ({error.strerror})",
-            field=option,
-            value=str(path),
-        ) from None
+        expected = f"a file in a folder that can be written ({error.strerror})"
+        raise InputError(expected, field=option, value=str(path)) from None
+
+
+def require_one(method: str | None, command: str | None) -> None:
+    """Raise `InputError` if both a method and a command are given."""
+    if method is not None and command is not None:
+        raise InputError("either --method or --command", field="--command", found="both")

@@ -5,16 +5,24 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
 
 if TYPE_CHECKING:
+    from topoplace.report.summary import AnyResult
     from topoplace.solving import Display
+    from topoplace.study.external.trial import Trial
+    from topoplace.study.external.verdict import VerdictError
 
 QUIET, USUAL, VERBOSE = range(3)
 _verbosity = [USUAL]
+_as_json = [False]
 
 
 def set_verbosity(level: int) -> None:
@@ -28,25 +36,45 @@ def set_verbosity(level: int) -> None:
     log.setLevel((logging.CRITICAL, logging.NOTSET, logging.DEBUG)[level])
 
 
-def is_quiet() -> bool:
-    """Tell whether commands say nothing but errors and JSON."""
-    return _verbosity[0] == QUIET
+def set_json(wanted: bool) -> None:
+    """Set whether stdout belongs to a JSON document."""
+    _as_json[0] = wanted
 
 
-def say(text: str, *, as_json: bool) -> None:
-    """Print talk: to stdout, or to stderr when stdout belongs to a JSON document."""
-    if not is_quiet():
-        print(text, file=sys.stderr if as_json else sys.stdout)
+def say(text: str, *, aside: bool = False) -> None:
+    """Print talk: to stdout, or to stderr when stdout belongs to a document."""
+    if _verbosity[0] != QUIET:
+        print(text, file=sys.stderr if aside or _as_json[0] else sys.stdout)
 
 
-def print_json(document: object) -> None:
-    """Print a JSON document on stdout."""
-    print(json_text(document))
+def say_files(files: Mapping[str, object]) -> None:
+    """Say where what was asked for is, by what it is; None was not asked for."""
+    for label, path in files.items():
+        if path is not None:
+            say(f"{label}: {path}")
 
 
-def json_text(document: object) -> str:
+def print_json(document: dict[str, Any]) -> None:
+    """Print a JSON document on stdout, if one is asked for."""
+    if _as_json[0]:
+        print(json_text(document))
+
+
+def json_text(document: dict[str, Any]) -> str:
     """Return a document as one line of JSON."""
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
+
+
+def end_with(result: AnyResult, files: Mapping[str, object]) -> NoReturn:
+    """Say what a result is and where it is written, print it if asked for, and end the command."""
+    from topoplace.report.answer import WIDTH  # noqa: PLC0415 - heavy
+    from topoplace.report.summary import exit_code_of, summary  # noqa: PLC0415 - heavy
+
+    say(summary(result, shutil.get_terminal_size((WIDTH, 24)).columns))
+    say_files(files)
+    if _as_json[0]:
+        print(result.model_dump_json())
+    raise typer.Exit(exit_code_of(result))
 
 
 @contextlib.contextmanager
@@ -59,7 +87,7 @@ def shown(asked: bool | None = None) -> Iterator[Display | None]:
 
     verbose, live = _verbosity[0] == VERBOSE, sys.stderr.isatty()
     if asked is None:
-        asked = not is_quiet() and (live or verbose)
+        asked = _verbosity[0] != QUIET and (live or verbose)
     if not asked:
         yield None
         return
@@ -81,3 +109,60 @@ def counted(label: str) -> Iterator[Callable[[int, int], None]]:
                 display.show(text)
 
         yield show
+
+
+# ---- What external allocators were found to do ---------------------------------------------------
+
+_MOST_SHOWN = 10
+
+
+def tell_verdicts(trials: Sequence[Trial]) -> None:
+    """Say which answers do not count and why, and the last words of the others' allocators."""
+    for trial in trials:
+        if trial.refusal is not None:
+            say(str(trial.refusal))
+        tell_verdict(trial)
+
+
+def tell_verdict(trial: Trial) -> None:
+    """Say what the line of a verdict leaves out, or what an allocator said beside its answer."""
+    from topoplace.study.external.verdict import last_words  # noqa: PLC0415 - heavy
+
+    if trial.refusal is not None:
+        _tell_breaches(trial.refusal)
+    elif trial.stderr:
+        text = f"{trial.snapshot}: {trial.allocator} said: {last_words(trial.stderr)}"
+        say(text)
+
+
+def _tell_breaches(refused: VerdictError) -> None:
+    from topoplace.study.external.verdict import printable  # noqa: PLC0415 - heavy
+
+    for breach in refused.breaches[1:_MOST_SHOWN]:
+        say(f"  {printable(breach.text)}")
+
+
+def tell_refused(refused: VerdictError, folder: Path | None) -> None:
+    """Say what ended a replay, and write the snapshot of that decision if there is a folder."""
+    from topoplace.snapshot.files import write_document  # noqa: PLC0415 - heavy
+
+    _tell_breaches(refused)
+    if folder is not None:
+        path = folder / f"{refused.snapshot.name}-refused.json"
+        write_document(path, refused.snapshot)
+        say(f"snapshot: {path}")
+    print_json(refused.document)
+
+
+def keep_stderr(trials: Sequence[Trial], path: Path | None) -> None:
+    """Write what the allocators wrote to stderr into a file, if one is wanted."""
+    from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
+
+    if path is not None:
+        parts = [f"== {trial.allocator} on {trial.snapshot}\n{trial.stderr}" for trial in trials]
+        write_text(path, "\n".join(parts))
+
+
+def verdict_documents(trials: Sequence[Trial]) -> list[dict[str, object]]:
+    """Return the verdicts of those trials that got one, ready for JSON."""
+    return [trial.refusal.document for trial in trials if trial.refusal is not None]

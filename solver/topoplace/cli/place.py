@@ -2,97 +2,76 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from topoplace.cli.external import COMMAND_HELP, Choice, Stderr, placed
 from topoplace.cli.options import (
-    InterferenceRule,
-    Json,
-    Picture,
-    Seed,
-    Thorough,
-    TimeLimit,
+    argument,
+    option,
+    require_one,
     require_writable,
     solve_options,
+    with_options,
 )
-from topoplace.cli.output import say, shown
+from topoplace.cli.output import end_with, keep_stderr, print_json, shown, tell_verdict
 from topoplace.cli.shipped_names import methods_like, snapshots_like
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
-    pass
+    from topoplace.result import PlacementResult
+    from topoplace.result.tree import AllocationResult
+    from topoplace.snapshot import SnapshotState, TreeState
+    from topoplace.solving import Options
+
+DEFAULT_METHOD = "exact"
 
 
+@with_options(
+    snapshot=argument(
+        "SNAPSHOT",
+        "A snapshot file, the name of a shipped one, or - for stdin.",
+        autocompletion=snapshots_like,
+    ),
+    method=option(
+        "NAME",
+        "The placement method, or an installed allocator; default exact.",
+        autocompletion=methods_like,
+    ),
+    output=option("RESULT", "Write the result file here.", "-o", "--output"),
+    png=option("F", "Draw the machine and its jobs into a PNG file."),
+    hostlist=option("F", "Write a line per request that starts: its name, its nodes."),
+    csv=option("F", "Write what starts as CSV: request, nodes, prism, hosts, cost, score."),
+)
 def place(
-    snapshot: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SNAPSHOT",
-            help="A snapshot file, the name of a shipped one, or - for stdin.",
-            autocompletion=snapshots_like,
-        ),
-    ],
+    snapshot: Path,
     *,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The placement method, or an installed allocator; default exact.",
-            autocompletion=methods_like,
-        ),
-    ] = None,
-    command: Annotated[str | None, typer.Option(metavar="TEXT", help=COMMAND_HELP)] = None,
-    stderr: Stderr = None,
-    time_limit: TimeLimit = None,
-    thorough: Thorough = False,
-    interference: InterferenceRule = "strict",
-    seed: Seed = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="RESULT", help="Write the result file here."),
-    ] = None,
-    png: Picture = None,
-    hostlist: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="F", help="Write a line per request that starts: its name, its nodes."
-        ),
-    ] = None,
-    csv: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="F",
-            help="Write what starts as CSV: request, nodes, prism, hosts, cost, score.",
-        ),
-    ] = None,
-    as_json: Json = False,
+    method: str | None = None,
+    command: str | None = None,
+    stderr: Path | None = None,
+    time_limit: float | None = None,
+    thorough: bool = False,
+    interference: str = "strict",
+    seed: int = 0,
+    output: Path | None = None,
+    png: Path | None = None,
+    hostlist: Path | None = None,
+    csv: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """Place the queue of SNAPSHOT on its machine and prove how good the answer is."""
-    from topoplace.report.answer import WIDTH, csv_text, hostlist_text  # noqa: PLC0415 - heavy
-    from topoplace.report.summary import exit_code_of, summary  # noqa: PLC0415 - heavy
-    from topoplace.snapshot import SnapshotState  # noqa: PLC0415 - heavy
+    from topoplace.report.answer import csv_text, hostlist_text  # noqa: PLC0415 - heavy
+    from topoplace.snapshot import SnapshotState, load_any  # noqa: PLC0415 - heavy
     from topoplace.snapshot.files import write_document, write_text  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.load import load_any  # noqa: PLC0415 - heavy
 
     options = solve_options(time_limit, interference, seed, thorough=thorough)
-    require_writable(output, "--output")
-    require_writable(png, "--png")
-    require_writable(stderr, "--stderr")
-    require_writable(hostlist, "--hostlist")
-    require_writable(csv, "--csv")
-    choice = Choice(method, command, stderr, as_json)
+    require_writable(output=output, png=png, stderr=stderr, hostlist=hostlist, csv=csv)
     state = load_any(snapshot)
     if interference != "strict" and not isinstance(state, SnapshotState):
-        raise InputError(
-            "no interference rule on a tree machine", field="--interference", value=interference
-        )
+        expected = "no interference rule on a tree machine"
+        raise InputError(expected, field="--interference", value=interference)
     with shown() as watch:
-        result = placed(state, choice, replace(options, watch=watch))
+        result = _placed(state, method, command, stderr, replace(options, watch=watch))
     if output is not None:
         write_document(output, result)
     if hostlist is not None:
@@ -103,11 +82,43 @@ def place(
         from topoplace.report.figure import write_figure  # noqa: PLC0415 - heavy
 
         write_figure(result, png)
-    say(summary(result, shutil.get_terminal_size((WIDTH, 24)).columns), as_json=as_json)
     files = {"result": output, "picture": png, "host lists": hostlist, "csv": csv, "stderr": stderr}
-    for label, path in files.items():
-        if path is not None:
-            say(f"{label}: {path}", as_json=as_json)
-    if as_json:
-        print(result.model_dump_json())
-    raise typer.Exit(exit_code_of(result))
+    end_with(result, files)
+
+
+def _placed(
+    state: SnapshotState | TreeState,
+    method: str | None,
+    command: str | None,
+    stderr: Path | None,
+    options: Options,
+) -> PlacementResult | AllocationResult:
+    """Place the queue of a snapshot by a method, an installed allocator or a command.
+
+    Raises
+    ------
+    InputError
+        If there is no such method, or both are given.
+    VerdictError
+        If it is an external allocator and its answer does not count.
+    """
+    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.snapshot import SnapshotState  # noqa: PLC0415 - heavy
+    from topoplace.solving import method_names, solve  # noqa: PLC0415 - heavy
+    from topoplace.study.external.allocator import chosen  # noqa: PLC0415 - heavy
+
+    require_one(method, command)
+    problem = "placement" if isinstance(state, SnapshotState) else "allocation"
+    who = chosen(method or DEFAULT_METHOD, command, method_names(problem))
+    if isinstance(who, str):
+        compile_for(problem, [who])
+        return solve(state, who, options)
+    from topoplace.study.external.trial import try_on  # noqa: PLC0415 - heavy
+
+    trial = try_on(state, who, options)
+    tell_verdict(trial)
+    keep_stderr([trial], stderr)
+    if trial.refusal is not None:
+        print_json(trial.refusal.document)
+        raise trial.refusal
+    return trial.result

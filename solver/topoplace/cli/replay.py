@@ -6,20 +6,18 @@ import dataclasses
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from topoplace.cli.external import COMMAND_HELP, require_one, tell_refused
 from topoplace.cli.options import (
-    InterferenceRule,
-    Json,
-    Seed,
-    TimeLimit,
+    argument,
+    flag,
+    option,
+    require_one,
     require_writable,
     solve_options,
+    with_options,
 )
-from topoplace.cli.output import counted, json_text, print_json, say
+from topoplace.cli.output import counted, json_text, print_json, say, tell_refused
 from topoplace.cli.shipped_names import machines_like, methods_like
 from topoplace.errors import InputError, unknown_name
 from topoplace.interrupts import Interrupted, heeded
@@ -34,133 +32,89 @@ if TYPE_CHECKING:
 DEFAULT_MIX = "B"
 
 
+@with_options(
+    log=argument("LOG", "A job log (SWF)."),
+    machine=option(
+        "MACHINE",
+        "A machine: a file, a shipped name, tree:24x16 or torus:8x8x8.",
+        "--on",
+        autocompletion=machines_like,
+    ),
+    method=option(
+        "NAME",
+        "The method of allocation or placement, or an installed allocator.",
+        autocompletion=methods_like,
+    ),
+    prisms=flag("torus: an allocator of your own needs a free prism for every job.", "--prisms"),
+    against=option(
+        "NAME",
+        "On a tree, the method whose run times are the log's; default Slurm's. On a torus, one to "
+        "compare with.",
+    ),
+    protocol=option(
+        "continuous|individual", "All jobs together, or each alone beside the same running jobs."
+    ),
+    mix=option("A..E", f"Patterns of Mishra 2020; default {DEFAULT_MIX}."),
+    pattern=option("NAME", "One pattern, instead of a mix."),
+    share=option("PERCENT", "Its share of the time; default 100.", min=1, max=100),
+    intensive=option("PERCENT", "Jobs that communicate.", min=0, max=100),
+    occupancy=option("PERCENT", "individual: nodes held beforehand.", min=0, max=100),
+    limit=option("N", "Take the first N jobs only.", min=1),
+    procs_per_node=option("N", "Processors of a node in the log.", min=1),
+    fill_interior=flag(
+        "torus: offer idle nodes inside prisms to jobs without links.", "--fill-interior"
+    ),
+    snapshots=option("DIR", "Write snapshots on the way here."),
+    every=option("N", "A snapshot after every N starts.", min=1),
+    at=option("S,S,...", "Snapshots at these seconds."),
+    csv=option("F", "Write a line per job as CSV here."),
+    timeline=option("F", "Write a line per event as CSV here."),
+    output=option("F", "Write the JSON document here.", "-o", "--output"),
+)
 def replay(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="A job log (SWF).")],
+    log: Path,
     *,
-    machine: Annotated[
-        str,
-        typer.Option(
-            "--on",
-            metavar="MACHINE",
-            help="A machine: a file, a shipped name, tree:24x16 or torus:8x8x8.",
-            autocompletion=machines_like,
-        ),
-    ],
-    method: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The method of allocation or placement, or an installed allocator.",
-            autocompletion=methods_like,
-        ),
-    ] = None,
-    command: Annotated[str | None, typer.Option(metavar="TEXT", help=COMMAND_HELP)] = None,
-    prisms: Annotated[
-        bool,
-        typer.Option(
-            "--prisms", help="torus: an allocator of your own needs a free prism for every job."
-        ),
-    ] = False,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="On a tree, the method whose run times are the log's; default Slurm's. On a "
-            "torus, one to compare with.",
-        ),
-    ] = None,
-    protocol: Annotated[
-        str,
-        typer.Option(
-            metavar="continuous|individual",
-            help="All jobs together, or each alone beside the same running jobs.",
-        ),
-    ] = "continuous",
-    mix: Annotated[
-        str | None,
-        typer.Option(metavar="A..E", help=f"Patterns of Mishra 2020; default {DEFAULT_MIX}."),
-    ] = None,
-    pattern: Annotated[
-        str | None, typer.Option(metavar="NAME", help="One pattern, instead of a mix.")
-    ] = None,
-    share: Annotated[
-        int | None,
-        typer.Option(metavar="PERCENT", min=1, max=100, help="Its share of the time; default 100."),
-    ] = None,
-    intensive: Annotated[
-        int, typer.Option(metavar="PERCENT", min=0, max=100, help="Jobs that communicate.")
-    ] = 90,
-    occupancy: Annotated[
-        int,
-        typer.Option(metavar="PERCENT", min=0, max=100, help="individual: nodes held beforehand."),
-    ] = 50,
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Take the first N jobs only.")
-    ] = None,
-    procs_per_node: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Processors of a node in the log.")
-    ] = 1,
-    time_limit: TimeLimit = None,
-    interference: InterferenceRule = "strict",
-    fill_interior: Annotated[
-        bool,
-        typer.Option(
-            "--fill-interior", help="torus: offer idle nodes inside prisms to jobs without links."
-        ),
-    ] = False,
-    seed: Seed = 0,
-    snapshots: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write snapshots on the way here.")
-    ] = None,
-    every: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="A snapshot after every N starts.")
-    ] = None,
-    at: Annotated[
-        str | None, typer.Option(metavar="S,S,...", help="Snapshots at these seconds.")
-    ] = None,
-    csv: Annotated[
-        Path | None, typer.Option(metavar="F", help="Write a line per job as CSV here.")
-    ] = None,
-    timeline: Annotated[
-        Path | None, typer.Option(metavar="F", help="Write a line per event as CSV here.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="F", help="Write the JSON document here."),
-    ] = None,
-    as_json: Json = False,
+    machine: str,
+    method: str | None = None,
+    command: str | None = None,
+    prisms: bool = False,
+    against: str | None = None,
+    protocol: str = "continuous",
+    mix: str | None = None,
+    pattern: str | None = None,
+    share: int | None = None,
+    intensive: int = 90,
+    occupancy: int = 50,
+    limit: int | None = None,
+    procs_per_node: int = 1,
+    time_limit: float | None = None,
+    interference: str = "strict",
+    fill_interior: bool = False,
+    seed: int = 0,
+    snapshots: Path | None = None,
+    every: int | None = None,
+    at: str | None = None,
+    csv: Path | None = None,
+    timeline: Path | None = None,
+    output: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """Replay LOG on a machine through an allocation or placement method (docs/replay.md)."""
     from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
-    from topoplace.report.replay import (  # noqa: PLC0415 - heavy
-        decisions_text,
-        efficiency_table,
-        replay_csv,
-        replay_document,
-        replay_table,
-        timeline_csv,
-    )
-    from topoplace.snapshot import TreeState  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
+    from topoplace.report.replay import replay_document  # noqa: PLC0415 - heavy
+    from topoplace.snapshot import TreeState, load_machine, prepare_empty  # noqa: PLC0415 - heavy
     from topoplace.study.external.verdict import VerdictError  # noqa: PLC0415 - heavy
-    from topoplace.study.replay import (  # noqa: PLC0415 - heavy
-        Protocol,
-        Setup,
-        read_log,
-        with_intensive,
-    )
+    from topoplace.study.replay import Protocol, Setup, read_log, with_intensive  # noqa: PLC0415
 
     begin = time.perf_counter()
     options = solve_options(time_limit, interference, seed)
     if protocol not in list(Protocol):
         raise unknown_name(protocol, Protocol, field="--protocol")
-    for option, path in (("--snapshots", snapshots), ("--timeline", timeline)):
+    for name, path in (("--snapshots", snapshots), ("--timeline", timeline)):
         if protocol == Protocol.INDIVIDUAL and path is not None:
-            raise InputError("a continuous run beside it", field=option, value=str(path))
-    require_writable(csv, "--csv")
-    require_writable(timeline, "--timeline")
-    require_writable(output, "--output")
-    state = _empty_machine(machine)
+            raise InputError("a continuous run beside it", field=name, value=str(path))
+    require_writable(csv=csv, timeline=timeline, output=output)
+    state = prepare_empty(load_machine(machine))
     _require_options_of(state, protocol, interference, fill_interior)
     allocators = _methods_to_run(state, method, command, against, in_prisms=prisms)
     patterns = _patterns_of(mix, pattern, share)
@@ -176,13 +130,9 @@ def replay(
     try:
         runs, interrupted = _runs(setup, allocators, writer)
     except VerdictError as refused:
-        tell_refused(refused, snapshots, as_json=as_json)
+        tell_refused(refused, snapshots)
         raise
     _require_started(runs, jobs, log)
-    if csv is not None:
-        write_text(csv, replay_csv(runs))
-    if timeline is not None:
-        write_text(timeline, timeline_csv(runs))
     document = {
         **replay_document(setup, runs),
         "log": str(log),
@@ -194,25 +144,55 @@ def replay(
         "interrupted": interrupted,
         "seconds": round(time.perf_counter() - begin, 3),
     }
+    _tell(setup, runs, document, snapshots, csv, timeline, output)
+
+
+def _tell(
+    setup: Setup,
+    runs: list[MethodRun],
+    document: dict[str, Any],
+    snapshots: Path | None,
+    csv: Path | None,
+    timeline: Path | None,
+    output: Path | None,
+) -> None:
+    """Write the files asked for, and say what came of the runs."""
+    from topoplace.report.replay import (  # noqa: PLC0415 - heavy
+        decisions_text,
+        efficiency_table,
+        replay_csv,
+        replay_table,
+        timeline_csv,
+    )
+    from topoplace.snapshot import TreeState  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
+
+    if csv is not None:
+        write_text(csv, replay_csv(runs))
+    if timeline is not None:
+        write_text(timeline, timeline_csv(runs))
     if output is not None:
         write_text(output, json_text(document) + "\n")
-    say(replay_table(runs), as_json=as_json)
-    if not isinstance(state, TreeState):
-        say("\n" + efficiency_table(runs), as_json=as_json)
-    left_out = len(jobs) - len(runs[-1].records)
+    say(replay_table(runs))
+    if not isinstance(setup.state, TreeState):
+        say("\n" + efficiency_table(runs))
+    left_out = len(setup.jobs) - len(runs[-1].records)
+    num_snapshots = len(document["snapshots"])
     for label, text in (
         ("decisions", decisions_text(runs)),
-        ("interrupted: jobs left out" if interrupted else "jobs without room", left_out),
-        ("jobs of unknown size or times", read.num_left_out),
-        ("snapshots", None if writer is None else f"{len(writer.written)} in {snapshots}"),
+        (
+            "interrupted: jobs left out" if document["interrupted"] else "jobs without room",
+            left_out,
+        ),
+        ("jobs of unknown size or times", document["jobs_unknown"]),
+        ("snapshots", None if snapshots is None else f"{num_snapshots} in {snapshots}"),
         ("table", csv),
         ("time line", timeline),
         ("document", output),
     ):
         if text:
-            say(f"{label}: {text}", as_json=as_json)
-    if as_json:
-        print_json(document)
+            say(f"{label}: {text}")
+    print_json(document)
 
 
 def _runs(
@@ -255,16 +235,6 @@ def _patterns_of(mix: str | None, pattern: str | None, share: int | None) -> tup
     if mix not in MIXES:
         raise unknown_name(mix, MIXES, field="--mix")
     return MIXES[mix]
-
-
-def _empty_machine(spec: str) -> TreeState | SnapshotState:
-    """Return a machine on which nothing runs."""
-    from topoplace.snapshot import Snapshot, load_machine, prepare_any  # noqa: PLC0415 - heavy
-
-    machine = load_machine(spec)
-    return prepare_any(
-        Snapshot(schema_version="topoplace.snapshot/1", name=machine.name, machine=machine)
-    )
 
 
 def _methods_to_run(

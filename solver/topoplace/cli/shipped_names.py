@@ -5,6 +5,8 @@ A test holds the tables against the registries.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 METHODS: dict[str, dict[str, str]] = {
     "placement": {
         "exact": "column generation, integer phase and branching; certified bounds",
@@ -77,17 +79,15 @@ def epilogue(*problems: str, machines: bool = False, snapshots: bool = False) ->
     return "\n\n".join(parts)
 
 
-def methods_like(incomplete: str) -> list[str]:
-    """Return the methods of any problem whose names begin so."""
-    names = {name for methods in METHODS.values() for name in methods}
-    return sorted(name for name in names if name.startswith(incomplete))
+def names_like(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return what lists, for a shell that completes, the names that begin so."""
+
+    def like(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return like
 
 
-def machines_like(incomplete: str) -> list[str]:
-    """Return the shipped machines whose names begin so."""
-    return [name for name in MACHINES if name.startswith(incomplete)]
-
-
-def snapshots_like(incomplete: str) -> list[str]:
-    """Return the shipped snapshots whose names begin so; the shell adds the files."""
-    return [name for name in SNAPSHOTS if name.startswith(incomplete)]
+methods_like = names_like(sorted({name for methods in METHODS.values() for name in methods}))
+machines_like = names_like(MACHINES)
+snapshots_like = names_like(SNAPSHOTS)

@@ -2,7 +2,7 @@
 
 from topoplace.snapshot.files import machine_names
 from topoplace.snapshot.geometry import Geometry
-from topoplace.snapshot.load import load_any, load_snapshot, prepare_any
+from topoplace.snapshot.load import load_any, load_snapshot, prepare_any, prepare_empty
 from topoplace.snapshot.machines import load_machine, load_torus
 from topoplace.snapshot.schema import (
     Communication,
@@ -12,7 +12,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
-from topoplace.snapshot.state import QueuedState, RunningState, SnapshotState, prepare
+from topoplace.snapshot.state import QueuedState, RunningState, SnapshotState, prepare, torus_of
 from topoplace.snapshot.tree_state import TreeRequest, TreeState, prepare_tree, tree_of
 
 __all__ = [
@@ -35,6 +35,8 @@ __all__ = [
     "machine_names",
     "prepare",
     "prepare_any",
+    "prepare_empty",
     "prepare_tree",
+    "torus_of",
     "tree_of",
 ]

@@ -12,6 +12,7 @@ from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     Snapshot,
+    TorusModel,
     TreeModel,
 )
 from topoplace.snapshot.state import SnapshotState, prepare
@@ -53,6 +54,11 @@ def prepare_any(snapshot: Snapshot) -> SnapshotState | TreeState:
     if isinstance(snapshot.machine, TreeModel):
         return prepare_tree(snapshot)
     return prepare(snapshot)
+
+
+def prepare_empty(machine: TorusModel | TreeModel) -> SnapshotState | TreeState:
+    """Return a machine on which nothing runs."""
+    return prepare_any(Snapshot(schema_version=SNAPSHOT_SCHEMA, name=machine.name, machine=machine))
 
 
 def _load(path: str | Path, prepared: Callable[[Snapshot], State]) -> State:

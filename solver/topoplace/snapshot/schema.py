@@ -8,11 +8,11 @@ be judged (node numbers, geometries, overlaps) is checked by `state.prepare`,
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-SNAPSHOT_SCHEMA = "topoplace.snapshot/1"
+SNAPSHOT_SCHEMA: Final = "topoplace.snapshot/1"
 MAX_PRIORITY = 1_000_000
 MAX_WEIGHT = 1_000
 
@@ -222,7 +222,7 @@ class Snapshot(Model):
 # Strict, like the snapshot. What needs the machine to be judged is checked by
 # `topoplace.mapping.problem.prepare_mapping`.
 
-MAPPING_SCHEMA = "topoplace.mapping/1"
+MAPPING_SCHEMA: Final = "topoplace.mapping/1"
 MAX_TASKS = 1 << 21
 
 Bytes = Annotated[int, Field(ge=0, le=1 << 53)]

@@ -1,0 +1,183 @@
+"""Virtual grids: their options, and `topoplace layouts`, which lists their layouts."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from topoplace.cli.options import flag, in_panel, option, with_options
+from topoplace.cli.output import print_json, say
+from topoplace.cli.shipped_names import machines_like
+from topoplace.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from topoplace.snapshot.schema import GridApplication
+
+_EXTENTS = re.compile(r"[1-9]\d{0,6}(?:x[1-9]\d{0,6})*")
+_LETTERS = "xyzt"
+_BYTES = re.compile(r"\d{1,15}")
+
+GRID = in_panel(
+    "Application",
+    periodic=option("xyz", "Letters of the periodic dimensions of the grid."),
+    message_bytes=option(
+        "8,8,8", "Bytes per message in each dimension; 8/4 for different directions.", "--bytes"
+    ),
+    stencil=option("nearest|full", "Neighbours: along axes only, or diagonal too (9, 27 points)."),
+    diagonal_bytes=option("1,1", "Bytes to neighbours that differ in 2, 3, ... dimensions (full)."),
+)
+"""The options of a grid besides its extents."""
+
+
+def parse_extents(text: str, field: str) -> tuple[int, ...]:
+    """Return the numbers of a text such as ``32x32x32``.
+
+    Raises
+    ------
+    InputError
+        Naming `field`, if the text is malformed.
+    """
+    if not _EXTENTS.fullmatch(text):
+        raise InputError("positive sizes such as 32x32x32", field=field, value=text)
+    return tuple(map(int, text.split("x")))
+
+
+def grid_application(
+    extents: str,
+    periodic: str = "",
+    message_bytes: str | None = None,
+    stencil: str = "nearest",
+    diagonal_bytes: str | None = None,
+) -> GridApplication:
+    """Return the application that the grid options describe.
+
+    With the stencil ``full``, diagonal neighbours get one byte unless `diagonal_bytes` says
+    otherwise.
+
+    Raises
+    ------
+    InputError
+        Naming the option that cannot be used.
+    """
+    from topoplace.snapshot.schema import MAX_TASKS, GridApplication  # noqa: PLC0415 - heavy
+
+    shape = parse_extents(extents, "--grid")
+    if len(shape) > len(_LETTERS):
+        raise InputError(f"at most {len(_LETTERS)} dimensions", field="--grid", value=extents)
+    if math.prod(shape) > MAX_TASKS:
+        raise InputError(f"at most {MAX_TASKS} tasks", field="--grid", value=extents)
+    letters = _LETTERS[: len(shape)]
+    if len(set(periodic)) != len(periodic) or not set(periodic) <= set(letters):
+        expected = f"some of the letters {letters}, each once"
+        raise InputError(expected, field="--periodic", value=periodic)
+    if stencil not in ("nearest", "full"):
+        raise unknown_name(stencil, ("nearest", "full"), field="--stencil")
+    diagonals = len(shape) - 1 if stencil == "full" else 0
+    sizes = [1] * diagonals
+    if diagonal_bytes is not None:
+        sizes = [_parse_count(part, "--diagonal-bytes") for part in diagonal_bytes.split(",")]
+        if len(sizes) != diagonals:
+            expected = f"{diagonals} numbers with --stencil {stencil} in {len(shape)} dimensions"
+            raise InputError(expected, field="--diagonal-bytes", value=diagonal_bytes)
+    return GridApplication(
+        shape=list(shape),
+        periodic=[letter in periodic for letter in letters],
+        bytes=_parse_bytes(message_bytes or "1", len(shape)),
+        stencil="full" if stencil == "full" else "nearest",
+        diagonal_bytes=sizes,
+    )
+
+
+def _parse_bytes(text: str, num_dims: int) -> list[list[int]]:
+    """Return bytes up and down per dimension: ``8/4,8,8``, or one number for all of them."""
+    parts = text.split(",")
+    if len(parts) == 1:
+        parts *= num_dims
+    if len(parts) != num_dims:
+        raise InputError(
+            f"bytes for each of the {num_dims} dimensions", field="--bytes", value=text
+        )
+    found = []
+    for part in parts:
+        ways = [_parse_count(way, "--bytes") for way in part.split("/")]
+        if len(ways) > 2:
+            raise InputError("one number, or two such as 8/4", field="--bytes", value=part)
+        found.append([ways[0], ways[-1]])
+    return found
+
+
+def _parse_count(text: str, field: str) -> int:
+    if not _BYTES.fullmatch(text):
+        raise InputError("bytes, 0 or more, such as 8", field=field, value=text)
+    return int(text)
+
+
+@with_options(
+    grid=option("32x32x32", "Tasks per dimension."),
+    tasks_per_node=option("N", "Most tasks on a node."),
+    within=option("12x8x12", "Region, in routers."),
+    on=option(
+        "MACHINE", "A machine: a file, a shipped name or torus:4x4x4.", autocompletion=machines_like
+    ),
+    balanced=flag("Only layouts with equal cells.", "--balanced"),
+    stagger=flag("List staggered folded layouts too.", "--stagger"),
+    limit=option("N", "List at most so many."),
+    **GRID,
+)
+def layouts(
+    *,
+    grid: str,
+    tasks_per_node: int,
+    within: str,
+    on: str = "blue_waters",
+    periodic: str = "",
+    message_bytes: str | None = None,
+    stencil: str = "nearest",
+    diagonal_bytes: str | None = None,
+    balanced: bool = False,
+    stagger: bool = False,
+    limit: int = 20,
+    as_json: bool = False,
+) -> None:
+    """List every admissible layout of a virtual grid in a region, best first."""
+    from topoplace.mapping.graph import grid_of  # noqa: PLC0415 - heavy
+    from topoplace.mapping.layouts.candidates import (  # noqa: PLC0415 - heavy
+        enumerate_layouts,
+        geometry_request,
+        one_per_prism,
+        rank_layouts,
+    )
+    from topoplace.report.layouts import layout_document, layouts_table  # noqa: PLC0415 - heavy
+    from topoplace.snapshot import load_torus, torus_of  # noqa: PLC0415 - heavy
+
+    for name, number in (("--tasks-per-node", tasks_per_node), ("--limit", limit)):
+        if number < 1:
+            raise InputError("a positive integer", field=name, value=number)
+    torus = torus_of(load_torus(on))
+    region = parse_extents(within, "--within")
+    if len(region) != torus.num_dims or any(
+        e > n for e, n in zip(region, torus.shape, strict=True)
+    ):
+        raise InputError(f"a region inside {torus.text}", field="--within", value=within)
+    virtual = grid_of(grid_application(grid, periodic, message_bytes, stencil, diagonal_bytes))
+    found = enumerate_layouts(
+        virtual,
+        tasks_per_node,
+        torus.nodes_per_router,
+        region,
+        rings=[w and e == n for e, n, w in zip(region, torus.shape, torus.wrap, strict=True)],
+        balanced=balanced,
+        stagger=stagger,
+    )
+    ranked = one_per_prism(rank_layouts(found, virtual, torus, tasks_per_node))
+    geometry, listed = geometry_request(ranked, torus), ranked[:limit]
+    if as_json:
+        documents = [layout_document(entry) for entry in listed]
+        print_json({"layouts": documents, "num_layouts": len(ranked), "geometry": geometry})
+    elif not ranked:
+        say(f"no admissible layout of {grid} in {within}")
+    else:
+        say(layouts_table(listed))
+        say(f"{len(listed)} of {len(ranked)} layouts, best first")
+        say(f"geometry: {geometry}")

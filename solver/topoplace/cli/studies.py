@@ -1,0 +1,225 @@
+"""The commands about many instances: `topoplace compare` and `topoplace batch`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from topoplace.cli.options import (
+    COMMAND,
+    argument,
+    flag,
+    option,
+    require_one,
+    require_writable,
+    solve_options,
+    with_options,
+)
+from topoplace.cli.output import (
+    counted,
+    keep_stderr,
+    print_json,
+    say,
+    say_files,
+    shown,
+    tell_verdicts,
+    verdict_documents,
+)
+from topoplace.cli.shipped_names import methods_like, snapshots_like
+from topoplace.errors import ExitCode, InputError
+
+if TYPE_CHECKING:
+    from topoplace.study.batch.pool import Pool
+    from topoplace.study.batch.run import Batch
+    from topoplace.study.batch.task import Limits
+
+BATCH_SCHEMA = "topoplace.batch/1"
+
+SPARE_SECONDS = 60.0
+"""What an instance of a batch gets beyond twice its time limit before its process is killed."""
+
+
+@with_options(
+    snapshots=argument(
+        "SNAPSHOT...",
+        "Snapshots, mapping instances or results: files, folders of them, shipped snapshots, or - "
+        "for stdin.",
+        autocompletion=snapshots_like,
+    ),
+    methods=option(
+        "A,B,...|none",
+        "Methods to run, also installed allocators; none holds only results against each other; "
+        "default all ours.",
+    ),
+    command=option("TEXT", f"{COMMAND} May be repeated."),
+    csv=option("F", "Write the table as CSV here."),
+    html=option("F", "Write a page with tables, plots and pictures here."),
+    results=option("DIR", "Write all results here; the page links to them."),
+)
+def compare(
+    snapshots: list[Path],
+    *,
+    methods: str | None = None,
+    command: list[str] | None = None,
+    stderr: Path | None = None,
+    time_limit: float | None = None,
+    thorough: bool = False,
+    interference: str = "strict",
+    seed: int = 0,
+    csv: Path | None = None,
+    html: Path | None = None,
+    results: Path | None = None,
+    as_json: bool = False,
+) -> None:
+    """Run methods on each SNAPSHOT and hold all its results against the best certified bound."""
+    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.report.page.exhibits import Exhibits  # noqa: PLC0415 - heavy
+    from topoplace.report.table import comparison_csv, comparison_table  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
+    from topoplace.solving import method_names  # noqa: PLC0415 - heavy
+    from topoplace.study import compare as study  # noqa: PLC0415 - heavy
+    from topoplace.study.case import load_cases  # noqa: PLC0415 - heavy
+    from topoplace.study.external.allocator import (  # noqa: PLC0415 - heavy
+        command_allocators,
+        split_methods,
+    )
+
+    options = solve_options(time_limit, interference, seed, thorough=thorough)
+    require_writable(csv=csv, html=html, stderr=stderr)
+    names = None if methods is None else [name.strip() for name in methods.split(",")]
+    names = [] if names == ["none"] else names
+    cases, skipped = load_cases(snapshots)
+    for note in skipped:
+        say(note)
+    exhibits = Exhibits(folder=results, pictures=html is not None)
+    require_writable(results=None if results is None else results / "r.json")
+    kinds = list(dict.fromkeys(case.kind for case in cases))
+    ours = [name for kind in kinds for name in method_names(kind)]
+    own, _ = split_methods(names or (), ours)
+    allocators = command_allocators(command or [], [*ours, *(names or ())])
+    for kind in kinds:
+        known = method_names(kind)
+        compile_for(kind, known if names is None else [name for name in own if name in known])
+    with shown() as watch:
+        options = replace(options, watch=watch)
+        comparison = study.compare(cases, names, options, exhibits.keep, allocators)
+    if html is not None:
+        from topoplace.report.page import write_comparison_page  # noqa: PLC0415 - heavy
+
+        write_comparison_page(html, comparison, exhibits)
+    if csv is not None:
+        write_text(csv, comparison_csv(comparison))
+    say(comparison_table(comparison))
+    tell_verdicts(comparison.trials)
+    keep_stderr(comparison.trials, stderr)
+    say_files({"table": csv, "page": html, "results": results, "stderr": stderr})
+    verdicts = verdict_documents(comparison.trials)
+    print_json(comparison.document() | ({"verdicts": verdicts} if verdicts else {}))
+    faults = [t.refusal.exit_code for t in comparison.trials if t.refusal is not None]
+    raise typer.Exit(max(faults, default=ExitCode.DONE))
+
+
+@with_options(
+    sources=argument(
+        "DIR|FILES",
+        "Snapshots and mapping instances, folders of them, or shipped snapshots by name.",
+    ),
+    output=option("OUTDIR", "The folder of results and table.", "-o", "--output"),
+    method=option(
+        "NAME",
+        "The method, or an installed allocator; default exact, for mappings auto.",
+        autocompletion=methods_like,
+    ),
+    jobs=option("N", "Worker processes; default one per core.", min=1),
+    kill_after=option(
+        "S",
+        "Kill an instance's process after S seconds; default twice the time limit and 60, or never "
+        "without one.",
+        min=0.1,
+    ),
+    memory=option("GIB", "Most memory that an instance may take.", min=0.001),
+    retry_failed=flag("Try again what failed in earlier runs.", "--retry-failed"),
+    dask=option("ADDRESS", "Run on the Dask cluster of this scheduler."),
+)
+def batch(
+    sources: list[Path],
+    *,
+    output: Path,
+    method: str | None = None,
+    command: str | None = None,
+    time_limit: float | None = None,
+    thorough: bool = False,
+    interference: str = "strict",
+    seed: int = 0,
+    jobs: int | None = None,
+    kill_after: float | None = None,
+    memory: float | None = None,
+    retry_failed: bool = False,
+    dask: str | None = None,
+    as_json: bool = False,
+) -> None:
+    """Solve every instance that has no result in OUTDIR yet; killed, it goes on when run again."""
+    solve_options(time_limit, interference, seed)  # checks them
+    require_one(method, command)
+    from topoplace.study.batch.run import run_batch  # noqa: PLC0415 - heavy
+    from topoplace.study.batch.task import Limits, Settings  # noqa: PLC0415 - heavy
+
+    if dask is not None and jobs is not None:
+        raise InputError("either --jobs or --dask", field="--jobs", found="both")
+    if kill_after is None and time_limit is not None:
+        kill_after = 2 * time_limit + SPARE_SECONDS
+    limits = Limits(kill_after, None if memory is None else int(memory * 2**30))
+    limit = None if time_limit is None else float(time_limit)
+    with counted("batch") as progress:
+        done = run_batch(
+            sources,
+            output,
+            Settings(method, limit, interference, seed, command, thorough=thorough),
+            executor=_executor(dask, jobs, limits),
+            retry_failed=retry_failed,
+            progress=progress,
+            prepare=compile_ahead if dask is None else None,
+        )
+    _report(done)
+    raise typer.Exit(done.exit_code)
+
+
+def compile_ahead(problem: str, method: str) -> None:
+    """Compile what a method needs; workers on other machines compile what they miss."""
+    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
+
+    compile_for(problem, [method])
+
+
+def _executor(dask: str | None, jobs: int | None, limits: Limits) -> Pool:
+    from topoplace.study.batch.pool import Cluster, Pool  # noqa: PLC0415 - heavy
+    from topoplace.study.batch.run import SOLVER, num_cores  # noqa: PLC0415 - heavy
+
+    if dask is not None:
+        return Cluster(dask, SOLVER, limits)
+    return Pool(SOLVER, jobs or num_cores(), limits)
+
+
+def _report(done: Batch) -> None:
+    counts = ", ".join(f"{count} {status}" for status, count in done.counts.items())
+    say(f"{len(done.rows)} instances: {counts}")
+    say(f"solved {done.num_solved}, kept {done.num_kept}, {done.seconds:.1f} s")
+    say(f"table: {done.table}")
+    if done.num_left:
+        say(f"interrupted: {done.num_left} instances left out; the same command goes on")
+    print_json(
+        {
+            "schema": BATCH_SCHEMA,
+            "table": str(done.table),
+            "instances": len(done.rows),
+            "statuses": done.counts,
+            "solved": done.num_solved,
+            "kept": done.num_kept,
+            "left": done.num_left,
+            "seconds": done.seconds,
+            "exit_code": int(done.exit_code),
+        }
+    )
