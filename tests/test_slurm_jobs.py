@@ -9,7 +9,7 @@ import pytest
 
 from slurm_files import HEADER, job_entry, job_line, written
 from topoplace.errors import InputError
-from topoplace.snapshot.readers.slurm import SlurmJobs, read_slurm_jobs
+from topoplace.snapshot.readers.slurm_jobs import SlurmJobs, read_slurm_jobs
 
 
 def jobs_of_text(folder: Path, *lines: str) -> SlurmJobs:

@@ -11,11 +11,11 @@ from topoplace.errors import InputError
 from topoplace.snapshot import tree_of
 from topoplace.snapshot.readers.slurm import (
     NodeUse,
-    read_slurm_jobs,
     read_slurm_nodes,
     read_topology_conf,
     topology_conf_of,
 )
+from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs
 from topoplace.snapshot.schema import SwitchModel, TreeModel
 
 

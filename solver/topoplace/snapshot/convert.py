@@ -16,12 +16,12 @@ from topoplace.snapshot.normal import normal_snapshot
 from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_of_swf
 from topoplace.snapshot.readers.slurm import (
     NO_JOBS,
-    read_slurm_jobs,
     read_slurm_nodes,
     read_topology_conf,
     snapshot_of_slurm,
     topology_conf_of,
 )
+from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs
 from topoplace.snapshot.readers.tables import name_of
 from topoplace.snapshot.schema import TreeModel
 from topoplace.snapshot.tree_state import tree_of

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.errors import Faults, InputError
 from topoplace.machine import Prism, Torus, parse_node_set
@@ -18,10 +19,11 @@ from topoplace.snapshot.schema import (
     RunningJob,
     Snapshot,
     TorusModel,
-    TreeModel,
 )
+from topoplace.types import BoolArray, IntArray
 
-BoolArray = NDArray[np.bool_]
+Job = TypeVar("Job", RunningJob, Request)
+Checked = TypeVar("Checked")
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,8 @@ class RunningState:
     """A running job: the routers it holds, and what its links are."""
 
     id: str
-    nodes: NDArray[np.int64]
-    routers: NDArray[np.int64]
+    nodes: IntArray
+    routers: IntArray
     prism: Prism | None
     communication: Communication
 
@@ -76,7 +78,7 @@ class SnapshotState:
     snapshot: Snapshot
     torus: Torus
     classes: tuple[str, ...]
-    node_class: NDArray[np.int64]
+    node_class: IntArray
     usable: BoolArray
     occupied: BoolArray
     running: tuple[RunningState, ...]
@@ -84,13 +86,12 @@ class SnapshotState:
     regions: dict[str, BoolArray]
 
     @cached_property
-    def usable_per_router(self) -> NDArray[np.int64]:
+    def usable_per_router(self) -> IntArray:
         """Usable nodes of each class on each router, shape ``(num_classes, num_routers)``."""
         per_node = self.node_class.reshape(self.torus.num_routers, -1)
         free = self.usable.reshape(self.torus.num_routers, -1)
-        return np.stack(
-            [((per_node == c) & free).sum(axis=1) for c in range(len(self.classes))]
-        ).astype(np.int64)
+        counts = [((per_node == c) & free).sum(axis=1) for c in range(len(self.classes))]
+        return np.stack(counts).astype(np.int64)
 
 
 def torus_of(model: TorusModel) -> Torus:
@@ -106,6 +107,13 @@ def torus_of(model: TorusModel) -> Torus:
         raise error.inside("machine") from None
 
 
+def prism_of(torus: Torus, model: PrismModel, field: str) -> Prism:
+    """Return a checked prism of this machine."""
+    prism = Prism(tuple(model.origin), tuple(model.extents))
+    prism.require_inside(torus, field)
+    return prism
+
+
 def prepare(snapshot: Snapshot) -> SnapshotState:
     """Check a snapshot against its machine and return its arrays.
 
@@ -115,36 +123,71 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
         With every field at fault, for anything the schema alone could not see.
     """
     model = snapshot.machine
-    if isinstance(model, str):
-        raise InputError("a machine already resolved", field="machine", value=model)
-    if isinstance(model, TreeModel):
-        raise InputError("a torus or mesh machine", field="machine.kind", value=model.kind)
+    if not isinstance(model, TorusModel):
+        found = model if isinstance(model, str) else model.kind
+        raise InputError("a torus or mesh machine", field="machine.kind", value=found)
     torus = torus_of(model)
     classes, node_class = _node_classes(model, torus)
     faults = Faults()
     up = np.ones(torus.num_nodes, dtype=bool)
     with faults.collected():
         up[parse_node_set(snapshot.down, torus.num_nodes, "down")] = False
-    running, holder = _running_jobs(snapshot, torus, node_class, faults)
-    occupied = holder >= 0
+    ids: set[str] = set()
+    holders = _Holders(snapshot.running, torus, node_class)
+    running = checked_jobs(snapshot.running, "running", ids, faults, holders.add)
+    occupied = holders.of_router >= 0
     usable = up & (node_class >= 0) & ~np.repeat(occupied, torus.nodes_per_router)
     regions = _regions(snapshot, torus, faults)
-    queue = _queue(snapshot, torus, classes, node_class, model.default_class, faults)
+    num_of_class = {name: int((node_class == idx).sum()) for idx, name in enumerate(classes)}
+
+    def checked(idx: int, request: Request, field: str) -> QueuedState:
+        del idx
+        wanted = request.node_class or model.default_class
+        return _request(request, snapshot, torus, wanted, num_of_class, field)
+
+    queue = checked_jobs(snapshot.queue, "queue", ids, faults, checked)
     faults.require_none()
     return SnapshotState(
-        snapshot,
-        torus,
-        classes,
-        node_class,
-        usable,
-        occupied,
-        running,
-        queue,
-        regions,
+        snapshot, torus, classes, node_class, usable, occupied, running, queue, regions
     )
 
 
-def _node_classes(model: TorusModel, torus: Torus) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def checked_jobs(
+    jobs: Sequence[Job],
+    where: str,
+    ids: set[str],
+    faults: Faults,
+    check: Callable[[int, Job, str], Checked],
+) -> tuple[Checked, ...]:
+    """Return what a check makes of every job: its index, itself, its field; each has its own id."""
+    found = []
+    for idx, job in enumerate(jobs):
+        field = f"{where}[{idx}]"
+        with faults.collected():
+            if job.id in ids:
+                raise InputError("each job once", field=f"{field}.id", value=job.id)
+            ids.add(job.id)
+            found.append(check(idx, job, field))
+    return tuple(found)
+
+
+def require_free(
+    places: IntArray,
+    holder: IntArray,
+    jobs: Sequence[RunningJob],
+    field: str,
+    *,
+    kind: str,
+    name: Callable[[int], str],
+) -> None:
+    """Raise `InputError` for the first place that a job holds; `holder` is -1 for nobody."""
+    taken = places[holder[places] >= 0]
+    if len(taken):
+        found = f"{name(taken[0])}, held by {jobs[holder[taken[0]]].id}"
+        raise InputError(f"{kind} no other job holds", field=field, found=found)
+
+
+def _node_classes(model: TorusModel, torus: Torus) -> tuple[tuple[str, ...], IntArray]:
     names = [model.default_class, *(c for c in model.classes if c != model.default_class)]
     node_class = np.zeros(torus.num_nodes, dtype=np.int64)
     taken = np.zeros(torus.num_nodes, dtype=bool)
@@ -163,29 +206,14 @@ def _node_classes(model: TorusModel, torus: Torus) -> tuple[tuple[str, ...], NDA
     return tuple(names), node_class
 
 
-def _running_jobs(
-    snapshot: Snapshot, torus: Torus, node_class: NDArray[np.int64], faults: Faults
-) -> tuple[tuple[RunningState, ...], NDArray[np.int64]]:
-    holders = _Holders(snapshot, torus, node_class)
-    jobs: list[RunningState] = []
-    seen: set[str] = set()
-    for idx, job in enumerate(snapshot.running):
-        field = f"running[{idx}]"
-        with faults.collected():
-            if job.id in seen:
-                raise InputError("each job once", field=f"{field}.id", value=job.id)
-            seen.add(job.id)
-            jobs.append(holders.add(idx, job, field))
-    return tuple(jobs), holders.of_router
-
-
 class _Holders:
     """Who holds every router and every node while running jobs are added; -1 for nobody."""
 
-    def __init__(self, snapshot: Snapshot, torus: Torus, node_class: NDArray[np.int64]) -> None:
+    def __init__(self, jobs: Sequence[RunningJob], torus: Torus, node_class: IntArray) -> None:
         self.of_router = np.full(torus.num_routers, -1, dtype=np.int64)
         self._of_node = np.full(torus.num_nodes, -1, dtype=np.int64)
-        self._jobs, self._torus, self._node_class = snapshot.running, torus, node_class
+        self._with_prism = np.asarray([job.prism is not None for job in jobs] + [False])
+        self._jobs, self._torus, self._node_class = jobs, torus, node_class
 
     def add(self, idx: int, job: RunningJob, field: str) -> RunningState:
         """Return a running job checked; if it is sound, it holds its nodes and routers now."""
@@ -194,97 +222,52 @@ class _Holders:
         prism = None
         if job.prism is not None:
             prism = prism_of(self._torus, job.prism, f"{field}.prism")
-            routers = self._routers_of(prism, routers, f"{field}.prism")
-        else:
-            self._require_outside_prisms(routers, f"{field}.nodes")
+            inside = np.sort(prism.routers(self._torus))
+            if not np.isin(routers, inside).all():
+                expected = "a prism that holds the job's nodes"
+                raise InputError(expected, field=f"{field}.prism", value=prism.text)
+            routers = inside
+            self._require_free("router", routers, self.of_router, f"{field}.prism")
+        boxed = routers[self._with_prism[self.of_router[routers]]]
+        if len(boxed):
+            found = f"router {boxed[0]}, held by {self._jobs[self.of_router[boxed[0]]].id}"
+            expected = "routers outside other jobs' prisms"
+            raise InputError(expected, field=f"{field}.nodes", found=found)
         self._of_node[nodes] = idx
         self.of_router[routers] = idx
         return RunningState(job.id, nodes, routers, prism, job.communication)
 
-    def _nodes(self, job: RunningJob, field: str) -> NDArray[np.int64]:
+    def _nodes(self, job: RunningJob, field: str) -> IntArray:
         nodes = parse_node_set(job.nodes, self._torus.num_nodes, field)
         if not len(nodes):
             raise InputError("at least one node", field=field, value=job.nodes)
         service = nodes[self._node_class[nodes] < 0]
         if len(service):
             raise InputError("no service node", field=field, found=f"node {service[0]}")
-        self._require_free("node", nodes[self._of_node[nodes] >= 0], self._of_node, field)
+        self._require_free("node", nodes, self._of_node, field)
         return nodes
 
-    def _routers_of(
-        self, prism: Prism, routers: NDArray[np.int64], field: str
-    ) -> NDArray[np.int64]:
-        inside = np.sort(prism.routers(self._torus))
-        if not np.isin(routers, inside).all():
-            raise InputError("a prism that holds the job's nodes", field=field, value=prism.text)
-        self._require_free("router", inside[self.of_router[inside] >= 0], self.of_router, field)
-        return inside
-
-    def _require_free(
-        self, what: str, taken: NDArray[np.int64], holder: NDArray[np.int64], field: str
-    ) -> None:
-        if len(taken):
-            found = f"{what} {taken[0]}, held by {self._jobs[holder[taken[0]]].id}"
-            raise InputError(f"{what}s no other job holds", field=field, found=found)
-
-    def _require_outside_prisms(self, routers: NDArray[np.int64], field: str) -> None:
-        for router in routers[self.of_router[routers] >= 0]:
-            holder = self._jobs[self.of_router[router]]
-            if holder.prism is not None:
-                raise InputError(
-                    "routers outside other jobs' prisms",
-                    field=field,
-                    found=f"router {router}, held by {holder.id}",
-                )
-
-
-def _queue(
-    snapshot: Snapshot,
-    torus: Torus,
-    classes: tuple[str, ...],
-    node_class: NDArray[np.int64],
-    default_class: str,
-    faults: Faults,
-) -> tuple[QueuedState, ...]:
-    seen = {job.id for job in snapshot.running}
-    queue = []
-    for idx, request in enumerate(snapshot.queue):
-        field = f"queue[{idx}]"
-        with faults.collected():
-            if request.id in seen:
-                raise InputError("each job once", field=f"{field}.id", value=request.id)
-            seen.add(request.id)
-            queue.append(
-                _request(request, snapshot, torus, classes, node_class, default_class, field)
-            )
-    return tuple(queue)
+    def _require_free(self, kind: str, places: IntArray, holder: IntArray, field: str) -> None:
+        require_free(
+            places, holder, self._jobs, field, kind=f"{kind}s", name=lambda k: f"{kind} {k}"
+        )
 
 
 def _request(
     request: Request,
     snapshot: Snapshot,
     torus: Torus,
-    classes: tuple[str, ...],
-    node_class: NDArray[np.int64],
-    default_class: str,
+    wanted: str,
+    num_of_class: dict[str, int],
     field: str,
 ) -> QueuedState:
-    wanted = request.node_class or default_class
-    if wanted not in classes:
-        raise InputError(
-            f"a class of this machine ({', '.join(classes)})",
-            field=f"{field}.class",
-            value=wanted,
-            known=classes,
-        )
-    class_idx = classes.index(wanted)
-    there = int((node_class == class_idx).sum())
+    if wanted not in num_of_class:
+        expected = f"a class of this machine ({', '.join(num_of_class)})"
+        raise InputError(expected, field=f"{field}.class", value=wanted, known=num_of_class)
+    there = num_of_class[wanted]
     if request.nodes > there:
-        raise InputError(
-            f"no more nodes than the machine's {there} of class {wanted}",
-            field=f"{field}.nodes",
-            value=request.nodes,
-        )
+        expected = f"no more nodes than the machine's {there} of class {wanted}"
+        raise InputError(expected, field=f"{field}.nodes", value=request.nodes)
     if request.region is not None and request.region not in snapshot.regions:
         raise InputError(
             "a region of the snapshot",
@@ -298,19 +281,12 @@ def _request(
     return QueuedState(
         request.id,
         request.nodes,
-        class_idx,
+        list(num_of_class).index(wanted),
         request.priority,
         geometries,
         request.region,
         request.communication,
     )
-
-
-def prism_of(torus: Torus, model: PrismModel, field: str) -> Prism:
-    """Return a checked prism of this machine."""
-    prism = Prism(tuple(model.origin), tuple(model.extents))
-    prism.require_inside(torus, field)
-    return prism
 
 
 def _regions(snapshot: Snapshot, torus: Torus, faults: Faults) -> dict[str, BoolArray]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.errors import Faults, InputError
 from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list
@@ -19,9 +18,8 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TreeModel,
 )
-
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
+from topoplace.snapshot.state import checked_jobs, require_free
+from topoplace.types import BoolArray, IntArray
 
 MAX_LEAVES = 4096
 """Trees keep a number for every pair of leaves."""
@@ -119,10 +117,9 @@ def prepare_tree(snapshot: Snapshot) -> TreeState:
         With the field at fault, for anything the schema alone could not see.
     """
     model = snapshot.machine
-    if isinstance(model, str):
-        raise InputError("a machine already resolved", field="machine", value=model)
     if not isinstance(model, TreeModel):
-        raise InputError("a tree machine", field="machine.kind", value=model.kind)
+        found = model if isinstance(model, str) else model.kind
+        raise InputError("a tree machine", field="machine.kind", value=found)
     try:
         tree = tree_of(model)
     except InputError as error:
@@ -132,11 +129,24 @@ def prepare_tree(snapshot: Snapshot) -> TreeState:
         name = next(iter(snapshot.regions))
         faults.found.append(InputError("no regions on a tree", field="regions", value=name))
     node_of_name = {name: node for node, name in enumerate(tree.node_names)}
-    running, holder = _running(snapshot.running, node_of_name, faults)
+    ids: set[str] = set()
+    holder = np.full(tree.num_nodes, -1, dtype=np.int64)
+
+    def running_job(idx: int, job: RunningJob, field: str) -> TreeRunning:
+        nodes = _running_nodes(job, snapshot.running, tree, node_of_name, holder, field)
+        holder[nodes] = idx
+        return TreeRunning(job.id, nodes, job.communication is not Communication.NONE)
+
+    running = checked_jobs(snapshot.running, "running", ids, faults, running_job)
     free = holder < 0
     with faults.collected():
         free[_nodes_of(snapshot.down, node_of_name, "down")] = False
-    requests = _requests(snapshot, tree.num_nodes, faults)
+
+    def request(idx: int, job: Request, field: str) -> TreeRequest:
+        del idx
+        return _request(job, tree.num_nodes, field)
+
+    requests = checked_jobs(snapshot.queue, "queue", ids, faults, request)
     faults.require_none()
     intensive = np.asarray([job.intensive for job in running] + [False])[holder]  # -1: nobody
     busy, comm = (
@@ -153,28 +163,10 @@ def require_shares(patterns: Sequence[PatternUse], field: str) -> None:
         raise InputError("shares that add up to 100 at most", field=field, value=total)
 
 
-def _running(
-    jobs: Sequence[RunningJob], node_of_name: dict[str, int], faults: Faults
-) -> tuple[tuple[TreeRunning, ...], IntArray]:
-    """Return the running jobs and the index of the one that holds each node, -1 for none."""
-    holder = np.full(len(node_of_name), -1, dtype=np.int64)
-    seen: set[str] = set()
-    running = []
-    for idx, job in enumerate(jobs):
-        field = f"running[{idx}]"
-        with faults.collected():
-            if job.id in seen:
-                raise InputError("each job once", field=f"{field}.id", value=job.id)
-            seen.add(job.id)
-            nodes = _running_nodes(job, jobs, node_of_name, holder, field)
-            holder[nodes] = idx
-            running.append(TreeRunning(job.id, nodes, job.communication is not Communication.NONE))
-    return tuple(running), holder
-
-
 def _running_nodes(
     job: RunningJob,
     jobs: Sequence[RunningJob],
+    tree: SwitchTree,
     node_of_name: dict[str, int],
     holder: IntArray,
     field: str,
@@ -182,15 +174,11 @@ def _running_nodes(
     if job.prism is not None:
         raise InputError("no prism on a tree", field=f"{field}.prism", value=job.prism.origin)
     require_shares(job.patterns or (), f"{field}.patterns")
-    nodes = _nodes_of(job.nodes, node_of_name, f"{field}.nodes")
+    field = f"{field}.nodes"
+    nodes = _nodes_of(job.nodes, node_of_name, field)
     if not len(nodes):
-        raise InputError("at least one node", field=f"{field}.nodes", value=job.nodes)
-    twice = nodes[holder[nodes] >= 0]
-    if len(twice):
-        name, other = list(node_of_name)[twice[0]], jobs[holder[twice[0]]].id
-        raise InputError(
-            "nodes no other job holds", field=f"{field}.nodes", found=f"{name}, held by {other}"
-        )
+        raise InputError("at least one node", field=field, value=job.nodes)
+    require_free(nodes, holder, jobs, field, kind="nodes", name=tree.node_names.__getitem__)
     return nodes
 
 
@@ -206,30 +194,14 @@ def _nodes_of(text: str, node_of_name: dict[str, int], field: str) -> IntArray:
     return np.asarray([node_of_name[name] for name in names], dtype=np.int64)
 
 
-def _requests(snapshot: Snapshot, num_nodes: int, faults: Faults) -> tuple[TreeRequest, ...]:
-    seen = {job.id for job in snapshot.running}
-    requests = []
-    for idx, request in enumerate(snapshot.queue):
-        field = f"queue[{idx}]"
-        with faults.collected():
-            if request.id in seen:
-                raise InputError("each job once", field=f"{field}.id", value=request.id)
-            seen.add(request.id)
-            requests.append(_request(request, num_nodes, field))
-    return tuple(requests)
-
-
 def _request(request: Request, num_nodes: int, field: str) -> TreeRequest:
     torus_only = {"class": request.node_class, "shapes": request.shapes, "region": request.region}
     for name, value in torus_only.items():
         if value is not None:
             raise InputError(f"no {name} on a tree", field=f"{field}.{name}", value=value)
     if request.nodes > num_nodes:
-        raise InputError(
-            f"no more nodes than the machine's {num_nodes}",
-            field=f"{field}.nodes",
-            value=request.nodes,
-        )
+        expected = f"no more nodes than the machine's {num_nodes}"
+        raise InputError(expected, field=f"{field}.nodes", value=request.nodes)
     patterns = tuple(request.patterns or ())
     require_shares(patterns, f"{field}.patterns")
     if request.communication is Communication.NONE:

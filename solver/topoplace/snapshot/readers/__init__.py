@@ -1,11 +1,11 @@
 """Readers of other tools' files."""
 
 from topoplace.snapshot.readers.slurm import (
-    read_slurm_jobs,
     read_slurm_nodes,
     read_topology_conf,
     snapshot_of_slurm,
 )
+from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs
 from topoplace.snapshot.readers.tables import (
     CrayTable,
     SwfLog,

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
 
 from topoplace.errors import InputError, unknown_name
-from topoplace.machine import Torus
 from topoplace.snapshot.faults import kind_of_json
 from topoplace.snapshot.files import read_bytes
-from topoplace.snapshot.schema import Request, Snapshot, TorusModel
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, Snapshot, TorusModel
 from topoplace.snapshot.state import prepare, torus_of
+from topoplace.types import IntArray
+
+Key = TypeVar("Key")
 
 # ---- Text files and their lines of fields, with errors that name file and line -------------------
 
@@ -40,18 +47,38 @@ def text_of(path: str | Path, *, or_json: bool = False) -> str:
     return text
 
 
-def field_lines(path: str | Path, comment: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield ``("line 7", fields)`` for every line that is not empty and not a comment.
+def lines_of(path: str | Path, *, or_json: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield ``("line 7", line)`` for every line of a text file that is not empty, stripped."""
+    for number, line in enumerate(text_of(path, or_json=or_json).splitlines(), start=1):
+        if line.strip():
+            yield f"line {number}", line.strip()
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is not text.
-    """
-    for number, line in enumerate(text_of(path).splitlines(), start=1):
-        stripped = line.strip()
-        if stripped and not stripped.startswith(comment):
-            yield f"line {number}", stripped.split()
+
+def field_lines(path: str | Path, comment: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield ``("line 7", fields)`` for every line that is not empty and not a comment."""
+    for place, line in lines_of(path):
+        if not line.startswith(comment):
+            yield place, line.split()
+
+
+@contextlib.contextmanager
+def blamed_on(path: str | Path, place: str | None = None) -> Iterator[None]:
+    """Name the file, and the place in it, in the `InputError` that the block raises."""
+    try:
+        yield
+    except InputError as error:
+        where = ", ".join(part for part in (place, error.field) if part)
+        raise (error.at(where) if where else error).located(str(path)) from None
+
+
+def require_once(
+    place_of: dict[Key, str], key: Key, place: str, what: str, *, field: str | None = None
+) -> None:
+    """Raise `InputError` if a job, a switch, a node has a place in the file already."""
+    if key in place_of:
+        expected = f"each {what} once (it stands at {place_of[key]} too)"
+        raise InputError(expected, field=field, value=key)
+    place_of[key] = place
 
 
 def integer(text: str, least: int, *, field: str, file: str | None = None) -> int:
@@ -114,41 +141,29 @@ def read_swf(path: str | Path, *, procs_per_node: int = 1, node_class: str | Non
     """
     if procs_per_node < 1:
         raise InputError("a positive integer", field="procs_per_node", value=procs_per_node)
-    file = str(path)
     requests: list[Request] = []
     run_times: list[int | None] = []
     line_of: dict[int, str] = {}
     without_size = partial = 0
     for line, fields in field_lines(path, ";"):
-        if len(fields) != _NUM_FIELDS:
-            raise InputError(
-                f"{_NUM_FIELDS} fields", file=file, field=line, value=f"{len(fields)} fields"
-            )
-        numbers = _numbers(fields, file, line)
-        if numbers[_STATUS] in _PARTIAL:
-            partial += 1
-            continue
-        job = numbers[_JOB]
-        if job in line_of:
-            raise InputError(
-                f"each job once (it stands at {line_of[job]} too)",
-                file=file,
-                field=f"{line}, field 1",
-                value=job,
-            )
-        line_of[job] = line
-        procs = _first_known(numbers[_REQUESTED], numbers[_ALLOCATED], unknown=0)
-        if procs is None:
-            without_size += 1
-            continue
-        nodes = -(-procs // procs_per_node)
-        if nodes > _MAX_NODES:
-            raise InputError(f"at most {_MAX_NODES} nodes", file=file, field=line, value=nodes)
+        with blamed_on(path, line):
+            numbers = _numbers(fields)
+            if numbers[_STATUS] in _PARTIAL:
+                partial += 1
+                continue
+            require_once(line_of, numbers[_JOB], line, "job", field="field 1")
+            procs = _first_known(numbers[_REQUESTED], numbers[_ALLOCATED], unknown=0)
+            if procs is None:
+                without_size += 1
+                continue
+            nodes = -(-procs // procs_per_node)
+            if nodes > _MAX_NODES:
+                raise InputError(f"at most {_MAX_NODES} nodes", value=nodes)
         executable = numbers[_EXECUTABLE]
         run_times.append(_first_known(numbers[_RUN], unknown=-1))
         requests.append(
             Request(
-                id=str(job),
+                id=str(numbers[_JOB]),
                 nodes=nodes,
                 node_class=node_class,
                 application=None if executable < 0 else f"executable-{executable}",
@@ -159,21 +174,16 @@ def read_swf(path: str | Path, *, procs_per_node: int = 1, node_class: str | Non
     return SwfLog(tuple(requests), tuple(run_times), without_size, partial)
 
 
-def _numbers(fields: list[str], file: str, line: str) -> dict[int, int]:
+def _numbers(fields: list[str]) -> dict[int, int]:
     """Return the fields we use as integers; the others need not be."""
+    if len(fields) != _NUM_FIELDS:
+        raise InputError(f"{_NUM_FIELDS} fields", value=f"{len(fields)} fields")
     used = (_JOB, _SUBMIT, _RUN, _ALLOCATED, _REQUESTED, _REQUESTED_TIME, _STATUS, _EXECUTABLE)
-    numbers = {
-        k: integer(fields[k], 0 if k == _JOB else -1, file=file, field=f"{line}, field {k + 1}")
-        for k in used
-    }
+    numbers = {k: integer(fields[k], -1 if k else 0, field=f"field {k + 1}") for k in used}
     for k in (_SUBMIT, _RUN, _REQUESTED_TIME):
         if numbers[k] > _MAX_SECONDS:
-            raise InputError(
-                f"at most {_MAX_SECONDS} seconds",
-                file=file,
-                field=f"{line}, field {k + 1}",
-                value=numbers[k],
-            )
+            expected = f"at most {_MAX_SECONDS} seconds"
+            raise InputError(expected, field=f"field {k + 1}", value=numbers[k])
     return numbers
 
 
@@ -201,8 +211,9 @@ def snapshot_of_swf(
     """
     if limit is not None and limit < 1:
         raise InputError("a positive integer", field="limit", value=limit)
-    bare = prepare(Snapshot(schema_version="topoplace.snapshot/1", name=name, machine=machine))
-    there = {c: int((bare.node_class == idx).sum()) for idx, c in enumerate(bare.classes)}
+    bare = Snapshot(schema_version=SNAPSHOT_SCHEMA, name=name, machine=machine)
+    state = prepare(bare)
+    there = {c: int((state.node_class == idx).sum()) for idx, c in enumerate(state.classes)}
     queue: list[Request] = []
     num_too_large = 0
     for request in log.requests:
@@ -215,10 +226,7 @@ def snapshot_of_swf(
         queue.append(request)
         if len(queue) == limit:
             break
-    snapshot = Snapshot(
-        schema_version="topoplace.snapshot/1", name=name, machine=machine, queue=queue
-    )
-    return snapshot, num_too_large
+    return bare.model_copy(update={"queue": queue}), num_too_large
 
 
 # ---- The Cray neighbour table: one line per node with its six neighbours and its coordinates -----
@@ -260,79 +268,51 @@ def read_cray_neighbours(path: str | Path, name: str | None = None) -> CrayTable
     InputError
         Naming file, line, column and value.
     """
-    file = str(path)
     rows: list[tuple[str, list[int]]] = []
     for line, fields in field_lines(path, "#"):
-        if len(fields) != len(_COLUMNS):
-            raise InputError(
-                f"{len(_COLUMNS)} columns ({' '.join(_COLUMNS)})",
-                file=file,
-                field=line,
-                value=f"{len(fields)} columns",
-            )
-        numbers = [
-            integer(text, 0, file=file, field=f"{line}, {column}")
-            for text, column in zip(fields, _COLUMNS, strict=True)
-        ]
-        rows.append((line, numbers))
+        with blamed_on(path, line):
+            if len(fields) != len(_COLUMNS):
+                expected = f"{len(_COLUMNS)} columns ({' '.join(_COLUMNS)})"
+                raise InputError(expected, value=f"{len(fields)} columns")
+            pairs = zip(fields, _COLUMNS, strict=True)
+            rows.append((line, [integer(text, 0, field=column) for text, column in pairs]))
     if not rows:
-        raise InputError("a table with at least one node", file=file)
-    machine, torus = _machine_of(rows, name or name_of(path), file)
-    router_of_nid: dict[int, int] = {}
-    nid_of_router: dict[int, int] = {}
-    for line, numbers in rows:
-        nid, router = numbers[0], torus.router(numbers[7:])
-        if nid in router_of_nid:
-            raise InputError("each nid once", file=file, field=f"{line}, nid", value=nid)
-        if router in nid_of_router:
-            raise InputError(
-                "each coordinate once", file=file, field=f"{line}, lx ly lz", value=numbers[7:]
-            )
-        router_of_nid[nid] = router
-        nid_of_router[router] = nid
-    for line, numbers in rows:
-        _require_neighbours(torus, nid_of_router, numbers, file, line)
-    return CrayTable(machine, router_of_nid)
+        raise InputError("a table with at least one node", file=str(path))
+    with blamed_on(path):
+        return _table([line for line, _ in rows], np.asarray([row for _, row in rows]), path, name)
 
 
-def _machine_of(
-    rows: list[tuple[str, list[int]]], name: str, file: str
-) -> tuple[TorusModel, Torus]:
-    shape = [1 + max(numbers[7 + d] for _, numbers in rows) for d in range(3)]
-    expected = shape[0] * shape[1] * shape[2]
-    if expected != len(rows):
-        raise InputError(
-            f"coordinates that fill {'x'.join(map(str, shape))} = {expected} places",
-            file=file,
-            field="lx ly lz",
-            value=f"{len(rows)} nodes",
-        )
+def _table(lines: list[str], numbers: IntArray, path: str | Path, name: str | None) -> CrayTable:
+    nids, coords = numbers[:, 0], numbers[:, 7:]
+    shape = (coords.max(axis=0) + 1).tolist()
+    if math.prod(shape) != len(lines):
+        expected = f"coordinates that fill {'x'.join(map(str, shape))} = {math.prod(shape)} places"
+        raise InputError(expected, field="lx ly lz", value=f"{len(lines)} nodes")
     machine = TorusModel(
-        name=name,
+        name=name or name_of(path),
         shape=shape,
         wrap=[True] * 3,
         bandwidth=[1] * 3,
         source="a Cray neighbour table; nodes numbered by coordinates",
     )
-    return machine, torus_of(machine)
-
-
-def _require_neighbours(
-    torus: Torus, nid_of_router: dict[int, int], numbers: list[int], file: str, line: str
-) -> None:
-    here = numbers[7:]
-    for k, column in enumerate(_COLUMNS[1:7]):
-        d, step = k // 2, 1 if k % 2 == 0 else -1
-        there = [(c + step) % n if e == d else c for e, (c, n) in enumerate(_pairs(here, torus))]
-        expected = nid_of_router[torus.router(there)]
-        if numbers[1 + k] != expected:
-            raise InputError(
-                f"the torus neighbour, nid {expected}",
-                file=file,
-                field=f"{line}, {column}",
-                value=numbers[1 + k],
-            )
-
-
-def _pairs(coords: list[int], torus: Torus) -> list[tuple[int, int]]:
-    return list(zip(coords, torus.shape, strict=True))
+    torus = torus_of(machine)
+    line_of_nid: dict[int, str] = {}
+    line_of_coords: dict[tuple[int, ...], str] = {}
+    for line, nid, at in zip(lines, nids.tolist(), coords.tolist(), strict=True):
+        with blamed_on(path, line):
+            require_once(line_of_nid, nid, line, "nid", field="nid")
+            require_once(line_of_coords, tuple(at), line, "coordinate", field="lx ly lz")
+    routers = coords @ torus.strides
+    nid_of_router = np.zeros(len(lines), dtype=np.int64)
+    nid_of_router[routers] = nids
+    steps = np.concatenate([(step, -step) for step in np.eye(3, dtype=np.int64)])  # as columns
+    expected_nids = nid_of_router[((coords[:, None] + steps) % shape) @ torus.strides]
+    wrong = np.argwhere(numbers[:, 1:7] != expected_nids)
+    if len(wrong):
+        row, k = wrong[0]
+        raise InputError(
+            f"the torus neighbour, nid {expected_nids[row, k]}",
+            field=f"{lines[row]}, {_COLUMNS[1 + k]}",
+            value=int(numbers[row, 1 + k]),
+        )
+    return CrayTable(machine, dict(zip(nids.tolist(), routers.tolist(), strict=True)))

@@ -12,7 +12,7 @@ from typing import Any
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list, format_host_list
-from topoplace.snapshot.readers.tables import integer, text_of
+from topoplace.snapshot.readers.tables import blamed_on, integer, require_once, text_of
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse, Request, RunningJob
 from topoplace.snapshot.tree_state import require_shares
 
@@ -20,26 +20,12 @@ from topoplace.snapshot.tree_state import require_shares
 
 _WAITING = {"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 _HOLDING = {
-    "RUNNING",
-    "COMPLETING",
-    "CONFIGURING",
-    "RESIZING",
-    "SIGNALING",
-    "STAGE_OUT",
-    "STOPPED",
-    "SUSPENDED",
+    *("RUNNING", "COMPLETING", "CONFIGURING", "RESIZING"),
+    *("SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED"),
 }
 _ENDED = {
-    "BOOT_FAIL",
-    "CANCELLED",
-    "COMPLETED",
-    "DEADLINE",
-    "FAILED",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "PREEMPTED",
-    "REVOKED",
-    "TIMEOUT",
+    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED"),
+    *("NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
 }
 _MAX_BYTES = 1 << 40
 _PATTERN = re.compile(r"(?:^|[\s;])pattern=([^\s;]*)", re.IGNORECASE)
@@ -47,31 +33,15 @@ _PATTERN = re.compile(r"(?:^|[\s;])pattern=([^\s;]*)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """A job of a listing.
+    """A job of a listing."""
 
-    Attributes
-    ----------
-    id
-        As ``squeue`` prints it; of a task of an array ``12_3``.
-    holding
-        Whether it holds nodes (runs, completes, is stopped) or waits.
-    num_nodes, hosts
-        Nodes wanted or held, and the host list of those held.
-    priority
-        Slurm's; 0 is a job on hold.
-    walltime, submitted
-        Seconds; `submitted` since any fixed moment. None if there is no limit, or none known.
-    communication, patterns
-        What its comment says: see `read_comment`.
-    """
-
-    id: str
-    holding: bool
-    num_nodes: int
-    hosts: str
-    priority: int
-    walltime: int | None
-    submitted: int | None
+    id: str  # as squeue prints it; of a task of an array 12_3
+    holding: bool  # whether it holds nodes (runs, completes, is stopped) or waits
+    num_nodes: int  # wanted or held
+    hosts: str  # the host list of those held
+    priority: int  # Slurm's; 0 is a job on hold
+    walltime: int | None  # seconds; None if there is no limit, or none known
+    submitted: int | None  # seconds since any fixed moment
     communication: Communication
     patterns: tuple[PatternUse, ...]
 
@@ -81,14 +51,8 @@ class SlurmJob:
         return tuple(int(number) for number in re.findall(r"[0-9]{1,18}", self.id))
 
 
-def holds_nodes(states: list[str], field: str) -> bool | None:
-    """Tell whether a job in these states holds nodes (True), waits (False) or has ended (None).
-
-    Raises
-    ------
-    InputError
-        For a state Slurm does not have.
-    """
+def _holds_nodes(states: list[str], field: str) -> bool | None:
+    """Tell whether a job in these states holds nodes (True), waits (False) or has ended (None)."""
     known = _WAITING | _HOLDING | _ENDED
     for state in states or [""]:
         if state not in known:
@@ -98,7 +62,7 @@ def holds_nodes(states: list[str], field: str) -> bool | None:
     return False if set(states) & _WAITING else None
 
 
-def read_comment(comment: str, field: str) -> tuple[Communication, tuple[PatternUse, ...]]:
+def _communication(comment: str, field: str) -> tuple[Communication, tuple[PatternUse, ...]]:
     """Return how a job communicates, from a word ``pattern=...`` of its comment.
 
     ``pattern=rhvd:60:1024,rd:30`` is a list of patterns (`schema.Pattern`), each with its share
@@ -106,11 +70,6 @@ def read_comment(comment: str, field: str) -> tuple[Communication, tuple[Pattern
     ``pattern=none`` the job does not communicate. Without such a word its patterns are unknown:
     while it runs it counts as communication-intensive, the careful choice; while it waits
     nothing can be minimised for it, and it counts as compute-intensive.
-
-    Raises
-    ------
-    InputError
-        For an unknown pattern, a bad number, or shares above 100 in all.
     """
     match = _PATTERN.search(comment)
     if match is None:
@@ -126,11 +85,8 @@ def read_comment(comment: str, field: str) -> tuple[Communication, tuple[Pattern
 def _pattern_use(text: str, field: str) -> PatternUse:
     name, *numbers = text.split(":")
     if name not in list(Pattern) or len(numbers) > 2:
-        raise InputError(
-            f"PATTERN[:SHARE[:BYTES]] with one of {', '.join(Pattern)}, or none",
-            field=field,
-            value=text,
-        )
+        expected = f"PATTERN[:SHARE[:BYTES]] with one of {', '.join(Pattern)}, or none"
+        raise InputError(expected, field=field, value=text)
     limits = (("share", 100), ("message_bytes", _MAX_BYTES))
     uses: dict[str, int] = {}
     for number, (what, most) in zip(numbers, limits, strict=False):
@@ -140,14 +96,8 @@ def _pattern_use(text: str, field: str) -> PatternUse:
     return PatternUse(pattern=Pattern(name), **uses)
 
 
-def tasks_of(job: SlurmJob, field: str) -> list[SlurmJob]:
-    """Return the tasks of a job array that waits (id ``12_[1-5,7%2]``), or the job alone.
-
-    Raises
-    ------
-    InputError
-        If the tasks are not told in full.
-    """
+def _tasks_of(job: SlurmJob, field: str) -> list[SlurmJob]:
+    """Return the tasks of a job array that waits (id ``12_[1-5,7%2]``), or the job alone."""
     if "[" not in job.id:
         return [job]
     ids = expand_host_list(re.sub(r"%[0-9]+\]$", "]", job.id), field)
@@ -165,33 +115,26 @@ _TIME = re.compile(
 _NO_LIMIT = {"UNLIMITED", "NOT_SET", "INVALID", "N/A"}
 
 
-def read_squeue_text(text: str) -> Iterator[tuple[str, SlurmJob | None]]:
-    """Yield place and job of every line; None for a job that has ended.
-
-    Raises
-    ------
-    InputError
-        Naming the line, the column and the value.
-    """
+def _listed_lines(text: str) -> Iterator[tuple[str, SlurmJob | None]]:
+    """Yield place and job of every line; None for a job that has ended."""
     for number, line in enumerate(text.splitlines(), start=1):
         place = f"line {number}"
         if not line.strip() or line.startswith(_HEADER):
             continue
         fields = line.strip().split("|")
         if len(fields) < _NUM_BEFORE + 1 + _NUM_AFTER:
-            raise InputError(
-                f"a line of squeue -o '{SQUEUE_FORMAT}'", field=place, value=line.strip()
-            )
+            expected = f"a line of squeue -o '{SQUEUE_FORMAT}'"
+            raise InputError(expected, field=place, value=line.strip())
         yield place, _job(fields, place)
 
 
 def _job(fields: list[str], place: str) -> SlurmJob | None:
     name, state, num_nodes, hosts = (field.strip() for field in fields[:_NUM_BEFORE])
     priority, limit, _, submitted = (field.strip() for field in fields[-_NUM_AFTER:])
-    holding = holds_nodes([state], f"{place}, STATE")
+    holding = _holds_nodes([state], f"{place}, STATE")
     if holding is None:
         return None
-    communication, patterns = read_comment(
+    communication, patterns = _communication(
         "|".join(fields[_NUM_BEFORE:-_NUM_AFTER]), f"{place}, COMMENT"
     )
     return SlurmJob(
@@ -214,9 +157,7 @@ def _seconds(text: str, field: str) -> int | None:
     match = _TIME.fullmatch(text)
     if match is None:
         raise InputError("a time such as 1-12:00:00 or UNLIMITED", field=field, value=text)
-    days, day_hours, day_minutes, hours, minutes, seconds = (
-        int(part or 0) for part in match.groups()
-    )
+    days, day_hours, day_minutes, hours, minutes, seconds = (int(x or 0) for x in match.groups())
     return ((days * 24 + day_hours + hours) * 60 + day_minutes + minutes) * 60 + seconds
 
 
@@ -236,14 +177,8 @@ def _moment(text: str, field: str) -> int | None:
 _MAX_NUMBER = 10**18
 
 
-def read_squeue_json(text: str) -> Iterator[tuple[str, SlurmJob | None]]:
-    """Yield place and job of every entry; None for a job that has ended.
-
-    Raises
-    ------
-    InputError
-        Naming the field and the value.
-    """
+def _listed_entries(text: str) -> Iterator[tuple[str, SlurmJob | None]]:
+    """Yield place and job of every entry; None for a job that has ended."""
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError):
@@ -263,10 +198,10 @@ def read_squeue_json(text: str) -> Iterator[tuple[str, SlurmJob | None]]:
 def _json_job(raw: dict[str, Any], place: str) -> SlurmJob | None:
     states = raw.get("job_state")
     states = states if isinstance(states, list) else [states]
-    holding = holds_nodes([str(state) for state in states], f"{place}.job_state")
+    holding = _holds_nodes([str(state) for state in states], f"{place}.job_state")
     if holding is None:
         return None
-    communication, patterns = read_comment(_text(raw, "comment", place), f"{place}.comment")
+    communication, patterns = _communication(_text(raw, "comment", place), f"{place}.comment")
     minutes = _number(raw, "time_limit", place)
     num_nodes = _number(raw, "node_count", place)
     if not num_nodes:
@@ -329,15 +264,8 @@ _MAX_ID = 128
 class SlurmJobs:
     """The jobs of a listing.
 
-    Attributes
-    ----------
-    running
-        Jobs that hold nodes, by id.
-    queue
-        Jobs that wait, by descending priority, then id; `submitted` counts from the first
-        submission among the jobs of both lists.
-    num_held
-        Jobs left out because they wait on hold (priority 0).
+    The queue is by descending priority, then id; `submitted` counts from the first submission
+    among all jobs. `num_held` jobs are left out because they wait on hold (priority 0).
     """
 
     running: tuple[RunningJob, ...]
@@ -349,7 +277,7 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
     """Read the output of ``squeue --json`` or ``squeue -o '%i|%T|%D|%N|%k|%Q|%l|%S|%V'``.
 
     Jobs that have ended are left out. Every request has priority 1: Slurm's priorities say only
-    which job comes first. What a comment may say of a job: `job.read_comment`.
+    which job comes first. What a comment may say of a job stands in docs/formats.md.
 
     Raises
     ------
@@ -357,23 +285,20 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
         Naming file, line or entry, and value.
     """
     text = text_of(path, or_json=True)
-    read = read_squeue_json if text.lstrip().startswith("{") else read_squeue_text
+    listed = _listed_entries if text.lstrip().startswith("{") else _listed_lines
     holding: list[tuple[str, SlurmJob]] = []
     waiting: list[SlurmJob] = []
     place_of: dict[str, str] = {}
-    try:
-        for place, job in read(text):
-            for task in [] if job is None else tasks_of(job, place):
+    with blamed_on(path):
+        for place, job in listed(text):
+            for task in [] if job is None else _tasks_of(job, place):
                 _require_usable(task, place, place_of)
                 if task.holding:
                     holding.append((place, task))
                 else:
                     waiting.append(task)
-        running = tuple(
-            _running(job, place) for place, job in sorted(holding, key=lambda pair: pair[1].order)
-        )
-    except InputError as error:
-        raise error.located(str(path)) from None
+        holding.sort(key=lambda pair: pair[1].order)
+        running = tuple(_running(job, place) for place, job in holding)
     told = [job.submitted for job in [*waiting, *(job for _, job in holding)]]
     start = min((moment for moment in told if moment is not None), default=0)
     ready = sorted(
@@ -386,11 +311,7 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
 def _require_usable(job: SlurmJob, place: str, place_of: dict[str, str]) -> None:
     if not 1 <= len(job.id) <= _MAX_ID or set(job.id) & set(" \t,;"):
         raise InputError("a job id", field=place, value=job.id)
-    if job.id in place_of:
-        raise InputError(
-            f"each job once (it stands at {place_of[job.id]} too)", field=place, value=job.id
-        )
-    place_of[job.id] = place
+    require_once(place_of, job.id, place, "job", field=place)
     if job.num_nodes > _MAX_NODES:
         raise InputError(f"at most {_MAX_NODES} nodes", field=place, value=job.num_nodes)
     if max(job.walltime or 0, job.submitted or 0) > _MAX_SECONDS:

@@ -9,9 +9,15 @@ from pathlib import Path
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list, format_host_list
-from topoplace.snapshot.readers.slurm.jobs import SlurmJobs
-from topoplace.snapshot.readers.tables import name_of, text_of
-from topoplace.snapshot.schema import Snapshot, SwitchModel, TreeModel
+from topoplace.snapshot.readers.slurm_jobs import SlurmJobs
+from topoplace.snapshot.readers.tables import (
+    blamed_on,
+    lines_of,
+    name_of,
+    require_once,
+    text_of,
+)
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import prepare_tree, tree_of
 
 # ---- Slurm's topology.conf: the switches of a tree or fat tree, read and written -----------------
@@ -40,24 +46,15 @@ def read_topology_conf(path: str | Path, name: str | None = None) -> TreeModel:
     InputError
         Naming file, line, switch and value.
     """
-    file = str(path)
-    line_of: dict[str, int] = {}
+    place_of: dict[str, str] = {}
     switches: list[SwitchModel] = []
-    for line, text in _joined_lines(text_of(path)):
-        try:
+    for place, text in _joined_lines(text_of(path)):
+        with blamed_on(path, place):
             switch = _switch(text)
-            if switch.name in line_of:
-                raise InputError(
-                    f"each switch once (it stands at line {line_of[switch.name]} too)",
-                    field=f"switch {switch.name}",
-                    value=switch.name,
-                )
-        except InputError as error:
-            raise _at(error, file, line) from None
-        line_of[switch.name] = line
+            require_once(place_of, switch.name, place, "switch", field=f"switch {switch.name}")
         switches.append(switch)
     if not switches:
-        raise InputError("at least one line SwitchName=...", file=file)
+        raise InputError("at least one line SwitchName=...", file=str(path))
     machine = TreeModel(
         kind="tree",
         name=name or name_of(path),
@@ -67,18 +64,13 @@ def read_topology_conf(path: str | Path, name: str | None = None) -> TreeModel:
     try:
         tree_of(machine)
     except InputError as error:
-        raise _at(error, file, line_of.get((error.field or "").removeprefix("switch "))) from None
+        with blamed_on(path, place_of.get((error.field or "").removeprefix("switch "))):
+            raise
     return machine
 
 
 def topology_conf_of(machine: TreeModel) -> str:
-    """Return a tree machine as the text of a topology.conf.
-
-    Raises
-    ------
-    InputError
-        If the machine is no tree.
-    """
+    """Return a tree machine as the text of a topology.conf."""
     tree_of(machine)
     lines = [
         f"SwitchName={switch.name} "
@@ -88,21 +80,17 @@ def topology_conf_of(machine: TreeModel) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield every line that says something with the number of its first part."""
-    parts: list[str] = []
-    first = 0
+def _joined_lines(text: str) -> Iterator[tuple[str, str]]:
+    """Yield every line that says something, with the place of its first part."""
+    joined, first = "", 0
     for number, line in enumerate([*text.splitlines(), ""], start=1):
         said = line.partition("#")[0].rstrip()
-        if not parts:
-            first = number
-        parts.append(said.removesuffix("\\"))
-        if said.endswith("\\"):
-            continue
-        joined = "".join(parts).strip()
-        parts = []
-        if joined:
-            yield first, joined
+        first = first or number
+        joined += said.removesuffix("\\")
+        if not said.endswith("\\"):
+            if joined.strip():
+                yield f"line {first}", joined.strip()
+            joined, first = "", 0
 
 
 def _switch(text: str) -> SwitchModel:
@@ -127,12 +115,6 @@ def _switch(text: str) -> SwitchModel:
     for names in below.values():
         expand_host_list(names, field)  # what it accepts fits the model, but for blanks
     return SwitchModel(name=name, **{key: "".join(text.split()) for key, text in below.items()})
-
-
-def _at(error: InputError, file: str, line: int | None) -> InputError:
-    places = [f"line {line}" if line else None, error.field]
-    field = ", ".join(place for place in places if place)
-    return error.at(field).located(file)
 
 
 # ---- What `scontrol show nodes -o` says: which nodes may take a job ------------------------------
@@ -165,20 +147,14 @@ def read_slurm_nodes(path: str | Path) -> dict[str, NodeUse]:
         Naming file, line and value.
     """
     uses: dict[str, NodeUse] = {}
-    for number, line in enumerate(text_of(path).splitlines(), start=1):
-        if not line.strip():
-            continue
-        field = f"line {number}"
-        name, state = _NAME.match(line.strip()), _STATE.search(line)
-        if name is None or state is None:
-            raise InputError(
-                "NodeName=... State=..., as scontrol show nodes -o writes",
-                file=str(path),
-                field=field,
-                value=line,
-            )
-        if name[1] in uses:
-            raise InputError("each node once", file=str(path), field=field, value=name[1])
+    place_of: dict[str, str] = {}
+    for place, line in lines_of(path):
+        with blamed_on(path, place):
+            name, state = _NAME.match(line), _STATE.search(line)
+            if name is None or state is None:
+                expected = "NodeName=... State=..., as scontrol show nodes -o writes"
+                raise InputError(expected, value=line)
+            require_once(place_of, name[1], place, "node")
         uses[name[1]] = _use_of(state[1])
     if not uses:
         raise InputError("at least one line NodeName=...", file=str(path))
@@ -238,7 +214,7 @@ def snapshot_of_slurm(
     down = {node for group in groups.values() for node in group}
     fitting = tuple(request for request in jobs.queue if request.nodes <= len(names))
     snapshot = Snapshot(
-        schema_version="topoplace.snapshot/1",
+        schema_version=SNAPSHOT_SCHEMA,
         name=name,
         machine=machine,
         down=format_host_list(node for node in names if node in down),
