@@ -15,7 +15,7 @@ from topoplace.mapping.graph import IntArray
 from topoplace.mapping.layouts import ideal_hop_bytes
 from topoplace.mapping.onto import Allocation, load_allocation
 from topoplace.mapping.pencils.space import admissible_layouts
-from topoplace.snapshot.generate import blue_waters
+from topoplace.snapshot import load_torus
 from topoplace.snapshot.state import torus_of
 
 SCATTERED, PRISMS, SNAPSHOT = "scattered", "prisms", "snapshot"
@@ -90,7 +90,7 @@ def unusable(torus: Torus, routers: IntArray, case: Case) -> IntArray:
 def everywhere(grid: Grid, setting: str) -> Allocation:
     """Return the nodes of a grid's region, or of Blue Waters, with nothing unusable."""
     bare = {"name": "bare", "service": "", "classes": {}, "nodes_per_router": grid.nodes_per_router}
-    machine = blue_waters().model_copy(update=bare)
+    machine = load_torus("blue_waters").model_copy(update=bare)
     nodes = np.arange(torus_of(machine).num_nodes)
     whole = Allocation(machine, nodes, "nothing unusable")
     return whole if setting == SNAPSHOT else whole.within(Prism((0, 0, 0), grid.region))

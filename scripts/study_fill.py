@@ -25,9 +25,9 @@ from study_page import STUDIES, stamp
 from topoplace.certify import check_file
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.result import Proof
-from topoplace.snapshot import load_snapshot
+from topoplace.snapshot import load_snapshot, load_torus
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.generate import Workload, build_machines, generate_snapshot, load_workload
+from topoplace.snapshot.generate import Workload, generate_snapshot, load_workload
 from topoplace.snapshot.schema import TorusModel
 from topoplace.study.batch.pool import Pool
 from topoplace.study.batch.run import SOLVER, Batch, run_batch
@@ -177,7 +177,7 @@ def rows_of(machine: str, drawn: Sequence[Drawn], batches: dict[str, Batch]) -> 
 def study(name: str, options: argparse.Namespace, num_seeds: int, time_limit: float) -> list[Row]:
     """Return the rows of one machine."""
     work = options.work / name
-    drawn = draw(build_machines()[name], options.fills, num_seeds, work / "snapshots")
+    drawn = draw(load_torus(name), options.fills, num_seeds, work / "snapshots")
     batches = {m: solve(m, drawn, work / m, time_limit, options.jobs) for m in METHODS}
     results = [work / m / row.result for m, batch in batches.items() for row in batch.rows]
     require_verified(results, options.jobs)

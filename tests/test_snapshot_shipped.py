@@ -16,7 +16,6 @@ from topoplace.snapshot import Communication, load_machine, load_snapshot, machi
 from topoplace.snapshot.generate import (
     XK_BLOCK,
     blue_waters_features,
-    build_machines,
     generate_snapshot,
     load_workload,
     workload_jobs,
@@ -24,6 +23,7 @@ from topoplace.snapshot.generate import (
 from topoplace.snapshot.state import prism_of, torus_of
 
 ROOT = Path(__file__).resolve().parent.parent
+BUILD = script("build_instances")
 SNAPSHOTS = ROOT / "instances" / "snapshots"
 PERCENTS = (20, 30, 40, 50, 60, 70, 80)
 GENERATED = ["empty", *map(str, PERCENTS)]
@@ -33,13 +33,13 @@ def shipped(label: str) -> Path:
     return SNAPSHOTS / f"blue_waters_{label}.json"
 
 
-@pytest.mark.parametrize("name", sorted(build_machines()))
+@pytest.mark.parametrize("name", sorted(BUILD.build_machines()))
 def test_shipped_machines_are_those_of_the_code(name):
-    assert load_machine(name) == build_machines()[name]
+    assert load_machine(name) == BUILD.build_machines()[name]
 
 
 def test_no_other_machine_is_shipped():
-    assert machine_names() == sorted(build_machines())
+    assert machine_names() == sorted(BUILD.build_machines())
 
 
 def test_blue_waters_agrees_with_the_counts_of_enos_2014():
@@ -156,14 +156,13 @@ def test_no_running_prism_shares_a_link(percent):
 
 @pytest.mark.parametrize("percent", [0, 20])
 def test_the_script_rebuilds_the_same_bytes(percent, tmp_path, monkeypatch):
-    build = script("build_instances")
-    monkeypatch.setattr(build, "BUSY_PERCENTS", (percent,))
-    monkeypatch.setattr(build, "INSTANCES", tmp_path)
+    monkeypatch.setattr(BUILD, "BUSY_PERCENTS", (percent,))
+    monkeypatch.setattr(BUILD, "INSTANCES", tmp_path)
     for folder in ("machines", "snapshots"):
         (tmp_path / folder).mkdir()
-    build.main()
+    BUILD.main()
     written = sorted(tmp_path.rglob("*.json"))
-    assert len(written) == len(build_machines()) + 1
+    assert len(written) == len(BUILD.build_machines()) + 1
     for path in written:
         assert path.read_bytes() == (ROOT / "instances" / path.relative_to(tmp_path)).read_bytes()
 

@@ -13,7 +13,8 @@ import pytest
 from scripts_of_the_project import SCRIPTS, script
 from topoplace.errors import TopoplaceError
 from topoplace.machine import Torus
-from topoplace.snapshot.generate import build_machines, load_workload
+from topoplace.snapshot import load_torus
+from topoplace.snapshot.generate import load_workload
 from topoplace.study.batch.solving import solve_task
 from topoplace.study.batch.task import Ending, Task
 
@@ -144,7 +145,7 @@ def test_fill_stops_at_a_result_that_the_checker_refuses(
 ) -> None:
     fill = script("study_fill")
     monkeypatch.setattr(fill, "Pool", InProcess)
-    machine = build_machines()["bluegene_8x8x8"]
+    machine = load_torus("bluegene_8x8x8")
     drawn = fill.draw(machine, [80], 1, tmp_path / "snapshots")
     done = fill.solve("first-fit", drawn, tmp_path / "first-fit", 1, 1)
     result = tmp_path / "first-fit" / done.rows[0].result
@@ -158,10 +159,9 @@ def test_fill_stops_at_a_result_that_the_checker_refuses(
 
 def test_the_small_machine_s_workload_is_scaled_to_it() -> None:
     fill = script("study_fill")
-    machines = build_machines()
     workload = load_workload()
-    assert fill.workload_for(machines["blue_waters"]) == workload
-    scaled = fill.workload_for(machines["bluegene_8x8x8"])
+    assert fill.workload_for(load_torus("blue_waters")) == workload
+    scaled = fill.workload_for(load_torus("bluegene_8x8x8"))
     assert {name for row in scaled.rows for name in row.classes} == {"compute"}
     largest = max(size for row in scaled.rows for size in row.nodes)
     assert largest == round(max(s for row in workload.rows for s in row.nodes) * 512 / 22_640)

@@ -23,7 +23,7 @@ from topoplace.snapshot import (
     load_torus,
     tree_of,
 )
-from topoplace.snapshot.convert import convert
+from topoplace.snapshot.convert import converted
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -257,8 +257,8 @@ def test_each_kind_of_snapshot_is_loaded_as_such(tmp_path):
 def test_the_normal_form_of_a_tree_snapshot(tmp_path):
     source, once, twice = (tmp_path / name for name in ("a.json", "b.json", "c.json"))
     source.write_text(json.dumps(document(down="n3, n7")))
-    convert(source, "snapshot", "snapshot", once)
+    once.write_text(converted(source, "snapshot").text)
     assert json.loads(once.read_text())["down"] == "n[3,7]"
-    convert(once, "snapshot", "snapshot", twice)
+    twice.write_text(converted(once, "snapshot").text)
     assert once.read_bytes() == twice.read_bytes()
     assert (load_any(source).free == load_any(once).free).all()

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from topoplace.errors import InputError
-from topoplace.snapshot.files import text_of_document, write_text
+from topoplace.snapshot.files import text_of_document
 from topoplace.snapshot.load import load_any
 from topoplace.snapshot.machines import load_machine, load_torus
 from topoplace.snapshot.normal import normal_snapshot
@@ -22,11 +22,12 @@ from topoplace.snapshot.readers.slurm import (
     topology_conf_of,
 )
 from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs
-from topoplace.snapshot.readers.tables import name_of
+from topoplace.snapshot.readers.tables import blamed_on, name_of
 from topoplace.snapshot.schema import TreeModel
 from topoplace.snapshot.tree_state import tree_of
 
 File = str | Path
+Conversion = Callable[["File", "ConvertOptions"], "Converted"]
 
 
 @dataclass(frozen=True)
@@ -57,25 +58,6 @@ class Converted:
     def text(self) -> str:
         """What is written to a file."""
         return self.document if isinstance(self.document, str) else text_of_document(self.document)
-
-
-def convert(
-    source: File | None,
-    from_format: str,
-    to_format: str | None,
-    output: File,
-    options: ConvertOptions | None = None,
-) -> tuple[str, ...]:
-    """Write what `converted` makes of a file, and return its notes.
-
-    Raises
-    ------
-    InputError
-        For an unknown pair of formats or a bad file; nothing is written then.
-    """
-    made = converted(source, from_format, to_format, options)
-    write_text(output, made.text)
-    return made.notes
 
 
 def converted(
@@ -109,59 +91,41 @@ def converted(
     conversion = _conversion(from_format, to_format)
     given = [path for path in (source, options.topology) if path is not None]
     if len(given) != 1:
-        raise InputError(
-            "one file to read, FILE or --topology",
-            field="FILE",
-            found="both" if given else "neither",
-        )
+        found = "both" if given else "neither"
+        raise InputError("one file to read, FILE or --topology", field="FILE", found=found)
     return conversion(given[0], options)
 
 
-Conversion = Callable[[File, ConvertOptions], Converted]
-
-
 def _conversion(from_format: str, to_format: str | None) -> Conversion:
-    known: dict[tuple[str, str], Conversion] = {
-        ("snapshot", "snapshot"): _normalised_snapshot,
-        ("cray-neighbours", "machine"): _machine_of_cray_table,
-        ("swf", "snapshot"): _snapshot_of_log,
-        ("slurm", "snapshot"): _snapshot_of_cluster,
-        ("slurm-topology", "machine"): _machine_of_topology,
-        ("machine", "slurm-topology"): _topology_of_machine,
-    }
-    for (one, other), conversion in known.items():
+    for (one, other), conversion in _CONVERSIONS.items():
         if one == from_format and to_format in {None, other}:
             return conversion
-    sources = [source for source, _ in known]
+    sources = [source for source, _ in _CONVERSIONS]
     raise InputError(
-        f"a known conversion ({', '.join(f'{a} to {b}' for a, b in known)})",
+        f"a known conversion ({', '.join(f'{a} to {b}' for a, b in _CONVERSIONS)})",
         field="--to" if from_format in sources else "--from",
         value=to_format if from_format in sources else from_format,
-        known=[b for a, b in known if a == from_format] or sources,
+        known=[b for a, b in _CONVERSIONS if a == from_format] or sources,
     )
 
 
-def _normalised_snapshot(source: File, options: ConvertOptions) -> Converted:
-    del options
+def _normalised_snapshot(source: File, _: ConvertOptions) -> Converted:
     return Converted(normal_snapshot(load_any(source).snapshot))
 
 
-def _machine_of_cray_table(source: File, options: ConvertOptions) -> Converted:
-    del options
-    table = read_cray_neighbours(source, name_of(source))
+def _machine_of_cray_table(source: File, _: ConvertOptions) -> Converted:
+    table = read_cray_neighbours(source)
     num = len(table.router_of_nid)
-    return Converted(
-        table.machine, (f"{num} nodes; all {6 * num} neighbours are those of the torus",)
-    )
+    note = f"{num} nodes; all {6 * num} neighbours are those of the torus"
+    return Converted(table.machine, (note,))
 
 
 def _snapshot_of_log(source: File, options: ConvertOptions) -> Converted:
     if options.machine is None:
         raise InputError("the machine the jobs are for", field="--on", found="nothing")
     log = read_swf(source, procs_per_node=options.procs_per_node, node_class=options.node_class)
-    snapshot, too_large = snapshot_of_swf(
-        log, load_torus(options.machine), name_of(source), options.limit
-    )
+    machine = load_torus(options.machine)
+    snapshot, too_large = snapshot_of_swf(log, machine, name_of(source), options.limit)
     left_out = {
         "larger than the machine": too_large,
         "without a size": log.num_without_size,
@@ -176,25 +140,30 @@ def _snapshot_of_cluster(source: File, options: ConvertOptions) -> Converted:
     machine = read_topology_conf(source)
     uses = None if options.nodes is None else read_slurm_nodes(options.nodes)
     jobs = NO_JOBS if options.jobs is None else read_slurm_jobs(options.jobs)
-    try:
+    with blamed_on(str(options.jobs)):
         return Converted(*snapshot_of_slurm(machine, uses, jobs, machine.name))
-    except InputError as error:
-        raise error.located(str(options.jobs)) from None
 
 
-def _machine_of_topology(source: File, options: ConvertOptions) -> Converted:
-    del options
+def _machine_of_topology(source: File, _: ConvertOptions) -> Converted:
     machine = read_topology_conf(source)
     tree = tree_of(machine)
     upper = len(tree.switches) - tree.num_leaves
-    return Converted(
-        machine, (f"{tree.num_nodes} nodes on {tree.num_leaves} leaves below {upper} switches",)
-    )
+    note = f"{tree.num_nodes} nodes on {tree.num_leaves} leaves below {upper} switches"
+    return Converted(machine, (note,))
 
 
-def _topology_of_machine(source: File, options: ConvertOptions) -> Converted:
-    del options
+def _topology_of_machine(source: File, _: ConvertOptions) -> Converted:
     machine = load_machine(str(source))
     if not isinstance(machine, TreeModel):
         raise InputError("a tree machine", file=str(source), field="kind", value=machine.kind)
     return Converted(topology_conf_of(machine))
+
+
+_CONVERSIONS: dict[tuple[str, str], Conversion] = {
+    ("snapshot", "snapshot"): _normalised_snapshot,
+    ("cray-neighbours", "machine"): _machine_of_cray_table,
+    ("swf", "snapshot"): _snapshot_of_log,
+    ("slurm", "snapshot"): _snapshot_of_cluster,
+    ("slurm-topology", "machine"): _machine_of_topology,
+    ("machine", "slurm-topology"): _topology_of_machine,
+}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +25,7 @@ from topoplace.machine import (
 )
 from topoplace.snapshot.files import data_folder, read_document
 from topoplace.snapshot.schema import (
+    SNAPSHOT_SCHEMA,
     Model,
     Name,
     PrismModel,
@@ -35,6 +35,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
 )
 from topoplace.snapshot.state import prepare
+from topoplace.types import BoolArray, IntArray
 
 # ---- Tables of applications and job sizes, from which queues and running jobs are drawn ----------
 
@@ -101,139 +102,6 @@ def workload_jobs(workload: Workload) -> list[WorkloadJob]:
     ]
 
 
-def workload_queue(workload: Workload) -> list[Request]:
-    """Return a queue with one request for every job of a table."""
-    return [
-        Request(
-            id=job.name,
-            nodes=job.nodes,
-            node_class=job.node_class,
-            application=job.application,
-            walltime=job.walltime,
-        )
-        for job in workload_jobs(workload)
-    ]
-
-
-# ---- The machines topoplace ships, built from what their papers state ----------------------------
-
-XK_BLOCK = Prism((16, 0, 0), (15, 6, 24))
-"""The XK region of Blue Waters: its size is Enos 2014's, its origin is ours."""
-
-_BLADE = 2  # geminis of a blade, neighbours along y
-_FEATURE_DEPTH = 6  # y-planes of a node feature
-_XK_SERVICE_BLADES = 24
-_XE_SERVICE_BLADES = 172
-_FEATURE_SERVICE = (76, 94)  # service geminis: 6,912 nodes less 6,760 and less 6,724
-_SEED = 2014
-
-_BLUE_WATERS_SOURCE = (
-    "Enos 2014: 24x24x24 geminis of two nodes, an XK block of 15x6x24 that wraps, 22,640 XE and "
-    "4,224 XK nodes; y links half as fast as x and z. Assumed: the XK block's origin (16,0,0) and "
-    "the positions of the 392 service geminis. These are seeded pseudo-random whole blades (two "
-    "geminis along y) that agree with every count stated: 24 blades in the XK block, and 6,724 to "
-    "6,760 compute nodes (both attained) in the 13 features of six y-planes that avoid the block."
-)
-
-
-def build_machines() -> dict[str, TorusModel]:
-    """Return every shipped machine by name."""
-    builders: dict[str, Callable[[], TorusModel]] = {
-        "blue_waters": blue_waters,
-        "bluegene_8x8x8": lambda: _plain(
-            "bluegene_8x8x8", (8, 8, 8), "Bhatele 2009, Figures 1 and 2: Blue Gene/P"
-        ),
-        "bluegene_8x8x16": lambda: _plain(
-            "bluegene_8x8x16", (8, 8, 16), "Bhatele 2009, Figures 1 and 2: Blue Gene/P"
-        ),
-        "tpu_v4": lambda: _plain(
-            "tpu_v4", (16, 16, 16), "a TPU v4 pod of 4,096 chips, taken as one fixed torus"
-        ),
-        "xt3": lambda: _plain(
-            "xt3", (11, 12, 16), "Bhatele 2008: the Cray XT3 BigBen, numbered by coordinates"
-        ),
-    }
-    return {name: build() for name, build in builders.items()}
-
-
-def _plain(name: str, shape: tuple[int, ...], source: str) -> TorusModel:
-    return TorusModel(
-        name=name,
-        shape=list(shape),
-        wrap=[True] * len(shape),
-        bandwidth=[1] * len(shape),
-        source=source,
-    )
-
-
-def blue_waters() -> TorusModel:
-    """Return Blue Waters with seeded service positions (see the document's `source`)."""
-    torus = Torus((24, 24, 24), bandwidth=(2, 1, 2), nodes_per_router=2)
-    service = _service_routers(torus, random.Random(_SEED))
-    block = np.setdiff1d(XK_BLOCK.routers(torus), service)
-    return TorusModel(
-        name="blue_waters",
-        shape=list(torus.shape),
-        wrap=list(torus.wrap),
-        bandwidth=list(torus.bandwidth),
-        nodes_per_router=torus.nodes_per_router,
-        default_class="xe",
-        classes={"xk": format_node_set(_nodes_of(torus, block))},
-        service=format_node_set(_nodes_of(torus, service)),
-        source=_BLUE_WATERS_SOURCE,
-    )
-
-
-def blue_waters_features() -> dict[str, list[PrismModel]]:
-    """Return the 24x6x24 node features s1 to s13, which avoid the XK planes (Enos 2014, II.B.1)."""
-    first = XK_BLOCK.origin[1] + XK_BLOCK.extents[1]
-    return {
-        f"s{k + 1}": [PrismModel(origin=[0, first + k, 0], extents=[24, _FEATURE_DEPTH, 24])]
-        for k in range(24 - first - _FEATURE_DEPTH + 1)
-    }
-
-
-def _nodes_of(torus: Torus, routers: np.typing.NDArray[np.int64]) -> list[int]:
-    per = torus.nodes_per_router
-    nodes: list[int] = (routers[:, None] * per + np.arange(per)).ravel().tolist()
-    return nodes
-
-
-def _service_routers(torus: Torus, rng: random.Random) -> np.typing.NDArray[np.int64]:
-    """Return service routers, whole blades, ascending."""
-    in_block = set(XK_BLOCK.routers(torus).tolist())
-    num_x, num_y, num_z = torus.shape
-    block_planes = XK_BLOCK.extents[1]
-    blades_of_row = [
-        [torus.router((x, y, z)) for x in range(num_x) for z in range(num_z)]
-        for y in range(0, num_y, _BLADE)
-    ]
-    num_block_rows = block_planes // _BLADE
-    beside = [b for row in blades_of_row[:num_block_rows] for b in row]
-    per_row = _blades_per_row(rng, len(blades_of_row) - num_block_rows)
-    blades = rng.sample([b for b in beside if b in in_block], _XK_SERVICE_BLADES)
-    blades += rng.sample(
-        [b for b in beside if b not in in_block], _XE_SERVICE_BLADES - sum(per_row)
-    )
-    for row, count in zip(blades_of_row[num_block_rows:], per_row, strict=True):
-        blades += rng.sample(row, count)
-    first = np.asarray(sorted(blades), dtype=np.int64)
-    return np.sort(np.concatenate([first, first + torus.strides[1]]))
-
-
-def _blades_per_row(rng: random.Random, num_rows: int) -> list[int]:
-    """Draw service blades per row of blades until the features hold what Enos 2014 states."""
-    least, most = _FEATURE_SERVICE
-    while True:
-        rows = [rng.randrange(10, 20) for _ in range(num_rows)]
-        planes = [count for count in rows for _ in range(_BLADE)]
-        features = [
-            sum(planes[k : k + _FEATURE_DEPTH]) for k in range(len(planes) - _FEATURE_DEPTH + 1)
-        ]
-        if min(features) == least and max(features) == most:
-            return rows
-
-
 # ---- Put running jobs on a machine: prisms and compact scattered sets, link by link apart --------
 
 _NUM_SHAPES = 8  # best shapes of a job, tried in random order
@@ -245,10 +113,10 @@ class Put:
     """A job on its nodes; scattered if it has no prism."""
 
     job: WorkloadJob
-    nodes: NDArray[np.int64]
+    nodes: IntArray
     prism: Prism | None
-    routers: NDArray[np.int64]
-    links: NDArray[np.int64]
+    routers: IntArray
+    links: IntArray
 
 
 @dataclass
@@ -261,8 +129,8 @@ class Filling:
     """
 
     torus: Torus
-    node_class: dict[str, NDArray[np.bool_]]
-    down: NDArray[np.bool_]
+    node_class: dict[str, BoolArray]
+    down: BoolArray
     puts: list[Put] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -308,7 +176,7 @@ class Filling:
         self._too_large.add((job.nodes, job.node_class))
         return False
 
-    def _origins(self, extents: tuple[int, ...], job: WorkloadJob) -> NDArray[np.int64]:
+    def _origins(self, extents: tuple[int, ...], job: WorkloadJob) -> IntArray:
         """Return the origins where a prism of these extents holds a job, apart from others."""
         fits = self._sums("held").of(extents) == 0
         if fits.any():
@@ -344,10 +212,10 @@ class Filling:
         used[put.links] = True
         self._tables.clear()
 
-    def _usable(self, routers: NDArray[np.int64], node_class: str) -> NDArray[np.int64]:
+    def _usable(self, routers: IntArray, node_class: str) -> IntArray:
         per = self.torus.nodes_per_router
         nodes = (routers[~self.held[routers]][:, None] * per + np.arange(per)).ravel()
-        usable: NDArray[np.int64] = nodes[self.node_class[node_class][nodes] & ~self.down[nodes]]
+        usable: IntArray = nodes[self.node_class[node_class][nodes] & ~self.down[nodes]]
         return usable
 
     def _sums(self, what: str) -> BoxSums:
@@ -365,7 +233,7 @@ class Filling:
             self._tables[what] = BoxSums(values.reshape(self.torus.shape))
         return self._tables[what]
 
-    def _contact(self, node_class: str, extents: tuple[int, ...]) -> NDArray[np.int64]:
+    def _contact(self, node_class: str, extents: tuple[int, ...]) -> IntArray:
         """Count, for every origin, the routers beside the prism that the class cannot take."""
         contact = np.zeros(self.torus.shape, dtype=np.int64)
         taken = self._sums(f"taken {node_class}")
@@ -388,15 +256,9 @@ class BoxSums:
 
     def of(self, extents: tuple[int, ...]) -> NDArray[np.int32]:
         """Return, for every origin, the sum over the wrapping box that starts there."""
-        total = np.zeros(self.shape, dtype=np.int32)
-        for corner in itertools.product((0, 1), repeat=len(self.shape)):
-            at = tuple(
-                slice(c * e, c * e + n) for c, e, n in zip(corner, extents, self.shape, strict=True)
-            )
-            if (len(corner) - sum(corner)) % 2:
-                total -= self.table[at]
-            else:
-                total += self.table[at]
+        total = self.table
+        for extent, size in zip(extents, self.shape, strict=True):  # an axis each, then the next
+            total = np.moveaxis(total[extent : extent + size] - total[:size], 0, -1)
         return total
 
 
@@ -411,8 +273,8 @@ def prism_shapes(torus: Torus, nodes: int) -> tuple[tuple[int, ...], ...]:
     room = need + max(2, 3 * need // 10)
     scored = []
     axes = [[e for e in range(1, n + 1) if 2 * e <= n or e == n] for n in torus.shape]
-    for extents in _boxes(axes, room):
-        if math.prod(extents) < need:
+    for extents in itertools.product(*axes):
+        if not need <= math.prod(extents) <= room:
             continue
         prism = Prism((0,) * torus.num_dims, extents)
         per_node = 1000 * bisection_per_node(torus, extents) / min(torus.bandwidth)
@@ -421,14 +283,7 @@ def prism_shapes(torus: Torus, nodes: int) -> tuple[tuple[int, ...], ...]:
     return tuple(extents for _, extents in sorted(scored)[:_NUM_SHAPES])
 
 
-def _boxes(axes: list[list[int]], room: int) -> list[tuple[int, ...]]:
-    boxes: list[tuple[int, ...]] = [()]
-    for axis in axes:
-        boxes = [(*b, e) for b in boxes for e in axis if math.prod(b) * e <= room]
-    return boxes
-
-
-def snake_order(torus: Torus, block: tuple[int, int, int]) -> NDArray[np.int64]:
+def snake_order(torus: Torus, block: tuple[int, int, int]) -> IntArray:
     """Return the routers block by block along z, then x, then y, turning round after each jump.
 
     The order of node lists on Blue Waters (Enos 2014, II.B.2), for three dimensions.
@@ -444,6 +299,11 @@ def snake_order(torus: Torus, block: tuple[int, int, int]) -> NDArray[np.int64]:
 
 # ---- Seeded snapshots of Blue Waters at a given share of busy nodes ------------------------------
 
+XK_BLOCK = Prism((16, 0, 0), (15, 6, 24))
+"""The XK region of Blue Waters: its size is Enos 2014's, its origin is ours."""
+
+FEATURE_DEPTH = 6  # y-planes of a node feature
+
 SCATTERED_PERCENT = 4
 """Share of the busy nodes held by jobs without a prism."""
 
@@ -455,6 +315,15 @@ DOWN_PER_MILLE = 3
 _MAX_FAILURES = 10  # draws in a row that fit nowhere: a scheduler looks no further down its queue
 _MAX_TRIES = 20  # ways to end jobs, until the scattered jobs' share is in range
 _MAX_SCATTERED = 456  # larger jobs on node lists would close most of the machine
+
+
+def blue_waters_features() -> dict[str, list[PrismModel]]:
+    """Return the 24x6x24 node features s1 to s13, which avoid the XK planes (Enos 2014, II.B.1)."""
+    first = XK_BLOCK.origin[1] + XK_BLOCK.extents[1]
+    return {
+        f"s{k + 1}": [PrismModel(origin=[0, first + k, 0], extents=[24, FEATURE_DEPTH, 24])]
+        for k in range(24 - first - FEATURE_DEPTH + 1)
+    }
 
 
 def generate_snapshot(
@@ -481,8 +350,7 @@ def generate_snapshot(
     InputError
         If the target cannot be reached.
     """
-    bare = Snapshot(schema_version="topoplace.snapshot/1", name=machine.name, machine=machine)
-    state = prepare(bare)
+    state = prepare(Snapshot(schema_version=SNAPSHOT_SCHEMA, name=machine.name, machine=machine))
     rng = random.Random(seed)
     compute = np.flatnonzero(state.node_class >= 0).tolist()
     down = sorted(rng.sample(compute, DOWN_PER_MILLE * len(compute) // 1000))
@@ -500,17 +368,25 @@ def generate_snapshot(
             filling.replace(full)
             _end_jobs(filling, name, target, rng)
             _top_up(filling, drawn, name, target, rng)
-            if _share_is_right(filling, name):
+            if _is_right(filling.busy(name, scattered_only=True), filling.busy(name)):
                 break
-    label = f"{busy_percent}" if busy_percent else "empty"
     return Snapshot(
-        schema_version="topoplace.snapshot/1",
-        name=f"{machine.name}_{label}",
+        schema_version=SNAPSHOT_SCHEMA,
+        name=f"{machine.name}_{busy_percent or 'empty'}",
         machine=machine.name,
         down=format_node_set(down),
         running=[_running(idx, put) for idx, put in enumerate(filling.puts, start=1)],
         regions=blue_waters_features() if machine.name == "blue_waters" else {},
-        queue=workload_queue(workload),
+        queue=[
+            Request(
+                id=job.name,
+                nodes=job.nodes,
+                node_class=job.node_class,
+                application=job.application,
+                walltime=job.walltime,
+            )
+            for job in jobs
+        ],
         seed=seed,
         source=f"generated; running jobs and queue: {workload.source}",
     )
@@ -520,8 +396,7 @@ def _fill(filling: Filling, jobs: list[WorkloadJob], rng: random.Random) -> None
     """Put jobs drawn evenly until `_MAX_FAILURES` draws in a row fit nowhere."""
     failures = 0
     while failures < _MAX_FAILURES:
-        done = _put(filling, jobs, rng)
-        failures = 0 if done else failures + 1
+        failures = 0 if _put(filling, jobs, rng) else failures + 1
 
 
 def _put(filling: Filling, jobs: list[WorkloadJob], rng: random.Random) -> bool:
@@ -538,13 +413,13 @@ def _put(filling: Filling, jobs: list[WorkloadJob], rng: random.Random) -> bool:
 def _end_jobs(filling: Filling, node_class: str, target: float, rng: random.Random) -> None:
     """End random jobs of a class while it is above the target, the smallest if none is right."""
     low, high = 0.995 * target, 1.005 * target
-    least, share, most = _SCATTERED_RANGE[0], SCATTERED_PERCENT, _SCATTERED_RANGE[1]
     while (busy := filling.busy(node_class)) > high:
         scattered = filling.busy(node_class, scattered_only=True)
         mine = [put for put in filling.puts if put.job.node_class == node_class]
         right = [put for put in mine if busy - put.job.nodes >= low]
-        keeping = [put for put in right if least <= _share_without(put, scattered, busy) <= most]
-        mending = [put for put in right if (put.prism is None) == (100 * scattered > share * busy)]
+        keeping = [put for put in right if _is_right(*_without(put, scattered, busy))]
+        too_many = 100 * scattered > SCATTERED_PERCENT * busy
+        mending = [put for put in right if (put.prism is None) == too_many]
         choice = keeping or mending or right
         ending = (
             choice[rng.randrange(len(choice))] if choice else min(mine, key=lambda p: p.job.nodes)
@@ -552,15 +427,14 @@ def _end_jobs(filling: Filling, node_class: str, target: float, rng: random.Rand
         filling.replace([put for put in filling.puts if put is not ending])
 
 
-def _share_is_right(filling: Filling, node_class: str) -> bool:
-    scattered = filling.busy(node_class, scattered_only=True)
-    share = 100 * scattered / filling.busy(node_class)
-    return _SCATTERED_RANGE[0] <= share <= _SCATTERED_RANGE[1]
+def _is_right(scattered: int, busy: int) -> bool:
+    """Tell whether the scattered jobs have their share of the busy nodes."""
+    return _SCATTERED_RANGE[0] <= 100 * scattered / busy <= _SCATTERED_RANGE[1]
 
 
-def _share_without(put: Put, scattered: int, busy: int) -> float:
-    """Return the scattered jobs' share, in percent, once a job has ended."""
-    return 100 * (scattered - (put.job.nodes if put.prism is None else 0)) / (busy - put.job.nodes)
+def _without(put: Put, scattered: int, busy: int) -> tuple[int, int]:
+    """Return the scattered and the busy nodes once a job has ended."""
+    return scattered - (put.job.nodes if put.prism is None else 0), busy - put.job.nodes
 
 
 def _top_up(
@@ -572,11 +446,9 @@ def _top_up(
     while (busy := filling.busy(node_class)) < low:
         right = [job for job in jobs if busy + job.nodes <= high]
         if not right or failures == 10 * _MAX_FAILURES:
-            raise InputError(
-                "a share of busy nodes that can be reached", field="busy_percent", value=busy
-            )
-        done = _put(filling, right, rng)
-        failures = 0 if done else failures + 1
+            expected = "a share of busy nodes that can be reached"
+            raise InputError(expected, field="busy_percent", value=busy)
+        failures = 0 if _put(filling, right, rng) else failures + 1
 
 
 def _running(idx: int, put: Put) -> RunningJob:

@@ -53,24 +53,21 @@ def regular_tree(sizes: Sequence[int], spec: str) -> TreeModel:
     if min(sizes) < 1 or len(sizes) > _MAX_LEVELS:
         raise InputError(f"1 to {_MAX_LEVELS} numbers from 1", field="machine", value=spec)
     if num_leaves > MAX_LEAVES or num_leaves * sizes[-1] > MAX_HOSTS // 2:
-        raise InputError(
-            f"at most {MAX_LEAVES} leaves and {MAX_HOSTS // 2} nodes", field="machine", value=spec
-        )
+        expected = f"at most {MAX_LEAVES} leaves and {MAX_HOSTS // 2} nodes"
+        raise InputError(expected, field="machine", value=spec)
     switches: list[SwitchModel] = []
     for level, size in enumerate(reversed(sizes), start=1):
-        num_switches = math.prod(sizes[: len(sizes) - level])
-        for k in range(num_switches):
+        for k in range(math.prod(sizes[: len(sizes) - level])):
             below = f"[{k * size}-{(k + 1) * size - 1}]"
-            switches.append(
-                SwitchModel(name=f"s{level}-{k}", nodes=f"n{below}")
-                if level == 1
-                else SwitchModel(name=f"s{level}-{k}", switches=f"s{level - 1}-{below}")
+            children = (
+                {"nodes": f"n{below}"} if level == 1 else {"switches": f"s{level - 1}-{below}"}
             )
+            switches.append(SwitchModel(name=f"s{level}-{k}", **children))
     return TreeModel(kind="tree", name=spec.replace(":", "-"), switches=switches)
 
 
 _SHORTHAND = re.compile(r"(torus|mesh|tree):(\d{1,7}(?:x\d{1,7})*)(?::(\d{1,4}))?")
-_LIKELY = re.compile(r"(torus|mesh|tree)\W?\d[^.]*", re.IGNORECASE)
+_LIKELY = re.compile(r"(torus|mesh|tree)\W?\d[^.]*$", re.IGNORECASE)
 _TOPOLOGY_CONF = re.compile(rb"\s*(#|SwitchName\b)", re.IGNORECASE)  # no JSON begins so
 
 
@@ -93,18 +90,16 @@ def load_machine(spec: str) -> TorusModel | TreeModel:
     """
     match = _SHORTHAND.fullmatch(spec)
     if match is not None:
-        sizes = [int(n) for n in match[2].split("x")]
-        if match[1] == "tree":
-            if match[3]:
-                raise _no_shorthand(spec, "tree")
+        kind, sizes = match[1], [int(n) for n in match[2].split("x")]
+        if kind != "tree":
+            return _regular_torus(sizes, kind == "torus", int(match[3] or 1), spec)
+        if not match[3]:
             return regular_tree(sizes, spec)
-        return _regular_torus(sizes, match[1] == "torus", int(match[3] or 1), spec)
-    if spec in machine_names():
-        spec = str(data_folder("instances") / "machines" / f"{spec}.json")
-    elif not Path(spec).exists():
-        likely = _LIKELY.fullmatch(spec)
-        raise _no_machine(spec) if likely is None else _no_shorthand(spec, likely[1].lower())
-    return _machine_of_file(spec)
+    elif spec in machine_names():
+        return _machine_of_file(str(data_folder("instances") / "machines" / f"{spec}.json"))
+    elif Path(spec).exists():
+        return _machine_of_file(spec)
+    raise _no_machine(spec)
 
 
 def load_torus(spec: str) -> TorusModel:
@@ -122,25 +117,18 @@ def load_torus(spec: str) -> TorusModel:
 
 
 def _no_machine(spec: str) -> InputError:
-    names = machine_names()
-    return InputError(
-        f"a file, a shorthand such as torus:4x4x4 or tree:24x16, or one of {', '.join(names)}",
-        field="machine",
-        value=spec,
-        meant=likely_meant(spec, names),
-    )
-
-
-def _no_shorthand(spec: str, kind: str) -> InputError:
-    """Return the error of what begins as a shorthand, with the one that has the same numbers."""
-    example = "tree:24x16" if kind == "tree" else f"{kind}:8x8x8"
-    near = f"{kind}:" + "x".join(re.findall(r"\d+", spec))
-    return InputError(
-        f"a shorthand such as {example}",
-        field="machine",
-        value=spec,
-        meant=near if near != spec and _SHORTHAND.fullmatch(near) else None,
-    )
+    """Return the error of a text that begins as a shorthand, or of one that does not."""
+    likely = _LIKELY.match(spec)
+    if likely is not None:
+        kind = likely[1].lower()
+        expected = f"a shorthand such as {'tree:24x16' if kind == 'tree' else f'{kind}:8x8x8'}"
+        near = f"{kind}:" + "x".join(re.findall(r"\d+", spec))  # that of the same numbers
+        meant = near if near != spec and _SHORTHAND.fullmatch(near) else None
+    else:
+        names = machine_names()
+        shorthand = "a file, a shorthand such as torus:4x4x4 or tree:24x16"
+        expected, meant = f"{shorthand}, or one of {', '.join(names)}", likely_meant(spec, names)
+    return InputError(expected, field="machine", value=spec, meant=meant)
 
 
 def _machine_of_file(path: str) -> TorusModel | TreeModel:
@@ -174,8 +162,8 @@ def resolve_machine(snapshot: Snapshot) -> Snapshot:
     InputError
         If there is no such machine, or the snapshot is clearly about another.
     """
-    if isinstance(snapshot.machine, str):
-        machine = load_machine(snapshot.machine)
-        require_suited(snapshot, machine)
-        return snapshot.model_copy(update={"machine": machine})
-    return snapshot
+    if not isinstance(snapshot.machine, str):
+        return snapshot
+    machine = load_machine(snapshot.machine)
+    require_suited(snapshot, machine)
+    return snapshot.model_copy(update={"machine": machine})
