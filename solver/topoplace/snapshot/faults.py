@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -20,10 +21,7 @@ from topoplace.snapshot.schema import PrismModel, Snapshot, TorusModel, TreeMode
 SWF = "a job log (SWF), which topoplace replay and convert --from swf take"
 
 _SCHEMAS = {
-    "topoplace.snapshot/1": (
-        "a snapshot",
-        "topoplace place, compare, batch and map --on",
-    ),
+    "topoplace.snapshot/1": ("a snapshot", "topoplace place, compare, batch and map --on"),
     "topoplace.mapping/1": ("a mapping instance", "topoplace compare and batch"),
     "topoplace.workload/1": ("a workload table", ""),
     "topoplace.result/3": ("a result", "topoplace check, show, compare and map --on"),
@@ -70,12 +68,10 @@ def kind_of_json(text: str) -> str | None:
     """Tell what a text is that ought not to be a JSON object; None if it is none."""
     if not text.lstrip().startswith("{"):
         return None
-    try:
-        raw = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    known = isinstance(raw, dict) and kind_of_document(raw)
-    return str(known) if known and known != "nothing" else "a JSON document"
+    with contextlib.suppress(ValueError, RecursionError):
+        known = kind_of_document(json.loads(text))
+        return "a JSON document" if known == "nothing" else known
+    return None
 
 
 # ---- The faults that pydantic finds in a document, told as all others: expected X, found Y -------
@@ -89,35 +85,32 @@ _PATTERNS = {
     r"^[A-Za-z0-9_.,\[\]\- ]*$": 'nodes such as "0-47,60", on a tree "n[01-16,20]"',
 }
 
+_PLAIN = {
+    **dict.fromkeys(["missing", "union_tag_not_found"], "a value"),
+    **dict.fromkeys(["int_type", "int_from_float"], "an integer"),
+    **dict.fromkeys(["list_type", "tuple_type"], "a list"),
+    **dict.fromkeys(["dict_type", "model_type", "model_attributes_type"], "an object"),
+    "extra_forbidden": "one of the known fields",
+    "int_parsing_size": "an integer of fewer digits",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "none_required": "null",
+}
 _EXPECTED: dict[str, Callable[[Details], str]] = {
-    "missing": lambda _: "a value",
-    "extra_forbidden": lambda _: "one of the known fields",
     "literal_error": lambda d: _one_of(d["expected"]),
     "enum": lambda d: _one_of(d["expected"]),
     "union_tag_invalid": lambda d: _one_of(d["expected_tags"]),
-    "union_tag_not_found": lambda _: "a value",
     "greater_than": lambda d: _limit("above", d["gt"]),
     "greater_than_equal": lambda d: _limit("of at least", d["ge"]),
     "less_than": lambda d: _limit("below", d["lt"]),
     "less_than_equal": lambda d: _limit("of at most", d["le"]),
-    "int_type": lambda _: "an integer",
-    "int_from_float": lambda _: "an integer",
-    "int_parsing_size": lambda _: "an integer of fewer digits",
-    "float_type": lambda _: "a number",
-    "finite_number": lambda _: "a finite number",
-    "bool_type": lambda _: "true or false",
-    "string_type": lambda _: "text",
     "string_too_short": lambda d: f"text of at least {_count(d['min_length'], 'character')}",
     "string_too_long": lambda d: f"text of at most {_count(d['max_length'], 'character')}",
     "string_pattern_mismatch": lambda d: _PATTERNS.get(d["pattern"], f"text like {d['pattern']}"),
-    "list_type": lambda _: "a list",
-    "tuple_type": lambda _: "a list",
-    "dict_type": lambda _: "an object",
-    "model_type": lambda _: "an object",
-    "model_attributes_type": lambda _: "an object",
     "too_short": lambda d: f"a list of at least {_count(d['min_length'], 'entry')}",
     "too_long": lambda d: f"a list of at most {_count(d['max_length'], 'entry')}",
-    "none_required": lambda _: "null",
 }
 
 _NAMES = {"literal_error": "expected", "enum": "expected", "union_tag_invalid": "expected_tags"}
@@ -127,15 +120,7 @@ _ABSENT = ("missing", "union_tag_not_found")
 
 
 def faults_of(error: ValidationError, model: type[BaseModel], raw: object) -> InputError:
-    """Return the faults of a document as one error, each field named once.
-
-    Parameters
-    ----------
-    model
-        What the document should have been.
-    raw
-        The document as JSON values.
-    """
+    """Return what keeps JSON values from being a document as one error, each field named once."""
     faults: dict[str, InputError] = {}
     for problem in error.errors(include_url=False):
         fault = _fault(typing.cast(Details, problem), model, raw)
@@ -157,7 +142,7 @@ def _fault(problem: Details, model: type[BaseModel], raw: object) -> InputError:
         known = _QUOTED.findall(details[_NAMES[kind]])
     if kind == "union_tag_invalid":
         value = details["tag"]
-    expected = _EXPECTED[kind](details) if kind in _EXPECTED else _plain(problem["msg"])
+    expected = _PLAIN.get(kind) or _EXPECTED.get(kind, lambda _: _told(problem["msg"]))(details)
     found = "nothing" if kind in _ABSENT else "null" if value is None else None
     return InputError(expected, field=_path(parts), value=value, found=found, known=known)
 
@@ -223,7 +208,7 @@ def _count(number: int, thing: str) -> str:
     return f"{number} {thing if number == 1 else thing.replace('entry', 'entrie') + 's'}"
 
 
-def _plain(message: str) -> str:
+def _told(message: str) -> str:
     text = message.removeprefix("Value error, ").removeprefix("Input should be ")
     return text[:1].lower() + text[1:]
 
@@ -239,34 +224,36 @@ def require_suited(snapshot: Snapshot, machine: TorusModel | TreeModel) -> None:
 
     Else every node and prism of the snapshot would be blamed for what is wrong with the machine.
     """
-    spec = str(snapshot.machine)
-    fault = (
-        _tree_fault(snapshot) if isinstance(machine, TreeModel) else _unsuited(snapshot, machine)
-    )
-    if fault:
-        raise InputError(fault, field="machine", value=spec)
+    prisms, sets = list(_prisms(snapshot)), list(_node_sets(snapshot))
+    wanted = _machine_of_prisms(prisms, machine)
+    if wanted is None and isinstance(machine, TorusModel):
+        wanted = _machine_of_nodes(sets, math.prod(machine.shape) * machine.nodes_per_router)
+    if wanted is not None:
+        raise InputError(wanted, field="machine", value=str(snapshot.machine))
 
 
-def _tree_fault(snapshot: Snapshot) -> str | None:
-    first = next(_prisms(snapshot), None)
-    return None if first is None else f"a torus or mesh, as {first[0]} is a prism"
+def _machine_of_prisms(
+    prisms: list[tuple[str, PrismModel]], machine: TorusModel | TreeModel
+) -> str | None:
+    """Return the machine that all prisms are of, if it is another one."""
+    if not prisms:
+        return None
+    field, dims = prisms[0][0], len(prisms[0][1].extents)
+    if isinstance(machine, TreeModel):
+        return f"a torus or mesh, as {field} is a prism"
+    others = all(len(prism.extents) == dims != len(machine.shape) for _, prism in prisms)
+    return f"a machine of {dims} dimensions, as {field} has" if others else None
 
 
-def _unsuited(snapshot: Snapshot, machine: TorusModel) -> str | None:
-    """Return what machine would suit; None if this torus may be the one meant."""
-    dims = [(field, len(prism.extents)) for field, prism in _prisms(snapshot)]
-    if dims and all(d == dims[0][1] != len(machine.shape) for _, d in dims):
-        field, wanted = dims[0]
-        return f"a machine of {wanted} dimensions, as {field} has"
-    sets = list(_node_sets(snapshot))
+def _machine_of_nodes(sets: list[tuple[str, str]], num_nodes: int) -> str | None:
+    """Return the machine that most sets of nodes are of, if it is no torus of so many."""
     if sets and all(_LETTER.search(text) for _, text in sets):
         return f"a tree machine, as {sets[0][0]} has names of nodes"
-    num_nodes = math.prod(machine.shape) * machine.nodes_per_router
     most = [(max(map(int, _NUMBER.findall(text)), default=0), field) for field, text in sets]
-    if sum(high >= num_nodes for high, _ in most) > len(most) / 2:
-        high, field = max(most)
-        return f"a machine of more than {num_nodes} nodes, as {field} has node {high}"
-    return None
+    if sum(high >= num_nodes for high, _ in most) <= len(most) / 2:
+        return None
+    high, field = max(most)
+    return f"a machine of more than {num_nodes} nodes, as {field} has node {high}"
 
 
 def _prisms(snapshot: Snapshot) -> Iterator[tuple[str, PrismModel]]:

@@ -73,44 +73,21 @@ def read_document(path: str | Path, model: type[Document], schema: str) -> Docum
 
 
 def parse_document(text: bytes, model: type[Document], schema: str, source: str) -> Document:
-    """Return the document of the given schema that a text is; `source` names it in errors.
-
-    Raises
-    ------
-    InputError
-        Naming the source, the field, the value and what was expected.
-    """
+    """Return the document of the given schema that a text is; `source` names it in errors."""
     raw = parse_object(text, source)
-    found = raw.get("schema")
-    if found != schema:
-        raise InputError(
-            kind_named(schema),
-            file=source,
-            field="schema",
-            value=found,
-            found=kind_of_document(raw),
-        )
-    _require_problem(raw, model, source)
+    if raw.get("schema") != schema:
+        found = kind_of_document(raw)
+        raise InputError(kind_named(schema), file=source, field="schema", found=found)
+    problem = model.model_fields.get("problem")
+    wanted = () if problem is None else get_args(problem.annotation)
+    if wanted and "problem" in raw and raw["problem"] not in wanted:  # whose fields would not suit
+        found = f"that of a {raw['problem']}"
+        raise InputError(f"the result of a {wanted[0]}", file=source, field="problem", found=found)
     return validated(text, raw, model, source)
 
 
-def _require_problem(raw: dict[str, Any], model: type[BaseModel], source: str) -> None:
-    """Raise `InputError` for the result of another problem, none of whose fields would suit."""
-    field = model.model_fields.get("problem")
-    wanted = () if field is None else get_args(field.annotation)
-    if wanted and "problem" in raw and raw["problem"] not in wanted:
-        found = f"that of a {raw['problem']}"
-        raise InputError(f"the result of a {wanted[0]}", file=source, field="problem", found=found)
-
-
 def validated(text: bytes, raw: object, model: type[Document], source: str) -> Document:
-    """Return the document that a text is, which was parsed already; `source` names it in errors.
-
-    Raises
-    ------
-    InputError
-        With all the faults that the model finds in it.
-    """
+    """Return the document that a text is, which was parsed already, or raise all its faults."""
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
@@ -120,11 +97,8 @@ def validated(text: bytes, raw: object, model: type[Document], source: str) -> D
 def parse_object(text: bytes, source: str) -> dict[str, Any]:
     """Return the JSON object that a text is; `source` names it in errors.
 
-    Raises
-    ------
-    InputError
-        If it is none, names a key twice (readers differ on which counts), or has a number that is
-        none: NaN, Infinity, or one beyond all floats.
+    Refused is what names a key twice (readers differ on which counts), or has a number that is
+    none: NaN, Infinity, or one beyond all floats.
     """
     try:
         raw = json.loads(
@@ -134,8 +108,8 @@ def parse_object(text: bytes, source: str) -> dict[str, Any]:
         detail = f"{error.msg} at line {error.lineno}"
         found = kind_of_text(text) or (None if text.strip() else "an empty file")
         raise InputError(f"a JSON document ({detail})", file=source, found=found) from None
-    except _FaultError as error:
-        raise InputError(f"a JSON document ({error})", file=source) from None
+    except InputError as error:  # what JSON readers disagree on
+        raise error.located(source) from None
     except (ValueError, RecursionError):
         raise InputError("a JSON document (not text or too deep)", file=source) from None
     if not isinstance(raw, dict):
@@ -143,23 +117,19 @@ def parse_object(text: bytes, source: str) -> dict[str, Any]:
     return raw
 
 
-class _FaultError(ValueError):
-    """What JSON readers disagree on; the message says what and where."""
-
-
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise _FaultError(f"with every key once, not {twice} twice")
+        raise InputError(f"a JSON document (with every key once, not {twice} twice)")
     return found
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise _FaultError(f"with finite numbers, not {text}")
+        raise InputError(f"a JSON document (with finite numbers, not {text})")
     return number
 
 
@@ -224,23 +194,23 @@ def text_of_document(document: BaseModel) -> str:
 
 
 def write_document(path: str | Path, document: BaseModel) -> None:
-    """Write a document so that a reader sees the old file or the whole new one, never a part."""
-    write_text(path, text_of_document(document))
-
-
-def write_text(path: str | Path, text: str) -> None:
-    """Write text atomically (see `write_bytes`)."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write a file atomically (see `write_document`).
+    """Write a document so that a reader sees the old file or the whole new one, never a part.
 
     Raises
     ------
     InputError
         If the folder does not exist or cannot be written.
     """
+    write_text(path, text_of_document(document))
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write text atomically (see `write_document`)."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write a file atomically (see `write_document`)."""
     target = Path(path)
     # Named before it exists: a signal may raise between any two steps, and whatever is there goes.
     temporary = target.parent / f".{target.name}.{os.urandom(8).hex()}"

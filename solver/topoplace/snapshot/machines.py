@@ -36,18 +36,7 @@ def regular_tree(sizes: Sequence[int], spec: str) -> TreeModel:
     The last number is the nodes of a leaf: ``[24, 16]`` has 24 leaves of 16 nodes below a root.
     Switch ``s2-0`` is the first of level 2 (leaves are level 1), node ``n0`` the first of leaf
     ``s1-0``.
-
-    Parameters
-    ----------
-    sizes
-        Children per switch, then nodes per leaf.
-    spec
-        The shorthand, for the machine's name and for errors.
-
-    Raises
-    ------
-    InputError
-        For a number below 1, or a machine that is too large.
+    The shorthand `spec` names the machine, and stands in errors.
     """
     num_leaves = math.prod(sizes[:-1])
     if min(sizes) < 1 or len(sizes) > _MAX_LEVELS:
@@ -103,13 +92,7 @@ def load_machine(spec: str) -> TorusModel | TreeModel:
 
 
 def load_torus(spec: str) -> TorusModel:
-    """Return a machine as `load_machine` does, where only a torus or mesh will do.
-
-    Raises
-    ------
-    InputError
-        If there is no such machine, its file is bad, or it is a tree.
-    """
+    """Return a machine as `load_machine` does, where only a torus or mesh will do."""
     machine = load_machine(spec)
     if not isinstance(machine, TorusModel):
         raise InputError("a torus or mesh machine, not a tree", field="machine", value=spec)
@@ -155,13 +138,7 @@ def _regular_torus(shape: list[int], wraps: bool, nodes: int, spec: str) -> Toru
 
 
 def resolve_machine(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with its machine written out, where it names a shipped one.
-
-    Raises
-    ------
-    InputError
-        If there is no such machine, or the snapshot is clearly about another.
-    """
+    """Return the snapshot with its machine written out, if all else in it may be about that."""
     if not isinstance(snapshot.machine, str):
         return snapshot
     machine = load_machine(snapshot.machine)

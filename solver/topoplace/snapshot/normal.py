@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable
 
@@ -16,13 +17,7 @@ Tidy = Callable[[str], str]
 
 
 def normal_snapshot(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot with its machine written out, and node sets in their shortest form.
-
-    Raises
-    ------
-    InputError
-        If a node set is malformed, or the machine is not there.
-    """
+    """Return a snapshot with its machine written out, and node sets in their shortest form."""
     snapshot = resolve_machine(snapshot)
     machine = snapshot.machine
     tidy: Tidy = _tidy_hosts
@@ -36,13 +31,7 @@ def normal_snapshot(snapshot: Snapshot) -> Snapshot:
 
 
 def normal_mapping(instance: MappingInstance) -> MappingInstance:
-    """Return a mapping instance with its node sets in their shortest form.
-
-    Raises
-    ------
-    InputError
-        If a node set is malformed.
-    """
+    """Return a mapping instance with its node sets in their shortest form."""
     if not isinstance(instance.machine, TorusModel):
         nodes = _tidy_numbers(instance.nodes, len(instance.machine.distances))
         return instance.model_copy(update={"nodes": nodes})
@@ -71,9 +60,7 @@ def sha256_of(instance: Snapshot | MappingInstance) -> str:
 
 def _normal_torus(machine: TorusModel) -> tuple[TorusModel, Tidy]:
     """Return a machine with its defaults written out, and what tidies sets of its nodes."""
-    num_nodes = machine.nodes_per_router
-    for size in machine.shape:
-        num_nodes *= size
+    num_nodes = math.prod(machine.shape) * machine.nodes_per_router
 
     def tidy(nodes: str) -> str:
         return _tidy_numbers(nodes, num_nodes)
@@ -92,11 +79,10 @@ def _normal_tree(machine: TreeModel) -> TreeModel:
     """Return a machine with its host lists in their shortest form; their order has a meaning."""
     switches = []
     for switch in machine.switches:
-        names = {"nodes": switch.nodes, "switches": switch.switches}
+        lists = switch.model_dump(include={"nodes", "switches"}, exclude_none=True)
         update = {
             field: format_host_list(expand_host_list(text, switch.name))
-            for field, text in names.items()
-            if text is not None
+            for field, text in lists.items()
         }
         switches.append(switch.model_copy(update=update))
     return machine.model_copy(update={"switches": switches})

@@ -7,6 +7,7 @@ be judged (node numbers, geometries, overlaps) is checked by `state.prepare`,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
@@ -188,12 +189,16 @@ class ShapeWeights(Model):
     wrap: Weight = 100
 
 
-def _machine_kind(value: object) -> str:
-    """Tell which form of machine a value has, so that errors speak of that form alone."""
-    if isinstance(value, str):
-        return "name"
-    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
-    return "tree" if kind == "tree" else "torus"
+def _form(known: str, of_text: str) -> Callable[[object], str]:
+    """Return what tells which form of machine a value has, so that errors speak of that alone."""
+
+    def form(value: object) -> str:
+        if isinstance(value, str):
+            return of_text
+        kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
+        return known if kind == known else "torus"
+
+    return form
 
 
 class Snapshot(Model):
@@ -205,7 +210,7 @@ class Snapshot(Model):
         Annotated[TorusModel, Tag("torus")]
         | Annotated[TreeModel, Tag("tree")]
         | Annotated[MachineName, Tag("name")],
-        Discriminator(_machine_kind),
+        Discriminator(_form("tree", "name")),
     ] = Field(description="a machine, or the name of a shipped one")
     down: NodeSet = Field(default="", description="nodes that are down or draining")
     running: list[RunningJob] = Field(default_factory=list)
@@ -219,8 +224,6 @@ class Snapshot(Model):
 
 
 # ---- The mapping instance (``topoplace.mapping/1``): an application, and where its tasks may go --
-# Strict, like the snapshot. What needs the machine to be judged is checked by
-# `topoplace.mapping.problem.prepare_mapping`.
 
 MAPPING_SCHEMA: Final = "topoplace.mapping/1"
 MAX_TASKS = 1 << 21
@@ -271,12 +274,6 @@ class MatrixModel(Model):
     source: str | None = Field(default=None, description="where the figures come from")
 
 
-def _mapping_machine_kind(value: object) -> str:
-    """Tell which form of machine a value has, so that errors speak of that form alone."""
-    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
-    return "matrix" if kind == "matrix" else "torus"
-
-
 class MappingInstance(Model):
     """An application and the nodes its tasks may go to, at most `tasks_per_node` on each."""
 
@@ -284,7 +281,7 @@ class MappingInstance(Model):
     name: Name
     machine: Annotated[
         Annotated[TorusModel, Tag("torus")] | Annotated[MatrixModel, Tag("matrix")],
-        Discriminator(_mapping_machine_kind),
+        Discriminator(_form("matrix", "torus")),
     ]
     nodes: NodeSet = Field(description="nodes that tasks may go to")
     tasks_per_node: Annotated[int, Field(ge=1, le=1 << 20)]
