@@ -11,6 +11,7 @@ from topoplace.cli.options import (
     flag,
     in_panel,
     option,
+    refuse,
     require_writable,
     solve_options,
     with_options,
@@ -147,12 +148,12 @@ def map_command(
     parts = {"job": job, "node_class": node_class, "within": within}
     shape = (periodic, message_bytes, stencil, diagonal_bytes)
     if graph is None:
-        _refuse("a graph file (--graph) with this option", graph_format=graph_format, flow=flow)
+        refuse("a graph file (--graph) with this option", graph_format=graph_format, flow=flow)
         application, places = _grid_and_places(grid, shape, on, parts)
     else:
         given = dict(zip(("periodic", "bytes", "stencil", "diagonal_bytes"), shape, strict=True))
         given["stencil"] = stencil.replace("nearest", "")
-        _refuse("no such option beside --graph", grid=grid, **given)
+        refuse("no such option beside --graph", grid=grid, **given)
         application, places = _graph_and_places(graph, graph_format, flow, on, parts)
     if subset is not None:
         places = places.only(subset)
@@ -181,12 +182,6 @@ def _node_list(rank_order: Path | None, node_list: Path | None) -> Path | None:
     if rank_order is None and node_list is not None:
         raise InputError("--rank-order beside it", field="--node-list", found="--node-list alone")
     return node_list_beside(rank_order) if rank_order and not node_list else node_list
-
-
-def _refuse(expected: str, **given: str | None) -> None:
-    for name, value in given.items():
-        if value:
-            raise InputError(expected, field=f"--{name.replace('_', '-')}", value=value)
 
 
 def _grid_and_places(

@@ -145,6 +145,14 @@ def _require_writable(path: Path, option: str) -> None:
         raise InputError(expected, field=option, value=str(path)) from None
 
 
+def refuse(expected: str, **given: object) -> None:
+    """Raise `InputError` for the first of some options that is given where it is out of place."""
+    for name, value in given.items():
+        if value:
+            shown = None if value is True else str(value)
+            raise InputError(expected, field=f"--{name.replace('_', '-')}", value=shown)
+
+
 def require_one(method: str | None, command: str | None) -> None:
     """Raise `InputError` if both a method and a command are given."""
     if method is not None and command is not None:

@@ -96,7 +96,7 @@ def shown(asked: bool | None = None) -> Iterator[Display | None]:
 
 
 @contextlib.contextmanager
-def counted(label: str) -> Iterator[Callable[[int, int], None]]:
+def counted(label: str) -> Iterator[Callable[..., None]]:
     """Yield what shows how many of how many are done, their rate, and how long the rest takes."""
     began = time.perf_counter()
     with shown() as display:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from topoplace.cli.options import (
     argument,
     option,
+    refuse,
     require_one,
     require_writable,
     solve_options,
@@ -16,7 +17,6 @@ from topoplace.cli.options import (
 )
 from topoplace.cli.output import end_with, keep_stderr, print_json, shown, tell_verdict
 from topoplace.cli.shipped_names import methods_like, snapshots_like
-from topoplace.errors import InputError
 
 if TYPE_CHECKING:
     from topoplace.result import PlacementResult
@@ -68,8 +68,7 @@ def place(
     require_writable(output=output, png=png, stderr=stderr, hostlist=hostlist, csv=csv)
     state = load_any(snapshot)
     if interference != "strict" and not isinstance(state, SnapshotState):
-        expected = "no interference rule on a tree machine"
-        raise InputError(expected, field="--interference", value=interference)
+        refuse("no interference rule on a tree machine", interference=interference)
     with shown() as watch:
         result = _placed(state, method, command, stderr, replace(options, watch=watch))
     if output is not None:

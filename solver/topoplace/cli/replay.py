@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from topoplace.cli.options import (
     argument,
     flag,
     option,
+    refuse,
     require_one,
     require_writable,
     solve_options,
@@ -110,9 +112,8 @@ def replay(
     options = solve_options(time_limit, interference, seed)
     if protocol not in list(Protocol):
         raise unknown_name(protocol, Protocol, field="--protocol")
-    for name, path in (("--snapshots", snapshots), ("--timeline", timeline)):
-        if protocol == Protocol.INDIVIDUAL and path is not None:
-            raise InputError("a continuous run beside it", field=name, value=str(path))
+    if protocol == Protocol.INDIVIDUAL:
+        refuse("a continuous run beside it", snapshots=snapshots, timeline=timeline)
     require_writable(csv=csv, timeline=timeline, output=output)
     state = prepare_empty(load_machine(machine))
     _require_options_of(state, protocol, interference, fill_interior)
@@ -199,23 +200,21 @@ def _runs(
     setup: Setup, allocators: Sequence[str | Allocator], writer: SnapshotWriter | None
 ) -> tuple[list[MethodRun], bool]:
     """Return the run of each allocator, and whether a signal ended them early."""
+    from topoplace.study.replay import run_method  # noqa: PLC0415 - heavy
+
     runs: list[MethodRun] = []
     with heeded() as interrupt:
         for one in allocators:
-            if not interrupt:
-                runs.append(_run(setup, one, writer if one is allocators[-1] else None))
+            if interrupt:
+                break
+            with counted(one if isinstance(one, str) else one.name) as show:
+                progress = partial(show, total=len(setup.jobs))
+                runs.append(
+                    run_method(setup, one, progress, writer if one is allocators[-1] else None)
+                )
         if interrupt and not any(run.records for run in runs):
             raise Interrupted
     return runs, bool(interrupt)
-
-
-def _run(setup: Setup, allocator: str | Allocator, writer: SnapshotWriter | None) -> MethodRun:
-    from topoplace.study.replay import run_method  # noqa: PLC0415 - heavy
-
-    name = allocator if isinstance(allocator, str) else allocator.name
-    with counted(name) as progress:
-        total = len(setup.jobs)
-        return run_method(setup, allocator, lambda done: progress(done, total), writer)
 
 
 def _patterns_of(mix: str | None, pattern: str | None, share: int | None) -> tuple[PatternUse, ...]:
@@ -229,8 +228,7 @@ def _patterns_of(mix: str | None, pattern: str | None, share: int | None) -> tup
         if pattern not in list(Pattern):
             raise unknown_name(pattern, Pattern, field="--pattern")
         return (PatternUse(pattern=Pattern(pattern), share=100 if share is None else share),)
-    if share is not None:
-        raise InputError("--pattern beside it", field="--share", value=share)
+    refuse("--pattern beside it", share=share)
     mix = DEFAULT_MIX if mix is None else mix
     if mix not in MIXES:
         raise unknown_name(mix, MIXES, field="--mix")
@@ -274,25 +272,20 @@ def _require_options_of(
     """Raise `InputError` for an option that machines of this kind do not have."""
     from topoplace.snapshot import TreeState  # noqa: PLC0415 - heavy
 
-    if not isinstance(state, TreeState):
-        if protocol == "individual":
-            raise InputError("a tree machine beside it", field="--protocol", value=protocol)
-        return
-    if fill_interior:
-        raise InputError("a torus, whose jobs have prisms", field="--fill-interior")
-    if interference != "strict":
-        raise InputError("a torus to share links on", field="--interference", value=interference)
+    if isinstance(state, TreeState):
+        refuse("a torus, whose jobs have prisms", fill_interior=fill_interior)
+        shared = interference if interference != "strict" else None
+        refuse("a torus to share links on", interference=shared)
+    elif protocol == "individual":
+        refuse("a tree machine beside it", protocol=protocol)
 
 
 def _require_started(runs: Sequence[MethodRun], jobs: Sequence[LogJob], log: Path) -> None:
     """Raise `InputError` if the machine had room for no job: there is nothing to report."""
     if not any(run.records for run in runs):
         least = min(job.nodes for job in jobs)
-        raise InputError(
-            "at least one job that fits the machine",
-            file=str(log),
-            found=f"none of {len(jobs)}, the smallest of {least} nodes",
-        )
+        found = f"none of {len(jobs)}, the smallest of {least} nodes"
+        raise InputError("at least one job that fits the machine", file=str(log), found=found)
 
 
 def _snapshot_writer(
@@ -303,9 +296,7 @@ def _snapshot_writer(
     from topoplace.study.replay import SnapshotWriter  # noqa: PLC0415 - heavy
 
     if folder is None:
-        for option, value in (("--every", every), ("--at", at)):
-            if value is not None:
-                raise InputError("--snapshots beside it", field=option, value=value)
+        refuse("--snapshots beside it", every=every, at=at)
         return None
     if every is None and at is None:
         raise InputError("--every or --at beside it", field="--snapshots", found="neither")
@@ -313,9 +304,6 @@ def _snapshot_writer(
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"a folder that can be made ({error.strerror})",
-            field="--snapshots",
-            value=str(folder),
-        ) from None
+        expected = f"a folder that can be made ({error.strerror})"
+        raise InputError(expected, field="--snapshots", value=str(folder)) from None
     return SnapshotWriter(folder, name_of(log), every, times)

@@ -17,23 +17,14 @@ _WRONG_VALUES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 )
 """What typer says of the value of an option, before and since it says so in pydantic's words."""
 
+_AS_NAMED = (
+    *("bytes", "cell", "class", "command", "format", "graph format", "limit", "method", "methods"),
+    *("procs_per_node", "protocol"),
+)
 OPTION_OF = {
-    "bytes": "--bytes",
-    "cell": "--cell",
-    "class": "--class",
-    "command": "--command",
-    "format": "--format",
-    "graph format": "--graph-format",
-    "limit": "--limit",
-    "machine": "--on",
-    "machine.kind": "--on",
-    "machine.shape": "--on",
-    "method": "--method",
-    "methods": "--methods",
-    "num_tasks": "--grid",
-    "procs_per_node": "--procs-per-node",
-    "protocol": "--protocol",
-    "shape": "--grid",
+    **{name: f"--{re.sub('[_ ]', '-', name)}" for name in _AS_NAMED},
+    **dict.fromkeys(("machine", "machine.kind", "machine.shape"), "--on"),
+    **dict.fromkeys(("num_tasks", "shape"), "--grid"),
 }
 """The options behind what the library calls the arguments of its functions."""
 
@@ -48,15 +39,7 @@ def of_option(error: InputError, args: Sequence[str]) -> InputError:
 
 
 def usage_error(error: Any, args: Sequence[str]) -> InputError:
-    """Return what typer says of a command line, whose errors have no class that stays.
-
-    Parameters
-    ----------
-    error
-        An exception with `format_message`.
-    args
-        The arguments.
-    """
+    """Return what typer says of a command line; of its errors only `format_message` stays."""
     command = getattr(getattr(error, "ctx", None), "command", None) or getattr(error, "cmd", None)
     message = str(error.format_message())
     param = getattr(error, "param", None)

@@ -142,7 +142,8 @@ def _fault(problem: Details, model: type[BaseModel], raw: object) -> InputError:
         known = _QUOTED.findall(details[_NAMES[kind]])
     if kind == "union_tag_invalid":
         value = details["tag"]
-    expected = _PLAIN.get(kind) or _EXPECTED.get(kind, lambda _: _told(problem["msg"]))(details)
+    told = _EXPECTED.get(kind)
+    expected = _PLAIN.get(kind) or (told(details) if told else _told(problem["msg"]))
     found = "nothing" if kind in _ABSENT else "null" if value is None else None
     return InputError(expected, field=_path(parts), value=value, found=found, known=known)
 

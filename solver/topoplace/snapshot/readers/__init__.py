@@ -1,4 +1,4 @@
-"""Readers of other tools' files."""
+"""Readers of other tools' files; an `InputError` names file, line, field and value."""
 
 from topoplace.snapshot.readers.slurm import (
     read_slurm_nodes,

@@ -33,18 +33,7 @@ def read_topology_conf(path: str | Path, name: str | None = None) -> TreeModel:
     Keys are read whatever their case: ``SwitchName`` with ``Nodes`` or ``Switches``; others,
     such as ``LinkSpeed``, are ignored. ``#`` starts a comment, a backslash at the end of a line
     joins the next one.
-
-    Parameters
-    ----------
-    path
-        The file.
-    name
-        Name of the machine, by default the file's, without spaces.
-
-    Raises
-    ------
-    InputError
-        Naming file, line, switch and value.
+    The machine is named as the file if not told otherwise.
     """
     place_of: dict[str, str] = {}
     switches: list[SwitchModel] = []
@@ -140,11 +129,6 @@ def read_slurm_nodes(path: str | Path) -> dict[str, NodeUse]:
     job start (idle, planned, powered down), held if the others say that it has a job (allocated,
     mixed, completing), and closed by any other: down, draining, drained, fail, maint, reserved,
     not responding (also written ``*``), unknown.
-
-    Raises
-    ------
-    InputError
-        Naming file, line and value.
     """
     uses: dict[str, NodeUse] = {}
     place_of: dict[str, str] = {}
@@ -181,18 +165,7 @@ def snapshot_of_slurm(
     Down are the nodes that are closed, those the node states do not tell of, and those that have
     a job which the listing does not name (of another user, or gone since). Jobs larger than the
     machine, and nodes that are on no switch, are left out.
-
-    Parameters
-    ----------
-    machine, uses, jobs
-        What the readers of this package return; `uses` None for all nodes open.
-    name
-        The snapshot's name.
-
-    Raises
-    ------
-    InputError
-        If the files do not fit together, such as a job on a node that is on no switch.
+    Without `uses` all nodes are open.
     """
     names = tree_of(machine).node_names
     there = set(names)

@@ -278,11 +278,6 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
 
     Jobs that have ended are left out. Every request has priority 1: Slurm's priorities say only
     which job comes first. What a comment may say of a job stands in docs/formats.md.
-
-    Raises
-    ------
-    InputError
-        Naming file, line or entry, and value.
     """
     text = text_of(path, or_json=True)
     listed = _listed_entries if text.lstrip().startswith("{") else _listed_lines

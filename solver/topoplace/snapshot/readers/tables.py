@@ -30,13 +30,7 @@ def name_of(path: str | Path) -> str:
 
 
 def text_of(path: str | Path, *, or_json: bool = False) -> str:
-    """Return the content of a text file, which is no JSON document unless that will do too.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is not text.
-    """
+    """Return the content of a text file, which is no JSON document unless that will do too."""
     try:
         text = read_bytes(path).decode()
     except UnicodeDecodeError:
@@ -82,13 +76,7 @@ def require_once(
 
 
 def integer(text: str, least: int, *, field: str, file: str | None = None) -> int:
-    """Return a decimal integer of at most 18 digits that is not below `least`.
-
-    Raises
-    ------
-    InputError
-        If the text is anything else.
-    """
+    """Return a decimal integer of at most 18 digits that is not below `least`."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 18) or int(text) < least:
         raise InputError(f"an integer from {least}", file=file, field=field, value=text)
@@ -107,18 +95,10 @@ _MAX_SECONDS = 1 << 40
 
 @dataclass(frozen=True)
 class SwfLog:
-    """The jobs of a log, in its order.
+    """The jobs of a log, in its order: requests, and the seconds each ran (None where unknown).
 
-    Attributes
-    ----------
-    requests
-        One per job, `id` its job number.
-    run_times
-        Seconds each of them ran (field 4), None where unknown.
-    num_without_size
-        Jobs left out because the log says neither a requested nor an allocated size.
-    num_partial
-        Lines left out because they tell of one stretch of a job that was interrupted.
+    Left out are jobs of which the log says neither a requested nor an allocated size, and lines
+    that tell of one stretch of a job that was interrupted (`num_partial`).
     """
 
     requests: tuple[Request, ...]
@@ -133,11 +113,6 @@ def read_swf(path: str | Path, *, procs_per_node: int = 1, node_class: str | Non
     A job's size is the processors requested (field 8), or allocated (field 5) where that is
     unknown, divided by `procs_per_node` and rounded up; its walltime is the time requested
     (field 9), or the run time (field 4). A field of -1 is unknown.
-
-    Raises
-    ------
-    InputError
-        Naming file, line, field and value.
     """
     if procs_per_node < 1:
         raise InputError("a positive integer", field="procs_per_node", value=procs_per_node)
@@ -197,17 +172,7 @@ def snapshot_of_swf(
 ) -> tuple[Snapshot, int]:
     """Return an empty machine with a log as its queue, and how many jobs are too large for it.
 
-    Parameters
-    ----------
-    log, machine, name
-        What to combine, and the snapshot's name.
-    limit
-        Keep the first so many jobs that fit; later ones are not looked at.
-
-    Raises
-    ------
-    InputError
-        If the jobs ask for a class the machine has not.
+    With `limit`, the first so many jobs that fit are kept; later ones are not looked at.
     """
     if limit is not None and limit < 1:
         raise InputError("a positive integer", field="limit", value=limit)
@@ -236,15 +201,7 @@ _COLUMNS = ("nid", "x+", "x-", "y+", "y-", "z+", "z-", "lx", "ly", "lz")
 
 @dataclass(frozen=True)
 class CrayTable:
-    """A machine read from a neighbour table.
-
-    Attributes
-    ----------
-    machine
-        The torus; routers, with one node each, are numbered by coordinates.
-    router_of_nid
-        Our router number for each of the table's node ids, in the table's order.
-    """
+    """A torus whose routers are numbered by coordinates, and the router of every nid."""
 
     machine: TorusModel
     router_of_nid: dict[int, int]
@@ -255,18 +212,8 @@ def read_cray_neighbours(path: str | Path, name: str | None = None) -> CrayTable
 
     The coordinates must fill a box once, and every neighbour entry must be the node one step
     along that dimension, wrapping around (so a mesh, or a table with holes, is refused).
-
-    Parameters
-    ----------
-    path
-        Lines ``nid x+ x- y+ y- z+ z- lx ly lz``; ``#`` starts a comment.
-    name
-        Name of the machine, by default the file's, without spaces.
-
-    Raises
-    ------
-    InputError
-        Naming file, line, column and value.
+    Lines are ``nid x+ x- y+ y- z+ z- lx ly lz``; ``#`` starts a comment. The machine is named as
+    the file if not told otherwise.
     """
     rows: list[tuple[str, list[int]]] = []
     for line, fields in field_lines(path, "#"):
