@@ -1,0 +1,463 @@
+"""Slurm's files: topology.conf, node states, both listings of jobs, and a cluster as a snapshot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from real_files import real_file
+from topoplace.cli import run
+from topoplace.errors import ExitCode, InputError
+from topoplace.machine.hostlist import expand_host_list
+from topoplace.snapshot import load_any, load_machine, tree_of
+from topoplace.snapshot.convert import ConvertOptions, converted
+from topoplace.snapshot.readers.slurm import (
+    NodeUse,
+    read_slurm_nodes,
+    read_topology_conf,
+    topology_conf_of,
+)
+from topoplace.snapshot.readers.slurm_jobs import SlurmJobs, read_slurm_jobs
+from topoplace.snapshot.schema import SwitchModel, TreeModel
+
+TOPOLOGY = (
+    "SwitchName=s0 Nodes=n[0-3]\nSwitchName=s1 Nodes=n[4-7]\nSwitchName=top Switches=s[0-1]\n"
+)
+HEADER = "JOBID|STATE|NODES|NODELIST|COMMENT|PRIORITY|TIME_LIMIT|START_TIME|SUBMIT_TIME"
+
+
+def written(folder: Path, text: str, name: str = "file") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def job_line(**fields: object) -> str:
+    known = {
+        "id": 1,
+        "state": "PENDING",
+        "nodes": 2,
+        "hosts": "",
+        "comment": "(null)",
+        "priority": 10,
+        "limit": "UNLIMITED",
+        "start": "N/A",
+        "submitted": "2026-03-01T10:00:00",
+    }
+    return "|".join(str(value) for value in (known | fields).values())
+
+
+def job_entry(**fields: object) -> dict[str, object]:
+    known: dict[str, object] = {
+        "job_id": 1,
+        "job_state": "PENDING",
+        "node_count": 2,
+        "nodes": "",
+        "comment": "",
+        "priority": 10,
+        "time_limit": None,
+        "submit_time": 1_000_000,
+    }
+    return known | fields
+
+
+def jobs_of_text(folder: Path, *lines: str) -> SlurmJobs:
+    return read_slurm_jobs(written(folder, "\n".join([HEADER, *lines]) + "\n"))
+
+
+def jobs_of_json(folder: Path, *entries: object) -> SlurmJobs:
+    return read_slurm_jobs(written(folder, json.dumps({"jobs": entries})))
+
+
+# ---- What is read --------------------------------------------------------------------------------
+
+
+def test_keys_comments_and_continued_lines(tmp_path):
+    text = r"""
+# the leaves
+switchname=s0 NODES=n[0-3] LinkSpeed=100   # the first
+SwitchName=s1 \
+    Nodes="n[4-7]"
+SWITCHNAME = top  Switches=s[0-1]
+"""
+    model = read_topology_conf(written(tmp_path, text, "my tree.conf"))
+    assert model.name == "my-tree"
+    assert [switch.name for switch in model.switches] == ["s0", "s1", "top"]
+    assert tree_of(model).node_names == tuple(f"n{k}" for k in range(8))
+
+
+@given(st.lists(st.lists(st.integers(0, 10**6), min_size=1, max_size=5), min_size=1, max_size=6))
+def test_topologies_survive_the_way_out_and_back(tmp_path_factory, leaves):
+    path = tmp_path_factory.mktemp("topology") / "a.conf"
+    switches = [
+        SwitchModel(name=f"s{k}", nodes=",".join(f"r{k}n{n:04}" for n in dict.fromkeys(nodes)))
+        for k, nodes in enumerate(leaves)
+    ]
+    top = SwitchModel(name="top", switches=",".join(switch.name for switch in switches))
+    before = TreeModel(kind="tree", name="a", switches=[*switches, top])
+    path.write_text(topology_conf_of(before))
+    after = read_topology_conf(path)
+    assert after.switches == before.switches
+
+
+@pytest.mark.parametrize(
+    ("use", "states"),
+    [
+        (NodeUse.OPEN, "IDLE IDLE+PLANNED IDLE+CLOUD+POWERED_DOWN"),
+        (NodeUse.HELD, "ALLOCATED MIXED+CLOUD IDLE+COMPLETING"),
+        (NodeUse.CLOSED, "DOWN DOWN* IDLE* IDLE+NOT_RESPONDING IDLE+DRAIN ALLOCATED+DRAIN"),
+        (NodeUse.CLOSED, "IDLE+MAINT+RESERVED IDLE+FAIL UNKNOWN"),
+    ],
+)
+def test_node_states(tmp_path, use, states):
+    for state in states.split():
+        path = written(tmp_path, f"NodeName=n1 Arch=x State={state} Reason=a State=IDLE\n\n")
+        assert read_slurm_nodes(path) == {"n1": use}
+
+
+def test_jobs_of_both_forms_are_the_same(tmp_path):
+    times = {"start": "N/A", "submitted": "2026-03-01T10:01:00"}
+    lines = [
+        job_line(id=9, priority=5, limit="1-02:03:04", **times),
+        job_line(id=10, priority=5, comment="pattern=rhvd:60:1024,rd:30"),
+        job_line(id=8, priority=7, comment="a|b pattern=none"),
+        job_line(id=3, state="RUNNING", hosts="n[0-1]", comment="x pattern=RING y", limit="30:00"),
+        job_line(id=4, state="CANCELLED"),
+        job_line(id=5, priority=0),
+        job_line(id="7_[1-2,4%1]", limit="2:00:00"),
+        job_line(id="6+1", state="RUNNING", nodes=1, hosts="n4"),
+    ]
+    seconds = ((26 * 60) + 3) * 60 + 4
+    entries = [
+        job_entry(job_id=9, priority=5, time_limit=seconds // 60, submit_time=1_000_060),
+        job_entry(job_id=10, priority=5, comment="pattern=rhvd:60:1024,rd:30"),
+        job_entry(job_id=8, priority=7, comment="pattern=none"),
+        job_entry(
+            job_id=3,
+            job_state=["RUNNING"],
+            nodes="n[0-1]",
+            comment="pattern=ring",
+            time_limit={"set": True, "infinite": False, "number": 30},
+        ),
+        job_entry(job_id=4, job_state=["CANCELLED"]),
+        job_entry(job_id=5, priority={"set": True, "infinite": False, "number": 0}),
+        job_entry(job_id=7, array_job_id=7, array_task_string="1-2,4%1", time_limit=120),
+        job_entry(job_id=61, het_job_id=6, het_job_offset=1, job_state="RUNNING", node_count=1)
+        | {"nodes": "n4", "time_limit": {"set": False, "infinite": True, "number": 0}},
+    ]
+    text, listed = jobs_of_text(tmp_path, *lines), jobs_of_json(tmp_path, *entries)
+    assert text.running == listed.running
+    assert text.num_held == listed.num_held == 1
+    # squeue --json rounds limits to minutes
+    assert [job.walltime for job in text.queue] == [7200, 7200, 7200, None, seconds, None]
+    rounded = [job.model_copy(update={"walltime": (job.walltime or 0) // 60}) for job in text.queue]
+    assert rounded == [
+        job.model_copy(update={"walltime": (job.walltime or 0) // 60}) for job in listed.queue
+    ]
+    assert [job.id for job in text.queue] == ["7_1", "7_2", "7_4", "8", "9", "10"]
+    assert [job.submitted for job in text.queue] == [0, 0, 0, 0, 60, 0]
+    assert [job.id for job in text.running] == ["3", "6+1"]
+
+
+def test_patterns_of_comments(tmp_path):
+    jobs = jobs_of_text(
+        tmp_path,
+        job_line(id=1, comment="pattern=rhvd"),
+        job_line(id=2, comment="pattern=rhvd:60:1024,rd:30"),
+        job_line(id=3, comment="pattern=none"),
+        job_line(id=4, comment="about patterns=rd"),
+    )
+    uses = [
+        [(use.pattern, use.share, use.message_bytes) for use in job.patterns or ()]
+        for job in jobs.queue
+    ]
+    assert uses == [[("rhvd", 100, 1)], [("rhvd", 60, 1024), ("rd", 30, 1)], [], []]
+    assert [job.communication for job in jobs.queue] == ["strict", "strict", "none", "strict"]
+
+
+# ---- What is said of bad files -------------------------------------------------------------------
+
+
+def said_of(read: object, path: Path) -> str:
+    """Return what a reader says of a bad file, after its name."""
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert str(caught.value).startswith(str(path))
+    return str(caught.value).removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "expected at least one line SwitchName"),
+        ("# nothing\n\n", "expected at least one line SwitchName"),
+        ("\nSwitchName=a Nodes=n[0-3\n", "line 2, switch a: expected a host list"),
+        (
+            "SwitchName=a Nodes=n[3-1]\n",
+            "line 1, switch a: expected ranges that ascend in n[3-1]",
+        ),
+        (
+            "SwitchName=a Nodes=n1\n\nSwitchName=b Nodes=n[0-3]\n",
+            "line 3, switch b: expected each node on one leaf, found 'n1'",
+        ),
+        (
+            "SwitchName=a Nodes=n[1,1]\n",
+            "line 1, switch a: expected each node on one leaf, found 'n1'",
+        ),
+        (
+            "SwitchName=a Nodes=n1\nSwitchName=b Switches=a,c\n",
+            "line 2, switch b: expected a switch that is described, found 'c'",
+        ),
+        (
+            "SwitchName=a Nodes=n1\nSwitchName=b Switches=c,a\nSwitchName=c \\\n Switches=b\n",
+            "line 3, switch c: expected no cycle of switches, found 'b'",
+        ),
+        ("SwitchName=a Switches=a\nSwitchName=b Nodes=n1", "line 1, switch a: expected no cycle"),
+        ("SwitchName=a Nodes=\n", "line 1, switch a: expected at least one node"),
+        ("SwitchName=a Nodes= LinkSpeed=5\n", "line 1, switch a: expected at least one node"),
+        (
+            'SwitchName=a Nodes=n1\nSwitchName=b Switches=""',
+            "line 2, switch b: expected at least one",
+        ),
+        (
+            "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n",
+            "line 2, switch a: expected each switch once (it stands at line 1 too)",
+        ),
+        (
+            "SwitchName=a Nodes=n1 Switches=b\n",
+            "line 1, switch a: expected either Nodes= or Switches=",
+        ),
+        ("SwitchName=a Node=n1\n", "line 1, switch a: expected either Nodes= or Switches="),
+        ("SwitchName=a Nodes=n1 Nodes=n2\n", "line 1: expected each setting once"),
+        ("Nodes=n1\n", "line 1: expected SwitchName=, the name of one switch"),
+        ("SwitchName=s[0-1] Nodes=n1\n", "line 1: expected SwitchName=, the name of one switch"),
+        (f"SwitchName={'s' * 129} Nodes=n1\n", "line 1: expected SwitchName="),
+        ("SwitchName=a Nodes=n1 nonsense\n", "line 1: expected settings such as"),
+        ("SwitchName=a Nodes=n[1-9999999]\n", "line 1, switch a: expected at most"),
+    ],
+)
+def test_bad_topologies(tmp_path, text, expected):
+    assert said_of(read_topology_conf, written(tmp_path, text)).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "expected at least one line NodeName="),
+        ("\nn1 idle\n", "line 2: expected NodeName=... State=..."),
+        ("NodeName=n1 Arch=x\n   State=IDLE\n", "line 1: expected NodeName=... State=..."),
+        ("NodeName=n1 State=IDLE\nNodeName=n1 State=DOWN\n", "line 2: expected each node once"),
+    ],
+)
+def test_bad_node_states(tmp_path, text, expected):
+    assert said_of(read_slurm_nodes, written(tmp_path, text)).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"state": "R"}, "line 3, STATE: expected a job state"),
+        ({"nodes": "x"}, "line 3, NODES: expected an integer from 1"),
+        ({"nodes": 0}, "line 3, NODES: expected an integer from 1"),
+        ({"nodes": 10**12}, "line 3: expected at most"),
+        ({"priority": -1}, "line 3, PRIORITY: expected an integer"),
+        ({"limit": "soon"}, "line 3, TIME_LIMIT: expected a time"),
+        ({"submitted": "now"}, "line 3, SUBMIT_TIME: expected a time"),
+        ({"comment": "pattern=butterfly"}, "line 3, COMMENT: expected PATTERN[:SHARE[:BYTES]]"),
+        ({"comment": "pattern="}, "line 3, COMMENT: expected PATTERN"),
+        ({"comment": "pattern=rd:0"}, "line 3, COMMENT: expected an integer from 1"),
+        ({"comment": "pattern=rd:101"}, "line 3, COMMENT: expected at most 100"),
+        ({"comment": "pattern=rd:1:1:1"}, "line 3, COMMENT: expected PATTERN"),
+        (
+            {"comment": "pattern=rd:60,ring:50"},
+            "line 3, COMMENT: expected shares that add up to 100",
+        ),
+        ({"id": 1}, "line 3: expected each job once (it stands at line 2 too)"),
+        ({"id": ""}, "line 3: expected a job id"),
+        ({"id": "4_[1-9:2]"}, "line 3: expected ranges such as"),
+        ({"state": "RUNNING", "hosts": "n[0-1"}, "line 3, nodes of job 2: expected a host list"),
+        ({"state": "RUNNING", "hosts": "n[0-2]"}, "line 3: expected the 2 nodes of job 2"),
+        ({"state": "RUNNING"}, "line 3: expected the 2 nodes of job 2"),
+    ],
+)
+def test_bad_job_lines(tmp_path, fields, expected):
+    lines = [HEADER, job_line(), job_line(**({"id": 2} | fields))]
+    assert said_of(read_slurm_jobs, written(tmp_path, "\n".join(lines))).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"job_id": None}, "jobs[0].job_id: expected a job number"),
+        ({"job_state": "PD"}, "jobs[0].job_state: expected a job state"),
+        ({"job_state": []}, "jobs[0].job_state: expected a job state"),
+        ({"node_count": None}, "jobs[0].node_count: expected an integer from 1"),
+        ({"node_count": "2"}, "jobs[0].node_count: expected an integer"),
+        ({"priority": -1}, "jobs[0].priority: expected an integer"),
+        ({"priority": True}, "jobs[0].priority: expected an integer"),
+        ({"comment": 5}, "jobs[0].comment: expected text"),
+        ({"comment": "pattern=x"}, "jobs[0].comment: expected PATTERN"),
+        ({"time_limit": 10**17}, "jobs[0]: expected times of at most"),
+    ],
+)
+def test_bad_job_entries(tmp_path, fields, expected):
+    text = json.dumps({"jobs": [job_entry(**fields)]})
+    assert said_of(read_slurm_jobs, written(tmp_path, text)).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "{}", '{"jobs": 1}', '{"jobs": [1]}', "61 p wrap user PD 0:00 40 (Resources)"]
+)
+def test_no_list_of_jobs(tmp_path, text):
+    assert "expected" in said_of(read_slurm_jobs, written(tmp_path, text))
+
+
+def test_files_that_are_no_text(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"\xff\xfe")
+    for read in (read_topology_conf, read_slurm_nodes, read_slurm_jobs):
+        with pytest.raises(InputError, match="a text file"):
+            read(path)
+        with pytest.raises(InputError, match="a file that exists"):
+            read(tmp_path / "none")
+
+
+# ---- A cluster as a snapshot, and topologies as machines -----------------------------------------
+
+
+def cluster(folder: Path, states: dict[str, str], *lines: str) -> list[str]:
+    """Write a cluster's files and return the options that name them."""
+    nodes = "".join(f"NodeName={name} State={state}\n" for name, state in states.items())
+    files = {
+        "topology": written(folder, TOPOLOGY, "topology.conf"),
+        "nodes": written(folder, nodes, "nodes.txt"),
+        "jobs": written(folder, "\n".join(lines), "squeue.txt"),
+    }
+    return [part for option, path in files.items() for part in (f"--{option}", str(path))]
+
+
+def test_what_is_closed_and_left_out(tmp_path, capsys):
+    states = {f"n{k}": "IDLE" for k in range(6)}
+    states |= {"n0": "ALLOCATED", "n1": "ALLOCATED+DRAIN", "n2": "MIXED", "n3": "DOWN*"}
+    options = cluster(
+        tmp_path,
+        states | {"login": "IDLE"},
+        job_line(id=1, state="RUNNING", hosts="n[0-1]", comment="pattern=none"),
+        job_line(id=2, nodes=9),
+        job_line(id=3, nodes=8),
+        job_line(id=4, priority=0),
+    )
+    out = tmp_path / "out.json"
+    assert run(["convert", "--from", "slurm", *options, "-o", str(out)]) == 0
+    state = load_any(out)
+    assert state.snapshot.down == "n[1-3,6-7]"
+    assert [state.tree.node_names[k] for k in state.free.nonzero()[0]] == ["n4", "n5"]
+    assert (state.busy.tolist(), state.comm.tolist()) == ([2, 0], [0, 0])
+    assert [request.id for request in state.requests] == ["3"]
+    assert capsys.readouterr().out.splitlines() == [
+        "1 jobs running, 1 queued",
+        "nodes closed: 2",
+        "nodes closed, with a job that is not listed: 1",
+        "nodes closed, their state not told: 2",
+        "nodes left out, on no switch: 1",
+        "jobs left out, on hold: 1",
+        "jobs left out, larger than the machine: 1",
+        f"written: {out}",
+    ]
+
+
+def test_without_output_the_snapshot_goes_to_stdout(tmp_path, capsys):
+    options = cluster(tmp_path, {"n0": "IDLE"}, job_line())
+    assert run(["convert", "--from", "slurm", "--to", "snapshot", *options]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["down"] == "n[1-7]"
+    assert "1 queued" in said.err
+    assert run(["convert", "--from", "slurm", *options, "--json"]) == ExitCode.BAD_INPUT
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            [job_line(state="RUNNING", hosts="n[7-8]")],
+            "job 1: expected nodes on a switch, found 'n8'",
+        ),
+        (
+            [job_line(id=k, state="RUNNING", nodes=1, hosts="n1") for k in (1, 2)],
+            "nodes no other job holds, found n1, held by 1",
+        ),
+    ],
+)
+def test_jobs_that_do_not_fit_the_topology(tmp_path, lines, expected, capsys):
+    options = cluster(tmp_path, {}, *lines)[:2] + cluster(tmp_path, {}, *lines)[4:]
+    out = tmp_path / "out.json"
+    assert run(["convert", "--from", "slurm", *options, "-o", str(out)]) == ExitCode.BAD_INPUT
+    said = capsys.readouterr().err
+    assert expected in said
+    assert "squeue.txt" in said
+    assert not out.exists()
+
+
+def test_a_topology_becomes_a_machine_and_back(tmp_path):
+    topology = written(tmp_path, TOPOLOGY, "topology.conf")
+    machine = tmp_path / "machine.json"
+    made = converted(topology, "slurm-topology")
+    assert made.notes == ("8 nodes on 2 leaves below 1 switches",)
+    machine.write_text(made.text)
+    assert converted(machine, "machine", "slurm-topology").text == TOPOLOGY
+    assert load_machine(str(machine)) == load_machine(str(topology))
+
+
+@pytest.mark.parametrize(
+    ("source", "pair", "options", "expected"),
+    [
+        (None, ("slurm", None), ConvertOptions(), "FILE: expected one file to read"),
+        ("a", ("slurm", None), ConvertOptions(topology="b"), "FILE: expected one file to read"),
+        ("mesh:4", ("machine", None), ConvertOptions(), "mesh:4: kind: expected a tree machine"),
+        ("a", ("slurm", "machine"), ConvertOptions(), "--to: expected a known conversion"),
+        ("a", ("lsf", None), ConvertOptions(), "--from: expected a known conversion"),
+        ("a", ("swf", "snapshot"), ConvertOptions(machine="tree:2x2"), "a: "),
+    ],
+)
+def test_bad_conversions(source, pair, options, expected):
+    with pytest.raises(InputError) as caught:
+        converted(source, *pair, options)
+    assert str(caught.value).startswith(expected)
+
+
+def test_the_real_cluster_reads_the_same_from_both_listings(tmp_path):
+    states = []
+    for listing in ("squeue.json", "squeue.txt"):
+        out = tmp_path / f"{listing}.snapshot"
+        options = ConvertOptions(
+            topology=real_file("slurm_real/topology.conf"),
+            nodes=real_file("slurm_real/nodes.txt"),
+            jobs=real_file(f"slurm_real/{listing}"),
+        )
+        out.write_text(converted(None, "slurm", None, options).text)
+        states.append(load_any(out))
+    one, other = states
+    assert one.snapshot == other.snapshot
+    assert [job.id for job in one.running] == ["44", "52", "59", "60", "64"]
+    assert [request.id for request in one.requests] == ["61", "62", "63"]
+    assert {request.nodes for request in one.requests} == {40}
+    assert [job.patterns[0].pattern for job in one.snapshot.running if job.patterns] == ["rhvd"]
+
+
+def test_the_real_nodes_are_free_closed_or_held():
+    """Against the states in the file, looked at with nothing but string search."""
+    nodes, listing = real_file("slurm_real/nodes.txt"), real_file("slurm_real/squeue.json")
+    options = ConvertOptions(nodes=nodes, jobs=listing)
+    snapshot = converted(
+        real_file("slurm_real/topology.conf"), "slurm", "snapshot", options
+    ).document
+    lines = nodes.read_text().splitlines()
+    closed = [line.split()[0][9:] for line in lines if "DRAIN" in line or "State=DOWN" in line]
+    held = {line.split()[0][9:] for line in lines if "State=ALLOCATED" in line}
+    assert len(closed) == 2
+    assert expand_host_list(snapshot.down) == closed
+    assert {n for job in snapshot.running for n in expand_host_list(job.nodes)} == held
