@@ -10,7 +10,7 @@ import pytest
 from real_files import real_file
 from topoplace.errors import InputError
 from topoplace.snapshot import load_machine, load_snapshot
-from topoplace.snapshot.convert import ConvertOptions, convert
+from topoplace.snapshot.convert import ConvertOptions, converted
 from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_of_swf
 from topoplace.snapshot.state import torus_of
 
@@ -70,18 +70,10 @@ def test_a_made_table_is_read(tmp_path):
     assert table.router_of_nid == {10 * (24 - r): r for r in range(24)}
 
 
-def test_a_wrong_neighbour_is_named(tmp_path):
-    rows = neighbour_table(3, 3, 3)
-    rows[4][3] += 10
-    path = written(tmp_path, rows)
-    with pytest.raises(InputError) as caught:
-        read_cray_neighbours(path)
-    assert str(caught.value).startswith(f"{path}: line 6, y+: expected the torus neighbour, nid ")
-
-
 @pytest.mark.parametrize(
     ("row", "column", "value", "expected"),
     [
+        (4, 3, 1, "line 6, y+: expected the torus neighbour, nid "),
         (2, 0, 270, "line 4, nid: expected each nid once"),
         (2, 9, 1, "line 4, lx ly lz: expected each coordinate once"),
         (2, 9, 7, "lx ly lz: expected coordinates that fill 3x3x8"),
@@ -100,10 +92,10 @@ def test_a_bad_table_is_refused(tmp_path, row, column, value, expected):
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"", "at least one node"),
+        (b"", "expected a table with at least one node"),
         (b"1 2 3\n", "line 1: expected 10 columns"),
-        (b"a b c d e f g h i j\n", "line 1, nid"),
-        (b"\xff\xfe", "a text file"),
+        (b"a b c d e f g h i j\n", "line 1, nid: expected an integer"),
+        (b"\xff\xfe", "expected a text file"),
         (b"0 0 0 0 0 0 0 0 0 99999999999999999999\n", "line 1, lz: expected an integer"),
     ],
 )
@@ -112,8 +104,7 @@ def test_no_table_at_all(tmp_path, content, expected):
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
         read_cray_neighbours(path)
-    assert str(path) in str(caught.value)
-    assert expected in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: {expected}")
 
 
 def test_the_real_theta_log_has_1000_jobs():
@@ -192,58 +183,36 @@ def test_log_for_a_class_the_machine_has_not(tmp_path):
 def test_convert_normalises_a_snapshot(tmp_path):
     raw = json.loads(TINY.read_text())
     raw["down"] = " 41 , 40,22"
-    source, once, twice = (tmp_path / name for name in ("a.json", "b.json", "c.json"))
+    source, once = tmp_path / "a.json", tmp_path / "b.json"
     source.write_text(json.dumps(raw))
-    convert(source, "snapshot", "snapshot", once)
-    assert json.loads(once.read_text())["down"] == "22,40-41"
-    convert(once, "snapshot", "snapshot", twice)
-    assert once.read_bytes() == twice.read_bytes()
+    text = converted(source, "snapshot").text
+    once.write_text(text)
+    assert json.loads(text)["down"] == "22,40-41"
+    assert converted(once, "snapshot", "snapshot").text == text
     before, after = load_snapshot(source), load_snapshot(once)
     assert (before.usable == after.usable).all()
     assert before.queue == after.queue
 
 
-def test_convert_writes_a_named_machine_out(tmp_path):
-    out = tmp_path / "out.json"
-    convert(ROOT / "instances/snapshots/blue_waters_20.json", "snapshot", "snapshot", out)
-    assert json.loads(out.read_text())["machine"]["shape"] == [24, 24, 24]
+def test_convert_writes_a_named_machine_out():
+    text = converted("blue_waters_20", "snapshot").text
+    assert json.loads(text)["machine"]["shape"] == [24, 24, 24]
 
 
 def test_convert_a_table_to_a_machine(tmp_path):
-    out = tmp_path / "machine.json"
-    table = written(tmp_path, neighbour_table(3, 4, 5))
-    notes = convert(table, "cray-neighbours", "machine", out)
-    assert notes == ("60 nodes; all 360 neighbours are those of the torus",)
-    assert load_machine(str(out)).shape == [3, 4, 5]
+    made = converted(written(tmp_path, neighbour_table(3, 4, 5)), "cray-neighbours")
+    assert made.notes == ("60 nodes; all 360 neighbours are those of the torus",)
+    assert made.document.shape == [3, 4, 5]
 
 
 def test_convert_a_log_to_a_snapshot(tmp_path):
-    out = tmp_path / "out.json"
     lines = [swf_line(job=1, requested=8), swf_line(job=2, requested=500), swf_line(job=3)]
-    log = swf_file(tmp_path, *lines)
-    notes = convert(log, "swf", "snapshot", out, ConvertOptions(machine="mesh:4x4x4"))
-    assert notes == (
+    made = converted(
+        swf_file(tmp_path, *lines), "swf", options=ConvertOptions(machine="mesh:4x4x4")
+    )
+    assert made.notes == (
         "1 jobs queued",
         "left out, larger than the machine: 1",
         "left out, without a size: 1",
     )
-    assert [request.id for request in load_snapshot(out).queue] == ["1"]
-
-
-@pytest.mark.parametrize(
-    ("formats", "options", "expected"),
-    [
-        (("swf", "machine"), None, "swf to snapshot"),
-        (("swf", "snapshot"), None, "--on: expected the machine"),
-        (("swf", "snapshot"), ConvertOptions(machine="none"), "machine: "),
-        (("swf", "snapshot"), ConvertOptions(machine="mesh:4", procs_per_node=0), "procs_per_node"),
-        (("swf", "snapshot"), ConvertOptions(machine="mesh:4", limit=0), "limit"),
-        (("snapshot", "snapshot"), None, "a JSON document"),
-    ],
-)
-def test_bad_conversions_write_nothing(tmp_path, formats, options, expected):
-    log, out = swf_file(tmp_path, swf_line(requested=1)), tmp_path / "out.json"
-    with pytest.raises(InputError) as caught:
-        convert(log, *formats, out, options)
-    assert expected in str(caught.value)
-    assert not out.exists()
+    assert [request.id for request in made.document.queue] == ["1"]

@@ -412,23 +412,6 @@ def test_a_topology_becomes_a_machine_and_back(tmp_path):
     assert load_machine(str(machine)) == load_machine(str(topology))
 
 
-@pytest.mark.parametrize(
-    ("source", "pair", "options", "expected"),
-    [
-        (None, ("slurm", None), ConvertOptions(), "FILE: expected one file to read"),
-        ("a", ("slurm", None), ConvertOptions(topology="b"), "FILE: expected one file to read"),
-        ("mesh:4", ("machine", None), ConvertOptions(), "mesh:4: kind: expected a tree machine"),
-        ("a", ("slurm", "machine"), ConvertOptions(), "--to: expected a known conversion"),
-        ("a", ("lsf", None), ConvertOptions(), "--from: expected a known conversion"),
-        ("a", ("swf", "snapshot"), ConvertOptions(machine="tree:2x2"), "a: "),
-    ],
-)
-def test_bad_conversions(source, pair, options, expected):
-    with pytest.raises(InputError) as caught:
-        converted(source, *pair, options)
-    assert str(caught.value).startswith(expected)
-
-
 def test_the_real_cluster_reads_the_same_from_both_listings(tmp_path):
     states = []
     for listing in ("squeue.json", "squeue.txt"):
