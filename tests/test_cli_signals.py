@@ -21,6 +21,7 @@ from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.snapshot.files import write_text
 
+ENV = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 COMMAND = ["place", "snapshot.json", "--method", "sleepy", "-o", "r.json", "--png", "r.png"]
 
 PROGRAM = """
@@ -54,7 +55,7 @@ def test_a_signal_during_a_solve(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env=ENV,
     )
     try:
         deadline = time.monotonic() + 60
@@ -81,7 +82,7 @@ def ended(program: str, folder: Path, *arguments: str) -> subprocess.CompletedPr
         cwd=folder,
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env=ENV,
         timeout=120,
         check=False,
     )
@@ -306,7 +307,7 @@ def interrupted(name: str, number: signal.Signals, seconds: float, folder: Path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env=ENV,
     )
     assert process.stderr is not None
     try:

@@ -1,4 +1,4 @@
-"""Slurm host lists: what they expand to, what is refused, and the way back."""
+"""Host lists and sets of node numbers: what they stand for, what is refused, and the way back."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topoplace.errors import InputError
+from topoplace.machine import format_node_set, parse_node_set
 from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list, format_host_list
 
 TEXT = st.text("abz_.-", max_size=3)
 DIGITS = st.text("0123456789", max_size=4)
 NAMES = st.lists(st.tuples(TEXT, DIGITS, TEXT, DIGITS, TEXT).map("".join).filter(bool), max_size=30)
-
-
-def names(prefix: str, numbers: range, digits: int = 0) -> list[str]:
-    return [f"{prefix}{n:0{digits}}" for n in numbers]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +37,7 @@ def test_expansion(text, expected):
 
 
 def test_the_list_of_a_real_leaf():
-    expected = names("tnode", range(773, 781), 4) + names("tnode", range(871, 881), 4)
+    expected = [f"tnode{n:04}" for n in (*range(773, 781), *range(871, 881))]
     assert expand_host_list("tnode[0773-0780,0871-0880]") == expected
     assert format_host_list(expected) == "tnode[0773-0780,0871-0880]"
 
@@ -129,3 +126,41 @@ def test_formatting_what_was_expanded_is_stable(parts):
     once = format_host_list(expand_host_list(text))
     assert expand_host_list(once) == expand_host_list(text)
     assert format_host_list(expand_host_list(once)) == once
+
+
+# ---- Sets of node numbers ------------------------------------------------------------------------
+
+
+@given(st.sets(st.integers(0, 200)))
+def test_round_trip(nodes):
+    text = format_node_set(nodes)
+    assert parse_node_set(text, 201).tolist() == sorted(nodes)
+
+
+@given(st.sets(st.integers(0, 200), min_size=1))
+def test_text_is_as_short_as_can_be(nodes):
+    runs = sum(1 for n in nodes if n - 1 not in nodes)
+    assert format_node_set(nodes).count(",") == runs - 1
+
+
+def test_order_and_blanks_do_not_matter():
+    assert parse_node_set(" 7-8, 3 ,0-1", 9).tolist() == [0, 1, 3, 7, 8]
+    assert parse_node_set("  ", 9).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1,,2", "ranges such as"),
+        ("-1", "ranges such as"),
+        ("1-2-3", "ranges such as"),
+        ("9999999999", "ranges such as"),
+        ("5-4", "ranges that ascend"),
+        ("8-9", "node numbers from 0 to 8"),
+        ("3,1-3", "each node once"),
+    ],
+)
+def test_bad_text_is_refused(text, expected):
+    with pytest.raises(InputError, match=expected) as caught:
+        parse_node_set(text, 9, "down")
+    assert str(caught.value).startswith("down: ")
