@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mistakes import MISTAKES, bent
 from real_files import real_file
 from topoplace.errors import InputError
 from topoplace.snapshot import load_machine, load_snapshot
@@ -70,23 +71,12 @@ def test_a_made_table_is_read(tmp_path):
     assert table.router_of_nid == {10 * (24 - r): r for r in range(24)}
 
 
-@pytest.mark.parametrize(
-    ("row", "column", "value", "expected"),
-    [
-        (4, 3, 1, "line 6, y+: expected the torus neighbour, nid "),
-        (2, 0, 270, "line 4, nid: expected each nid once"),
-        (2, 9, 1, "line 4, lx ly lz: expected each coordinate once"),
-        (2, 9, 7, "lx ly lz: expected coordinates that fill 3x3x8"),
-        (2, 1, -3, "line 4, x+: expected an integer from 0"),
-    ],
-)
-def test_a_bad_table_is_refused(tmp_path, row, column, value, expected):
-    rows = neighbour_table(3, 3, 3)
-    rows[row][column] = value
-    path = written(tmp_path, rows)
+@pytest.mark.parametrize(("changes", "lines"), MISTAKES["Neighbours"])
+def test_a_bad_table_is_refused(tmp_path, changes, lines):
+    path = written(tmp_path, bent(neighbour_table(3, 3, 3), changes))
     with pytest.raises(InputError) as caught:
         read_cray_neighbours(path)
-    assert str(caught.value).startswith(f"{path}: {expected}")
+    assert str(caught.value) == f"{path}: {lines[0]}"
 
 
 @pytest.mark.parametrize(
@@ -140,27 +130,13 @@ def test_swf_fields(tmp_path):
     assert {r.node_class for r in log.requests} == {"xe"}
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("1 2 3", "line 4: expected 18 fields"),
-        (swf_line(job="x"), "line 4, field 1: expected an integer"),
-        (swf_line(job=-1), "line 4, field 1: expected an integer from 0"),
-        (swf_line(job=2, requested=-2), "line 4, field 8: expected an integer from -1"),
-        (swf_line(job=2, requested=10**15), "line 4: expected at most"),
-        (swf_line(job=2, requested=1, time=10**15), "line 4, field 9: expected at most"),
-        (swf_line(job=2, requested="9" * 500), "line 4, field 8"),
-        (
-            swf_line(job=1, requested=1),
-            "line 4, field 1: expected each job once (it stands at line 3 too)",
-        ),
-    ],
-)
-def test_bad_log_lines_are_named(tmp_path, line, expected):
-    path = swf_file(tmp_path, swf_line(job=1, requested=4), line)
+@pytest.mark.parametrize(("changes", "lines"), MISTAKES["Log lines"])
+def test_bad_log_lines_are_named(tmp_path, changes, lines):
+    bad = swf_line(**bent({"job": 2, "requested": 1}, changes))
+    path = swf_file(tmp_path, swf_line(job=1, requested=4), bad)
     with pytest.raises(InputError) as caught:
         read_swf(path)
-    assert str(caught.value).startswith(f"{path}: {expected}")
+    assert str(caught.value) == f"{path}: {lines[0]}"
 
 
 def test_log_on_a_machine(tmp_path):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mistakes import MISTAKES, bent
 from real_files import real_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
@@ -182,138 +184,49 @@ def test_patterns_of_comments(tmp_path):
 # ---- What is said of bad files -------------------------------------------------------------------
 
 
-def said_of(read: object, path: Path) -> str:
+def said_of(read: Callable[[Path], object], path: Path) -> list[str]:
     """Return what a reader says of a bad file, after its name."""
     with pytest.raises(InputError) as caught:
         read(path)
-    assert str(caught.value).startswith(str(path))
-    return str(caught.value).removeprefix(f"{path}: ")
+    assert str(caught.value).startswith(f"{path}: ")
+    return str(caught.value).removeprefix(f"{path}: ").splitlines()
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", "expected at least one line SwitchName"),
-        ("# nothing\n\n", "expected at least one line SwitchName"),
-        ("\nSwitchName=a Nodes=n[0-3\n", "line 2, switch a: expected a host list"),
-        (
-            "SwitchName=a Nodes=n[3-1]\n",
-            "line 1, switch a: expected ranges that ascend in n[3-1]",
-        ),
-        (
-            "SwitchName=a Nodes=n1\n\nSwitchName=b Nodes=n[0-3]\n",
-            "line 3, switch b: expected each node on one leaf, found 'n1'",
-        ),
-        (
-            "SwitchName=a Nodes=n[1,1]\n",
-            "line 1, switch a: expected each node on one leaf, found 'n1'",
-        ),
-        (
-            "SwitchName=a Nodes=n1\nSwitchName=b Switches=a,c\n",
-            "line 2, switch b: expected a switch that is described, found 'c'",
-        ),
-        (
-            "SwitchName=a Nodes=n1\nSwitchName=b Switches=c,a\nSwitchName=c \\\n Switches=b\n",
-            "line 3, switch c: expected no cycle of switches, found 'b'",
-        ),
-        ("SwitchName=a Switches=a\nSwitchName=b Nodes=n1", "line 1, switch a: expected no cycle"),
-        ("SwitchName=a Nodes=\n", "line 1, switch a: expected at least one node"),
-        ("SwitchName=a Nodes= LinkSpeed=5\n", "line 1, switch a: expected at least one node"),
-        (
-            'SwitchName=a Nodes=n1\nSwitchName=b Switches=""',
-            "line 2, switch b: expected at least one",
-        ),
-        (
-            "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n",
-            "line 2, switch a: expected each switch once (it stands at line 1 too)",
-        ),
-        (
-            "SwitchName=a Nodes=n1 Switches=b\n",
-            "line 1, switch a: expected either Nodes= or Switches=",
-        ),
-        ("SwitchName=a Node=n1\n", "line 1, switch a: expected either Nodes= or Switches="),
-        ("SwitchName=a Nodes=n1 Nodes=n2\n", "line 1: expected each setting once"),
-        ("Nodes=n1\n", "line 1: expected SwitchName=, the name of one switch"),
-        ("SwitchName=s[0-1] Nodes=n1\n", "line 1: expected SwitchName=, the name of one switch"),
-        (f"SwitchName={'s' * 129} Nodes=n1\n", "line 1: expected SwitchName="),
-        ("SwitchName=a Nodes=n1 nonsense\n", "line 1: expected settings such as"),
-        ("SwitchName=a Nodes=n[1-9999999]\n", "line 1, switch a: expected at most"),
-    ],
-)
-def test_bad_topologies(tmp_path, text, expected):
-    assert said_of(read_topology_conf, written(tmp_path, text)).startswith(expected)
+@pytest.mark.parametrize(("text", "lines"), MISTAKES["Switches"])
+def test_bad_topologies(tmp_path, text, lines):
+    path = written(tmp_path, text.replace("/", "\n"))
+    assert said_of(read_topology_conf, path) == lines
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", "expected at least one line NodeName="),
-        ("\nn1 idle\n", "line 2: expected NodeName=... State=..."),
-        ("NodeName=n1 Arch=x\n   State=IDLE\n", "line 1: expected NodeName=... State=..."),
-        ("NodeName=n1 State=IDLE\nNodeName=n1 State=DOWN\n", "line 2: expected each node once"),
-    ],
-)
-def test_bad_node_states(tmp_path, text, expected):
-    assert said_of(read_slurm_nodes, written(tmp_path, text)).startswith(expected)
+@pytest.mark.parametrize(("text", "lines"), MISTAKES["Nodes"])
+def test_bad_node_states(tmp_path, text, lines):
+    assert said_of(read_slurm_nodes, written(tmp_path, text.replace("/", "\n"))) == lines
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({"state": "R"}, "line 3, STATE: expected a job state"),
-        ({"nodes": "x"}, "line 3, NODES: expected an integer from 1"),
-        ({"nodes": 0}, "line 3, NODES: expected an integer from 1"),
-        ({"nodes": 10**12}, "line 3: expected at most"),
-        ({"priority": -1}, "line 3, PRIORITY: expected an integer"),
-        ({"limit": "soon"}, "line 3, TIME_LIMIT: expected a time"),
-        ({"submitted": "now"}, "line 3, SUBMIT_TIME: expected a time"),
-        ({"comment": "pattern=butterfly"}, "line 3, COMMENT: expected PATTERN[:SHARE[:BYTES]]"),
-        ({"comment": "pattern="}, "line 3, COMMENT: expected PATTERN"),
-        ({"comment": "pattern=rd:0"}, "line 3, COMMENT: expected an integer from 1"),
-        ({"comment": "pattern=rd:101"}, "line 3, COMMENT: expected at most 100"),
-        ({"comment": "pattern=rd:1:1:1"}, "line 3, COMMENT: expected PATTERN"),
-        (
-            {"comment": "pattern=rd:60,ring:50"},
-            "line 3, COMMENT: expected shares that add up to 100",
-        ),
-        ({"id": 1}, "line 3: expected each job once (it stands at line 2 too)"),
-        ({"id": ""}, "line 3: expected a job id"),
-        ({"id": "4_[1-9:2]"}, "line 3: expected ranges such as"),
-        ({"state": "RUNNING", "hosts": "n[0-1"}, "line 3, nodes of job 2: expected a host list"),
-        ({"state": "RUNNING", "hosts": "n[0-2]"}, "line 3: expected the 2 nodes of job 2"),
-        ({"state": "RUNNING"}, "line 3: expected the 2 nodes of job 2"),
-    ],
-)
-def test_bad_job_lines(tmp_path, fields, expected):
-    lines = [HEADER, job_line(), job_line(**({"id": 2} | fields))]
-    assert said_of(read_slurm_jobs, written(tmp_path, "\n".join(lines))).startswith(expected)
+@pytest.mark.parametrize(("changes", "lines"), MISTAKES["Job lines"])
+def test_bad_job_lines(tmp_path, changes, lines):
+    text = "\n".join([HEADER, job_line(), job_line(**bent({"id": 2}, changes))])
+    assert said_of(read_slurm_jobs, written(tmp_path, text)) == lines
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({"job_id": None}, "jobs[0].job_id: expected a job number"),
-        ({"job_state": "PD"}, "jobs[0].job_state: expected a job state"),
-        ({"job_state": []}, "jobs[0].job_state: expected a job state"),
-        ({"node_count": None}, "jobs[0].node_count: expected an integer from 1"),
-        ({"node_count": "2"}, "jobs[0].node_count: expected an integer"),
-        ({"priority": -1}, "jobs[0].priority: expected an integer"),
-        ({"priority": True}, "jobs[0].priority: expected an integer"),
-        ({"comment": 5}, "jobs[0].comment: expected text"),
-        ({"comment": "pattern=x"}, "jobs[0].comment: expected PATTERN"),
-        ({"time_limit": 10**17}, "jobs[0]: expected times of at most"),
-    ],
-)
-def test_bad_job_entries(tmp_path, fields, expected):
-    text = json.dumps({"jobs": [job_entry(**fields)]})
-    assert said_of(read_slurm_jobs, written(tmp_path, text)).startswith(expected)
+@pytest.mark.parametrize(("changes", "lines"), MISTAKES["Job entries"])
+def test_bad_job_entries(tmp_path, changes, lines):
+    text = json.dumps({"jobs": [bent(job_entry(), changes)]})
+    assert said_of(read_slurm_jobs, written(tmp_path, text)) == lines
+
+
+def test_names_too_long_and_empty_files(tmp_path):
+    path = written(tmp_path, f"SwitchName={'s' * 129} Nodes=n1")
+    assert said_of(read_topology_conf, path)[0].startswith("line 1: expected SwitchName=")
+    for read in (read_topology_conf, read_slurm_nodes):
+        assert said_of(read, written(tmp_path, "\n"))[0].startswith("expected at least one line")
 
 
 @pytest.mark.parametrize(
     "text", ["{", "{}", '{"jobs": 1}', '{"jobs": [1]}', "61 p wrap user PD 0:00 40 (Resources)"]
 )
 def test_no_list_of_jobs(tmp_path, text):
-    assert "expected" in said_of(read_slurm_jobs, written(tmp_path, text))
+    assert "expected" in said_of(read_slurm_jobs, written(tmp_path, text))[0]
 
 
 def test_files_that_are_no_text(tmp_path):

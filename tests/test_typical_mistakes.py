@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-import functools
 import io
 import json
-import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mistakes import MISTAKES, bent
 from small_snapshot import small_document
 from topoplace.cli import run
 from topoplace.cli.app import COMMANDS
@@ -38,62 +35,11 @@ TREE: Document = {
     "running": [{"id": "old", "nodes": "n[0-2]"}],
     "queue": [{"id": "new", "nodes": 2, "patterns": [{"pattern": "ring"}]}],
 }
-NAMES = {
-    "PLACING": ", ".join(METHODS["placement"]),
-    "ALLOCATING": ", ".join(METHODS["allocation"]),
-    "MAPPING": ", ".join(METHODS["mapping"]),
-    "MACHINE": "a file, a shorthand such as torus:4x4x4 or tree:24x16, or one of "
-    + ", ".join(MACHINES),
-    "COMMANDS": ", ".join(COMMANDS),
-    "CONVERSIONS": "a known conversion (snapshot to snapshot, cray-neighbours to machine, swf to "
-    "snapshot, slurm to snapshot, slurm-topology to machine, machine to slurm-topology)",
-    "A SNAPSHOT": 'a snapshot ("topoplace.snapshot/1"), which topoplace place, compare, batch and '
-    "map --on take",
-    "A RESULT": 'a result ("topoplace.result/3"), which topoplace check, show, compare and map '
-    "--on take",
-    "AN INSTANCE": 'a mapping instance ("topoplace.mapping/1"), which topoplace compare and batch '
-    "take",
-}
-"""What stands for what in `mistakes.txt`."""
-
-
-def mistakes() -> Iterator[list[tuple[str, list[str]]]]:
-    """Yield the sections of `mistakes.txt`: mistakes, each with the lines that it gets to hear."""
-    text = (TESTS / "mistakes.txt").read_text()
-    for name, told in NAMES.items():
-        text = text.replace(f"<{name}>", told)
-    for section in text.split("\n# ")[1:]:
-        found: list[tuple[str, list[str]]] = []
-        for line in filter(None, section.splitlines()[1:]):
-            if line.startswith("    "):
-                found[-1][1].append(line.strip())
-            else:
-                found.append((line, []))
-        yield found
-
-
-COMMAND_LINES, BENT, BENT_TREE, BENT_FEATURES = mistakes()
 DOCUMENTS = {
-    "small": (small_document(), BENT),
-    "tree": (TREE, BENT_TREE),
-    "features": (json.loads((SNAPSHOTS / "tiny_features.json").read_text()), BENT_FEATURES),
+    "Small": small_document(),
+    "Tree": TREE,
+    "Features": json.loads((SNAPSHOTS / "tiny_features.json").read_text()),
 }
-
-
-def bent(document: Document, changes: str) -> Document:
-    """Return a document with changes such as ``queue[0].nodes = 0 & del machine.name``."""
-    document = copy.deepcopy(document)
-    for change in changes.split(" & "):
-        where, _, value = change.removeprefix("del ").partition(" = ")
-        *path, last = [int(x) if x.isdigit() else x for x in re.findall(r"[^.\[\]]+", where)]
-        at: Any = functools.reduce(lambda found, key: found[key], path, document)
-        if change.startswith("del "):
-            del at[last]
-        elif isinstance(at, list) and last == len(at):
-            at.append(json.loads(value))
-        else:
-            at[last] = json.loads(value)
-    return document
 
 
 def write_files(folder: Path) -> None:
@@ -149,7 +95,7 @@ def place_bent(document: Document, capsys: pytest.CaptureFixture[str]) -> list[s
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize(("command", "lines"), COMMAND_LINES, ids=[c for c, _ in COMMAND_LINES])
+@pytest.mark.parametrize(("command", "lines"), MISTAKES["Command lines"])
 def test_a_command_line(command: str, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert said_of(command, capsys) == lines
 
@@ -157,12 +103,12 @@ def test_a_command_line(command: str, lines: list[str], capsys: pytest.CaptureFi
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("name", "changes", "lines"),
-    [(name, *mistake) for name, (_, bends) in DOCUMENTS.items() for mistake in bends],
+    [(name, *mistake) for name in DOCUMENTS for mistake in MISTAKES[name]],
 )
 def test_a_field(
     name: str, changes: str, lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert place_bent(bent(DOCUMENTS[name][0], changes), capsys) == lines
+    assert place_bent(bent(DOCUMENTS[name], changes), capsys) == lines
 
 
 @pytest.mark.usefixtures("here")

@@ -1,0 +1,69 @@
+"""Typical mistakes, and what is said of each: the sections of `mistakes.txt`."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+from topoplace.cli.app import COMMANDS
+from topoplace.cli.shipped_names import MACHINES, METHODS
+
+Document = TypeVar("Document")
+
+NAMES = {
+    "PLACING": ", ".join(METHODS["placement"]),
+    "ALLOCATING": ", ".join(METHODS["allocation"]),
+    "MAPPING": ", ".join(METHODS["mapping"]),
+    "MACHINE": "a file, a shorthand such as torus:4x4x4 or tree:24x16, or one of "
+    + ", ".join(MACHINES),
+    "COMMANDS": ", ".join(COMMANDS),
+    "CONVERSIONS": "a known conversion (snapshot to snapshot, cray-neighbours to machine, swf to "
+    "snapshot, slurm to snapshot, slurm-topology to machine, machine to slurm-topology)",
+    "A SNAPSHOT": 'a snapshot ("topoplace.snapshot/1"), which topoplace place, compare, batch and '
+    "map --on take",
+    "A RESULT": 'a result ("topoplace.result/3"), which topoplace check, show, compare and map '
+    "--on take",
+    "AN INSTANCE": 'a mapping instance ("topoplace.mapping/1"), which topoplace compare and batch '
+    "take",
+}
+"""What stands for what in `mistakes.txt`."""
+
+
+def _sections() -> dict[str, list[tuple[str, list[str]]]]:
+    text = (Path(__file__).parent / "mistakes.txt").read_text()
+    for name, told in NAMES.items():
+        text = text.replace(f"<{name}>", told)
+    found: dict[str, list[tuple[str, list[str]]]] = {}
+    for section in text.split("\n# ")[1:]:
+        title, *lines = section.splitlines()
+        own = found[title.partition(":")[0]] = []
+        for line in filter(None, lines):
+            if line.startswith("    "):
+                own[-1][1].append(line.strip())
+            else:
+                own.append((line, []))
+    return found
+
+
+MISTAKES = _sections()
+"""By section, mistakes with the lines that they get to hear."""
+
+
+def bent(document: Document, changes: str) -> Document:
+    """Return a document with changes such as ``queue[0].nodes = 0 & del machine.name``."""
+    document = copy.deepcopy(document)
+    for change in changes.split(" & "):
+        where, _, value = change.removeprefix("del ").partition(" = ")
+        *path, last = [int(x) if x.isdigit() else x for x in re.findall(r"[^.\[\]]+", where)]
+        at: Any = functools.reduce(lambda found, key: found[key], path, document)
+        if change.startswith("del "):
+            del at[last]
+        elif isinstance(at, list) and last == len(at):
+            at.append(json.loads(value))
+        else:
+            at[last] = json.loads(value)
+    return document
