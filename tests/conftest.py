@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is no fault of an example: how long one takes to draw or to run says nothing here.
+settings.register_profile("topoplace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("topoplace")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -8,7 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from topoplace.snapshot.readers.slurm.machine import read_topology_conf
+from topoplace.snapshot.readers.slurm import read_topology_conf
 
 from real_files import real_file
 from topoplace.machine.tree import SwitchTree, build_tree
