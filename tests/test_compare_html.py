@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -20,7 +21,7 @@ from topoplace.cli.entry import run
 from topoplace.report.cells import rgb
 from topoplace.report.page import Exhibits, comparison_page, exhibits
 from topoplace.report.page.exhibits import PICTURE_BYTES
-from topoplace.report.page.markup import STYLE
+from topoplace.report.page.plots import Axis, gap_axis, ratio_axis, seconds_axis
 from topoplace.report.page.thumbnails import thumbnail
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.files import write_document
@@ -141,7 +142,7 @@ def test_results_of_one_name_and_pictures_without_room(
     monkeypatch.setattr(exhibits, "PICTURE_BYTES", int(2.5 * size))
     kept = Exhibits(tmp_path / "made")
     found = compare(cases, ["first-fit"], keep=kept.keep)
-    files = {kept.of(row).file for row in found.rows}
+    files = {kept.file_of(row) for row in found.rows}
     assert files == set((tmp_path / "made").iterdir())
     assert len(files) == 3
     text = comparison_page(found, kept, tmp_path)
@@ -225,9 +226,7 @@ def test_a_browser_draws_the_plots_and_complains_of_what_is_outside_only(
 ) -> None:
     console, pixels = browse(compared[0], tmp_path)
     assert console == []
-    methods = STYLE[STYLE.index(".m0{") :]
-    for idx in range(len(METHODS)):
-        colour = methods[methods.index(f".m{idx}{{--m:") :][len(f".m{idx}{{--m:") :][:7]
+    for idx, colour in enumerate(re.findall(r"\.m\d{--m:(#\w+)}", compared[0])[: len(METHODS)]):
         shown = np.rint(255 * np.array(rgb(colour))).astype(int)
         # Its key in the legend has some 50 pixels.
         drawn = (np.abs(pixels - shown).max(axis=2) <= 2).sum()
@@ -235,3 +234,26 @@ def test_a_browser_draws_the_plots_and_complains_of_what_is_outside_only(
     bad = compared[0].replace("<h1>", '<img src="http://x.invalid/a.png"><h1>', 1)
     console, _ = browse(bad, tmp_path)
     assert any("Content Security Policy" in line for line in console)
+
+
+@pytest.mark.parametrize(
+    ("axis", "values"),
+    [
+        (gap_axis([0.0, 0.004, 2.5]), [0.0, 0.004, 2.5]),
+        (gap_axis([]), [0.0]),
+        (seconds_axis([0.02, 3.0]), [0.0001, 0.02, 3.0]),
+        (seconds_axis([]), [0.001]),
+        (ratio_axis([1.0, 1.07]), [1.0, 1.07]),
+        (ratio_axis([1.0, 3.1, 7.7]), [1.0, 3.1, 7.7]),
+        (ratio_axis([64.0]), [1.0, 64.0]),
+        (ratio_axis([1e6]), [1.0, 1e6]),
+        (ratio_axis([]), [1.0]),
+    ],
+)
+def test_axes_hold_their_values_and_name_their_ends(axis: Axis, values: list[float]) -> None:
+    places = [axis.at(value) for value in values]
+    assert places == sorted(places)
+    assert 0 <= places[0] <= places[-1] <= 1
+    assert axis.at(axis.ticks[0][0]) == pytest.approx(0, abs=1e-9)
+    assert axis.at(axis.ticks[-1][0]) == pytest.approx(1)
+    assert 2 <= len(axis.ticks) <= 8

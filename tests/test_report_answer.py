@@ -21,7 +21,7 @@ from topoplace.report.answer import (
     starts_of,
     waiting_texts,
 )
-from topoplace.report.page.result_page import result_page
+from topoplace.report.page import result_page
 from topoplace.report.summary import headline, summary
 from topoplace.result import PlacementResult, Proof, Status
 from topoplace.result.tree import AllocationResult

@@ -23,12 +23,13 @@ from topoplace.report.cells import (
     FREE,
     RUNNING,
     UNUSABLE,
-    allocation_cells,
+    cells_of,
     colours_of,
     job_colour,
-    placement_cells,
+    palette_png,
 )
 from topoplace.report.figure import WIDTH, draw, full_figure, title, write_figure
+from topoplace.report.page.thumbnails import thumbnail
 from topoplace.report.tiles import leaf_tiles, machine_tiles
 from topoplace.report.voxels import draw_torus
 from topoplace.result import PlacementResult
@@ -68,7 +69,7 @@ def legend_of(figure: Figure) -> list[str]:
 
 def test_every_router_is_what_the_result_says() -> None:
     result, state = solved()
-    cells = placement_cells(result, state)
+    cells = cells_of(result, state)
     assert cells.codes[0, 0, 0] == UNUSABLE  # nodes 0-1
     assert cells.codes[1, 0, 0] == cells.codes[1, 0, 1] == RUNNING
     codes = {text.split(":")[0]: code for code, text in cells.jobs.items()}
@@ -78,13 +79,13 @@ def test_every_router_is_what_the_result_says() -> None:
         assert np.count_nonzero(cells.owner == codes[placement.request]) == volume
     assert cells.special.sum() == 4  # nodes 48-55
     assert cells.special_name == "XK"
-    down = placement_cells(*solved(down="8-9,11", queue=[])).codes
+    down = cells_of(*solved(down="8-9,11", queue=[])).codes
     assert (down[0, 1, 1], down[0, 1, 2]) == (DOWN, FREE)  # down if all its nodes are
 
 
 def test_service_inside_a_block_of_a_class_belongs_to_it() -> None:
     state = load_snapshot(data_folder("instances") / "snapshots" / "blue_waters_60.json")
-    special = placement_cells(solve(state, "first-fit"), state).special
+    special = cells_of(solve(state, "first-fit"), state).special
     spans = [int(special.any(axis=axes).sum()) for axes in ((1, 2), (0, 2), (0, 1))]
     assert spans == [15, 6, 24]  # Enos 2014: XK
     assert special.sum() == 15 * 6 * 24
@@ -94,8 +95,8 @@ def test_a_job_keeps_its_colour_whatever_else_starts() -> None:
     result, state = solved()
     (first, *_), queue = result.solution.placements, state.snapshot.queue
     alone = result.solution.model_copy(update={"placements": [result.solution.placements[-1]]})
-    fewer = placement_cells(result.model_copy(update={"solution": alone}), state)
-    every = placement_cells(result, state)
+    fewer = cells_of(result.model_copy(update={"solution": alone}), state)
+    every = cells_of(result, state)
     assert len(fewer.jobs) == 1 < len(every.jobs)
     assert fewer.jobs.items() <= every.jobs.items()
     assert every.jobs[0].startswith(max(queue, key=lambda request: request.nodes).id)
@@ -113,7 +114,7 @@ def test_greys_are_one_grey_over_any_paper() -> None:
 
 
 def test_in_space_jobs_are_opaque_and_running_ones_can_be_seen() -> None:
-    cells = placement_cells(*solved(down="8-9"))
+    cells = cells_of(*solved(down="8-9"))
     axes = Figure().add_subplot(projection="3d")
     assert isinstance(axes, Axes3D)
     draw_torus(axes, cells)
@@ -147,7 +148,7 @@ def test_tiles_show_every_router_once_with_its_colour(spec: str, num_tiles: int)
     axes = draw(result)
     assert len(full_figure(result).axes) == 1
     kinds, counts = np.unique(image_of(axes).reshape(-1, 4), axis=0, return_counts=True)
-    codes = placement_cells(result, state).codes
+    codes = cells_of(result, state).codes
     for code in np.unique(codes[codes != FREE]):
         colour = colours_of(np.array(code))
         assert counts[(kinds == colour).all(axis=1)] == np.count_nonzero(codes == code)
@@ -190,7 +191,7 @@ def test_the_legend_can_be_read_and_has_what_fits() -> None:
     assert min(text.get_fontsize() for text in legend.get_texts()) * 900 / 96 / WIDTH >= 8
     names = legend_of(figure)
     shown = [name for name in names if "a-job-with" in name]
-    assert names[-1] == f"and {len(placement_cells(result, state).jobs) - len(shown)} more"
+    assert names[-1] == f"and {len(cells_of(result, state).jobs) - len(shown)} more"
     figure.canvas.draw()
     box = legend.get_window_extent()
     assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
@@ -202,7 +203,7 @@ def test_a_result_without_solution_is_drawn_as_it_stands() -> None:
     result, state = solved()
     assert title(result)[-1] == "3 of 3 requests start"
     bare = result.model_copy(update={"solution": None, "objective": None})
-    assert placement_cells(bare, state).jobs == {}
+    assert cells_of(bare, state).jobs == {}
     assert len(full_figure(bare).axes) == 2
     assert len(title(bare)) == 1
 
@@ -217,7 +218,7 @@ def test_a_tree_is_a_row_for_every_leaf() -> None:
         snapshot_on(model_of([3, 2]), [("n0", "strict")], [(2, uses(Pattern.RING))])
     )
     result = solve(state, "default")
-    codes = allocation_cells(result, state).codes
+    codes = cells_of(result, state).codes
     assert sorted(codes) == [RUNNING, FREE, FREE, 0, 0]
     axes = draw(result)
     shown = image_of(axes)
@@ -236,3 +237,38 @@ def test_mappings_show_their_tasks_or_the_levels_of_pencils() -> None:
     pencils = solve(problem_on(grid((4, 4, 2)), [4, 4, 2]), "pencils")
     assert texts_of(draw(pencils)).count("1") == 4
     assert len(full_figure(pencils).axes) == 2
+
+
+@pytest.mark.parametrize("num_colours", [1, 3, 15, 200, 1000])
+def test_palette_images_decode_to_their_colours(num_colours: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(num_colours)
+    palette = rng.integers(0, 256, size=(num_colours, 4), dtype=np.uint8)
+    picture = palette[rng.integers(num_colours, size=(37, 53))]
+    picture[:20] = 7
+    path = tmp_path / "p.png"
+    path.write_bytes(palette_png(picture))
+    off = np.abs(255 * imread(path) - picture)
+    assert off[:20].max() < 0.01  # what is frequent stays exactly
+    assert off.max() < (0.01 if num_colours < 256 else 130)
+
+
+def test_a_thumbnail_shows_every_router(tmp_path: Path) -> None:
+    result, state = solved()
+    picture = thumbnail(result, state)
+    path = tmp_path / "p.png"
+    path.write_bytes(picture.png)
+    pixels = imread(path)
+    assert pixels.shape[:2] == (picture.height, picture.width)
+    # Router 0,0,0 holds the service nodes: first slice, first column, lowest row.
+    assert pixels[2, 0] == pytest.approx(colours_of(np.array(UNUSABLE)), abs=0.01)
+
+
+def test_nearer_messages_are_lighter(tmp_path: Path) -> None:
+    problem = problem_on(grid((4, 4, 4)), [4, 4, 4])
+    shades = []
+    for method in ("default", "round-robin", "random-blocks"):
+        path = tmp_path / f"{method}.png"
+        path.write_bytes(thumbnail(solve(problem, method), problem).png)
+        pixels = imread(path)
+        shades.append(float(pixels[pixels[..., 3] == 1][:, :3].mean()))
+    assert shades[0] == shades[1] > shades[2]  # the first two are the identity here

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.machine.hostlist import format_host_list
-from topoplace.report.text import plain_table
+from topoplace.report.text import csv_of, plain_table
 from topoplace.result import Fraction as FractionModel
 from topoplace.result import PlacementResult, Result, Status
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import prepare
 from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.tree_state import TreeRequest, TreeState, prepare_tree
+from topoplace.snapshot.tree_state import TreeRequest, prepare_tree
+from topoplace.types import BoolArray
 
 AnyResult = Result[Any, Any, Any]
-BoolArray = NDArray[np.bool_]
 
 WIDTH = 100
 """Of a table where the width of the terminal is not known."""
 
+_ON_TORUS = ("origin", "extents", "node_class", "score")
 _MOST_ROWS = 15
 _LEAST_PLACE = 24
 """Characters of a place that are shown however narrow a terminal is."""
-
-CSV_COLUMNS = ("request", "nodes", "prism", "hosts", "cost", "score")
 
 
 @dataclass(frozen=True)
@@ -97,46 +93,40 @@ def decimal_text(value: Fraction) -> str:
 
 def started_names(result: AnyResult) -> set[str]:
     """Return the requests that start."""
-    solution = result.solution
-    if solution is None:
+    if result.solution is None:
         return set()
-    own = solution.allocations if isinstance(result, AllocationResult) else solution.placements
+    on_tree = isinstance(result, AllocationResult)
+    own = result.solution.allocations if on_tree else result.solution.placements
     return {start.request for start in own}
 
 
 def starts_of(result: AnyResult) -> list[Start]:
     """Return the requests that start, in the order of the result; none without a solution."""
+    if result.solution is None:
+        return []
     if isinstance(result, AllocationResult):
         return _on_tree(result)
     return _on_torus(result) if isinstance(result, PlacementResult) else []
 
 
 def _on_tree(result: AllocationResult) -> list[Start]:
-    if result.solution is None:
-        return []
     names = prepare_tree(resolve_machine(result.instance)).tree.node_names
     numbers = {name: number for number, name in enumerate(names)}
-    return [
-        Start(
-            own.request,
-            tuple(numbers[name] for name in own.nodes),
-            format_host_list(own.nodes),
-            cost=exact(own.cost),
-        )
-        for own in result.solution.allocations
-    ]
+    starts = []
+    for own in result.solution.allocations if result.solution else ():
+        nodes = tuple(numbers[name] for name in own.nodes)
+        starts.append(Start(own.request, nodes, format_host_list(own.nodes), cost=exact(own.cost)))
+    return starts
 
 
 def _on_torus(result: PlacementResult) -> list[Start]:
     from topoplace.placement.torus.problem import Candidate, PlacementProblem  # noqa: PLC0415 - heavy
 
-    if result.solution is None:
-        return []
     state = prepare(resolve_machine(result.instance))
     problem = PlacementProblem(state, result.limits.interference)
     numbers = {request.id: number for number, request in enumerate(problem.requests)}
     starts = []
-    for own in result.solution.placements:
+    for own in result.solution.placements if result.solution else ():
         number, score, origin, extents = numbers[own.request], None, None, None
         if own.prism is not None:
             origin, extents = tuple(own.prism.origin), tuple(own.prism.extents)
@@ -158,17 +148,14 @@ def _on_torus(result: PlacementResult) -> list[Start]:
 
 def rows_of(result: AnyResult) -> Rows:
     """Return the table of what starts, every place in full."""
-    starts = starts_of(result)
-    if isinstance(result, AllocationResult):
-        cells = [
-            [s.request, f"{len(s.nodes):,}", decimal_text(s.cost or Fraction(0)), s.hosts]
-            for s in starts
-        ]
+    on_tree = isinstance(result, AllocationResult)
+    cells = []
+    for start in starts_of(result):
+        cost, kind = decimal_text(start.cost or Fraction(0)), start.node_class or "-"
+        place = start.hosts if on_tree else start.prism or f"nodes {start.hosts}"
+        cells.append([start.request, f"{len(start.nodes):,}", cost if on_tree else kind, place])
+    if on_tree:
         return Rows(["request", "nodes", "cost", "hosts"], cells, (1, 2))
-    cells = [
-        [s.request, f"{len(s.nodes):,}", s.node_class or "-", s.prism or f"nodes {s.hosts}"]
-        for s in starts
-    ]
     return Rows(["request", "nodes", "class", "prism"], cells, (1,))
 
 
@@ -207,15 +194,11 @@ def hostlist_text(result: AnyResult) -> str:
 
 def csv_text(result: AnyResult) -> str:
     """Return what starts as CSV with a header line; absent values are empty."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
+    rows = []
     for start in starts_of(result):
         cost = None if start.cost is None else float(start.cost)
-        writer.writerow(
-            [start.request, len(start.nodes), start.prism, start.hosts, cost, start.score]
-        )
-    return stream.getvalue()
+        rows.append([start.request, len(start.nodes), start.prism, start.hosts, cost, start.score])
+    return csv_of(("request", "nodes", "prism", "hosts", "cost", "score"), rows)
 
 
 def columns_of(result: AnyResult) -> dict[str, list[Any]]:
@@ -223,21 +206,18 @@ def columns_of(result: AnyResult) -> dict[str, list[Any]]:
     if isinstance(result, MappingResult):
         return _task_columns(result)
     starts = {start.request: start for start in starts_of(result)}
-    waits = waiting_texts(result)
-    queue = result.instance.queue
-    found = [starts.get(request.id) for request in queue]
-    columns: dict[str, list[Any]] = {
-        "request": [request.id for request in queue],
-        "num_nodes": [request.nodes for request in queue],
-        "starts": [start is not None for start in found],
+    waits, names = waiting_texts(result), [request.id for request in result.instance.queue]
+    own = ("cost",) if isinstance(result, AllocationResult) else _ON_TORUS
+    return {
+        "request": names,
+        "num_nodes": [request.nodes for request in result.instance.queue],
+        "starts": [name in starts for name in names],
+        **{
+            column: [getattr(starts.get(name), column, None) for name in names]
+            for column in (*own, "nodes", "hosts")
+        },
+        "waits": [waits.get(name) for name in names],
     }
-    tree = isinstance(result, AllocationResult)
-    for name in ("cost",) if tree else ("origin", "extents", "node_class", "score"):
-        columns[name] = [start and getattr(start, name) for start in found]
-    columns["nodes"] = [start and start.nodes for start in found]
-    columns["hosts"] = [start and start.hosts for start in found]
-    columns["waits"] = [waits.get(request.id) for request in queue]
-    return columns
 
 
 def _task_columns(result: MappingResult) -> dict[str, list[Any]]:
@@ -271,39 +251,30 @@ def _waiting_on_tree(result: AllocationResult) -> dict[str, str]:
     """Return why requests wait on a tree, from the result alone."""
     assert result.solution is not None
     state = prepare_tree(resolve_machine(result.instance))
+    tree, free = state.tree, state.free
     started = {own.request for own in result.solution.allocations}
     taken = {name for own in result.solution.allocations for name in own.nodes}
-    left = state.free & np.array([name not in taken for name in state.tree.node_names], dtype=bool)
-    most = _most_together(state, state.free)
-    most_left = _most_together(state, left)
-    proven = result.levels[0].status is Status.OPTIMAL
+    left = free & np.array([name not in taken for name in tree.node_names], dtype=bool)
+
+    def most(nodes: BoolArray) -> tuple[int, int]:
+        """Return how many of some nodes one request can have: any of them, and of one domain."""
+        per_leaf = np.bincount(tree.leaf_of_node[nodes], minlength=tree.num_leaves)
+        below = (per_leaf[list(switch.leaves)].sum() for switch in tree.switches)
+        return int(per_leaf.sum()), int(max(below))
+
+    most_free, most_left = most(free), most(left)
 
     def text(request: TreeRequest) -> str:
-        if request.nodes > most(request):
-            return _too_few(state, request, most)
-        if request.nodes <= most_left(request):
-            return f"{request.nodes:,} nodes wanted are still free, but {result.method} left it out"
-        if proven:
+        wanted = f"{request.nodes:,}"
+        if request.nodes > most_free[0]:
+            return f"{wanted} nodes wanted, {most_free[0]:,} free"
+        if request.nodes > most_free[request.intensive]:
+            common = f"the most with a common switch are {most_free[1]:,}"
+            return f"no domain has {wanted} free nodes: {common}"
+        if request.nodes <= most_left[request.intensive]:
+            return f"{wanted} nodes wanted are still free, but {result.method} left it out"
+        if result.levels[0].status is Status.OPTIMAL:
             return "outbid: it fits alone, but the started jobs are worth as much or more"
         return "it fits alone, but not beside the started jobs"
 
     return {one.id: text(one) for one in state.requests if one.id not in started}
-
-
-def _too_few(state: TreeState, request: TreeRequest, most: Callable[[TreeRequest], int]) -> str:
-    free = int(state.free.sum())
-    if request.nodes > free:
-        return f"{request.nodes:,} nodes wanted, {free:,} free"
-    return (
-        f"no domain has {request.nodes:,} free nodes: the most with a common switch are "
-        f"{most(request):,}"
-    )
-
-
-def _most_together(state: TreeState, free: BoolArray) -> Callable[[TreeRequest], int]:
-    """Return what tells how many of some free nodes a request can have at most."""
-    tree = state.tree
-    per_leaf = np.bincount(tree.leaf_of_node[free], minlength=tree.num_leaves)
-    total = int(per_leaf.sum())
-    together = max(int(per_leaf[list(switch.leaves)].sum()) for switch in tree.switches)
-    return lambda request: together if request.intensive else total

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import colorsys
 import io
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.machine import Prism, parse_node_set
+from topoplace.machine import Prism, format_node_set, parse_node_set
+from topoplace.mapping.problem import MappingProblem
+from topoplace.snapshot import TreeState
+from topoplace.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from topoplace.mapping.problem import MappingProblem
+    from topoplace.report.summary import AnyResult
     from topoplace.result import PlacementResult
     from topoplace.result.mapping import MappingResult
     from topoplace.result.tree import AllocationResult
     from topoplace.snapshot import SnapshotState
-    from topoplace.snapshot.tree_state import TreeState
+    from topoplace.study.case import State
 
-IntArray = NDArray[np.int64]
-Colours = NDArray[np.float64]
 RGB = tuple[float, float, float]
 
 FREE, RUNNING, UNUSABLE, DOWN, NOTHING = -1, -2, -3, -4, -5
@@ -34,10 +35,9 @@ FREE, RUNNING, UNUSABLE, DOWN, NOTHING = -1, -2, -3, -4, -5
 
 GREY_NAMES = {FREE: "free", RUNNING: "running", UNUSABLE: "not usable", DOWN: "down"}
 CLASS_COLOUR = "#e5342b"
-
-_PALETTE, _SAME_BITS = 256, 0xF8F8F8F8
 GREY = "#6b7077"
 _OPACITY = {FREE: 0.0, RUNNING: 0.32, UNUSABLE: 0.6, DOWN: 1.0}
+_PALETTE, _SAME_BITS = 256, 0xF8F8F8F8
 _NOTHING = (0.29, 0.50, 0.71, 0.5)
 # Of middle lightness, for white and near-black paper, and none like the red of classes.
 # fmt: off
@@ -55,15 +55,73 @@ _FAR_COLOURS = (
 NUM_FAR = len(_FAR_COLOURS)
 
 
+def job_colour(rank: int) -> RGB:
+    """Return the colour of a request by its rank by size in the queue."""
+    if rank < len(_JOB_COLOURS):
+        return rgb(_JOB_COLOURS[rank])
+    # The golden angle never repeats a hue; lightness alternates to part near neighbours.
+    return colorsys.hls_to_rgb((0.55 + 0.618034 * rank) % 1, (0.4, 0.55, 0.68)[rank % 3], 0.65)
+
+
+def far_colour(code: int) -> RGB:
+    """Return the colour of a router of a mapping, the darker the farther its messages go."""
+    return rgb(_FAR_COLOURS[code])
+
+
+def colour_of(
+    code: int, inked: Callable[[int], RGB] = job_colour
+) -> tuple[float, float, float, float]:
+    """Return red, green, blue and opacity of a code; `inked` has the colours of codes from 0 on."""
+    if code == NOTHING:
+        return _NOTHING
+    return (*inked(code), 1.0) if code >= 0 else (*rgb(GREY), _OPACITY[code])
+
+
+def colours_of(codes: IntArray, inked: Callable[[int], RGB] = job_colour) -> FloatArray:
+    """Return red, green, blue and opacity of every cell, shape ``(*codes.shape, 4)``."""
+    kinds, where = np.unique(codes, return_inverse=True)
+    table = [colour_of(int(code), inked) for code in kinds]
+    return np.array(table).reshape(-1, 4)[where.reshape(codes.shape)]
+
+
+def rgb(text: str) -> RGB:
+    """Return a ``#rrggbb`` colour as three numbers from 0 to 1."""
+    red, green, blue = (int(text[k : k + 2], 16) / 255 for k in (1, 3, 5))
+    return red, green, blue
+
+
+def palette_png(pixels: NDArray[np.uint8]) -> bytes:
+    """Return a PNG file of pixels, ``(height, width, 4)``, with a palette of 256 at most.
+
+    Of more colours, the most frequent ones are kept, one of those that agree in their first bits;
+    others become the nearest. Such a file has a third of the bytes of any other.
+    """
+    from PIL import Image  # noqa: PLC0415 - heavy
+    from scipy.spatial import KDTree  # noqa: PLC0415 - heavy
+
+    keys = np.ascontiguousarray(pixels).view(np.uint32)[..., 0]
+    found, where, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    alike = found[order] & (_SAME_BITS if len(found) > _PALETTE else 0xFFFFFFFF)
+    _, first = np.unique(alike, return_index=True)
+    palette = found[order[np.sort(first)[:_PALETTE]]].view(np.uint8).reshape(-1, 4)
+    _, nearest = KDTree(palette).query(found.view(np.uint8).reshape(-1, 4))
+    image = Image.fromarray(nearest.astype(np.uint8)[where.reshape(keys.shape)])
+    image.putpalette(palette.tobytes(), "RGBA")
+    stream = io.BytesIO()
+    image.save(stream, "png", optimize=True)
+    return stream.getvalue()
+
+
 @dataclass(frozen=True)
 class Cells:
-    """The routers of a torus, or the nodes of a tree, by what holds them.
+    """The routers of a torus or mapping, or the nodes of a tree, by what holds them.
 
     Attributes
     ----------
     codes
         Per router the code of its job, or one of `FREE`, `RUNNING`, `UNUSABLE`, `DOWN`, shape
-        ``torus.shape`` or ``(num_nodes,)``.
+        ``torus.shape`` or ``(num,)``. Of a mapping, how far the messages of a router go.
     owner
         Which job holds a router, started or running; -1 if none. Same shape.
     special
@@ -72,16 +130,37 @@ class Cells:
         The names of such classes.
     jobs
         What a legend says of started jobs, by code: their rank by size in the queue, from 0 on.
+    tasks
+        Of a mapping, the tasks on routers.
+    inked
+        The colours of codes from 0 on.
     """
 
     codes: IntArray
     owner: IntArray
-    special: NDArray[np.bool_]
-    special_name: str
-    jobs: dict[int, str]
+    special: BoolArray
+    special_name: str = ""
+    jobs: Mapping[int, str] = field(default_factory=dict)
+    tasks: Mapping[int, str] = field(default_factory=dict)
+    inked: Callable[[int], RGB] = job_colour
+
+    @property
+    def colours(self) -> FloatArray:
+        """Red, green, blue and opacity, shape ``(*codes.shape, 4)``."""
+        return colours_of(self.codes, self.inked)
 
 
-def placement_cells(result: PlacementResult, state: SnapshotState) -> Cells:
+def cells_of(result: AnyResult, state: State) -> Cells:
+    """Return what stands on every router or node of an instance by a result."""
+    of: Callable[..., Cells] = _of_placement
+    if isinstance(state, MappingProblem):
+        of = _of_mapping
+    elif isinstance(state, TreeState):
+        of = _of_allocation
+    return of(result, state)
+
+
+def _of_placement(result: PlacementResult, state: SnapshotState) -> Cells:
     """Return what stands on every router of a torus.
 
     A service or down router inside a job's prism stays what it is; all other routers of a prism
@@ -121,7 +200,7 @@ def placement_cells(result: PlacementResult, state: SnapshotState) -> Cells:
     return Cells(codes, owner.reshape(torus.shape), special, names, dict(sorted(jobs.items())))
 
 
-def allocation_cells(result: AllocationResult, state: TreeState) -> Cells:
+def _of_allocation(result: AllocationResult, state: TreeState) -> Cells:
     """Return what stands on every node of a tree."""
     codes = np.where(state.free, FREE, DOWN)
     owner = np.full(codes.shape, -1, dtype=np.int64)
@@ -135,11 +214,11 @@ def allocation_cells(result: AllocationResult, state: TreeState) -> Cells:
         held = [numbers[name] for name in start.nodes]
         codes[held] = owner[held] = code
         jobs[code] = f"{start.request}: {len(start.nodes):,}"
-    return Cells(codes, owner, np.zeros(codes.shape, dtype=bool), "", dict(sorted(jobs.items())))
+    return Cells(codes, owner, np.zeros(codes.shape, dtype=bool), jobs=dict(sorted(jobs.items())))
 
 
-def far_codes(result: MappingResult, problem: MappingProblem) -> IntArray:
-    """Return how far the messages of every router of a mapping go, shape ``(num_routers,)``.
+def _of_mapping(result: MappingResult, problem: MappingProblem) -> Cells:
+    """Return how far the messages of every router of a mapping go, and the tasks on it.
 
     The code of a router with tasks is the mean of the hops of the bytes that it sends and receives,
     on a square-root scale from 0 to `NUM_FAR`, the machine's diameter, so that pictures of one
@@ -147,91 +226,24 @@ def far_codes(result: MappingResult, problem: MappingProblem) -> IntArray:
     """
     machine, graph = problem.machine, problem.graph
     codes = np.where(problem.capacity > 0, FREE, UNUSABLE)
+    nobody, plain = np.full(codes.shape, -1), np.zeros(codes.shape, dtype=bool)
     if result.solution is None:
-        return codes
+        return Cells(codes, nobody, plain, inked=far_colour)
     routers = problem.routers_of(np.asarray(result.solution.nodes, dtype=np.int64))
     ends = routers[graph.sources], routers[graph.targets]
-    hops = machine.hops(*ends)
+    hops = machine.hops(*ends).astype(float)
     total, weighted = np.zeros(machine.num_routers), np.zeros(machine.num_routers)
     for end in ends:
         total += np.bincount(end, graph.bytes, machine.num_routers)
-        weighted += np.bincount(end, graph.bytes * hops.astype(float), machine.num_routers)
-    used = np.unique(routers)
+        weighted += np.bincount(end, graph.bytes * hops, machine.num_routers)
+    order = np.argsort(routers, kind="stable")
+    used, first = np.unique(routers[order], return_index=True)
     mean = weighted[used] / np.maximum(total[used], 1)
     share = np.sqrt(mean / max(1, machine.diameter))
     codes[used] = np.minimum(NUM_FAR * share, NUM_FAR - 1).astype(np.int64)
-    return codes
-
-
-def job_colour(rank: int) -> RGB:
-    """Return the colour of a request by its rank by size in the queue."""
-    if rank < len(_JOB_COLOURS):
-        return rgb(_JOB_COLOURS[rank])
-    # The golden angle never repeats a hue; lightness alternates to part near neighbours.
-    return colorsys.hls_to_rgb((0.55 + 0.618034 * rank) % 1, (0.4, 0.55, 0.68)[rank % 3], 0.65)
-
-
-def far_colour(code: int) -> RGB:
-    """Return the colour of a router by `far_codes`, the darker the farther."""
-    return rgb(_FAR_COLOURS[code])
-
-
-def colours_of(codes: IntArray, inked: Callable[[int], RGB] = job_colour) -> Colours:
-    """Return red, green, blue and opacity of every cell, shape ``(*codes.shape, 4)``.
-
-    Parameters
-    ----------
-    inked
-        The colour of a code from 0 on.
-    """
-    kinds, where = np.unique(codes, return_inverse=True)
-    table = [colour_of(int(code), inked) for code in kinds]
-    return np.array(table).reshape(-1, 4)[where.reshape(codes.shape)]
-
-
-def colour_of(
-    code: int, inked: Callable[[int], RGB] = job_colour
-) -> tuple[float, float, float, float]:
-    """Return red, green, blue and opacity of a code."""
-    if code == NOTHING:
-        return _NOTHING
-    return (*inked(code), 1.0) if code >= 0 else (*rgb(GREY), _OPACITY[code])
-
-
-def palette_png(pixels: NDArray[np.uint8]) -> bytes:
-    """Return a PNG file of pixels, ``(height, width, 4)``, with a palette of 256 at most.
-
-    Of more colours, those that agree in the first bits become the most frequent one of them, and
-    the rarest the nearest one. Such a file has a third of the bytes of any other.
-    """
-    from PIL import Image  # noqa: PLC0415 - heavy
-
-    keys = np.ascontiguousarray(pixels).view(np.uint32)[..., 0]
-    found, entries, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    colours = found.view(np.uint8).reshape(-1, 4)
-    coarse = found & (_SAME_BITS if len(found) > _PALETTE else 0xFFFFFFFF)
-    by_count = np.argsort(-counts, kind="stable")
-    _, first, group = np.unique(coarse[by_count], return_index=True, return_inverse=True)
-    largest = np.argsort(-np.bincount(group, counts[by_count]), kind="stable")[:_PALETTE]
-    palette = colours[by_count[first[largest]]]
-    goal = palette.astype(np.float32)
-    lengths = (goal**2).sum(axis=1)
-    nearest = [
-        (lengths - 2 * part.astype(np.float32) @ goal.T).argmin(axis=1)
-        for part in np.array_split(colours, len(colours) // 4096 + 1)
-    ]
-    picked = np.concatenate(nearest).astype(np.uint8)[entries.reshape(keys.shape)]
-    image = Image.fromarray(picked)
-    image.putpalette(palette.tobytes(), "RGBA")
-    stream = io.BytesIO()
-    image.save(stream, "png", optimize=True)
-    return stream.getvalue()
-
-
-def rgb(text: str) -> RGB:
-    """Return a ``#rrggbb`` colour as three numbers from 0 to 1."""
-    red, green, blue = (int(text[k : k + 2], 16) / 255 for k in (1, 3, 5))
-    return red, green, blue
+    names = map(format_node_set, np.split(order, first[1:]))
+    tasks = dict(zip(used.tolist(), names, strict=True))
+    return Cells(codes, nobody, plain, tasks=tasks, inked=far_colour)
 
 
 def _ranks(queue: tuple[Any, ...]) -> dict[str, int]:

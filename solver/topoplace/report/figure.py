@@ -10,29 +10,25 @@ import textwrap
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from topoplace.machine import Torus, format_node_set
-from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.machine import Torus
+from topoplace.mapping.problem import MappingProblem
 from topoplace.report.answer import started_names
 from topoplace.report.cells import (
     CLASS_COLOUR,
     GREY_NAMES,
     NUM_FAR,
     Cells,
-    IntArray,
-    allocation_cells,
+    cells_of,
     colour_of,
-    colours_of,
-    far_codes,
     far_colour,
     job_colour,
     palette_png,
-    placement_cells,
 )
 from topoplace.report.mapping_plane import (
     USED_COLOUR,
@@ -42,15 +38,13 @@ from topoplace.report.mapping_plane import (
     plane_of,
 )
 from topoplace.report.summary import AnyResult, headline, layout_text
-from topoplace.report.tiles import RIM, draw_tiles, leaf_tiles, machine_tiles, tiles_height
+from topoplace.report.tiles import RIM, draw_tiles, tiles_height, tiles_of
 from topoplace.report.voxels import draw_torus
-from topoplace.result import PlacementResult
 from topoplace.result.mapping import MappingResult
-from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import prepare
+from topoplace.snapshot import SnapshotState, TreeState
 from topoplace.snapshot.files import write_bytes
-from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.tree_state import prepare_tree
+from topoplace.study import case
+from topoplace.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -61,9 +55,6 @@ WIDTH = 900 / 96
 """Inches of a figure; 900 pixels of a page or notebook show its text of 8 points as such."""
 
 _DPI = 160
-_INK = ("#1c2024", "#e6e8eb")
-_PAPER = ("#ffffff", "#15171a")
-_RULE = ("#d9dce1", "#34383d")
 _MARGIN, _AXIS, _ROW, _LOADS_HEIGHT, _SPACE_HEIGHT = 0.42, 0.45, 0.165, 1.6, 5.1
 _WIDE, _MOST_HEIGHT, _TREE_HEIGHT = WIDTH - 1.3 * _MARGIN, 4.6, 7.0
 _MOST_ENTRIES, _LEGEND_COLUMNS, _LEGEND_WIDTH = 27, 3, 2.7
@@ -82,7 +73,7 @@ class _Picture:
     height: float
     entries: list[Artist]
     space: Cells | None = None
-    loads: NDArray[np.float64] | None = None
+    loads: FloatArray | None = None
 
 
 def draw(
@@ -92,33 +83,22 @@ def draw(
     dark: bool = False,
     new_figure: Callable[..., Figure] | None = None,
 ) -> Axes:
-    """Draw the essential picture of a result.
+    """Draw the essential picture of a result: slices, leaf switches, a plane of pencils or tasks.
 
-    Parameters
-    ----------
-    result
-        Of a placement: the slices of the machine are drawn. Of an allocation: the nodes of every
-        leaf switch. Of a mapping: a plane of pencils, or the tasks on every router.
-    axes
-        Where to; if None, a new `Figure` as wide as a notebook, with a legend.
-    dark
-        Whether what is behind the picture is dark.
-    new_figure
-        Makes a figure of a `figsize`; by default one that pyplot does not know of.
-
-    Raises
-    ------
-    InputError
-        If the instance inside is not valid.
+    Without axes, in a new figure as wide as a notebook, with a legend; `new_figure` makes it of a
+    `figsize`, by default one that pyplot does not know of.
     """
+    from matplotlib import rcParams  # noqa: PLC0415 - heavy
+
     with _styled(dark):
         picture = _picture_of(result)
         if axes is None:
             essential = replace(picture, space=None, loads=None)
             return _assembled(essential, 0.1, new_figure).axes[0]
-        axes.tick_params(colors=_INK[dark])
+        ink = rcParams["text.color"]
+        axes.tick_params(colors=ink)
         for text in (axes.xaxis.label, axes.yaxis.label, axes.title):
-            text.set(fontsize=8, color=_INK[dark])
+            text.set(fontsize=8, color=ink)
         picture.draw(axes)
     return axes
 
@@ -165,9 +145,54 @@ def title(result: AnyResult) -> list[str]:
     return [*lines, f"hop-bytes {result.objective:,}{layout}"]
 
 
-def job_entries(cells: Cells, unit: str) -> list[Artist]:
+def _picture_of(result: AnyResult) -> _Picture:
+    assert isinstance(result, case.AnyResult)
+    state = case.state_of(result)
+    cells = cells_of(result, state)
+    if isinstance(state, MappingProblem):
+        assert isinstance(result, MappingResult)
+        return _mapping(result, state, cells)
+    on_tree = isinstance(state, TreeState)
+    return _flat(state, cells, _jobs(cells, "nodes" if on_tree else "routers"))
+
+
+def _flat(state: case.State, cells: Cells, entries: list[Artist]) -> _Picture:
+    """Return all routers or nodes side by side, and those of a torus with jobs in space as well."""
+    tiles, most = tiles_of(state), _TREE_HEIGHT if isinstance(state, TreeState) else _MOST_HEIGHT
+    solid = isinstance(state, SnapshotState) and cells.codes.ndim == _SPACE_DIMS
+    return _Picture(
+        partial(draw_tiles, tiles=tiles, cells=cells),
+        tiles_height(tiles, _WIDE, most),
+        entries,
+        space=cells if solid else None,
+    )
+
+
+def _mapping(result: MappingResult, problem: MappingProblem, cells: Cells) -> _Picture:
+    """Return a plane of pencils if there is a layout, else all routers with their tasks."""
+    solution, greys = result.solution, _greys(cells, "routers")
+    if solution is None:
+        return _flat(problem, cells, greys)
+    nodes = np.asarray(solution.nodes, dtype=np.int64)
+    layout = solution.layout
+    if layout is None:
+        picture = _flat(problem, cells, _hops(cells, problem) + greys)
+    else:
+        plane = plane_of(problem, nodes, layout)
+        rows, columns = plane.shape
+        used = f"holds tasks: {np.count_nonzero(cells.codes >= 0):,} routers"
+        picture = _Picture(
+            partial(draw_plane, plane=plane, problem=problem, nodes=nodes, layout=layout),
+            min(_MOST_HEIGHT, _WIDE * rows / columns, 0.5 * rows),
+            [_entry(used, USED_COLOUR), *greys],
+        )
+    on_torus = isinstance(problem.machine, Torus)
+    return replace(picture, loads=heaviest_loads(problem, nodes) if on_torus else None)
+
+
+def _jobs(cells: Cells, unit: str) -> list[Artist]:
     """Return a legend: greys and classes, the largest jobs, how many more."""
-    entries = _greys(cells.codes, unit)
+    entries = _greys(cells, unit)
     if cells.special.any():
         entries.append(_entry(f"class {cells.special_name}", "none", CLASS_COLOUR))
     if cells.jobs:
@@ -180,66 +205,18 @@ def job_entries(cells: Cells, unit: str) -> list[Artist]:
     return entries
 
 
-def _picture_of(result: AnyResult) -> _Picture:
-    if isinstance(result, MappingResult):
-        return _mapping(result, prepare_mapping(result.instance))
-    if isinstance(result, AllocationResult):
-        tree = prepare_tree(result.instance)
-        cells = allocation_cells(result, tree)
-        names = [switch.name for switch in tree.tree.switches[: tree.tree.num_leaves]]
-        tiles, unit, most = leaf_tiles(names, tree.tree.nodes_per_leaf), "nodes", _TREE_HEIGHT
-    else:
-        assert isinstance(result, PlacementResult)
-        cells = placement_cells(result, prepare(resolve_machine(result.instance)))
-        tiles, unit, most = machine_tiles(cells.codes.shape), "routers", _MOST_HEIGHT
-    colours = colours_of(cells.codes.ravel())
-    return _Picture(
-        lambda axes: draw_tiles(axes, tiles, colours, cells=cells),
-        tiles_height(tiles, _WIDE, most),
-        job_entries(cells, unit),
-        cells if cells.codes.ndim == _SPACE_DIMS else None,
-    )
+def _hops(cells: Cells, problem: MappingProblem) -> list[Artist]:
+    """Return what the colours of a mapping's routers mean."""
+    diameter = max(1, problem.machine.diameter)
+    entries = []
+    for code in np.unique(cells.codes[cells.codes >= 0]).tolist():
+        near, far = (diameter * (k / NUM_FAR) ** 2 for k in (code, code + 1))
+        entries.append(_entry(f"mean hops {near:.2g} to {far:.2g}", far_colour(code)))
+    return entries
 
 
-def _mapping(result: MappingResult, problem: MappingProblem) -> _Picture:
-    """Return a plane of pencils if there is a layout, else all routers with their tasks."""
-    machine, solution = problem.machine, result.solution
-    shape = machine.shape if isinstance(machine, Torus) else (machine.num_routers,)
-    codes = far_codes(result, problem)
-    nodes = np.asarray([] if solution is None else solution.nodes, dtype=np.int64)
-    loads = heaviest_loads(problem, nodes) if len(nodes) and isinstance(machine, Torus) else None
-    if solution is not None and solution.layout is not None:
-        plane = plane_of(problem, nodes, solution.layout)
-        rows, columns = plane.routers.shape
-        used = f"holds tasks: {np.count_nonzero(codes >= 0):,} routers"
-        return _Picture(
-            lambda axes: draw_plane(axes, plane, problem, nodes),
-            min(_MOST_HEIGHT, _WIDE * rows / columns, 0.5 * rows),
-            [_entry(used, USED_COLOUR), *_greys(codes, "routers")],
-            loads=loads,
-        )
-    routers = problem.routers_of(nodes)
-    order = np.argsort(routers, kind="stable")
-    held, first = np.unique(routers[order], return_index=True)
-    names = map(format_node_set, np.split(order, first[1:]))
-    tasks = dict(zip(held.tolist(), names, strict=True))
-    diameter = max(1, machine.diameter)
-    kinds = [
-        _entry(f"mean hops {near:.2g} to {far:.2g}", far_colour(code))
-        for code in np.unique(codes[codes >= 0]).tolist()
-        for near, far in [[diameter * (k / NUM_FAR) ** 2 for k in (code, code + 1)]]
-    ]
-    tiles, colours = machine_tiles(shape), colours_of(codes, far_colour)
-    return _Picture(
-        lambda axes: draw_tiles(axes, tiles, colours, tasks=tasks),
-        tiles_height(tiles, _WIDE, _MOST_HEIGHT),
-        [*kinds, *_greys(codes, "routers")],
-        loads=loads,
-    )
-
-
-def _greys(codes: IntArray, unit: str) -> list[Artist]:
-    counts = {code: np.count_nonzero(codes == code) for code in GREY_NAMES}
+def _greys(cells: Cells, unit: str) -> list[Artist]:
+    counts = {code: np.count_nonzero(cells.codes == code) for code in GREY_NAMES}
     return [
         _entry(f"{GREY_NAMES[code]}: {count:,} {unit}", colour_of(code))
         for code, count in counts.items()
@@ -250,17 +227,8 @@ def _greys(codes: IntArray, unit: str) -> list[Artist]:
 def _styled(dark: bool) -> AbstractContextManager[None]:
     from matplotlib import rc_context  # noqa: PLC0415 - heavy
 
-    style: dict[Any, Any] = {"grid.linewidth": 0.6, "legend.frameon": False, "legend.borderpad": 0}
-    style |= {"legend.labelspacing": 0.3, "legend.handlelength": 1.4}
-    for value, names in (
-        (_INK[dark], ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")),
-        (_PAPER[dark], ("figure.facecolor", "axes.facecolor")),
-        (_RULE[dark], ("axes.edgecolor", "grid.color")),
-        (8, ("axes.labelsize", "axes.titlesize", "legend.fontsize")),
-        (7, ("xtick.labelsize", "ytick.labelsize")),
-    ):
-        style |= dict.fromkeys(names, value)
-    return rc_context(style)
+    name = "dark" if dark else "light"
+    return rc_context(fname=Path(__file__).parent / "styles" / f"{name}.mplstyle")
 
 
 def _panel(

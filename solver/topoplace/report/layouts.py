@@ -7,72 +7,45 @@ from collections.abc import Sequence
 from topoplace.mapping.layouts.candidates import RankedLayout
 from topoplace.report.text import plain_table
 
-_HEADER = [
-    "routers",
-    "partitions",
-    "map",
-    "folds",
-    "split",
-    "balanced",
-    "used",
-    "bal",
-    "ppn",
-    "p2c",
-    "qual",
-    "bisection/node",
-    "hop-bytes",
-    "nodes",
-]
+_SHARES = ("percent_used", "bal_metric", "ppn_metric", "p2c_metric", "qual_metric")
+_HEADER = "routers,partitions,map,folds,split,balanced,used,bal,ppn,p2c,qual,bisection/node"
+_NUMBERS = range(6, 14)
 
 
 def layouts_table(ranked: Sequence[RankedLayout]) -> str:
     """Return the table of layouts; metrics are percentages, cut to integers as Topaware's."""
     rows = []
     for entry in ranked:
-        layout, metrics = entry.layout, entry.metrics
-        shares = (
-            metrics.percent_used,
-            metrics.bal_metric,
-            metrics.ppn_metric,
-            metrics.p2c_metric,
-            metrics.qual_metric,
-        )
+        layout = entry.layout
+        folds = ",".join(map(str, layout.folds)) + " staggered" * layout.stagger
         rows.append(
             [
                 "x".join(map(str, layout.logical)),
                 "x".join(map(str, layout.partitions)),
                 layout.map_text,
-                _folds_text(entry),
+                folds if layout.folds else "-",
                 "-" if layout.split is None else str(layout.split + 1),
                 "yes" if entry.balanced else "no",
-                *(str(int(100 * share)) for share in shares),
+                *(str(int(100 * getattr(entry.metrics, name))) for name in _SHARES),
                 f"{float(entry.bisection_per_node):.4f}",
                 f"{entry.ideal_hop_bytes:,}",
                 f"{layout.num_nodes:,}",
             ]
         )
-    return plain_table(_HEADER, rows, right=range(6, len(_HEADER)))
+    return plain_table([*_HEADER.split(","), "hop-bytes", "nodes"], rows, right=_NUMBERS)
 
 
 def layout_document(entry: RankedLayout) -> dict[str, object]:
     """Return a layout as JSON: lists per machine dimension, dimensions counted from 0."""
     layout, metrics = entry.layout, entry.metrics
     own = ("axes", "logical", "partitions", "whole", "folds", "layer_order", "stagger", "split")
-    shares = ("percent_used", "bal_metric", "ppn_metric", "p2c_metric", "qual_metric")
     return {
         **{name: getattr(layout, name) for name in own},
         "nodes": layout.num_nodes,
         "balanced": entry.balanced,
-        **{name: float(getattr(metrics, name)) for name in shares},
+        **{name: float(getattr(metrics, name)) for name in _SHARES},
         "bisection": float(entry.bisection),
         "bisection_per_node": float(entry.bisection_per_node),
         "off_router_bytes": entry.off_router_bytes,
         "ideal_hop_bytes": entry.ideal_hop_bytes,
     }
-
-
-def _folds_text(entry: RankedLayout) -> str:
-    if not entry.layout.folds:
-        return "-"
-    text = ",".join(map(str, entry.layout.folds))
-    return f"{text} staggered" if entry.layout.stagger else text

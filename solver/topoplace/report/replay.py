@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import platform
 from collections.abc import Sequence
 from fractions import Fraction
 
 from topoplace import __version__
-from topoplace.report.text import plain_table
+from topoplace.report.text import csv_of, plain_table
 from topoplace.snapshot import SnapshotState
 from topoplace.solving import Options
 from topoplace.study.replay.figures import Moment
@@ -55,7 +53,7 @@ def efficiency_table(runs: Sequence[MethodRun]) -> str:
     header = ["figure", *(run.method for run in runs)]
     found = [run.efficiency for run in runs]
     rows = [
-        [title, *(_percent(_times_100(getattr(figures, name))) for figures in found)]
+        [title, *(_percent(getattr(figures, name), times=100) for figures in found)]
         for name, title in _FIGURES.items()
     ]
     return plain_table(header, rows, right=range(1, len(header)))
@@ -68,41 +66,36 @@ def decisions_text(runs: Sequence[MethodRun]) -> str:
 
 def timeline_csv(runs: Sequence[MethodRun]) -> str:
     """Return a line per run and event: the machine from then on until the next one."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     fields = [field.name for field in dataclasses.fields(Moment)]
-    writer.writerow(["method", *fields, "nodes"])
-    for run in runs:
-        for moment in run.timeline:
-            writer.writerow([run.method, *dataclasses.astuple(moment), run.num_nodes])
-    return stream.getvalue()
+    rows = (
+        [run.method, *dataclasses.astuple(moment), run.num_nodes]
+        for run in runs
+        for moment in run.timeline
+    )
+    return csv_of(["method", *fields, "nodes"], rows)
 
 
 def replay_csv(runs: Sequence[MethodRun]) -> str:
     """Return a line per run and job, in the order of the starts; times in seconds."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(_CSV_COLUMNS.split(","))
-    for run in runs:
-        for record in run.records:
-            job = record.job
-            writer.writerow(
-                [
-                    run.method,
-                    job.id,
-                    job.nodes,
-                    int(bool(job.patterns)),
-                    job.submitted,
-                    record.start,
-                    record.end,
-                    record.start - job.submitted,
-                    record.execution,
-                    job.seconds,
-                    record.cost,
-                    record.default_cost,
-                ]
-            )
-    return stream.getvalue()
+    rows = (
+        [
+            run.method,
+            record.job.id,
+            record.job.nodes,
+            int(bool(record.job.patterns)),
+            record.job.submitted,
+            record.start,
+            record.end,
+            record.start - record.job.submitted,
+            record.execution,
+            record.job.seconds,
+            record.cost,
+            record.default_cost,
+        ]
+        for run in runs
+        for record in run.records
+    )
+    return csv_of(_CSV_COLUMNS.split(","), rows)
 
 
 def replay_document(setup: Setup, runs: Sequence[MethodRun]) -> dict[str, object]:
@@ -131,7 +124,7 @@ def replay_document(setup: Setup, runs: Sequence[MethodRun]) -> dict[str, object
                 **dataclasses.asdict(run.metrics),
                 "cost": str(run.metrics.cost),
                 "percent_saved": None if run is runs[0] else run.improvements(runs[0]),
-                **({"efficiency": _efficiency(run)} if on_torus else {}),
+                **({"efficiency": _shares(run)} if on_torus else {}),
                 **({"decisions": dataclasses.asdict(run.decisions)} if run.decisions else {}),
             }
             for run in runs
@@ -139,14 +132,10 @@ def replay_document(setup: Setup, runs: Sequence[MethodRun]) -> dict[str, object
     }
 
 
-def _efficiency(run: MethodRun) -> dict[str, float | None]:
-    figures = dataclasses.asdict(run.efficiency)
-    return {name: None if share is None else float(share) for name, share in figures.items()}
+def _shares(run: MethodRun) -> dict[str, float | None]:
+    found = dataclasses.asdict(run.efficiency)
+    return {name: None if share is None else float(share) for name, share in found.items()}
 
 
-def _times_100(share: Fraction | None) -> float | None:
-    return None if share is None else float(100 * share)
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f} %"
+def _percent(value: float | Fraction | None, times: int = 1) -> str:
+    return "-" if value is None else f"{float(times * value):.2f} %"

@@ -5,7 +5,6 @@ What is proven comes first, level by level, then the answer, then why the rest w
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 from topoplace.errors import ExitCode
@@ -48,22 +47,17 @@ def summary(
         Whether to have that table, and why requests wait.
     """
     levels = plain_table(LEVEL_HEADER, level_rows(result), right=(1, 2, 3))
-    lines = [headline(result), levels]
     if isinstance(result, MappingResult):
-        return "\n".join([lines[0], _mapped(result), lines[1], *_mapping(result.solution)])
-    queue = result.instance.queue
+        return "\n".join([headline(result), _mapped(result), levels, *_mapping(result.solution)])
+    lines, queue = [headline(result), levels], result.instance.queue
     if result.solution is None:
         return "\n".join([*lines, f"nothing found that starts any of the {len(queue)} requests"])
     lines.append(_started(result))
     if isinstance(result, PlacementResult) and not result.solution.conforming:
-        lines.append(
-            f"does not conform: {result.solution.num_shared_links:,} links shared against the "
-            "rule, or jobs without a prism"
-        )
-    if table:
-        lines += answer_table(result, width)
-    if reasons:
-        lines += _waiting(result)
+        shared = f"{result.solution.num_shared_links:,} links shared against the rule"
+        lines.append(f"does not conform: {shared}, or jobs without a prism")
+    lines += answer_table(result, width) if table else []
+    lines += _waiting(result) if reasons else []
     return "\n".join(lines)
 
 
@@ -74,12 +68,18 @@ def headline(result: AnyResult) -> str:
         text = _nothing(result)
     elif all(level.bound is None for level in found):
         text = "nothing proven"
-    elif all(_is_certain(level) for level in found):
-        *names, last = [level_name(result, level.name) for level in found]
-        text = f"{', '.join(names)} and {last} optimal" if names else f"{last} optimal"
+    elif all(
+        level.status is Status.OPTIMAL and level.proof is Proof.CERTIFICATE for level in found
+    ):
+        names = [level_name(result, level.name) for level in found]
+        text = " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) + " optimal"
     else:
         text = "; ".join(_proven(result, level) for level in found)
-    return f"{result.instance.name}: {text}{_stopped(result)} ({_solver(result)})"
+    rule = ""
+    if isinstance(result, PlacementResult):
+        rule = f"{result.limits.interference} interference, "
+    solver = f"{result.method}, {rule}{result.seconds:.2f} s"
+    return f"{result.instance.name}: {text}{_stopped(result)} ({solver})"
 
 
 def level_name(result: AnyResult, name: str) -> str:
@@ -132,11 +132,6 @@ def _number(value: Any) -> str:
 # ---- What is proven -----------------------------------------------------------------------------
 
 
-def _is_certain(level: AnyLevel) -> bool:
-    """Tell whether a level is optimal, and `check` can confirm it."""
-    return level.status is Status.OPTIMAL and level.proof is Proof.CERTIFICATE
-
-
 def _proven(result: AnyResult, level: AnyLevel) -> str:
     name = level_name(result, level.name)
     if level.bound is None:
@@ -157,22 +152,12 @@ def _nothing(result: AnyResult) -> str:
 
 def _stopped(result: AnyResult) -> str:
     """Return why the search ended, where that was before it was done."""
-    if not result.limits.hit:
-        return ""
     limit = result.limits.time_limit
-    at = f"; stopped at {result.seconds:.3g} s"
-    if limit is None:
-        return f"{at}, before all was proven"
-    if result.seconds < _NEARLY * limit:  # by a signal
-        return f"{at}, before the time limit of {limit:g} s"
-    return f"{at} because of the time limit of {limit:g} s"
-
-
-def _solver(result: AnyResult) -> str:
-    rule = ""
-    if isinstance(result, PlacementResult):
-        rule = f"{result.limits.interference} interference, "
-    return f"{result.method}, {rule}{result.seconds:.2f} s"
+    why = ", before all was proven"
+    if limit is not None:
+        early = result.seconds < _NEARLY * limit  # by a signal
+        why = f"{', before' if early else ' because of'} the time limit of {limit:g} s"
+    return f"; stopped at {result.seconds:.3g} s{why}" if result.limits.hit else ""
 
 
 # ---- What was found -----------------------------------------------------------------------------
@@ -180,9 +165,9 @@ def _solver(result: AnyResult) -> str:
 
 def _started(result: AnyResult) -> str:
     """Return how many requests start, and on a tree what that costs."""
-    names = started_names(result)
-    nodes = sum(r.nodes for r in result.instance.queue if r.id in names)
-    text = f"started {len(names)} of {len(result.instance.queue)} requests, {nodes:,} nodes"
+    names, queue = started_names(result), result.instance.queue
+    nodes = sum(request.nodes for request in queue if request.id in names)
+    text = f"started {len(names)} of {len(queue)} requests, {nodes:,} nodes"
     if isinstance(result, AllocationResult) and result.solution is not None:
         cost = exact(result.solution.cost)
         same = "" if cost.denominator == 1 else f" = {cost}"
@@ -221,8 +206,7 @@ def _mapping(solution: MappingSolution | None) -> list[str]:
         return ["no mapping found"]
     figures = solution.figures
     shown = [f"{hops}: {count:,}" for hops, count in enumerate(figures.histogram)]
-    if len(shown) > _MOST_HOPS:
-        shown = [*shown[:_MOST_HOPS], "..."]
+    shown[_MOST_HOPS:] = ["..."] if len(shown) > _MOST_HOPS else []
     lines = [
         f"hops {figures.hops:,}, largest {figures.max_hops}; "
         f"{figures.off_router_messages:,} messages and {figures.off_router_bytes:,} bytes "
@@ -230,15 +214,14 @@ def _mapping(solution: MappingSolution | None) -> list[str]:
         f"messages by hops: {', '.join(shown)}",
     ]
     if figures.max_link_load is not None:
-        heaviest = float(Fraction(exact(figures.max_link_load)))
+        heaviest = float(exact(figures.max_link_load))
         lines.append(f"largest link load {heaviest:,.6g} bytes per unit of bandwidth")
     if solution.layout is not None:
         lines.append(layout_text(solution.layout))
     optimum = solution.optimum
     if optimum is not None:
-        best = f"at least {optimum.bound:,}"
-        if optimum.bound == optimum.objective:
-            best = "the optimum"
+        reached = optimum.bound == optimum.objective
+        best = "the optimum" if reached else f"at least {optimum.bound:,}"
         how = "" if optimum.proof is Proof.NONE else f" (by {optimum.proof})"
         lines.append(
             f"among pencil placements: {best}{how}; {optimum.layouts} layouts, "

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topoplace.report.text import gap_text, plain_table
+from topoplace.report.text import csv_of, gap_text, plain_table
 from topoplace.result import Proof
 from topoplace.study.compare import Comparison
 from topoplace.study.ranking import Exact, Figure, MethodSummary, Row, by_instance, summaries
@@ -133,11 +131,7 @@ def comparison_csv(comparison: Comparison) -> str:
     """Return a comparison as CSV with a header line; absent values are empty."""
     records = [_record(row) for row in comparison.document()["rows"]]
     names = dict.fromkeys(name for record in records for name in record)
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(names), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return stream.getvalue()
+    return csv_of(names, ([record.get(name) for name in names] for record in records))
 
 
 def _record(row: dict[str, Any]) -> dict[str, object]:

@@ -1,8 +1,10 @@
-"""Aligned text and percentages; imports nothing, as every command needs them."""
+"""Aligned text, percentages and CSV; imports nothing heavy, as every command needs them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import csv
+import io
+from collections.abc import Collection, Iterable, Sequence
 
 
 def gap_text(gap: float | None) -> str:
@@ -17,7 +19,7 @@ def plain_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()
 ) -> str:
     """Return an aligned table of text; `right` lists the columns set flush right."""
-    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     lines = []
     for row in [header, ["-" * width for width in widths], *rows]:
         cells = [
@@ -26,3 +28,12 @@ def plain_table(
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
+
+
+def csv_of(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Return rows as CSV with a header line; what is None is empty."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return stream.getvalue()

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from topoplace.report.cells import CLASS_COLOUR, Cells, IntArray, colours_of
+from topoplace.machine import Torus
+from topoplace.mapping.problem import MappingProblem
+from topoplace.report.cells import CLASS_COLOUR, Cells
+from topoplace.snapshot import TreeState
+from topoplace.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
 
-    from topoplace.report.cells import Colours
+    from topoplace.study.case import State
 
 RIM = "#8a8f96"
 TEXT = 7.0
@@ -99,6 +101,16 @@ class Canvas:
     gap_x: int
 
 
+def tiles_of(state: State) -> Tiles:
+    """Return the machine of an instance laid out flat."""
+    if isinstance(state, TreeState):
+        tree = state.tree
+        names = [switch.name for switch in tree.switches[: tree.num_leaves]]
+        return leaf_tiles(names, tree.nodes_per_leaf)
+    machine = state.machine if isinstance(state, MappingProblem) else state.torus
+    return machine_tiles(machine.shape if isinstance(machine, Torus) else (machine.num_routers,))
+
+
 def machine_tiles(shape: tuple[int, ...]) -> Tiles:
     """Return a machine as slices, the first dimension to the right and the last one upwards.
 
@@ -145,59 +157,43 @@ def tiles_height(tiles: Tiles, wide: float, most: float) -> float:
 
 def size_of(axes: Axes) -> tuple[float, float]:
     """Return the width and the height of axes in points."""
-    return (
-        axes.bbox.width / axes.figure.dpi * _POINTS,
-        axes.bbox.height / axes.figure.dpi * _POINTS,
-    )
+    scale = _POINTS / axes.figure.dpi
+    return axes.bbox.width * scale, axes.bbox.height * scale
 
 
-def draw_tiles(
-    axes: Axes,
-    tiles: Tiles,
-    colours: Colours,
-    *,
-    cells: Cells | None = None,
-    tasks: Mapping[int, str] | None = None,
-) -> None:
+def draw_tiles(axes: Axes, tiles: Tiles, cells: Cells) -> None:
     """Draw tiles, 400 at most, with numbered axes.
 
-    Parameters
-    ----------
-    colours
-        Of every router or node, shape ``(num, 4)``.
-    cells
-        Of these, thin lines part jobs, red ones surround special classes, and the number of a job
-        stands in each tile that has room.
-    tasks
-        Tasks on routers, named where there is room.
+    Thin lines part jobs and red ones surround special classes. The number of a job stands in each
+    tile that has room; so do the tasks on a router.
     """
     num = len(tiles.numbers)
     if num > _MAX_SLICES and not tiles.rows:
         axes.set_title(f"the first {_MAX_SLICES} of {num:,} slices", loc="right")
-        tiles = Tiles(tiles.numbers[:_MAX_SLICES], tiles.names, False, tiles.across, tiles.up)
+        tiles = replace(tiles, numbers=tiles.numbers[:_MAX_SLICES])
     canvas = tiles.fitted(*size_of(axes), TEXT)
     numbers, unit = canvas.numbers, canvas.unit
     height, width = numbers.shape
-    image = np.concatenate([colours, np.zeros((1, 4))])[numbers]
-    axes.imshow(image, extent=(0, width, height, 0), interpolation="nearest")
+    colours = np.append(cells.colours.reshape(-1, 4), np.zeros((1, 4)), axis=0)
+    axes.imshow(colours[numbers], extent=(0, width, height, 0), interpolation="nearest")
+    owner, special = (np.append(values, -1)[numbers] for values in (cells.owner, cells.special))
     _draw_lines(axes, numbers if unit > _LEAST_LINED else numbers >= 0, RIM, 0.5)
-    if cells is not None:
-        owner, special = (np.append(values, -1)[numbers] for values in (cells.owner, cells.special))
-        _draw_lines(axes, owner, axes.xaxis.label.get_color(), 0.35)
-        _draw_lines(axes, special > 0, CLASS_COLOUR, 1.2)
+    _draw_lines(axes, owner, axes.xaxis.label.get_color(), 0.35)
+    _draw_lines(axes, special > 0, CLASS_COLOUR, 1.2)
+    if cells.jobs:
         codes = np.append(cells.codes, -1)[tiles.numbers]
         for tile, corner in zip(codes, canvas.corners, strict=True):
-            _number_jobs(axes, tile, corner, unit)
-    if tasks and unit > _LEAST_LINED:
-        texts = {router: _fitting(names, unit) for router, names in tasks.items()}
+            _number_jobs(axes, tile, corner, unit, cells)
+    if cells.tasks and unit > _LEAST_LINED:
+        texts = {router: _fitting(names, unit) for router, names in cells.tasks.items()}
         size = min(size for _, size in texts.values())
-        for row, column in np.argwhere(np.isin(numbers, list(tasks))):
-            router = int(numbers[row, column])
+        for row, column in np.argwhere(np.isin(numbers, list(texts))):
+            router = numbers[row, column]
             _write(axes, column + 0.5, row + 0.5, texts[router][0], colours[router], size)
     _name_axes(axes, tiles, canvas)
 
 
-def _draw_lines(axes: Axes, values: NDArray[Any], colour: Any, width: float) -> None:
+def _draw_lines(axes: Axes, values: IntArray | BoolArray, colour: Any, width: float) -> None:
     """Draw lines between cells of different values, and at the rim around those above the least."""
     from matplotlib.collections import LineCollection  # noqa: PLC0415 - heavy
 
@@ -206,17 +202,17 @@ def _draw_lines(axes: Axes, values: NDArray[Any], colour: Any, width: float) -> 
     axes.add_collection(drawn, autolim=False)
 
 
-def borders(values: NDArray[np.int64]) -> NDArray[np.float64]:
+def borders(values: IntArray) -> FloatArray:
     """Return the unit segments between cells of different values, ``(num, 2, 2)`` as x and y."""
     row, column = np.nonzero(values[:, 1:] != values[:, :-1])
     down = np.stack([[column + 1, row], [column + 1, row + 1]])
     row, column = np.nonzero(values[1:] != values[:-1])
     right = np.stack([[column, row + 1], [column + 1, row + 1]])
-    lines: NDArray[np.float64] = np.concatenate([down, right], axis=2).transpose(2, 0, 1)
+    lines: FloatArray = np.concatenate([down, right], axis=2).transpose(2, 0, 1)
     return lines.astype(np.float64)
 
 
-def _number_jobs(axes: Axes, tile: IntArray, corner: IntArray, unit: float) -> None:
+def _number_jobs(axes: Axes, tile: IntArray, corner: IntArray, unit: float, cells: Cells) -> None:
     """Write the number of every job, in its largest part, where that has room."""
     for code in np.unique(tile[tile >= 0]):
         rows = _longest_run((tile == code).any(axis=1))
@@ -224,16 +220,16 @@ def _number_jobs(axes: Axes, tile: IntArray, corner: IntArray, unit: float) -> N
         text = str(code + 1)
         if unit * len(columns) > TEXT * _CHARACTER * len(text) and unit * len(rows) > TEXT:
             row, column = corner[0] + rows.mean() + 0.5, corner[1] + columns.mean() + 0.5
-            _write(axes, column, row, text, colours_of(np.array(code)), TEXT)
+            _write(axes, column, row, text, np.array(cells.inked(code)), TEXT)
 
 
-def _longest_run(marked: NDArray[np.bool_]) -> IntArray:
+def _longest_run(marked: BoolArray) -> IntArray:
     """Return the longest row of neighbours among those marked."""
     at = np.flatnonzero(marked)
     return max(np.split(at, np.flatnonzero(np.diff(at) > 1) + 1), key=len)
 
 
-def _write(axes: Axes, x: float, y: float, text: str, on: Colours, size: float) -> None:
+def _write(axes: Axes, x: float, y: float, text: str, on: FloatArray, size: float) -> None:
     """Write on a colour, in black or white."""
     ink = "black" if on[:3] @ (0.30, 0.59, 0.11) > 0.55 else "white"
     axes.text(x, y, text, fontsize=size, color=ink, ha="center", va="center")
@@ -264,18 +260,14 @@ def _name_axes(axes: Axes, tiles: Tiles, canvas: Canvas) -> None:
     below = lefts[tops == tops.max()] if not tiles.rows else np.unique(lefts)
     across = [(left + t + 0.5, t) for left in below for t in spread_ticks(width)]
     up = [(top + height - t - 0.5, t) for top in np.unique(tops) for t in spread_ticks(height)]
-    _set_ticks(axes.xaxis, across)
-    _set_ticks(axes.yaxis, [] if tiles.rows else up)
+    for axis, ticks in ((axes.xaxis, across), (axes.yaxis, [] if tiles.rows else up)):
+        axis.set_ticks([at for at, _ in ticks], [str(name) for _, name in ticks])
     every = max(1, math.ceil(TEXT / canvas.unit)) if tiles.rows else 1
     style: dict[str, Any] = {"textcoords": "offset points", "fontsize": TEXT}
     style |= {"ha": "right", "va": "center"} if tiles.rows else {"va": "bottom"}
     for (top, left), name in list(zip(canvas.corners, tiles.names, strict=False))[::every]:
         at, off = ((left, top + 0.5), (-3, 0)) if tiles.rows else ((left, top), (0, 1))
         axes.annotate(name, at, off, **style)
-
-
-def _set_ticks(axis: Axis, ticks: list[tuple[float, int]]) -> None:
-    axis.set_ticks([at for at, _ in ticks], [str(name) for _, name in ticks])
 
 
 def spread_ticks(num: int, most: int = 5) -> list[int]:

@@ -5,24 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from topoplace.report.cells import (
-    CLASS_COLOUR,
-    DOWN,
-    GREY,
-    RUNNING,
-    UNUSABLE,
-    Cells,
-    colours_of,
-    rgb,
-)
+from topoplace.report.cells import CLASS_COLOUR, DOWN, GREY, RUNNING, UNUSABLE, Cells, rgb
 from topoplace.report.tiles import borders, spread_ticks
+from topoplace.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from mpl_toolkits.mplot3d import Axes3D
-
-    from topoplace.report.cells import Colours, IntArray
 
 ELEVATION, AZIMUTH = 24.0, -58.0
 _VIEWER = np.array([0.484, -0.775, 0.407])  # the direction to the viewer
@@ -45,45 +34,51 @@ def draw_torus(axes: Axes3D, cells: Cells) -> None:
     """
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # noqa: PLC0415 - heavy
 
-    colours = colours_of(cells.codes)
-    hazy = cells.codes == RUNNING
+    codes, colours, none = cells.codes, cells.colours, np.zeros(4)
+    hazy = codes == RUNNING
     colours[hazy, 3] = _RUNNING_OPACITY
     special = np.where(cells.special, 0, -1)
-    quads, fills, edges, widths = [], [], [], []
-
-    def add(some: NDArray[np.float64], fill: Colours, edge: Colours, width: float) -> None:
-        quads.append(some)
-        fills.append(np.broadcast_to(fill, (len(some), 4)))
-        edges.append(np.broadcast_to(edge, (len(some), 4)))
-        widths.append(np.full(len(some), width))
-
+    parts: list[tuple[FloatArray, FloatArray, FloatArray, float]] = []  # quads, fill, edge, width
     for dim in range(3):
         shaded = colours * (*[_SHADE[dim]] * 3, 1)
         for code, size in _SIZE.items():
-            where = cells.codes == code
-            add(_faces(np.argwhere(where), dim, size), shaded[where], np.zeros(4), 0)
-        before = _before(cells.codes, dim)
-        for where, edge in (
-            (hazy & (before < 0) & (before != RUNNING), 0.0),
-            ((cells.codes >= 0) & (before < 0), 0.35),
+            where = codes == code
+            parts.append((_faces(np.argwhere(where), dim, size), shaded[where], none, 0))
+        before = _before(codes, dim)
+        for where, grid, ink in (
+            (hazy & (before < 0) & (before != RUNNING), 0.0, (*rgb(GREY), 0.75)),
+            ((codes >= 0) & (before < 0), 0.35, (0.1, 0.1, 0.1, 0.9)),
         ):
-            faint = shaded[where] * (0.6, 0.6, 0.6, edge)
-            add(_faces(np.argwhere(where), dim, 1.0), shaded[where], faint, 0.25)
+            faint = shaded[where] * (0.6, 0.6, 0.6, grid)
+            parts.append((_faces(np.argwhere(where), dim, 1.0), shaded[where], faint, 0.25))
             lines = _outlines(np.where(where, cells.owner, -1), dim)
-            ink = (0.1, 0.1, 0.1, 0.9) if edge else (*rgb(GREY), 0.75)
-            add(lines, np.zeros(4), np.array(ink), 0.5)
+            parts.append((lines, none, np.array(ink), 0.5))
         lines = _outlines(np.where(_before(special, dim) < 0, special, -1), dim)
-        add(lines + _NEARER * _VIEWER, np.zeros(4), np.array((*rgb(CLASS_COLOUR), 1.0)), 1.3)
+        red = np.array((*rgb(CLASS_COLOUR), 1.0))
+        parts.append((lines + _NEARER * _VIEWER, none, red, 1.3))
+
     axes.add_collection3d(
         Poly3DCollection(
-            np.concatenate(quads),
-            facecolors=np.concatenate(fills),
-            edgecolors=np.concatenate(edges),
-            linewidths=np.concatenate(widths),
+            np.concatenate([quads for quads, *_ in parts]),
+            facecolors=np.concatenate([np.broadcast_to(f, (len(q), 4)) for q, f, _, _ in parts]),
+            edgecolors=np.concatenate([np.broadcast_to(e, (len(q), 4)) for q, _, e, _ in parts]),
+            linewidths=np.concatenate([np.full(len(q), width) for q, *_, width in parts]),
             clip_on=False,
         )
     )
-    _dress(axes, cells.codes.shape)
+    axes.view_init(elev=ELEVATION, azim=AZIMUTH)
+    axes.set_proj_type("persp", focal_length=1.4)
+    shape = codes.shape
+    axes.set_box_aspect(shape, zoom=1.15 * (min(shape) / max(shape)) ** 0.15)  # fills the panel
+    for dim, name in enumerate("xyz"):
+        ticks = spread_ticks(shape[dim])
+        axes.set(**{f"{name}lim": (0, shape[dim])})
+        axis = getattr(axes, f"{name}axis")
+        axis.set_ticks([t + 0.5 for t in ticks], [str(t) for t in ticks])
+        axis.set_tick_params(labelsize=7, pad=-1)
+        axis.set_label_text(name, fontsize=8)
+        axis.labelpad = -4
+        axis.pane.set(facecolor="none", edgecolor="none")
 
 
 def _before(codes: IntArray, dim: int) -> IntArray:
@@ -94,16 +89,16 @@ def _before(codes: IntArray, dim: int) -> IntArray:
     return before
 
 
-def _faces(at: IntArray, dim: int, size: float) -> NDArray[np.float64]:
+def _faces(at: IntArray, dim: int, size: float) -> FloatArray:
     """Return the seen faces across one dimension of the cubes at some cells, ``(n, 4, 3)``."""
     low = at + (1 - size) / 2
     a, b = (np.eye(3)[k] * size for k in _SPAN[dim])
     start = low + np.eye(3)[dim] * size * _SEEN_SIDE[dim]
-    corners: NDArray[np.float64] = np.stack([start, start + a, start + a + b, start + b], axis=1)
+    corners: FloatArray = np.stack([start, start + a, start + a + b, start + b], axis=1)
     return corners
 
 
-def _outlines(owner: IntArray, dim: int) -> NDArray[np.float64]:
+def _outlines(owner: IntArray, dim: int) -> FloatArray:
     """Return the edges of what has one owner on the seen faces across a dimension.
 
     They are quads without area, ``(n, 4, 3)``, so that they are sorted by depth with the faces.
@@ -117,18 +112,3 @@ def _outlines(owner: IntArray, dim: int) -> NDArray[np.float64]:
         lines.append(line)
     ends = np.concatenate(lines)[:, [0, 1, 1, 0]]
     return ends + _NEARER * _VIEWER
-
-
-def _dress(axes: Axes3D, shape: tuple[int, ...]) -> None:
-    axes.view_init(elev=ELEVATION, azim=AZIMUTH)
-    axes.set_proj_type("persp", focal_length=1.4)
-    axes.set_box_aspect(shape, zoom=1.15 * (min(shape) / max(shape)) ** 0.15)  # fills the panel
-    for dim, name in enumerate("xyz"):
-        ticks = spread_ticks(shape[dim])
-        axes.set(**{f"{name}lim": (0, shape[dim])})
-        axis = getattr(axes, f"{name}axis")
-        axis.set_ticks([t + 0.5 for t in ticks], [str(t) for t in ticks])
-        axis.set_tick_params(labelsize=7, pad=-1)
-        axis.set_label_text(name, fontsize=8)
-        axis.labelpad = -4
-        axis.pane.set(facecolor="none", edgecolor="none")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +18,7 @@ PICTURE_BYTES = 2_700_000
 """Bytes of PNG that one page holds, 3.6 MB in its text; pictures that come later are left out."""
 
 
-@dataclass(frozen=True)
-class Exhibit:
-    """What there is to see of a result: its picture unless left out, its file if written."""
-
-    picture: Thumbnail | None
-    file: Path | None
+Kept = tuple[tuple[str, str | None], str]
 
 
 class Exhibits:
@@ -56,7 +50,8 @@ class Exhibits:
         self.settings: dict[str, set[str]] = {}
         self._room = PICTURE_BYTES
         self._names: set[str] = set()
-        self._kept: dict[tuple[tuple[str, str | None], str], Exhibit] = {}
+        self._pictures: dict[Kept, Thumbnail] = {}
+        self._files: dict[Kept, Path] = {}
         if folder is not None:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -71,33 +66,31 @@ class Exhibits:
         """Take the result behind a row."""
         from topoplace.report.page.thumbnails import thumbnail  # noqa: PLC0415 - heavy
 
-        self._note_settings(result)
-        file = None
+        limit, rule = result.limits.time_limit, row.interference
+        for name, value in (
+            ("time limit per solve", "the method's own" if limit is None else f"{limit:g} s"),
+            ("seed", "none" if result.seed is None else str(result.seed)),
+            *((("interference", rule),) if rule else ()),
+        ):
+            self.settings.setdefault(name, set()).add(value)
+        key = (row.group, row.method)
         if self.folder is not None:
-            file = self.folder / self._file_name(row)
-            write_document(file, result)
+            self._files[key] = self.folder / self._file_name(row)
+            write_document(self._files[key], result)
         picture = thumbnail(result, state) if self.pictures else None
         if picture is not None and len(picture.png) > self._room:
             self.left_out += 1
-            picture = None
         elif picture is not None:
             self._room -= len(picture.png)
-        self._kept[row.group, row.method] = Exhibit(picture, file)
+            self._pictures[key] = picture
 
-    def of(self, row: Row) -> Exhibit | None:
-        """Return what was kept of a row; None if there was no result."""
-        return self._kept.get((row.group, row.method))
+    def picture_of(self, row: Row) -> Thumbnail | None:
+        """Return the picture of a row, unless there was no result or no room."""
+        return self._pictures.get((row.group, row.method))
 
-    def _note_settings(self, result: AnyResult) -> None:
-        limit = result.limits.time_limit
-        found = {
-            "time limit per solve": "the method's own" if limit is None else f"{limit:g} s",
-            "seed": "none" if result.seed is None else str(result.seed),
-        }
-        if result.problem == "placement":
-            found["interference"] = str(result.limits.interference)
-        for name, value in found.items():
-            self.settings.setdefault(name, set()).add(value)
+    def file_of(self, row: Row) -> Path | None:
+        """Return the file of a row's result, if one was written."""
+        return self._files.get((row.group, row.method))
 
     def _file_name(self, row: Row) -> str:
         """Return a name of a result file, safe on all systems and not given before."""
