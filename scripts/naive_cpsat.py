@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from topoplace.machine import Prism, uses_whole_ring
-from topoplace.placement.exact.rows import PackingRows
 from topoplace.placement.torus.footprints import Footprints, ReachArray
 from topoplace.placement.torus.oracle.pricing import ScanPricer
+from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 
 NEVER = np.iinfo(np.int16).max
@@ -99,16 +99,16 @@ def _covered(problem: PlacementProblem, candidates: list[Candidate]) -> list[NDA
     A link with both ends in a prism is shared only by prisms that share its routers, so a link's
     row is left out if no candidate uses the link from outside.
     """
-    torus, rows = problem.torus, PackingRows(problem)
+    torus, rows = problem.torus, TorusPacking(problem)
     from_outside = np.zeros(rows.num_rows, dtype=bool)
-    from_outside[: rows.num_routers] = True
+    from_outside[: rows.num_covers] = True
     for candidate in candidates:
         sizes = zip(candidate.prism.extents, torus.shape, strict=True)
         if any(e < n and uses_whole_ring(torus, d, e) for d, (e, n) in enumerate(sizes)):
-            from_outside[rows.of(candidate)] = True
+            from_outside[rows.rows_of(candidate)] = True
     found = []
     for candidate in candidates:
-        mine = rows.of(candidate)
+        mine = rows.rows_of(candidate)
         found.append(mine[from_outside[mine]].astype(np.int32))
     return found
 

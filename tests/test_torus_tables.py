@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from machine_strategies import tori
 from random_instances import random_prism, random_snapshot
 from topoplace.machine import Prism, bisection_per_node, prism_links
-from topoplace.placement.exact.master import undominated
+from topoplace.packing.dual.columns import undominated
 from topoplace.placement.torus._kernels import slice_sums
 from topoplace.placement.torus.footprints import Footprints, quickest_footprints
 from topoplace.placement.torus.problem import Candidate, PlacementProblem

@@ -8,7 +8,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from topoplace.snapshot.readers.slurm import read_topology_conf
 
 from real_files import real_file
 from topoplace.machine.tree import SwitchTree, build_tree
@@ -16,6 +15,7 @@ from topoplace.placement.tree.cost import CostModel, communication_ratio
 from topoplace.placement.tree.heuristics.balanced import balanced_counts
 from topoplace.placement.tree.heuristics.in_turn import registered_allocator
 from topoplace.placement.tree.occupancy import Occupancy
+from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.schema import Pattern
 from topoplace.snapshot.tree_state import TreeRequest, tree_of
 from topoplace.solving import methods

@@ -26,7 +26,11 @@ _BOUNDS, _BRANCH, _GROW = "mapping.bounds", "mapping.exact", "mapping.growing"
 _HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
 
 PACKAGES = {
-    _EXACT: ("topoplace.placement.exact", "topoplace.placement.torus.oracle"),
+    _EXACT: (
+        "topoplace.packing",
+        "topoplace.placement.torus.oracle",
+        "topoplace.placement.torus._ruin_recreate",
+    ),
     _PRISMS: (
         "topoplace.placement.torus.heuristics",
         "topoplace.placement.torus._kernels",

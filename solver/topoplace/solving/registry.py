@@ -23,7 +23,7 @@ _PLACEMENT, _TORUS, _TREE, _MAPPING = (
 
 SHIPPED: dict[str, dict[str, str]] = {
     "placement": {
-        "exact": f"{_PLACEMENT}.exact.method",
+        "exact": f"{_TORUS}.exact",
         "alps-o2": f"{_TORUS}.heuristics.node_orders",
         "alps-2y": f"{_TORUS}.heuristics.node_orders",
         "alps-4y": f"{_TORUS}.heuristics.node_orders",

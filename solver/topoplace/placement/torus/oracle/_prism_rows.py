@@ -72,21 +72,3 @@ def leaves_prism(shape, strides, origin, extents, links):
         at = links[k] % num_routers // strides[d] % shape[d]
         outside[k] = extents[d] < shape[d] and (at - origin[d]) % shape[d] >= extents[d] - 1
     return outside
-
-
-@kernel()
-def marked_rows(starts, rows, which, marked):
-    """Return some lists of rows without those that are not marked (see `row_lists`)."""
-    size = 0
-    for j in which:
-        size += starts[j + 1] - starts[j]
-    new_starts = np.zeros(which.shape[0] + 1, np.uint32)
-    kept = np.empty(size, np.uint32)
-    num = 0
-    for i in range(which.shape[0]):
-        for k in range(starts[which[i]], starts[which[i] + 1]):
-            if marked[rows[k]]:
-                kept[num] = rows[k]
-                num += 1
-        new_starts[i + 1] = num
-    return new_starts, kept[:num]

@@ -15,27 +15,24 @@ from typing import TypeVar
 import numpy as np
 
 from topoplace import clock
-from topoplace.placement.exact import _kernels
-from topoplace.placement.exact.groups import (
+from topoplace.packing.problem import NO_VALUE, Cover, Priced
+from topoplace.placement.torus.footprints import Footprints
+from topoplace.placement.torus.oracle import _kernels
+from topoplace.placement.torus.oracle.groups import (
     Group,
     Listing,
     MinimalPrisms,
-    PlaceLimit,
     groups_of,
     stack,
 )
-from topoplace.placement.torus.footprints import Footprints
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.types import IntArray
 
 S = TypeVar("S")
 T = TypeVar("T")
 
-NO_VALUE = -(1 << 62)
-"""Value of a request that has no candidate."""
-
 _NEVER = 1 << 62  # a price no prism has
-_MOST_NARROWED = 32  # groups under limits that are kept: on 24^3 each takes 8 to 16 MB
+_MOST_NARROWED = 32  # groups under branches on covers that are kept: on 24^3 each takes 8 to 16 MB
 
 
 @dataclass
@@ -78,22 +75,6 @@ class Weights:
     fragmentation: int = 0
 
 
-@dataclass
-class Priced:
-    """The answer of a pricing pass.
-
-    Attributes
-    ----------
-    best
-        Per request the largest (value - price), `NO_VALUE` without candidate; Python-int safe.
-    columns
-        Candidates worth adding, best first per request, with their (value - price).
-    """
-
-    best: IntArray
-    columns: list[list[tuple[int, Candidate]]]
-
-
 _PriceSums = tuple[IntArray, list[IntArray] | None]
 """Prefix sums of what a group pays for routers and, by dimension, links, if any has a price."""
 
@@ -134,7 +115,7 @@ class ScanPricer:
         self._chunks = threads or min(8, os.cpu_count() or 1)
         self._pool = _threads(self._chunks)
         self._lock = Lock()  # a tree bounds two leaves at once
-        self._narrowed: dict[tuple[int, tuple[PlaceLimit, ...]], Group] = {}
+        self._narrowed: dict[tuple[int, tuple[Cover, ...]], Group] = {}
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -151,7 +132,7 @@ class ScanPricer:
         prices: Prices,
         weights: Weights,
         per_request: int = 24,
-        limits: tuple[PlaceLimit, ...] = (),
+        covers: tuple[Cover, ...] = (),
         *,
         exact_for: frozenset[int] | None = None,
     ) -> Priced:
@@ -181,7 +162,7 @@ class ScanPricer:
         if weights.shape or weights.fragmentation:
             exact_for = None
         known: dict[object, _PriceSums] = {}
-        for group in self._groups_under(limits):
+        for group in self._groups_under(covers):
             key = (group.uses_links, group.tolerant_idx, group.view.axes)
             if key not in known:
                 known[key] = self._price_sums(group, prices)
@@ -225,27 +206,27 @@ class ScanPricer:
         """Return the position of the least size of a group that holds a request."""
         return int(np.searchsorted(group.sizes, self.problem.requests[idx].nodes))
 
-    def _groups_under(self, limits: tuple[PlaceLimit, ...]) -> Iterator[Group]:
-        """Yield the groups, a request under limits in one of its own."""
-        limited = frozenset(limit.request_idx for limit in limits)
+    def _groups_under(self, covers: tuple[Cover, ...]) -> Iterator[Group]:
+        """Yield the groups, a request under branches on covers in one of its own."""
+        named = frozenset(cover.request_idx for cover in covers)
         for number, group in enumerate(self.groups):
-            apart = [i for i in group.requests if i in limited]
+            apart = [i for i in group.requests if i in named]
             if len(apart) < len(group.requests):
-                yield group.without(limited) if apart else group
+                yield group.without(named) if apart else group
             for i in apart:
-                yield self._within(number, tuple(x for x in limits if x.request_idx == i))
+                yield self._within(number, tuple(x for x in covers if x.request_idx == i))
 
-    def _within(self, number: int, limits: tuple[PlaceLimit, ...]) -> Group:
-        """Return the group of one request under limits, kept for when branching comes back."""
+    def _within(self, number: int, covers: tuple[Cover, ...]) -> Group:
+        """Return the group of one request under branches on covers; kept for the next call."""
         with self._lock:
-            narrowed = self._narrowed.get((number, limits))
+            narrowed = self._narrowed.get((number, covers))
         if narrowed is None:
-            nodes = self.problem.requests[limits[0].request_idx].nodes
-            narrowed = self.groups[number].within(limits, nodes, self.deadline)
+            nodes = self.problem.requests[covers[0].request_idx].nodes
+            narrowed = self.groups[number].within(covers, nodes, self.deadline)
             with self._lock:
                 if len(self._narrowed) >= _MOST_NARROWED:
                     del self._narrowed[next(iter(self._narrowed))]  # the oldest
-                self._narrowed[number, limits] = narrowed
+                self._narrowed[number, covers] = narrowed
         return narrowed
 
     def _price_sums(self, group: Group, prices: Prices) -> _PriceSums:

@@ -1,0 +1,120 @@
+"""What a search may spend: seconds if there is a time limit, else work.
+
+Searches share their time between bounds and placements. With a time limit they look at the clock
+for that, without one at the *work* done so far, so that the same input and seed give the same
+answer on any machine, however busy it is. Work is counted in nominal seconds: what the parts of a
+search took on the machine they were measured on, estimated from sizes.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from topoplace import clock
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+USUAL_WORK = 300.0
+"""Nominal seconds of work without a time limit."""
+
+_LONGEST_RESERVE, _RESERVE_SHARE = 0.5, 0.05  # seconds, and of the limit: to write the result
+
+_second_thread = ThreadPoolExecutor(8, thread_name_prefix="packing")
+
+
+class Budget:
+    """Time or work of a search, and of the searches within it.
+
+    Parameters
+    ----------
+    time_limit
+        Seconds; None to count work.
+
+    Attributes
+    ----------
+    start, end
+        When the search began and has to end, in the budget's own time (see `now`).
+    deadline
+        When it has to end by `topoplace.clock`: what looks at the clock alone ends there.
+    """
+
+    def __init__(self, time_limit: float | None) -> None:
+        self.counts_work = time_limit is None
+        self._lane = threading.local()
+        if time_limit is None:
+            self.start, self.end = 0.0, USUAL_WORK
+            self.limit = self.deadline = clock.deadline(None)
+            return
+        self.start = clock.now()
+        self.limit = self.start + time_limit
+        self.end = self.limit - min(_LONGEST_RESERVE, _RESERVE_SHARE * time_limit)
+        self.deadline = self.end
+
+    def within(self, seconds: float) -> Budget:
+        """Return the budget of a search within this one, which gets so much of it."""
+        inner = Budget.__new__(Budget)
+        inner.counts_work, inner._lane = self.counts_work, self._lane
+        inner.start = self.now()
+        inner.end = min(self.end, inner.start + seconds)
+        inner.deadline = inner.limit = self.deadline if self.counts_work else inner.end
+        return inner
+
+    @property
+    def length(self) -> float:
+        """All there is to spend."""
+        return self.end - self.start
+
+    def now(self) -> float:
+        """Return how late it is: by the clock, or the work done; past any end once stopped."""
+        if self.counts_work and not clock.is_stopped():
+            spent: float = getattr(self._lane, "spent", 0.0)
+            return spent
+        return clock.now()
+
+    def spend(self, work: float) -> None:
+        """Count some work, in nominal seconds, of the thread that calls."""
+        if self.counts_work:
+            self._lane.spent = getattr(self._lane, "spent", 0.0) + work
+
+    def is_over(self) -> bool:
+        """Tell whether all is spent."""
+        return self.now() >= self.end
+
+    def seconds(self, most: float, until: float) -> float:
+        """Return for how long to look at the clock alone: until some time, at most so long.
+
+        Where work counts, there is no end.
+        """
+        return math.inf if self.counts_work else min(most, max(0.05, until - clock.now()))
+
+    def aside(self, work: Callable[[], R]) -> Future[tuple[R, float]]:
+        """Begin some work in another thread, from now on; returns it and when it was done."""
+        began = self.now()
+
+        def run() -> tuple[R, float]:
+            self._lane.spent = began
+            return work(), self.now()
+
+        return _second_thread.submit(run)
+
+    def at_once(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """Do some work on every item, the first in this thread and others in threads of their own.
+
+        All begin now, and it is as late as when the last one is done. Of an exception, all others
+        are awaited.
+        """
+        first, *rest = items
+        others = [self.aside(lambda item=item: work(item)) for item in rest]  # type: ignore[misc]
+        try:
+            found = [work(first)]
+        finally:
+            done = [other.result() for other in others]
+        latest = max([self.now(), *(end for _, end in done)])
+        if self.counts_work and not clock.is_stopped():
+            self._lane.spent = latest
+        return found + [result for result, _ in done]

@@ -1,0 +1,1 @@
+"""Prices of rows: what they prove, and how good ones are found."""

@@ -1,0 +1,259 @@
+"""Dual descent by a proximal bundle method: good prices in few pricing passes.
+
+The dual function is known at the prices tried so far; its *model* is the largest value that the
+columns found there allow. Each step goes to where the model plus the weighted squared distance
+from the best prices so far is least (Kiwiel 1990; one model per request, as in Frangioni 2002),
+which is found by exchanging amounts between columns (`_bundle`), without a linear program. The
+prices of a linear program are a vertex of its dual: on few rows, and far from the vertex before.
+These stay near what is known to be good, and spread over all rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from topoplace.packing.dual._bundle import minimise_near
+from topoplace.packing.dual.columns import Column, Columns, owners_of, values_of
+from topoplace.packing.dual.generation import Bounded, entering
+from topoplace.packing.dual.relaxation import DualPoint, Relaxation
+from topoplace.packing.problem import Subproblem, capacities_left
+from topoplace.types import IntArray
+
+_LEVEL_REACH = 10.0  # how much softer the row of an earlier level is than those of routers
+
+
+class _FlatColumns:
+    """The columns that a subproblem admits, with the amounts that belong to the last prices.
+
+    Parameters
+    ----------
+    capacities
+        What is left of every row; columns that take of a row of which nothing is left are out.
+    """
+
+    def __init__(self, columns: Columns, sub: Subproblem, capacities: IntArray) -> None:
+        self._known, self._sub, self._problem = columns, sub, columns.problem
+        self._free, self._capacities = capacities > 0, capacities.astype(float)
+        self._num_requests = len(self._problem.names)
+        self._forced = np.zeros(self._num_requests, dtype=bool)
+        self._forced[list(sub.forced)] = True
+        self._fixed = sum(int(self._problem.values[c.request_idx]) for c in sub.fixed)
+        self._start()
+
+    def _start(self) -> None:
+        self._columns, self._num_seen = self._known.all, 0
+        self._taken: list[Column] = []
+        self._positions = np.zeros(0, dtype=np.int64)
+        self._owner = np.zeros(0, dtype=np.int64)
+        self._values = np.zeros((self._sub.level + 1, 0))
+        self._amounts = np.zeros(0)
+        self._tight = np.zeros(len(self._free), dtype=bool)
+        self._priced = np.zeros(len(self._free), dtype=bool)
+        self._rows = np.zeros(0, dtype=np.uint32)
+        self._starts = np.zeros(1, dtype=np.uint32)
+
+    def begin(self, start: DualPoint) -> None:
+        """Start from the amounts that the columns have, and near some prices.
+
+        Rows that have a price there take part, whether or not the columns know a column that makes
+        them matter: their prices count in the model, so what columns pay for them must, too.
+        """
+        if self._columns is not self._known.all:
+            self._start()
+        self._priced |= start.row_prices > 0
+        self._amounts = np.array([column.amount for column in self._taken])
+
+    def end(self) -> None:
+        """Give the columns the amounts found."""
+        for column, amount in zip(self._taken, self._amounts.tolist(), strict=True):
+            column.amount = amount
+
+    def update(self) -> bool:
+        """Take in new columns; tell whether there are any."""
+        num_taken = len(self._taken)
+        self._take_in()
+        tight = self._known.tight_rows | self._priced
+        if not np.array_equal(tight, self._tight):
+            self._tight = tight
+            self._starts, self._rows = self._known.rows_among(self._positions, tight)
+        elif num_taken < len(self._taken):
+            starts, rows = self._known.rows_among(self._positions[num_taken:], tight)
+            self._starts = np.concatenate([self._starts, self._starts[-1] + starts[1:]])
+            self._rows = np.concatenate([self._rows, rows])
+        return num_taken < len(self._taken)
+
+    def _take_in(self) -> None:
+        """Take in the new columns that the subproblem admits."""
+        taken, positions = [], []
+        for position in range(self._num_seen, len(self._known)):
+            column = self._known.all[position]
+            if self._sub.admits(self._problem, column.candidate) and self._free[column.rows].all():
+                taken.append(column)
+                positions.append(position)
+            else:
+                column.amount = 0.0
+        self._num_seen = len(self._known)
+        self._taken += taken
+        self._positions = np.concatenate([self._positions, np.array(positions, dtype=np.int64)])
+        values = values_of(self._problem, taken, self._sub.level + 1)
+        self._owner = np.concatenate([self._owner, owners_of(taken)])
+        self._values = np.concatenate([self._values, values.T], axis=1)
+        self._amounts = np.concatenate([self._amounts, [c.amount for c in taken]])
+
+    def work(self, point: DualPoint) -> float:
+        """Return what `minimise_near` takes near a point, in nominal seconds."""
+        in_round = min(len(self._taken), _ENTERING * self._num_requests)
+        num_priced = int(np.count_nonzero(point.row_prices))
+        return _ROW_WORK * len(self._rows) + _PAIR_WORK * in_round**2 * num_priced
+
+    def minimise_near(
+        self, best: Bounded, step_size: float, accuracy: float, most_rounds: int
+    ) -> tuple[DualPoint, float, bool]:
+        """Return where the model plus the squared distance to the best point is least.
+
+        Returns the model's value there as well, and whether it is near the least: see
+        `_bundle.minimise_near`.
+        """
+        level, num = self._sub.level, len(self._taken)
+        members = np.argsort(self._owner, kind="stable")
+        first = np.searchsorted(self._owner[members], np.arange(self._num_requests + 1))
+        self._normalise(first, members)
+        earlier = self._values[:level]
+        # a level's row has one price where a column has many routers': let it go farther
+        size = np.maximum(1.0, (earlier**2).mean(axis=1)) if num else np.ones(level)
+        usual = _LEVEL_REACH * step_size * max(1, len(self._rows)) / max(1, num)
+        prices, multipliers, model, solved = minimise_near(
+            first, members, self._forced, self._values[level], earlier,
+            np.array(self._sub.reached, dtype=float), self._starts, self._rows,
+            self._capacities, self._problem.is_unit,
+            best.point.row_prices, step_size, self._free,
+            np.array(best.point.multipliers, dtype=float), usual / size, self._amounts,
+            best.value.bound - self._fixed, accuracy, most_rounds,
+        )  # fmt: skip
+        return DualPoint(prices, tuple(multipliers.tolist())), model + self._fixed, solved
+
+    def _normalise(self, first: IntArray, members: IntArray) -> None:
+        """Make the amounts of every request sum to at most 1, to exactly 1 where forced."""
+        total = np.bincount(self._owner, weights=self._amounts, minlength=self._num_requests)
+        self._amounts /= np.maximum(1.0, total)[self._owner]
+        for q in np.flatnonzero(self._forced & (total < 1)).tolist():
+            if first[q] < first[q + 1]:
+                self._amounts[members[first[q]]] += 1 - total[q]
+
+
+_ENTERING = 10  # columns of a request in a round, about
+_ROW_WORK, _PAIR_WORK = 1e-8, 5e-12  # nominal seconds, by row of a column, pair and row
+
+_ACCURACY = 0.3  # of the minimum over the model, as a share of the descent it predicts
+_ROUNDS = 4  # at most, for that minimum
+
+_LEAST_DESCENT = 2e-5  # of the bound, or of 1: what is predicted below is no reason to go on
+_PATIENCE = 4  # such predictions in a row, over another range of prices each
+_REPEATS = 12  # steps in a row that neither descend nor follow new columns: their promise is vain
+
+
+class Bundle:
+    """Lowers the bound of one subproblem; may be run again and again.
+
+    Attributes
+    ----------
+    converged
+        Whether the last run ended because no step promised anything.
+    step_size
+        By how much prices rise per unit of load, so how far steps look; 0 before the first.
+    """
+
+    def __init__(
+        self,
+        relaxation: Relaxation,
+        columns: Columns,
+        sub: Subproblem,
+        step_size: float = 0.0,
+        watch: Callable[[int | None], None] = lambda bound: None,
+    ) -> None:
+        self.relaxation, self.columns, self.sub = relaxation, columns, sub
+        self._watch = watch
+        self.converged = False
+        self.step_size = step_size
+        left = capacities_left(relaxation.problem, sub.fixed)
+        self._num_free = max(1, int((left[: relaxation.problem.num_covers] > 0).sum()))
+        self._idle = self._repeats = 0
+        self._flat = _FlatColumns(columns, sub, left)
+
+    def run(
+        self,
+        start: Bounded,
+        lower: int,
+        *,
+        until: float,
+        max_steps: int = 1 << 40,
+        per_request: int = 4,
+    ) -> Bounded:
+        """Return a dual point whose bound is at most that of `start`.
+
+        Stops when the bound meets `lower` (the incumbent), when no step promises a descent worth
+        it, when none keeps its promise though the model stays as it is (prices are integers once
+        scaled, and a multiplier may have to be finer than that), at a time of the budget, or after
+        `max_steps`.
+
+        Parameters
+        ----------
+        per_request
+            Columns of each request that a step may add.
+        """
+        relaxation, sub, budget = self.relaxation, self.sub, self.relaxation.budget
+        best = start
+        if not self.step_size:
+            self.step_size = 0.5 * max(1.0, abs(best.value.bound)) / self._num_free
+        self.converged = False
+        misses = 0
+        usual = self.step_size
+        self._flat.begin(start.point)
+        for _ in range(max_steps):
+            certified = best.value.certified
+            if certified is None or certified <= lower or budget.now() >= until:
+                break
+            learned = self._flat.update()
+            budget.spend(self._flat.work(best.point))
+            point, model, solved = self._flat.minimise_near(
+                best, self.step_size, _ACCURACY, _ROUNDS
+            )
+            value = relaxation.evaluate(sub, point, per_request)
+            self.columns.add(entering(value, sub, per_request))
+            promised, descent = best.value.bound - model, best.value.bound - value.bound
+            # bounds are rounded down, so that a descent to the same integer is worth nothing
+            bound = best.value.bound
+            least = _LEAST_DESCENT * max(1.0, abs(bound))
+            worth_it = max(least, bound - math.floor(bound))
+            if descent > 0:
+                best = replace(best, value=value, point=point)
+                self._watch(value.certified)
+            self._idle = 0 if max(promised, descent) > worth_it else self._idle + 1
+            if self._idle == 1:
+                usual = self.step_size
+            self._repeats = 0 if learned or descent > least else self._repeats + 1
+            if self._idle >= _PATIENCE or self._repeats >= _REPEATS:
+                self.converged, self.step_size, self._idle, self._repeats = True, usual, 0, 0
+                break
+            if self._idle:
+                # promises little: the range is too small, or the minimum was out of reach
+                self.step_size *= 4.0 if solved else 0.3
+            elif descent > 0.1 * promised:
+                misses = 0
+                self.step_size *= _bolder(descent / max(promised, descent))
+            elif descent < -promised:
+                self.step_size *= 0.3  # much too far
+            else:
+                misses += 1
+                self.step_size *= 0.6 if misses % 3 == 0 else 1.0
+        self._flat.end()
+        return best
+
+
+def _bolder(kept: float) -> float:
+    """Return by how much farther to look after a step that kept so much of its promise."""
+    return 3.0 if kept > 0.9 else 1.5 if kept > 0.5 else 1.0

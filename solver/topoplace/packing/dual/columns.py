@@ -1,0 +1,256 @@
+"""Columns: the candidates known, with the rows they take of and the amounts last given to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from topoplace.packing.dual._kernels import marked_rows, maximal_sets
+from topoplace.packing.problem import PackingProblem
+from topoplace.types import BoolArray, IntArray
+
+Unsigned = NDArray[np.uint32]
+
+
+@dataclass
+class Column:
+    """A candidate, the rows it takes of, its latest amount, and its level values.
+
+    Those are there once `Columns.values` was asked for more than the first.
+    """
+
+    candidate: Any
+    rows: IntArray
+    amount: float = 0.0
+    values: tuple[int, ...] = ()
+
+
+class _RowLists:
+    """Lists of row numbers, one after the other; the arrays double when they are full.
+
+    Numbers are unsigned: compiled loops need not ask whether an index counts from the end.
+    """
+
+    def __init__(self) -> None:
+        self._num = 0
+        self._starts = np.zeros(1 << 10, dtype=np.uint32)
+        self._rows = np.zeros(1 << 16, dtype=np.uint32)
+
+    def append(self, rows: IntArray) -> None:
+        start = int(self._starts[self._num])
+        end = start + len(rows)
+        if self._num + 2 > len(self._starts):
+            self._starts = np.concatenate([self._starts, np.zeros_like(self._starts)])
+        while end > len(self._rows):
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+        self._rows[start:end] = rows
+        self._num += 1
+        self._starts[self._num] = end
+
+    def among(self, which: IntArray, marked: BoolArray) -> tuple[Unsigned, Unsigned]:
+        """Return some of the lists without the rows that are not marked: starts and rows."""
+        found: tuple[Unsigned, Unsigned] = marked_rows(self._starts, self._rows, which, marked)
+        return found
+
+    def keep(self, which: IntArray, num_rows: int) -> None:
+        starts, rows = self.among(which, np.ones(num_rows, dtype=bool))
+        self._num = len(which)
+        self._starts[: len(starts)] = starts
+        self._rows[: len(rows)] = rows
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Rows of a program over columns.
+
+    Attributes
+    ----------
+    matrix, capacities
+        Amounts, rows by columns, and what each row holds.
+    rows, stands_in
+        The problem's rows that a row of the matrix stands for, and which one.
+    """
+
+    matrix: sp.csr_matrix
+    capacities: IntArray
+    rows: IntArray
+    stands_in: IntArray
+
+
+class Columns:
+    """Candidates known, in order.
+
+    Rows that the same columns take the same of are one row of a program, and rows that hold one
+    candidate are left out if their columns are among another such row's: in a machine of boxes far
+    fewer rows remain than there are.
+    """
+
+    def __init__(self, problem: PackingProblem) -> None:
+        self.problem = problem
+        self.all: list[Column] = []
+        self._index: dict[Any, int] = {}
+        self._keys = np.random.default_rng(problem.num_rows)
+        self._hashes, self._num_hashed = np.zeros(problem.num_rows, dtype=np.int64), 0
+        self._row_lists = _RowLists()
+        self._tight = np.arange(problem.num_rows) < problem.num_covers
+
+    def __contains__(self, candidate: Any) -> bool:
+        return candidate in self._index
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def add(self, candidates: Iterable[Any]) -> int:
+        """Add candidates not known yet; return how many were new."""
+        new = [c for c in dict.fromkeys(candidates) if c not in self._index]
+        for candidate in new:
+            self._index[candidate] = len(self.all)
+            rows = self.problem.rows_of(candidate)
+            self.all.append(Column(candidate, rows))
+            self._row_lists.append(rows)
+            self._tight[self.problem.breakable(candidate, rows)] = True
+        return len(new)
+
+    def keep(self, kept: BoolArray) -> None:
+        """Forget all columns but those marked."""
+        self.all = [c for c, k in zip(self.all, kept, strict=True) if k]
+        self._index = {c.candidate: i for i, c in enumerate(self.all)}
+        self._row_lists.keep(np.flatnonzero(kept), self.problem.num_rows)
+        self._hashes, self._num_hashed = np.zeros_like(self._hashes), 0
+
+    def amounts(self) -> list[tuple[float, Any]]:
+        """Return the columns with an amount, and it."""
+        return [(c.amount, c.candidate) for c in self.all if c.amount > 1e-6]
+
+    def set_amounts(self, amounts: Iterable[tuple[float, Any]]) -> None:
+        """Set the amounts of some columns, and those of all others to 0."""
+        amounts = list(amounts)
+        self.add(candidate for _, candidate in amounts)
+        for column in self.all:
+            column.amount = 0.0
+        for amount, candidate in amounts:
+            self.all[self._index[candidate]].amount = amount
+
+    def positions(self, candidates: Iterable[Any]) -> list[int]:
+        """Return the positions of known candidates."""
+        return [self._index[c] for c in candidates]
+
+    @property
+    def tight_rows(self) -> BoolArray:
+        """Mark the rows that matter: the first ones, and others that some column can break."""
+        return self._tight
+
+    def rows_among(self, positions: IntArray, marked: BoolArray) -> tuple[Unsigned, Unsigned]:
+        """Return the marked rows of some columns, and before them where each one's begin."""
+        return self._row_lists.among(positions, marked)
+
+    def packing(self, wanted: BoolArray) -> Packing:
+        """Return the rows wanted by all columns."""
+        self._add_hashes(self._hashes, self.all[self._num_hashed :])
+        self._num_hashed = len(self.all)
+        return self._packing(self._hashes, wanted, self.all)
+
+    def packing_of(self, positions: IntArray, wanted: BoolArray) -> Packing:
+        """Return the rows wanted by some columns."""
+        columns = [self.all[k] for k in positions.tolist()]
+        hashes = np.zeros(self.problem.num_rows, dtype=np.int64)
+        self._add_hashes(hashes, columns)
+        return self._packing(hashes, wanted, columns)
+
+    def _add_hashes(self, hashes: IntArray, columns: Sequence[Column]) -> None:
+        """Add to a number per row that is the same where the same columns are (0: none)."""
+        for column in columns:
+            key = self._keys.integers(1, 1 << 62, dtype=np.int64)
+            if self.problem.is_unit:
+                hashes[column.rows] += key  # wraps around: any mix will do
+            else:
+                np.add.at(hashes, column.rows, key)
+
+    def _packing(self, hashes: IntArray, wanted: BoolArray, columns: Sequence[Column]) -> Packing:
+        if not columns:
+            nothing = np.zeros(0, dtype=np.int64)
+            return Packing(sp.csr_matrix((0, 0)), nothing, nothing, nothing)
+        problem = self.problem
+        used = np.flatnonzero(hashes)
+        alike = hashes[used]
+        if not problem.is_unit:
+            alike = np.stack([alike, problem.capacities[used]])
+        _, first, merged = np.unique(alike, axis=-1, return_index=True, return_inverse=True)
+        merged = merged.ravel()
+        chosen = np.bincount(merged, weights=wanted[used], minlength=len(first)) > 0
+        number = np.where(chosen, chosen.cumsum() - 1, -1)
+        row_of = np.full(problem.num_rows, -1, dtype=np.int64)
+        row_of[used[first[chosen]]] = np.arange(int(chosen.sum()))
+        matrix = _matrix_of(columns, row_of, int(chosen.sum()))
+        capacities = problem.capacities[used[first[chosen]]]
+        kept = undominated(matrix) if problem.is_unit else np.arange(matrix.shape[0])
+        position = np.full(matrix.shape[0] + 1, -1, dtype=np.int64)
+        position[kept] = np.arange(len(kept))
+        stands = position[number[merged]] >= 0
+        return Packing(
+            matrix[kept].astype(float),
+            capacities[kept],
+            used[stands],
+            position[number[merged[stands]]],
+        )
+
+    def owners(self, positions: IntArray | None = None) -> IntArray:
+        """Return the request of every column, or of some."""
+        return owners_of(self._of(positions))
+
+    def values(self, num_levels: int, positions: IntArray | None = None) -> IntArray:
+        """Return the values of columns on the first levels, shape ``(num_columns, num_levels)``."""
+        return values_of(self.problem, self._of(positions), num_levels)
+
+    def _of(self, positions: IntArray | None) -> Sequence[Column]:
+        return self.all if positions is None else [self.all[k] for k in positions.tolist()]
+
+
+def owners_of(columns: Sequence[Column]) -> IntArray:
+    """Return the request of every column."""
+    return np.array([c.candidate.request_idx for c in columns], dtype=np.int64)
+
+
+def values_of(problem: PackingProblem, columns: Sequence[Column], num_levels: int) -> IntArray:
+    """Return the values of columns on the first levels, shape ``(num_columns, num_levels)``."""
+    if num_levels == 1:
+        return problem.values[owners_of(columns)][:, None]
+    new = [column for column in columns if not column.values]
+    found = problem.values_of([column.candidate for column in new]).tolist()
+    for column, values in zip(new, found, strict=True):
+        column.values = tuple(values)
+    every = np.array([column.values for column in columns], dtype=np.int64)
+    return every.reshape(-1, len(problem.senses))[:, :num_levels]
+
+
+def _matrix_of(columns: Sequence[Column], row_of: IntArray, num_rows: int) -> sp.csr_matrix:
+    """Return the rows numbered by `row_of` (-1: none) by columns."""
+    flat = row_of[np.concatenate([np.zeros(0, dtype=np.int64), *(c.rows for c in columns)])]
+    of = np.repeat(np.arange(len(columns)), [len(c.rows) for c in columns])
+    there = flat >= 0
+    ones = np.ones(int(there.sum()), dtype=np.float32)
+    return sp.csr_matrix((ones, (flat[there], of[there])), shape=(num_rows, len(columns)))
+
+
+def undominated(matrix: sp.csr_matrix) -> IntArray:
+    """Return the rows whose columns are not all among those of another row."""
+    num_rows, num_columns = matrix.shape
+    size = np.diff(matrix.indptr).astype(np.int64)
+    order = np.argsort(-size, kind="stable")  # a row can only be among a larger one's columns
+    ordered = matrix[order]
+    words = np.zeros((num_rows, num_columns // 63 + 1), dtype=np.int64)
+    row = np.repeat(np.arange(num_rows), size[order])
+    bit = np.left_shift(np.int64(1), ordered.indices % 63)
+    np.bitwise_or.at(words, (row, ordered.indices // 63), bit)
+    holders = ordered.tocsc()
+    common = np.diff(holders.indptr).astype(np.int64)
+    rarest = np.zeros(num_rows, dtype=np.int64)
+    last_first = np.argsort(-common[ordered.indices], kind="stable")
+    rarest[row[last_first]] = ordered.indices[last_first]
+    kept = maximal_sets(words, rarest, holders.indptr, holders.indices)
+    return np.sort(order[kept])

@@ -1,0 +1,355 @@
+"""The Benders cut pool: dual points kept for what they say about which requests start together.
+
+At any prices, what starts costs at most what all capacities are worth, and each request at least
+its cheapest candidate (docs/proofs.md, "A leaf"). The least costs do not depend on what else
+starts, so that one call of the oracle gives a knapsack constraint on the requests that start: a
+Benders cut of the relaxation (Benders 1962). It bounds every set of starts by the best multiple of
+the prices for the set, without another call.
+
+All cuts that hold at a leaf together, for requests that start as a whole or not at all, bound far
+more than the best of them does: a knapsack branch and bound (`KnapsackSearch`) searches who starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.packing.dual import _knapsacks
+from topoplace.packing.problem import Cover
+from topoplace.result.certificate import CertificateNode, LeafRef, StartBranch
+from topoplace.types import BoolArray, FloatArray, IntArray
+
+NONE = -1
+"""What `few_that_cover` says of a row that nothing covers."""
+
+
+def few_that_cover(covers: BoolArray) -> list[int]:
+    """Choose for every row a column that covers it, few columns in all; NONE where none does."""
+    chosen = np.full(len(covers), NONE)
+    left = covers.any(axis=1)
+    while left.any():
+        column = int(covers[left].sum(axis=0).argmax())
+        chosen[left & covers[:, column]] = column
+        left &= ~covers[:, column]
+    return [int(column) for column in chosen]
+
+
+FINENESS = 1024
+"""Multiples of prices are this fraction of a whole number."""
+
+MOST_POINTS = 2000
+"""On 24^3 each takes some 0.1 to 0.2 MB."""
+
+LARGEST_MULTIPLE = 1000.0
+"""But of knapsacks that are too small: larger ones would blow up rounding errors of their room."""
+
+_ROOM = 64  # points, to begin with
+_SAFE = 1e-6  # nodes: above the rounding errors of a bound
+_OVERFULL = 1e-4  # nodes by which a knapsack must be too small to count as that
+_FOREVER = 1e9  # the cost of a request without candidates
+
+KNAPSACK_NUMBERS = (float(FINENESS), LARGEST_MULTIPLE, _OVERFULL, _SAFE)
+"""For `_knapsacks.bound_by`."""
+
+
+@dataclass(frozen=True)
+class SparsePoint:
+    """The row prices that are not zero; a dense point of a 24^3 machine takes half a megabyte."""
+
+    rows: NDArray[np.int32]
+    prices: IntArray
+
+    def dense(self, num_rows: int) -> IntArray:
+        """Return the integer prices, shape ``(num_rows,)``."""
+        dense = np.zeros(num_rows, dtype=np.int64)
+        dense[self.rows] = self.prices
+        return dense
+
+
+@dataclass(frozen=True)
+class Knapsacks:
+    """Some of a pool's points as knapsack constraints, in true units.
+
+    Attributes
+    ----------
+    totals
+        What all capacities are worth, shape ``(num_points,)``.
+    costs
+        Least cost per request, shape ``(num_points, num_requests)``.
+    order
+        Requests by falling value per cost, same shape.
+    """
+
+    totals: FloatArray
+    costs: FloatArray
+    order: IntArray
+
+    def of(self, points: IntArray | slice) -> Knapsacks:
+        """Return some of them."""
+        return Knapsacks(self.totals[points], self.costs[points], self.order[points])
+
+    def bounds(
+        self, values: FloatArray, forced: BoolArray, free: BoolArray
+    ) -> tuple[FloatArray, IntArray]:
+        """Bound what may start by the best multiple of each point's prices.
+
+        Parameters
+        ----------
+        values
+            Value of every request.
+        forced, free
+            Which requests must start, and which may, shape ``(..., 1, num_requests)``.
+
+        Returns
+        -------
+        bounds, times
+            Shape ``(..., num_points)``; the multiple is ``times / FINENESS``.
+        """
+        room = self.totals - (self.costs * forced).sum(axis=-1)
+        shape = np.broadcast_shapes(self.order.shape, free.shape)
+        order = np.broadcast_to(self.order, shape)
+        counted = np.take_along_axis(np.broadcast_to(free, shape), order, axis=-1)
+        taken = np.take_along_axis(np.broadcast_to(self.costs, shape), order, axis=-1)
+        filled = np.cumsum(taken * counted, axis=-1) > room[..., None]
+        first = filled.argmax(axis=-1)[..., None]
+        critical = np.take_along_axis(order, first, axis=-1)
+        cost = np.take_along_axis(np.broadcast_to(self.costs, shape), critical, axis=-1)[..., 0]
+        critical_value = np.where(filled.any(axis=-1), values[critical[..., 0]], 0.0)
+        multiple = np.minimum(LARGEST_MULTIPLE, critical_value / np.maximum(cost, 1e-9))
+        worth = (values * (forced | free)).sum(axis=-1)
+        overfull = room < -_OVERFULL
+        shortage = np.maximum(_OVERFULL, -room)
+        multiple = np.where(overfull, 2.0 * (1.0 + worth) / shortage, multiple)
+        times = np.ceil(multiple * FINENESS)
+        multiple = times / FINENESS
+        gains = np.maximum(0.0, values - multiple[..., None] * self.costs) * free
+        bounds = (values * forced).sum(axis=-1) + multiple * room + gains.sum(axis=-1)
+        return bounds + _SAFE, times.astype(np.int64)
+
+
+class CutPool:
+    """Dual points without multipliers, all of one integer scale.
+
+    Attributes
+    ----------
+    covers, fixed
+        On places, and jobs in their places, where what requests cost holds. Rows that fixed jobs
+        hold have no price.
+    startable
+        Requests with candidates: a pricing pass must know what they cost, however much it is.
+    """
+
+    def __init__(
+        self,
+        scale: int,
+        num_rows: int,
+        values: FloatArray,
+        startable: frozenset[int],
+        covers: tuple[Cover, ...] = (),
+        fixed: tuple[Any, ...] = (),
+    ) -> None:
+        self.scale, self.values, self.startable = scale, values, startable
+        self.covers, self.fixed = covers, fixed
+        self._num_rows = num_rows
+        self._points: list[SparsePoint] = []
+        room = (_ROOM, len(values))
+        self._all = Knapsacks(np.zeros(_ROOM), np.zeros(room), np.zeros(room, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def add(self, row_prices: IntArray, worth: int, gains: IntArray) -> None:
+        """Take in an evaluated point, unless it is known or there are `MOST_POINTS`.
+
+        Parameters
+        ----------
+        row_prices
+            Integer prices, shape ``(num_rows,)``.
+        worth
+            What the capacities are worth at these prices.
+        gains
+            Largest (value - price) per request, shape ``(num_requests,)``.
+        """
+        number, every = len(self), self._all
+        total = worth / self.scale
+        costs = np.full(len(gains), _FOREVER)
+        known = sorted(self.startable)
+        costs[known] = np.maximum(0.0, self.values[known] - gains[known] / self.scale)
+        alike = np.flatnonzero(every.totals[:number] == total)
+        if number == MOST_POINTS or (every.costs[alike] == costs).all(axis=1).any():
+            return
+        rows = np.flatnonzero(row_prices)
+        self._append(SparsePoint(rows.astype(np.int32), row_prices[rows]), total, costs)
+
+    def _append(self, point: SparsePoint, total: float, costs: FloatArray) -> None:
+        number, every = len(self), self._all
+        if number == len(every.totals):
+            double = np.arange(2 * number) % number
+            self._all = every = every.of(double)
+        self._points.append(point)
+        every.totals[number], every.costs[number] = total, costs
+        every.order[number] = np.argsort(costs / np.maximum(self.values, 1e-9), kind="stable")
+
+    def under(self, covers: tuple[Cover, ...], numbers: Sequence[int]) -> CutPool:
+        """Return some of its points in a pool of their own, which is for more covers than this one.
+
+        Requests cost at least as much there.
+        """
+        pool = CutPool(self.scale, self._num_rows, self.values, self.startable, covers)
+        pool.extend(self, numbers)
+        return pool
+
+    def beside(self, fixed: tuple[Any, ...], covers: tuple[Cover, ...]) -> CutPool:
+        """Return a pool for what is left beside fixed jobs under covers, with no points yet."""
+        return CutPool(self.scale, self._num_rows, self.values, self.startable, covers, fixed)
+
+    def extend(self, other: CutPool, numbers: Sequence[int]) -> None:
+        """Take in points of a pool for fewer covers."""
+        for number in numbers:
+            every = other._all
+            self._append(other._points[number], every.totals[number], every.costs[number])
+
+    def row_prices(self, number: int) -> IntArray:
+        """Return the integer prices of a point, shape ``(num_rows,)``."""
+        return self._points[number].dense(self._num_rows)
+
+    def point(self, number: int) -> SparsePoint:
+        """Return a point as it is kept."""
+        return self._points[number]
+
+    def knapsacks(self, first: int = 0) -> Knapsacks:
+        """Return the points from the first on as constraints."""
+        return self._all.of(slice(first, len(self)))
+
+    def sides(
+        self, forced: frozenset[int], excluded: frozenset[int]
+    ) -> tuple[BoolArray, BoolArray]:
+        """Return which requests must start, and which may, shape ``(1, num_requests)`` each."""
+        must = np.zeros((1, len(self.values)), dtype=bool)
+        may = np.zeros((1, len(self.values)), dtype=bool)
+        must[0, list(forced)] = True
+        may[0, list(self.startable - forced - excluded)] = True
+        return must, may
+
+    def bounds(
+        self, forced: frozenset[int], excluded: frozenset[int], first: int = 0
+    ) -> FloatArray:
+        """Return by what every point from the first on bounds a set of starts."""
+        return self.knapsacks(first).bounds(self.values, *self.sides(forced, excluded))[0]
+
+
+_MOST_SPLITS = 400
+_LOOKED_AT = 4  # points, when a request to split is chosen
+_MOST_TRIED = 40  # requests, the largest ones, of which that is
+
+
+@dataclass(frozen=True)
+class StartsBelow:
+    """A tree of starts below a leaf; nodes are numbered, 0 is the top.
+
+    Attributes
+    ----------
+    bound
+        Of all its ends.
+    request, children
+        What a node splits, -1 for an end, and its sides: out, into.
+    point, times
+        By which point an end is bounded, and at which multiple.
+    points, numbers
+        Those that bound an end, and where in the pool they are.
+    """
+
+    bound: int
+    request: list[int]
+    children: list[tuple[int, int]]
+    point: list[int]
+    times: list[int]
+    points: list[SparsePoint]
+    numbers: list[int]
+
+    def written(self, names: Sequence[str], first: int) -> CertificateNode:
+        """Return it as part of a certificate that shares the points from a number on."""
+
+        def node(i: int) -> CertificateNode:
+            if self.request[i] < 0:
+                return LeafRef(leaf=first + self.point[i], times=self.times[i], over=FINENESS)
+            out, into = self.children[i]
+            return StartBranch(request=names[self.request[i]], out=node(out), into=node(into))
+
+        return node(0)
+
+
+class KnapsackSearch:
+    """Searches who starts below leaves of one problem.
+
+    Parameters
+    ----------
+    sides
+        By request, those that do not start either if it does not, and those that do if it does.
+    """
+
+    def __init__(
+        self, values: FloatArray, sides: Sequence[Mapping[int, frozenset[int]]] = ({}, {})
+    ) -> None:
+        num = len(values)
+        self._values = values
+        longest = max((len(found) for side in sides for found in side.values()), default=0)
+        self._follows = np.full((2, num, longest + 1), -1)
+        for starts, side in enumerate(sides):
+            for q, found in side.items():
+                self._follows[starts, q, : len(found)] = sorted(found)
+        self._largest = np.lexsort((np.arange(num), -values))[:_MOST_TRIED]
+
+    def below(
+        self,
+        forced: frozenset[int],
+        excluded: frozenset[int],
+        pool: CutPool,
+        lower: int,
+        deepest: int,
+    ) -> StartsBelow:
+        """Bound who starts at a leaf by points that hold there.
+
+        Parameters
+        ----------
+        forced, excluded
+            What is decided at the leaf.
+        lower
+            What the bound need not go below.
+        deepest
+            Branches that may be one below the other.
+        """
+        must, free = pool.sides(forced, excluded)
+        state = np.where(must[0], 1, np.where(free[0], 0, -1)).astype(np.int8)
+        every = pool.knapsacks()
+        states, request, children, bounds, whole = _knapsacks.search_starts(
+            state, self._values, every.totals, every.costs, every.order, self._largest,
+            self._follows, float(lower), _MOST_SPLITS, deepest, _LOOKED_AT, KNAPSACK_NUMBERS,
+        )  # fmt: skip
+        bound = max(lower, int(whole))
+        ends = np.flatnonzero(request < 0)
+        number = np.full(len(request), 0)
+        number[ends] = few_that_cover(np.floor(bounds[ends]) <= bound)
+        used = np.unique(number[ends])
+        point, times = np.searchsorted(used, number), np.zeros(len(request), dtype=np.int64)
+        for i in ends:
+            k = number[i]
+            _, multiple = _knapsacks.bound_by(
+                states[i], self._values, every.totals[k], every.costs[k], every.order[k],
+                *KNAPSACK_NUMBERS,
+            )  # fmt: skip
+            times[i] = multiple
+        return StartsBelow(
+            bound,
+            request.tolist(),
+            [(int(out), int(into)) for out, into in children],
+            point.tolist(),
+            times.tolist(),
+            [pool.point(int(k)) for k in used],
+            used.tolist(),
+        )

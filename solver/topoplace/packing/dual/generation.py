@@ -1,0 +1,162 @@
+"""Column generation, smoothed, until the bound is tight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from topoplace.packing.dual.columns import Columns
+from topoplace.packing.dual.master import LpSolution, Master
+from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
+from topoplace.packing.problem import Subproblem
+from topoplace.types import BoolArray, FloatArray
+
+MAX_COLUMNS = 3000
+"""Columns kept in the master; beyond it those with the worst reduced cost go."""
+
+_SMOOTHING = 0.6  # weight of the best dual point so far (Wentges smoothing)
+
+
+@dataclass
+class Bounded:
+    """A subproblem with its best dual point.
+
+    Attributes
+    ----------
+    value
+        The best dual value; its `certified` is the bound (None: proven empty).
+    point
+        The dual point behind it.
+    lp
+        The last restricted master, None if it had no solution or was never solved.
+    converged
+        Whether no column can improve the restricted master.
+    """
+
+    value: DualValue
+    point: DualPoint
+    lp: LpSolution | None = None
+    converged: bool = False
+
+
+def mix(first: DualPoint, second: DualPoint, weight: float) -> DualPoint:
+    """Return ``weight * first + (1 - weight) * second``."""
+    return DualPoint(
+        weight * first.row_prices + (1 - weight) * second.row_prices,
+        tuple(
+            weight * a + (1 - weight) * b
+            for a, b in zip(first.multipliers, second.multipliers, strict=True)
+        ),
+    )
+
+
+def generate_columns(
+    relaxation: Relaxation,
+    master: Master,
+    sub: Subproblem,
+    start: Bounded,
+    lower: int,
+    *,
+    until: float,
+    max_work: int,
+    per_round: int = 2,
+) -> Bounded:
+    """Lower a subproblem's bound by column generation.
+
+    Stops when the bound meets `lower` (the incumbent), when the master's optimum shows that the
+    bound cannot, when no column is left, at a time of the budget, or when the nonzeros of the
+    programs solved sum to `max_work`.
+    """
+    best = start
+    weight = _SMOOTHING
+    work = 0
+    while work < max_work:
+        if _met(best, lower) or relaxation.budget.now() >= until:
+            break
+        lp = master.solve_once(sub)
+        if lp is None:
+            break
+        work += lp.size
+        best = Bounded(best.value, best.point, lp)
+        if best.value.bound - lp.objective < 1e-4 * max(1.0, abs(lp.objective)) * weight:
+            weight = 0.0
+        trial = mix(best.point, lp.duals, weight)
+        value = relaxation.evaluate(sub, trial, per_round)
+        added = master.columns.add(entering(value, sub, per_round))
+        if better(value, best.value):
+            best = Bounded(value, trial, lp)
+        if value.certified is None:
+            break
+        # once the bound rounds to what the master can reach, more prices change nothing
+        floor = relaxation.round_down(sub, int(np.floor(lp.objective + 1e-6)))
+        tight = floor is not None and best.value.certified == floor
+        if lp.complete and (tight or (weight == 0.0 and not added)):
+            best.converged = True
+            break
+        weight = (
+            _SMOOTHING if added > 3 or not lp.complete else weight * 0.5 if weight > 0.05 else 0.0
+        )
+        _trim(master, lp, best.value.bound, lower)
+    return best
+
+
+def better(one: DualValue, other: DualValue) -> bool:
+    """Tell whether a dual value proves a smaller bound than another."""
+    return one.bound < other.bound
+
+
+def _met(best: Bounded, lower: int) -> bool:
+    return best.value.certified is None or best.value.certified <= lower
+
+
+def entering(value: DualValue, sub: Subproblem, per_round: int) -> list[Any]:
+    """Return the columns that may improve the master; a forced request's best always may."""
+    entering = []
+    for idx, columns in enumerate(value.priced.columns):
+        if idx in sub.forced:
+            entering += [c for _, c in columns[:per_round]]
+        elif idx not in sub.excluded:
+            entering += [c for gain, c in columns[:per_round] if gain > 1e-6 * value.scale]
+    return entering
+
+
+def _trim(master: Master, lp: LpSolution, bound: float, lower: int) -> None:
+    columns, num_known = master.columns, len(lp.amounts)
+    if len(columns) <= MAX_COLUMNS:
+        return
+    kept = np.ones(len(columns), dtype=bool)
+    limit = np.sort(lp.reduced)[::-1][min(num_known - 1, MAX_COLUMNS // 2)]
+    kept[:num_known] = (lp.amounts > 1e-9) | (lp.reduced >= min(limit, lower - bound))
+    columns.keep(kept)
+
+
+def reduced_costs_at(
+    relaxation: Relaxation, sub: Subproblem, columns: Columns, bounded: Bounded
+) -> FloatArray:
+    """Return how far below the bound every column leaves a placement that takes it."""
+    best = bounded.value.priced.best / bounded.value.scale
+    optional = [i for i in range(len(best)) if i not in sub.forced]
+    best[optional] = np.maximum(0, best[optional])
+    prices, multipliers = bounded.point.row_prices, np.array(bounded.point.multipliers)
+    values = columns.values(sub.level + 1)
+    paid = np.array([prices[c.rows].sum() for c in columns.all])
+    gains = values[:, sub.level] + values[:, : sub.level] @ multipliers - paid
+    return np.asarray(best[columns.owners()] - gains)
+
+
+def keep_least(
+    relaxation: Relaxation, sub: Subproblem, columns: Columns, bounded: Bounded, most: int
+) -> None:
+    """Forget all columns but so many of least reduced cost, if there are half as many again."""
+    if len(columns) > 1.5 * most:
+        columns.keep(least(reduced_costs_at(relaxation, sub, columns, bounded), most))
+
+
+def least(reduced_costs: FloatArray, most: int) -> BoolArray:
+    """Mark so many columns of least reduced cost, of equal ones the latest."""
+    kept = np.ones(len(reduced_costs), dtype=bool)
+    order = np.argsort(reduced_costs[::-1], kind="stable")
+    kept[len(reduced_costs) - 1 - order[most:]] = False
+    return kept

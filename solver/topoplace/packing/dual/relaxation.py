@@ -1,0 +1,242 @@
+"""The dual function of a subproblem: any prices give a bound (docs/proofs.md, "A leaf")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from topoplace.clock import OutOfTimeError
+from topoplace.packing.budget import Budget
+from topoplace.packing.dual.cut_pool import CutPool
+from topoplace.packing.problem import NO_VALUE, PackingProblem, Priced, Subproblem, capacities_left
+from topoplace.result.certificate import Leaf
+from topoplace.types import FloatArray, IntArray
+
+_ROOM = 1 << 57
+"""Half of what a leaf's prices and multipliers may add up to (docs/proofs.md, "Integers").
+
+The other half is for rounding."""
+
+_FINE = 10**6
+"""Scale of prices, if there is room."""
+
+_PER_REACHED = 20
+"""But at least that many times what earlier levels must reach, so that rounded multipliers move a
+bound by a fortieth at most."""
+
+MAX_SUM = 1 << 24
+"""Largest sum of request values for which bounds are rounded to reachable sums."""
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """Prices per row and multipliers of the earlier levels, in true units."""
+
+    row_prices: FloatArray
+    multipliers: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class DualValue:
+    """A dual point made integer and evaluated.
+
+    Attributes
+    ----------
+    bound
+        The exact bound it proves, as a float for steering.
+    certified
+        The leaf's bound, rounded down as docs/proofs.md says; None if the leaf is empty.
+    leaf_parts
+        Scale, row prices and multipliers, all integers.
+    priced
+        The oracle's answer behind it, in `scale`-fold units.
+    """
+
+    bound: float
+    certified: int | None
+    leaf_parts: tuple[int, IntArray, tuple[int, ...]]
+    priced: Priced
+
+    @property
+    def scale(self) -> int:
+        """What prices, multipliers and gains are multiplied by."""
+        return self.leaf_parts[0]
+
+
+class Relaxation:
+    """Evaluates dual points of the subproblems of one problem.
+
+    Attributes
+    ----------
+    pool
+        Takes in what is evaluated on the first level under the pool's covers.
+    """
+
+    def __init__(
+        self, problem: PackingProblem, budget: Budget, pool: CutPool | None = None
+    ) -> None:
+        self.problem, self.budget, self.pool = problem, budget, pool
+        self._total = int(problem.values.sum())
+
+    def begin_pool(self) -> CutPool:
+        """Begin with a pool, which takes in the points that are evaluated from now on."""
+        free = DualPoint(np.zeros(self.problem.num_rows))
+        best = self.evaluate(Subproblem(), free, 1).priced.best
+        startable = frozenset(np.flatnonzero(best > 0).tolist())
+        values = self.problem.values.astype(float)
+        self.pool = CutPool(self.scale, self.problem.num_rows, values, startable)
+        return self.pool
+
+    @cached_property
+    def scale(self) -> int:
+        """Integer scale of prices on the first level, as fine as sums allow."""
+        return max(1, min(_FINE, self._finest))
+
+    @cached_property
+    def _finest(self) -> int:
+        """The scale at which sums over all rows and requests still fit 64 bits."""
+        held = int(np.maximum(1, self.problem.capacities).sum())
+        return min((1 << 52) // (1 + self._total), (1 << 60) // ((1 + self._total) * held))
+
+    def _scales(self, sub: Subproblem, point: DualPoint) -> tuple[int, float]:
+        """Return the integer scale of a point, and what to multiply the point by before rounding.
+
+        The two differ only where the point would not fit 64 bits at any scale: all of it is made
+        smaller then, which weakens the bound and leaves it one.
+        """
+        if not sub.level:
+            return self.scale, float(self.scale)
+        worth = float(np.maximum(point.row_prices, 0) @ np.maximum(1, self.problem.capacities))
+        for level, multiplier in enumerate((*point.multipliers, 1.0)):
+            worth += max(0.0, multiplier) * self.problem.largest(level)
+        fine = max(_FINE, _PER_REACHED * sum(abs(v) for v in sub.reached))
+        scale = max(1, min(fine, self._finest, int(_ROOM / max(1.0, worth))))
+        return scale, scale * min(1.0, _ROOM / max(1.0, scale * worth))
+
+    def beside(self, fixed: Sequence[object], pool: CutPool | None = None) -> Relaxation:
+        """Return the relaxation of subproblems that have some jobs fixed, cheaper to evaluate."""
+        return Relaxation(self.problem.beside(fixed), self.budget, pool)
+
+    def filling(self, pool: CutPool | None) -> Relaxation:
+        """Return the relaxation whose points join another pool, or none."""
+        return Relaxation(self.problem, self.budget, pool)
+
+    def evaluate(self, sub: Subproblem, point: DualPoint, per_request: int = 24) -> DualValue:
+        """Round a dual point to integers and compute the bound it proves.
+
+        If the time is up in the middle, the answer is that of other prices (`without_pricing`).
+        """
+        problem = self.problem
+        scale, factor = self._scales(sub, point)
+        row_prices = np.rint(np.maximum(point.row_prices, 0) * factor).astype(np.int64)
+        row_prices[~problem.takable] = 0
+        multipliers = tuple(max(0, round(m * factor)) for m in point.multipliers)
+        weights = (*multipliers, scale)
+        capacities, own_prices = problem.capacities, row_prices
+        total = 0
+        if sub.fixed:
+            # at a price above any value, no candidate takes what fixed jobs use up
+            capacities = capacities_left(problem, sub.fixed)
+            full = problem.takable & (capacities <= 0)
+            own_prices = np.where(full, 0, row_prices)
+            row_prices[full] = scale * (1 + int(problem.values.max(initial=0)))
+            total = scale * self._worth(sub)
+        total += int(own_prices @ capacities)
+        pool = None if sub.level else self.pool
+        if pool is not None and (pool.covers, pool.fixed) != (sub.covers, sub.fixed):
+            pool = None
+        known = sub.forced if pool is None else sub.forced | pool.startable
+        try:
+            if self.budget.counts_work:
+                self.budget.spend(problem.work)
+            priced = problem.price(
+                row_prices,
+                weights,
+                per_request,
+                sub.covers,
+                exact_for=None if sub.level else known,
+            )
+        except OutOfTimeError:
+            return self.without_pricing(sub, pool)
+        if pool is not None:
+            pool.add(own_prices, int(own_prices @ capacities), priced.best)
+        total -= sum(m * v for m, v in zip(multipliers, sub.reached, strict=True))
+        best, forced = priced.best, sorted(sub.forced)
+        may = np.ones(len(best), dtype=bool)
+        may[[*forced, *sub.excluded]] = False
+        empty = bool((best[forced] == NO_VALUE).any())
+        total += sum(best[forced].tolist()) + sum(np.maximum(0, best[may]).tolist())
+        certified = None if empty else self.round_down(sub, total // scale)
+        bound = -np.inf if empty else total / scale
+        return DualValue(bound, certified, (scale, row_prices, multipliers), priced)
+
+    def _worth(self, sub: Subproblem) -> int:
+        """Return what the fixed jobs are worth on the first level."""
+        return sum(int(self.problem.values[c.request_idx]) for c in sub.fixed)
+
+    def without_pricing(self, sub: Subproblem, pool: CutPool | None = None) -> DualValue:
+        """Bound a subproblem without the oracle, by what requests are worth at the most.
+
+        The bound is no better than that of the leaf with all prices 0, which certifies it. On the
+        first level, what is bounded by the start prices bounds what starts as well.
+
+        Parameters
+        ----------
+        pool
+            Takes in the prices of 0.
+        """
+        problem = self.problem
+        row_prices = np.zeros(problem.num_rows, dtype=np.int64)
+        best = problem.values if not sub.level else np.zeros_like(problem.values)
+        if sub.level:
+            bound = problem.most(sub.level)
+        else:
+            gone = sub.excluded - {c.request_idx for c in sub.fixed}
+            bound = self._total - sum(int(problem.values[q]) for q in gone)
+            if pool is not None:
+                pool.add(row_prices, 0, problem.values * pool.scale)
+            usable = int(problem.start_prices @ problem.capacities)
+            if not sub.fixed and bound > usable:
+                row_prices, bound = problem.start_prices, usable
+        priced = Priced(best.copy(), [[] for _ in problem.names])
+        certified = self.round_down(sub, bound)
+        return DualValue(float(bound), certified, (1, row_prices, (0,) * sub.level), priced)
+
+    def round_down(self, sub: Subproblem, bound: int) -> int | None:
+        """Round a first-level bound down to a sum of request values; None if there is none."""
+        if sub.level or self._total > MAX_SUM:
+            return bound
+        if bound < 0:
+            return None
+        values = self.problem.values.tolist()
+        sums = 1 << (sum(values[q] for q in sub.forced) + self._worth(sub))
+        for q, value in enumerate(values):
+            if q not in sub.decided:
+                sums |= sums << value
+        sums &= (1 << (bound + 1)) - 1
+        return sums.bit_length() - 1 if sums else None
+
+    def leaf(self, scale: int, row_prices: IntArray, multipliers: Sequence[int] = ()) -> Leaf:
+        """Return integer prices as a certificate leaf."""
+        families = self.problem.families.items()
+        used = {name: row_prices[rows] for name, rows in families if row_prices[rows].any()}
+        return Leaf(
+            scale=scale,
+            prices={name: run_lengths(prices) for name, prices in used.items()},
+            multipliers=list(multipliers),
+        )
+
+
+def run_lengths(values: IntArray) -> str:
+    """Write integers as ``value`` or ``value*count`` items, spaces between."""
+    if not len(values):
+        return ""
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    counts = np.diff(np.concatenate([starts, [len(values)]]))
+    return " ".join(
+        str(v) if c == 1 else f"{v}*{c}"
+        for v, c in zip(values[starts].tolist(), counts.tolist(), strict=True)
+    )

@@ -1,0 +1,274 @@
+"""Dives: fix the largest jobs one after the other where the bound loses least.
+
+A dive begins at the root or at a leaf of the tree of starts.
+
+Each step takes the largest request that the fractional solution starts, tries some of its
+candidates, bounds what is left for each by a few steps of the bundle, whose points say together who
+may start, and goes on with the best. What it leaves stays open; the next dive begins at the
+best of that, where most of what dives lost down to a depth is forgiven to the bounds there. Once
+only small jobs are left, they are a placement problem of their own, around jobs that run already.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from topoplace.packing.dual.bundle import Bundle
+from topoplace.packing.dual.columns import Columns
+from topoplace.packing.dual.cut_pool import KnapsackSearch
+from topoplace.packing.dual.generation import Bounded, keep_least
+from topoplace.packing.dual.relaxation import DualPoint, Relaxation
+from topoplace.packing.problem import Residual, Subproblem, capacities_left, fits
+from topoplace.packing.state import State
+from topoplace.packing.tree.nodes import Node, Root
+
+_TRIED = (10, 7, 4, 3)  # candidates of a request, by the number of jobs fixed; then the last
+_FEWEST, _STEP_SHARE = 3, 0.05  # beyond, tries of the first job end after that share of the limit
+_STEPS = 8  # of the bundle, for each
+_SMALL = 0.025  # jobs below this share of the bound are left to a search of their own
+_LONGEST_FINISH = 5.0  # seconds for that search
+_FINISH_SHARE = 0.3  # at most, of the time limit
+_KNOWN_COLUMNS = 1000  # about, from one step of a dive to the next
+_FOR_DEPTH = 0.8  # of what dives lost down to a depth, forgiven to what is open there
+_WORK = 0.01  # nominal seconds of a search for who starts
+_DEEPEST = 60  # decisions on who starts, one below the other
+_SURE = 0.3  # a request is taken up if the fractional solution starts so much of it
+
+
+@dataclass
+class _Open:
+    """Some jobs in their places, and what bounds the rest.
+
+    Attributes
+    ----------
+    bounded, bound
+        The best prices, and what all points tried bound together, or the prices if that is less.
+    step_size
+        Of the bundle (see `Bundle`).
+    """
+
+    sub: Subproblem
+    bounded: Bounded
+    bound: float
+    amounts: list[tuple[float, Any]]
+    step_size: float
+
+
+@dataclass
+class _Step:
+    """A dive's step from a node, which may be interrupted.
+
+    Attributes
+    ----------
+    relaxation
+        Leaves out what the fixed jobs block.
+    left, children
+        Candidates still to be tried, and what came of the others as far as it is of use.
+    spent
+        Seconds for those tried.
+    """
+
+    node: _Open
+    relaxation: Relaxation
+    left: list[Any]
+    children: list[_Open] = field(default_factory=list)
+    num_tried: int = 0
+    spent: float = 0.0
+
+
+class Diver:
+    """Dives below the root of the first level, again and again.
+
+    Parameters
+    ----------
+    around
+        Searches what is left around some jobs for so many seconds, and offers what it finds.
+    """
+
+    def __init__(
+        self, state: State, root: Root, around: Callable[[Residual, float], object]
+    ) -> None:
+        self._state, self._root, self._around = state, root, around
+        assert state.relaxation.pool is not None, "the pool says who can start"
+        self._pool = state.relaxation.pool
+        self._starts = KnapsackSearch(self._pool.values)
+        self._top = _Open(root.sub, root.bounded, root.bounded.value.bound, [], 0.0)
+        self._left_by: _Open | None = None  # where the dives began that left what is open
+        self._now: _Step | None = None
+        self._alone = True
+        self._columns = (state.columns, Columns(state.problem))  # of each of two tries at once
+        self._rng = random.Random(state.seed)
+        self._open: list[_Open] = []
+        self._passed: defaultdict[int, list[float]] = defaultdict(list)  # bounds by depth, of dives
+
+    def run(
+        self, until: float, leaf: Node | None = None, *, once: bool = False, alone: bool = True
+    ) -> None:
+        """Dive until a time of the budget, or until the incumbent meets the bound.
+
+        Parameters
+        ----------
+        leaf
+            Where to begin when no dive is under way; None for the root.
+        once
+            Whether to return at the end of a dive.
+        alone
+            Whether nothing else runs: then two candidates are tried at once.
+        """
+        state, self._alone = self._state, alone
+        amounts = state.columns.amounts()
+        if leaf is not None and leaf.bounded is not None:
+            if leaf.bounded is not self._top.bounded:
+                known = leaf.amounts or amounts
+                self._top = _Open(leaf.sub, leaf.bounded, leaf.bound, known, leaf.step_size)
+        elif self._top.bounded is not self._root.bounded or not self._top.amounts:
+            root, bounded = self._root, self._root.bounded
+            self._top = _Open(root.sub, bounded, bounded.value.bound, amounts, root.step_size)
+        while state.budget.now() < until and not state.incumbent.closes(self._root):
+            if self._now is None:
+                self._now = self._step(self._next())
+            self._now = self._deeper(self._now, until)
+            if once and self._now is None:
+                break
+        state.columns.set_amounts(amounts)  # the bundle of the root goes on from them
+
+    def first(self, dive_until: float, until: float) -> None:
+        """Dive once; if that takes too long, settle what is left there."""
+        self.run(dive_until, once=True)
+        now = self._now
+        if now is not None and now.node.sub.fixed and not self._state.incumbent.closes(self._root):
+            self._finish(now.node, until)
+
+    def _next(self) -> _Open:
+        """Return where to begin: at a leaf not dived from yet, else at what is left open."""
+        if self._left_by is not self._top:
+            self._open.clear()
+            self._passed.clear()
+            self._left_by = self._top
+            return self._top
+        lower = self._state.incumbent.objective(0)
+        self._open = [node for node in self._open if node.bound > lower]
+        if not self._open:
+            return self._top
+        best = max(range(len(self._open)), key=lambda i: self._promise(self._open[i]))
+        return self._open.pop(best)
+
+    def _promise(self, node: _Open) -> float:
+        """Return its bound, less a share of the average bound that dives had at its depth."""
+        passed = self._passed[len(node.sub.fixed)]
+        return node.bound - _FOR_DEPTH * sum(passed) / len(passed)
+
+    def _step(self, node: _Open) -> _Step:
+        """Return the step that fixes one more job, not begun yet."""
+        relaxation, tried = self._state.relaxation, self._to_try(node)
+        self._passed[len(node.sub.fixed)].append(node.bound)
+        self._forget_columns(node)
+        if node.sub.fixed and tried:
+            relaxation = relaxation.beside(node.sub.fixed)
+        return _Step(node, relaxation, tried)
+
+    def _deeper(self, step: _Step, until: float) -> _Step | None:
+        """Take a step, or a part of it; return how to go on, None at the end of the dive."""
+        state, children = self._state, step.children
+        if not step.left and not children:
+            self._finish(step.node, until)
+            return None
+        while step.left:
+            began = state.budget.now()
+            if began >= until:
+                return step
+            if step.num_tried >= _FEWEST and step.spent > self._longest(step.node):
+                break
+            at_once = 2 if self._alone else 1
+            tried, step.left = step.left[:at_once], step.left[at_once:]
+            for child in self._both(step, tried):
+                if child.bound > state.incumbent.objective(0):
+                    children.append(child)
+            step.num_tried += len(tried)
+            step.spent += state.budget.now() - began
+        children.sort(key=lambda child: -child.bound)
+        self._open.extend(children[1:])
+        return self._step(children[0]) if children else None
+
+    def _longest(self, node: _Open) -> float:
+        """Return after how many seconds a step from a node tries no more candidates than needed."""
+        return _STEP_SHARE * self._state.budget.length / (1 + len(node.sub.fixed))
+
+    def _forget_columns(self, node: _Open) -> None:
+        """Keep the columns that are worth most here, if there are so many that steps are slow."""
+        for columns in self._columns:
+            before = len(columns)
+            keep_least(self._state.relaxation, node.sub, columns, node.bounded, _KNOWN_COLUMNS)
+            if len(columns) < before:
+                columns.add(candidate for _, candidate in node.amounts)
+
+    def _to_try(self, node: _Open) -> list[Any]:
+        """Return candidates of the largest request that is not small and likely to start."""
+        values = self._state.problem.values
+        least = _SMALL * self._root.bounded.value.bound
+        started: dict[int, float] = {}
+        for amount, candidate in node.amounts:
+            q = candidate.request_idx
+            if q not in node.sub.excluded and values[q] >= least:
+                started[q] = started.get(q, 0.0) + amount
+        likely = [q for q, total in started.items() if total >= _SURE]
+        if not likely:
+            return []
+        largest = max(likely, key=lambda q: (values[q], -q))
+        mine = [
+            (amount, candidate)
+            for amount, candidate in node.amounts
+            if candidate.request_idx == largest
+            and fits(self._state.problem, [*node.sub.fixed, candidate])
+        ]
+        # a random order, but the larger the amount the earlier
+        mine.sort(key=lambda item: -(self._rng.random() ** (1.0 / item[0])))
+        most = _TRIED[min(len(node.sub.fixed), len(_TRIED) - 1)]
+        return [candidate for _, candidate in mine[:most]]
+
+    def _both(self, step: _Step, tried: Sequence[Any]) -> list[_Open]:
+        """Fix a job, in a second thread another one instead, and bound what is left."""
+        return self._state.budget.at_once(
+            lambda place: self._child(step, tried[place], self._columns[place]), range(len(tried))
+        )
+
+    def _child(self, step: _Step, candidate: Any, columns: Columns) -> _Open:
+        """Fix a job, and bound what is left."""
+        state, node = self._state, step.node
+        sub = replace(
+            node.sub,
+            forced=node.sub.forced - {candidate.request_idx},
+            excluded=node.sub.excluded | {candidate.request_idx},
+            fixed=(*node.sub.fixed, candidate),
+        )
+        pool = self._pool.beside(sub.fixed, sub.covers)
+        relaxation = step.relaxation.beside([candidate], pool)
+        left = capacities_left(state.problem, sub.fixed)
+        point = DualPoint(np.where(left > 0, node.bounded.point.row_prices, 0.0))
+        columns.set_amounts(node.amounts)
+        start = Bounded(relaxation.evaluate(sub, point), point)
+        bundle = Bundle(relaxation, columns, sub, node.step_size)
+        lower = state.incumbent.objective(0)
+        bounded = bundle.run(start, lower, until=state.budget.end, max_steps=_STEPS)
+        certified = bounded.value.certified
+        bound = -1 if certified is None else certified
+        if bound > lower:
+            state.budget.spend(_WORK)
+            worth = sum(int(state.problem.values[c.request_idx]) for c in sub.fixed)
+            starts = self._starts.below(sub.forced, sub.excluded, pool, lower - worth, _DEEPEST)
+            bound = min(bound, worth + starts.bound)
+        return _Open(sub, bounded, bound, columns.amounts(), bundle.step_size)
+
+    def _finish(self, node: _Open, until: float) -> None:
+        """Settle what is left by a search of its own, which is small by now."""
+        budget = self._state.budget
+        left = until - budget.now()
+        seconds = min(_LONGEST_FINISH, left, _FINISH_SHARE * budget.length)
+        if seconds > 0:
+            self._around(self._state.problem.around(node.sub.fixed, node.sub.excluded), seconds)

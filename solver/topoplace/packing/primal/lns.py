@@ -1,0 +1,74 @@
+"""Large neighbourhood search: free some jobs near each other, and search what that leaves.
+
+The rest of the placement stays, so that it is a small problem of its own; most neighbourhoods are
+shown within tenths of a second to hold nothing better.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from topoplace.packing.problem import Residual
+from topoplace.packing.state import State
+from topoplace.packing.tree.nodes import Root
+
+_LARGE = 0.04  # jobs above this share of the incumbent's objective are freed by choice
+_FEWEST, _MOST = 2, 6  # such jobs
+_BESIDE = 1  # how far smaller jobs are from them that are freed as well
+_LONGEST = 3.0  # seconds for a neighbourhood
+_REPEATS = 50  # draws of known neighbourhoods in a row until there seem to be no others
+
+
+class NeighbourhoodSearch:
+    """Searches neighbourhoods of the incumbent, each once.
+
+    Parameters
+    ----------
+    around
+        Searches what is left around some jobs for so many seconds, beginning with the jobs freed,
+        and offers what it finds.
+    """
+
+    def __init__(
+        self, state: State, root: Root, around: Callable[[Residual, float, Sequence[Any]], object]
+    ) -> None:
+        self._state, self._root, self._around = state, root, around
+        self._rng = random.Random(state.seed)
+        self._center: list[Any] = []
+        self._known: set[frozenset[Any]] = set()
+
+    def run(self, until: float) -> None:
+        """Search until a time, until the incumbent meets the bound, or until all is known."""
+        state, repeats = self._state, 0
+        while repeats < _REPEATS and not state.incumbent.closes(self._root):
+            if self._center != state.incumbent.best:
+                self._center = state.incumbent.best
+                self._known.clear()
+            freed = self._draw()
+            if freed in self._known or len(freed) in {0, len(self._center)}:
+                repeats += 1
+                continue
+            seconds = min(_LONGEST, until - state.budget.now())
+            if seconds <= 0:
+                return
+            repeats = 0
+            self._known.add(freed)
+            rest = state.problem.around([c for c in self._center if c not in freed], frozenset())
+            self._around(rest, seconds, sorted(freed))
+
+    def _draw(self) -> frozenset[Any]:
+        """Return some large jobs of the incumbent near one of them, and small ones beside these."""
+        problem, rng = self._state.problem, self._rng
+        least = _LARGE * self._state.incumbent.objective(0)
+        large = [c for c in self._center if problem.values[c.request_idx] >= least]
+        if not large:
+            return frozenset()
+        away = problem.near(large, rng.choice(large))
+        order = sorted(range(len(large)), key=lambda i: (away[i], rng.random()))
+        chosen = [large[i] for i in order[: rng.randint(_FEWEST, _MOST)]]
+        small = [c for c in self._center if c not in large]
+        beside = [problem.near(small, near) for near in chosen]
+        found = (c for k, c in enumerate(small) if any(row[k] <= _BESIDE for row in beside))
+        return frozenset([*chosen, *found])

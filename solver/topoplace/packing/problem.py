@@ -1,0 +1,340 @@
+"""What the engine knows of a problem: rows, requests, candidates, and an oracle that prices them.
+
+A *row* has an integer capacity (a router or a link: 1; a host with c slots: c). A *request* may
+start once, as one of its *candidates*, which takes amounts of some rows and has a value on every
+level of the objective. Levels are maximised one after the other. A machine is a plug-in of the
+engine once it states this (`PackingProblem`); it may also state what makes searches faster:
+dominance and symmetry between requests, heuristics, what is left around fixed jobs.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from topoplace.packing.budget import Budget
+from topoplace.types import BoolArray, FloatArray, IntArray
+
+NO_VALUE = -(1 << 62)
+"""Value of a request that has no candidate."""
+
+
+class Candidate(Protocol):
+    """A request in a place. The plug-in says what else it is; it can be hashed and sorted."""
+
+    @property
+    def request_idx(self) -> int:
+        """Position of the request in the queue."""
+
+    def __lt__(self, other: Any, /) -> bool:
+        """Order the candidates of a problem."""
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A branch's word on a request: its candidate takes some of a row, or none of it."""
+
+    request_idx: int
+    row: int
+    inside: bool
+
+
+@dataclass(frozen=True)
+class Priced:
+    """The oracle's answer.
+
+    Attributes
+    ----------
+    best
+        Per request the largest (value - price), `NO_VALUE` without candidate.
+    columns
+        Candidates worth adding, best first per request, with their (value - price).
+    """
+
+    best: IntArray
+    columns: list[list[tuple[int, Any]]]
+
+
+class PrimalHeuristic(Protocol):
+    """A search for better placements that a thread can run beside the bounds."""
+
+    def run(
+        self,
+        start: Sequence[Any],
+        budget: Budget,
+        until: float,
+        temperature: float,
+        seed: int,
+        is_over: Callable[[], bool],
+    ) -> list[Any]:
+        """Return the best placement met, `start` or better, until a time of the budget."""
+
+
+class PackingProblem(ABC):
+    """Rows, requests and an oracle.
+
+    Attributes
+    ----------
+    names, values
+        Of the requests: their ids, and what starting one adds to the first level, whichever
+        candidate; shape ``(num_requests,)``.
+    capacities
+        Of the rows, shape ``(num_rows,)``.
+    num_covers
+        The first so many rows bind from the beginning, and branches may ask whether a candidate
+        takes some of them. The others take part once a solution violates them.
+    families
+        The rows by name, as certificates call them.
+    senses
+        1 for a level that is reported as it is, -1 for one that is reported negated.
+    deadline
+        When calls of the oracle end, by `topoplace.clock`; searches set it.
+    """
+
+    names: Sequence[str]
+    values: IntArray
+    capacities: IntArray
+    num_covers: int
+    families: Mapping[str, slice]
+    senses: Sequence[int]
+    deadline: float = math.inf
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return len(self.capacities)
+
+    @cached_property
+    def takable(self) -> BoolArray:
+        """Rows that some candidate may take of."""
+        return self.capacities > 0
+
+    @cached_property
+    def is_unit(self) -> bool:
+        """Whether no row holds more than one candidate: all of a packing is 0 or 1."""
+        return bool(self.capacities.max(initial=0) <= 1)
+
+    @cached_property
+    def row_weights(self) -> FloatArray:
+        """How the price of rows that no column tells apart is spread over them."""
+        return np.ones(self.num_rows)
+
+    # candidates
+
+    @abstractmethod
+    def rows_of(self, candidate: Any) -> IntArray:
+        """Return the rows a candidate takes of, each as often as the amount it takes."""
+
+    @abstractmethod
+    def values_of(self, candidates: Sequence[Any]) -> IntArray:
+        """Return the values of candidates, shape ``(num_candidates, num_levels)``."""
+
+    @abstractmethod
+    def largest(self, level: int) -> int:
+        """Return an upper bound on the absolute value of a candidate on a level."""
+
+    def most(self, level: int) -> int:
+        """Return an upper bound on what all that starts is worth on a later level."""
+        return len(self.names) * self.largest(level)
+
+    def covers(self, candidate: Any, row: int) -> bool:
+        """Tell whether a candidate takes some of a row."""
+        return bool((self.rows_of(candidate) == row).any())
+
+    def breakable(self, candidate: Any, rows: IntArray) -> IntArray:
+        """Return those of a candidate's rows beyond the first `num_covers` that others may need.
+
+        Rows that bind only where earlier rows bind as well may be left out.
+        """
+        return rows[rows >= self.num_covers]
+
+    # the oracle
+
+    @property
+    @abstractmethod
+    def work(self) -> float:
+        """What a call of the oracle takes, in nominal seconds (see `Budget`)."""
+
+    @abstractmethod
+    def price(
+        self,
+        row_prices: IntArray,
+        weights: Sequence[int],
+        per_request: int,
+        covers: tuple[Cover, ...] = (),
+        *,
+        exact_for: frozenset[int] | None = None,
+    ) -> Priced:
+        """Return the best candidates of every request at some prices.
+
+        Parameters
+        ----------
+        row_prices, weights
+            Prices of rows, and weights of the levels' values, in one integer scale.
+        per_request
+            At most this many columns per request.
+        covers
+            What branches say of requests; a request obeys all that name it.
+        exact_for
+            Requests whose `best` has to be exact; of others it may be any value that is not
+            positive where it would not be. None: it is exact for all.
+
+        Raises
+        ------
+        topoplace.clock.OutOfTimeError
+            At the deadline.
+        """
+
+    def beside(self, fixed: Sequence[Any]) -> PackingProblem:
+        """Return the problem whose oracle may leave out what does not fit beside fixed jobs."""
+        return self
+
+    @property
+    def is_small(self) -> bool:
+        """Whether every candidate can be looked at quickly: then all levels are proven."""
+        return False
+
+    @property
+    def start_prices(self) -> IntArray:
+        """Prices in true units at which no request is worth more than it pays."""
+        prices = np.zeros(self.num_rows, dtype=np.int64)
+        prices[: self.num_covers] = self.values.max(initial=0)
+        return prices
+
+    # what is known of requests
+
+    def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
+        """Return by request those that can take its place for at least its value.
+
+        On the first level, some best placement never starts a request without those. They are
+        transitive, and no two name each other.
+        """
+        return {}
+
+    def alike(self, among: Iterable[int]) -> list[tuple[int, ...]]:
+        """Return groups of requests that `unified` makes interchangeable for little."""
+        return []
+
+    def unified(self, groups: Sequence[tuple[int, ...]]) -> PackingProblem:
+        """Return a relaxation in which the requests of a group have the same candidates."""
+        return self
+
+    @property
+    def classes(self) -> Sequence[object]:
+        """The class of every request; those of different classes compete for little."""
+        return [0] * len(self.names)
+
+    def only(self, requests: frozenset[int]) -> PackingProblem:
+        """Return the problem in which no other request has a candidate; needed for classes."""
+        raise NotImplementedError
+
+    def families_of(self, requests: frozenset[int]) -> BoolArray:
+        """Mark the rows that the candidates of some requests may take of."""
+        return np.ones(self.num_rows, dtype=bool)
+
+    # primal side
+
+    @abstractmethod
+    def starts(self, deadline: float) -> Iterable[list[Any]]:
+        """Yield placements of heuristics, at least one; begin none after a time of the clock."""
+
+    @abstractmethod
+    def around(self, fixed: Sequence[Any], excluded: frozenset[int]) -> Residual:
+        """Return what is left around fixed jobs, without the requests excluded."""
+
+    def near(self, candidates: Sequence[Any], first: Any) -> list[float]:
+        """Return how far candidates are from one; what is at most 1 away stands beside it."""
+        return [0.0] * len(candidates)
+
+    def heuristic(self, budget: Budget) -> PrimalHeuristic | None:
+        """Return a heuristic that improves placements, if there is one."""
+        return None
+
+
+@dataclass(frozen=True)
+class Residual:
+    """What is left around fixed jobs, as a problem of its own.
+
+    Attributes
+    ----------
+    problem
+        The smaller problem.
+    fixed, worth
+        The jobs, candidates of the whole problem, and what they are worth on the first level.
+    kept
+        Positions in the whole queue of the requests that the smaller problem has.
+    """
+
+    problem: PackingProblem
+    fixed: tuple[Any, ...]
+    worth: int
+    kept: tuple[int, ...]
+
+    def here(self, candidates: Iterable[Any]) -> list[Any]:
+        """Return candidates of the whole problem as those of the smaller one."""
+        position = {whole: here for here, whole in enumerate(self.kept)}
+        return [replace(c, request_idx=position[c.request_idx]) for c in candidates]
+
+    def together(self, found: Iterable[Any]) -> list[Any]:
+        """Return the fixed jobs with a placement of the smaller problem."""
+        mine = (replace(c, request_idx=self.kept[c.request_idx]) for c in found)
+        return sorted([*self.fixed, *mine])
+
+
+@dataclass(frozen=True)
+class Subproblem:
+    """A level of the objective, with what earlier levels must reach and what branching fixed.
+
+    `fixed` are jobs in their places, whose requests are among the excluded; a subproblem with
+    fixed jobs has no certificate.
+    """
+
+    level: int = 0
+    reached: tuple[int, ...] = ()
+    forced: frozenset[int] = frozenset()
+    excluded: frozenset[int] = frozenset()
+    covers: tuple[Cover, ...] = ()
+    fixed: tuple[Any, ...] = ()
+
+    def admits(self, problem: PackingProblem, candidate: Candidate) -> bool:
+        """Tell whether a candidate may be part of a solution."""
+        q = candidate.request_idx
+        return q not in self.excluded and all(
+            problem.covers(candidate, cover.row) is cover.inside
+            for cover in self._covers_of.get(q, ())
+        )
+
+    @cached_property
+    def _covers_of(self) -> dict[int, list[Cover]]:
+        found: dict[int, list[Cover]] = {}
+        for cover in self.covers:
+            found.setdefault(cover.request_idx, []).append(cover)
+        return found
+
+    @cached_property
+    def decided(self) -> frozenset[int]:
+        """Requests of which it is known whether they start."""
+        return self.forced | self.excluded
+
+
+def capacities_left(problem: PackingProblem, started: Iterable[Candidate]) -> IntArray:
+    """Return what some candidates leave of every row."""
+    left = problem.capacities.copy()
+    for candidate in started:
+        np.subtract.at(left, problem.rows_of(candidate), 1)
+    return left
+
+
+def fits(problem: PackingProblem, started: Sequence[Candidate]) -> bool:
+    """Tell whether no request starts twice and no row is overfull."""
+    once = Counter(c.request_idx for c in started)
+    return max(once.values(), default=0) <= 1 and bool(
+        (capacities_left(problem, started) >= 0).all()
+    )

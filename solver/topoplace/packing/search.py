@@ -1,0 +1,288 @@
+"""The exact method: bound, integer phase and branching, level by level."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.packing.budget import Budget
+from topoplace.packing.dual.bundle import Bundle
+from topoplace.packing.dual.columns import Columns
+from topoplace.packing.dual.generation import Bounded, generate_columns, least, reduced_costs_at
+from topoplace.packing.dual.master import Master
+from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
+from topoplace.packing.primal.integer import best_among
+from topoplace.packing.primal_dual import primal_dual_loop
+from topoplace.packing.problem import PackingProblem, Residual, Subproblem
+from topoplace.packing.state import Incumbent, Say, State, silent
+from topoplace.packing.tree.nodes import Root
+from topoplace.packing.tree.price_tree import PriceTree
+from topoplace.result.certificate import Certificate
+
+_LEAST_START, _START_SHARE = 0.3, 0.5  # seconds, and of the time limit: for the heuristics
+_FIRST_STEPS = 20  # of the bundle, before it is known how large linear programs are
+_LATER_WORK = 0.016  # nominal seconds of the oracle for the bounds of later levels, but if thorough
+_LATER_PROGRAMS = 40_000  # nonzeros of the linear programs of the first and such a level
+_LATER_COLUMNS = 600  # the columns of their integer programs
+_HEAVY_NONZEROS = 80_000
+_MOST_COLUMNS = 1200  # that an integer program bears
+_NO_LIMIT = 1 << 62
+_FIRST_WORK = 8.0  # CP-SAT's deterministic time for the first integer phase of a level
+_LESS_WORK = (1, 2, 8)  # by level, a fraction of it
+
+
+@dataclass(frozen=True)
+class LevelBound:
+    """What is proven of a level, in maximising sense."""
+
+    value: int
+    certificate: Certificate
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search has: the best placement, its values, and what is proven of the levels so far.
+
+    Values and bounds are in maximising sense; a bound is None where nothing is proven.
+    """
+
+    placement: list[Any]
+    values: list[int]
+    bounds: tuple[LevelBound | None, ...]
+
+
+class Search:
+    """One run of the exact method, from a placement or else from the heuristics'.
+
+    Parameters
+    ----------
+    thorough
+        Whether later levels are worked on as hard as the first.
+    start
+        A placement to begin with; None for that of the heuristics.
+    to_beat
+        A first-level objective that is known: the search looks for nothing that does not exceed it.
+    report
+        Takes what there is whenever it changes.
+    say
+        Is told what the search is doing.
+    """
+
+    def __init__(
+        self,
+        problem: PackingProblem,
+        budget: Budget,
+        *,
+        seed: int = 0,
+        thorough: bool = False,
+        start: Sequence[Any] | None = None,
+        to_beat: int = 0,
+        report: Callable[[Found], None] = lambda found: None,
+        say: Say = silent,
+    ) -> None:
+        problem.deadline = budget.deadline
+        self.problem, self.budget, self.seed = problem, budget, seed
+        self._thorough = thorough or problem.is_small
+        self._report = report
+        self._bounds: list[LevelBound | None] = []
+        self.incumbent = Incumbent(problem, start or [], to_beat, self._tell)
+        if start is None:
+            limit = budget.limit - clock.now()
+            until = clock.now() + max(_LEAST_START, _START_SHARE * limit)
+            for placement in problem.starts(until):
+                self.incumbent.offer_start(placement)
+        relaxation, columns = Relaxation(problem, budget), Columns(problem)
+        self.state = State(problem, budget, relaxation, columns, self.incumbent, seed, say)
+        self._master = Master(columns, budget)
+        self._bundle: Bundle | None = None
+        self._last_point = DualPoint(problem.start_prices.astype(float))
+        self._nonzeros = -1  # of the first level's program; not known yet
+
+    def run(self) -> Found:
+        """Solve the levels one after the other."""
+        reached: list[int] = []
+        for level in range(len(self.problem.senses)):
+            proven = None
+            if not level or not clock.is_stopped():  # else as far as it is proven, and no further
+                root = self.solve_level(Subproblem(level, tuple(reached)))
+                if root.bound is not None:
+                    assert root.bound >= self.incumbent.objective(level), "a bound holds"
+                    certificate = root.certificate(self.state.relaxation)
+                    proven = LevelBound(root.bound, certificate)
+            self._bounds.append(proven)
+            reached.append(self.incumbent.objective(level))
+            self._tell()
+        return self._found()
+
+    def _found(self) -> Found:
+        best = self.incumbent.best
+        return Found(best, self.incumbent.totals(best), tuple(self._bounds))
+
+    def _tell(self) -> None:
+        self._report(self._found())
+
+    def around(
+        self, rest: Residual, seconds: float, start: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Search what is left around fixed jobs as a problem of its own; return the whole."""
+        inner = Search(
+            rest.problem,
+            self.budget.within(seconds),
+            seed=self.seed,
+            start=start and rest.here(start),
+            to_beat=self.incumbent.objective(0) - rest.worth,
+        )
+        inner.solve_level(Subproblem())
+        found = rest.together(inner.incumbent.best)
+        self.state.columns.add(found)
+        self.incumbent.offer(Subproblem(), found)
+        return found
+
+    def solve_level(self, sub: Subproblem) -> Root:
+        """Bound a level and look for its best placement."""
+        state, level = self.state, sub.level
+        state.columns.add(self.incumbent.best)
+        state.say("prices", level, None)
+        watch = partial(state.say, "prices", level)
+        bundle = Bundle(state.relaxation, state.columns, sub, watch=watch)
+        root = Root(sub, self._first_bound(sub, bundle))
+        if self.budget.is_over():
+            return root
+        deep = self._thorough or not level
+        work = _NO_LIMIT if deep else _LATER_PROGRAMS - self._nonzeros
+        state.say("columns", level, root.bound)
+        if not self._is_heavy() and work >= self._nonzeros:  # programs grow from level to level
+            root.bounded = generate_columns(
+                state.relaxation,
+                self._master,
+                sub,
+                root.bounded,
+                self.incumbent.objective(level),
+                until=self._share(sub, 0.6),
+                max_work=work,
+            )
+        self._integer_phase(root, bundle)
+        if deep and not self.incumbent.closes(root) and root.bounded.converged:
+            state.say("branches", level, root.bound)
+            tree = PriceTree(
+                state.relaxation,
+                self._master,
+                root,
+                lambda: self.incumbent.objective(level),
+                partial(self.incumbent.offer, sub),
+            )
+            root.below = tree
+            tree.run(self._share(sub, 0.95))
+        self._last_point = root.bounded.point
+        return root
+
+    def _is_heavy(self) -> bool:
+        """Tell whether linear programs are too slow to lean on, by the first level's columns."""
+        if self._nonzeros < 0:
+            self._nonzeros = self._master.num_nonzeros
+        return self._nonzeros > _HEAVY_NONZEROS
+
+    def _first_bound(self, sub: Subproblem, bundle: Bundle) -> Bounded:
+        """Return a first dual point, as good as the oracle alone makes it."""
+        start = self._start_of_later(sub) if sub.level else self._start_of_first(sub)
+        lower = self.incumbent.objective(sub.level)
+        steps = self._later_steps() if sub.level and not self._thorough else _NO_LIMIT
+        until = self._share(sub, 0.5 if sub.level else 0.25)
+        first = min(steps, _FIRST_STEPS)
+        bounded = bundle.run(start, lower, until=until, max_steps=first)
+        if self.budget.is_over() or (not sub.level and self._is_heavy()):
+            return bounded  # the rest goes along with the search for placements
+        return bundle.run(bounded, lower, until=until, max_steps=steps - first)
+
+    def _later_steps(self) -> int:
+        """Return how many steps of the bundle a later level gets, by what the oracle takes."""
+        if self.budget.is_over():
+            return 1
+        return 1 + int(_LATER_WORK / self.problem.work)
+
+    def _start_of_first(self, sub: Subproblem) -> Bounded:
+        value = self.state.relaxation.evaluate(sub, self._last_point, 4)
+        self._remember(value)
+        return Bounded(value, self._last_point)
+
+    def _start_of_later(self, sub: Subproblem) -> Bounded:
+        """Return the best of some multiples of the last level's prices, that level's row added."""
+        relaxation, last = self.state.relaxation, self._last_point
+        nothing = DualPoint(np.zeros(self.problem.num_rows), (0.0,) * sub.level)
+        best = Bounded(relaxation.without_pricing(sub), nothing)
+        for factor in (0.3, 1.0, 3.0):
+            if self.budget.is_over():
+                break
+            multipliers = tuple(factor * m for m in (*last.multipliers, 1.0))
+            point = DualPoint(last.row_prices * factor, multipliers)
+            value = relaxation.evaluate(sub, point, 2)
+            self._remember(value)
+            if value.bound < best.value.bound:
+                best = Bounded(value, point)
+        return best
+
+    def _remember(self, value: DualValue) -> None:
+        """Keep the columns of an answer of the oracle."""
+        every = itertools.chain.from_iterable(value.priced.columns)
+        self.state.columns.add(candidate for gain, candidate in every if gain >= 0)
+
+    def _integer_phase(self, root: Root, bundle: Bundle) -> None:
+        """Look for better placements, and lower the bound, until they meet or time is up."""
+        sub, incumbent = root.sub, self.incumbent
+        until = self._share(sub, 0.95)
+        if sub.level or not self._is_heavy():
+            if not incumbent.closes(root) and not self.budget.is_over():
+                seconds = 20.0 if root.bounded.converged else 0.05 * self.budget.length
+                self._among_columns(root, seconds, until)
+            if incumbent.closes(root) or sub.level or root.bounded.converged:
+                return
+        primal_dual_loop(self.state, root, bundle, self.around, until)
+
+    def _among_columns(self, root: Root, seconds: float, until: float) -> None:
+        """Look for a better placement among the columns known."""
+        state, sub, bounded = self.state, root.sub, root.bounded
+        level, columns = sub.level, state.columns
+        state.say("integer program", level, root.bound)
+        columns.add(self.incumbent.best)
+        gap = bounded.value.bound - self.incumbent.objective(level)
+        reduced_costs = reduced_costs_at(state.relaxation, sub, columns, bounded)
+        most = _LATER_COLUMNS if level and not self._thorough else _MOST_COLUMNS
+        kept = (reduced_costs <= gap + 1e-6) & least(reduced_costs, most)
+        tried = [(sub, kept)]
+        if level:  # first with the same requests started: that takes out the knapsack
+            started = frozenset(c.request_idx for c in self.incumbent.best)
+            every = frozenset(range(len(self.problem.names)))
+            narrow = replace(sub, forced=started, excluded=every - started)
+            tried = [(narrow, kept), *tried][: 1 + self._thorough]
+        elif root.bound is not None:  # first those that a placement which meets the bound may have
+            meeting = reduced_costs <= bounded.value.bound - root.bound + 1e-6
+            tried.insert(0, (sub, kept & meeting))
+        work = _FIRST_WORK if self._thorough else _FIRST_WORK / _LESS_WORK[min(level, 2)]
+        for narrowed, among in tried:
+            if self.incumbent.closes(root):
+                return
+            self.budget.spend(work)
+            found = best_among(
+                self._master,
+                narrowed,
+                self.incumbent.best,
+                among,
+                seconds=self.budget.seconds(seconds, until),
+                work=work,
+                seed=self.seed,
+            )
+            if found is not None:
+                self.incumbent.offer(sub, found)
+
+    def _share(self, sub: Subproblem, share: float) -> float:
+        """Return when a phase of a level ends, given the share of the level's time it may use."""
+        budget, now = self.budget, self.budget.now()
+        if sub.level == 0:
+            return budget.start + share * budget.length
+        return now + share * max(0.0, budget.end - now) / (len(self.problem.senses) - sub.level)

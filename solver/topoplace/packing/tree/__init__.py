@@ -1,0 +1,1 @@
+"""Trees of branches, whose leaves carry the prices that bound them."""

@@ -1,0 +1,98 @@
+"""The best-first tree: the leaf of the largest bound is worked on next, until time is up."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+
+from topoplace.packing.dual.relaxation import Relaxation
+from topoplace.packing.tree.branching import Branch
+from topoplace.packing.tree.nodes import NOTHING, Node, Writer
+from topoplace.result.certificate import DEEPEST, Certificate
+
+
+class BestFirstTree(ABC):
+    """A tree that may be run again and again, with a certified bound at any time.
+
+    Parameters
+    ----------
+    lower
+        Returns what the bound is lowered to: the incumbent's objective.
+    groups
+        Of alike requests, which the certificate names.
+    """
+
+    def __init__(
+        self,
+        relaxation: Relaxation,
+        top: Node,
+        lower: Callable[[], int],
+        groups: tuple[tuple[int, ...], ...] = (),
+    ) -> None:
+        self.relaxation, self.lower, self.groups = relaxation, lower, groups
+        self._open: list[tuple[int, int, Node]] = []
+        self._ticket = itertools.count()
+        self._decided = NOTHING  # the largest bound of leaves that are not worked on any more
+        self.top = top
+        self.push(top)
+
+    @property
+    def bound(self) -> int:
+        """What the tree certifies."""
+        return max(self._decided, self.highest_open)
+
+    def certificate(self) -> Certificate:
+        """Return the tree as a certificate of its bound."""
+        return Writer(self.relaxation, self.bound).write(self.top, self.groups)
+
+    @property
+    def highest_open(self) -> int:
+        """The largest bound of a leaf that is still worked on."""
+        return -self._open[0][0] if self._open else NOTHING
+
+    def run(self, until: float) -> None:
+        """Work on the leaf of the largest bound, again and again, until a time of the budget."""
+        while self.relaxation.budget.now() < until and (node := self.pop()) is not None:
+            self.work_on(node, until)
+
+    @abstractmethod
+    def work_on(self, node: Node, until: float) -> None:
+        """Bound a leaf better or split it; it is not open any more, unless pushed again."""
+
+    def refresh(self, node: Node) -> None:  # noqa: B027 - not every tree has something to look at
+        """Bring the bound of a leaf up to date."""
+
+    def push(self, node: Node) -> None:
+        """Take a leaf that is still worked on, if that can lower the tree's bound."""
+        if node.bound > self.lower() and node.depth < DEEPEST:
+            heapq.heappush(self._open, (-node.bound, next(self._ticket), node))
+        else:
+            self.settle(node)
+
+    def settle(self, node: Node) -> None:
+        """Work on a leaf no more."""
+        self._decided = max(self._decided, node.bound)
+        node.close()
+
+    def pop(self) -> Node | None:
+        """Take the leaf of the largest bound; None if no work on leaves lowers the tree's."""
+        while self.highest_open > max(self._decided, self.lower()):
+            key, _, node = heapq.heappop(self._open)
+            self.refresh(node)
+            if node.bound == -key:
+                return node
+            self.push(node)
+        return None
+
+    def open_leaves(self) -> Iterator[Node]:
+        """Yield the leaves that are still worked on, that of the largest bound first."""
+        return (node for _, _, node in self._open)
+
+    def split(self, node: Node, branch: Branch, children: tuple[Node, Node]) -> None:
+        """Put the sides of a branch in a leaf's place."""
+        node.branch, node.children = branch, children
+        node.close()
+        for child in children:
+            self.push(child)

@@ -1,0 +1,338 @@
+"""What lowers the first level's bound where linear programs are slow: trees, and sums over parts.
+
+Requests of different classes compete for little: for links alone, and for routers that a prism
+covers without using them. So the requests of each class are bounded by themselves as well, and the
+sum is a bound. Where little is lost by that, two small trees do what takes a large one a branch in
+one for every branch in the other (docs/proofs.md, "Parts").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from topoplace.packing.dual.bundle import Bundle
+from topoplace.packing.dual.columns import Columns
+from topoplace.packing.dual.generation import Bounded
+from topoplace.packing.dual.relaxation import DualPoint, Relaxation
+from topoplace.packing.problem import Subproblem
+from topoplace.packing.state import State
+from topoplace.packing.tree.branch_and_bound import BranchAndBound
+from topoplace.packing.tree.nodes import Node, Root
+from topoplace.result.certificate import Certificate, Part, Parts, WholeTree
+
+_PLACES_NEAR = 0.06  # gap above which places are not worth asking for before starts
+_STARTS_ALONE = 1.5  # seconds for the first tree, before the second is begun
+_STARTS_SHARE = 0.1  # of the time, for the first tree, once the second is under way
+_LARGE = 0.1  # of the bound: what alike requests are worth at least
+
+
+class Trees:
+    """A tree that asks for starts first, and soon one that asks for places first.
+
+    The first lowers the bound at once, however little; the second later, but it can close a gap
+    that the first cannot.
+
+    Parameters
+    ----------
+    relaxation, columns
+        Of the problem; the relaxation's pool has the points that led to the root.
+    root
+        Prices to begin with.
+    lower
+        Returns what the bound is lowered to.
+    """
+
+    def __init__(
+        self, relaxation: Relaxation, columns: Columns, root: Bounded, lower: Callable[[], int]
+    ) -> None:
+        pool = relaxation.pool
+        assert pool is not None, "the pool takes in the bundle's points before"
+        self._relaxation, self._columns, self._pool, self._root = relaxation, columns, pool, root
+        self.lower = lower
+        self._starts = BranchAndBound(relaxation, pool, columns, root.point, lower)
+        self._places: BranchAndBound | None = None
+        self._spent = 0.0  # seconds, for the first tree before the second is under way
+
+    @property
+    def bound(self) -> int:
+        """What the better tree certifies."""
+        return self._better().bound
+
+    def certificate(self) -> WholeTree:
+        """Return the better tree as a certificate of its bound."""
+        found = self._better().certificate()
+        assert not isinstance(found, Parts)
+        return found
+
+    def highest(self) -> Node | None:
+        """Return the leaf of the largest bound of the first tree if it has prices of its own."""
+        return self._starts.highest()
+
+    @property
+    def asks_places(self) -> bool:
+        """Whether the second tree is under way."""
+        return self._places is not None
+
+    def bounds(self) -> tuple[int, ...]:
+        """Return what each tree certifies."""
+        trees = (self._starts, self._places)
+        return tuple(tree.bound for tree in trees if tree is not None)
+
+    def run(self, until: float, *, ask_places: bool = True) -> None:
+        """Work on the first tree, and once that had its time mostly on the second.
+
+        Parameters
+        ----------
+        ask_places
+            Whether the second tree may be begun.
+        """
+        budget = self._relaxation.budget
+        if self._places is None:
+            now = budget.now()
+            may_ask = ask_places and self._starts.bound <= (1 + _PLACES_NEAR) * self.lower()
+            end = min(until, now + max(0.0, _STARTS_ALONE - self._spent)) if may_ask else until
+            self._starts.run(end)
+            self._spent += budget.now() - now
+            ended = budget.now() < end  # for no more work lowers its bound
+            if (
+                not may_ask
+                or self.bound <= self.lower()
+                or (self._spent < _STARTS_ALONE and not ended)
+            ):
+                return
+            self._places = self.ask_places()
+        now = budget.now()
+        self._starts.run(now + _STARTS_SHARE * (until - now))
+        self._places.run(until)
+
+    def ask_places(self) -> BranchAndBound:
+        """Return the second tree, in which alike requests are interchangeable."""
+        whole, budget = self._relaxation.problem, self._relaxation.budget
+        least = _LARGE * self._root.value.bound
+        large = [q for q in sorted(self._pool.startable) if whole.values[q] >= least]
+        groups = tuple(whole.alike(large))
+        relaxation = Relaxation(whole.unified(groups), budget)
+        columns = Columns(relaxation.problem)
+        columns.set_amounts(self._columns.amounts())
+        pool = relaxation.begin_pool()
+        for point in self._starts.points():
+            columns.add(
+                candidate
+                for found in relaxation.evaluate(Subproblem(), point, 4).priced.columns
+                for _, candidate in found
+            )
+        unsettled = self._starts.unsettled()
+        return BranchAndBound(
+            relaxation, pool, columns, self._root.point, self.lower, groups, unsettled
+        )
+
+    def _better(self) -> BranchAndBound:
+        trees = [self._starts] if self._places is None else [self._places, self._starts]
+        return min(trees, key=lambda tree: tree.bound)
+
+
+_ROOT_SHARE = 0.02  # of the time limit, for the bound of a part without branches
+_SLICE = 2.0  # seconds for a part, until it is seen how it does
+
+
+@dataclass
+class _Part:
+    """A part of the queue.
+
+    Attributes
+    ----------
+    spent
+        Seconds of work.
+    still
+        Runs in a row that did not lower its bound.
+    """
+
+    requests: list[int]
+    trees: Trees
+    spent: float = 0.0
+    still: int = 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether its bound is what the incumbent has of it."""
+        return self.trees.bound <= self.trees.lower()
+
+
+class ClassDecomposition:
+    """Trees of each class of the queue, worked on in turn.
+
+    Two at once, a thread each, as long as neither asks for places, which takes two threads.
+    """
+
+    def __init__(self, state: State, root: Bounded) -> None:
+        self._state = state
+        classes: dict[object, list[int]] = {}
+        for q, own in enumerate(state.problem.classes):
+            classes.setdefault(own, []).append(q)
+        every = list(classes.values())
+        self._parts: list[_Part] = []
+        for k in range(0, len(every), 2):
+            pair = every[k : k + 2]
+            self._parts += state.budget.at_once(lambda mine: self._begin(mine, root), pair)
+
+    @property
+    def bound(self) -> int:
+        """What the parts' trees certify together."""
+        return sum(part.trees.bound for part in self._parts)
+
+    def certificate(self) -> Parts:
+        """Return the certificate of the bound."""
+        names = self._state.problem.names
+        return Parts(
+            parts=[
+                Part(
+                    requests=[names[q] for q in part.requests],
+                    certificate=part.trees.certificate(),
+                )
+                for part in self._parts
+            ]
+        )
+
+    def bounds(self) -> tuple[int, ...]:
+        """Return what the trees of each part certify."""
+        return tuple(part.trees.bound for part in self._parts)
+
+    @property
+    def asks_places(self) -> bool:
+        """Whether no part is left that asks for starts alone."""
+        return all(part.closed or part.trees.asks_places for part in self._parts)
+
+    def run(self, until: float) -> None:
+        """Work on the parts in turn, least on those whose bound stands still."""
+        budget = self._state.budget
+        left = list(self._parts)
+        while left := [part for part in left if not part.closed]:
+            if budget.now() >= until or self.bound <= self._state.incumbent.objective(0):
+                return
+            left.sort(key=lambda part: part.spent * (1 + part.still))
+            chosen = left[:2]
+            if any(part.trees.asks_places for part in chosen):
+                chosen = left[:1]
+            end = min(until, budget.now() + _SLICE)
+            time_is_up = budget.at_once(partial(self._work_on, end), chosen)
+            ended = [part for part, is_up in zip(chosen, time_is_up, strict=True) if not is_up]
+            left = [part for part in left if part not in ended]
+
+    def _work_on(self, until: float, part: _Part) -> bool:
+        """Work on a part; return whether time was up, and not the work that lowers its bound."""
+        budget = self._state.budget
+        now, before = budget.now(), part.trees.bound
+        part.trees.run(until)
+        end = budget.now()
+        part.spent += end - now
+        part.still = 0 if part.trees.bound < before else part.still + 1
+        return end >= until
+
+    def _begin(self, requests: list[int], root: Bounded) -> _Part:
+        state, mine = self._state, frozenset(requests)
+
+        def lower() -> int:
+            started = (c.request_idx for c in state.incumbent.best)
+            return sum(int(state.problem.values[q]) for q in started if q in mine)
+
+        problem = state.problem.only(mine)
+        relaxation = Relaxation(problem, state.budget)
+        columns = Columns(problem)
+        known = state.columns
+        columns.add(c.candidate for c in known.all if c.candidate.request_idx in mine)
+        columns.set_amounts((a, c) for a, c in known.amounts() if c.request_idx in mine)
+        relaxation.begin_pool()
+        point = DualPoint(np.where(problem.families_of(mine), root.point.row_prices, 0.0))
+        start = Bounded(relaxation.evaluate(Subproblem(), point, 4), point)
+        until = state.budget.now() + _ROOT_SHARE * state.budget.length
+        bounded = Bundle(relaxation, columns, Subproblem()).run(start, lower(), until=until)
+        return _Part(requests, Trees(relaxation, columns, bounded, lower))
+
+
+_WHOLE_ALONE = 1.5  # seconds for the whole queue, before it is bounded in parts
+_PARTS_SHARE = 0.9  # of the time, for parts, as long as their bound falls or is the lower one
+_BEHIND_SHARE = 0.5  # else
+
+
+class BoundSearch:
+    """Trees of the whole queue, and if it asks for several classes, of each by itself.
+
+    The root's bound is the lower of the two.
+    """
+
+    def __init__(self, state: State, root: Root) -> None:
+        self._state, self._root = state, root.bounded
+        incumbent = state.incumbent
+        self._whole = Trees(
+            state.relaxation, state.columns, root.bounded, lambda: incumbent.objective(0)
+        )
+        self._parts: ClassDecomposition | None = None
+        self._several = len(set(state.problem.classes)) > 1
+        self._spent = 0.0  # seconds, for the whole queue before parts are begun
+        self._falls = True  # what the parts certify, when they were worked on last
+        root.below = self
+
+    @property
+    def bound(self) -> int:
+        """What is certified."""
+        return self._better().bound
+
+    def certificate(self) -> Certificate:
+        """Return the certificate of the bound."""
+        return self._better().certificate()
+
+    def highest(self) -> Node | None:
+        """Return the leaf of the largest bound of all starts if it has prices of its own."""
+        return self._whole.highest()
+
+    @property
+    def asks_places(self) -> bool:
+        """Whether trees that ask for places are under way."""
+        return self._parts is not None or self._whole.asks_places
+
+    def run(self, until: float) -> bool:
+        """Work on the trees; return whether bounds still fell in the second half of the time.
+
+        What counts are the trees of those that are ahead, the whole queue's or the parts'. Those
+        of parts that are begun in that time are given more.
+        """
+        now, begun = self._state.budget.now(), self._parts is not None
+        self._run(now + 0.5 * (until - now))
+        better = self._better()
+        before = better.bounds()
+        self._run(until)
+        fell = self._better() is not better or better.bounds() != before
+        return fell or begun != (self._parts is not None)
+
+    def _run(self, until: float) -> None:
+        budget = self._state.budget
+        if self._several and self._parts is None:
+            now = budget.now()
+            alone = min(until, now + max(0.0, _WHOLE_ALONE - self._spent))
+            self._whole.run(alone, ask_places=False)
+            self._spent += budget.now() - now
+            ended = budget.now() < alone
+            if self._closed() or (self._spent < _WHOLE_ALONE and not ended):
+                return
+            self._parts = ClassDecomposition(self._state, self._root)
+        if self._parts is not None:
+            now, before = budget.now(), self._parts.bound
+            ahead = before < self._whole.bound
+            share = _PARTS_SHARE if self._falls or ahead else _BEHIND_SHARE
+            self._parts.run(now + share * (until - now))
+            self._falls = self._parts.bound < before
+        if not self._closed():
+            done = self._parts is None or (self._parts.asks_places and not self._falls)
+            self._whole.run(until, ask_places=done)
+
+    def _closed(self) -> bool:
+        return self.bound <= self._state.incumbent.objective(0)
+
+    def _better(self) -> Trees | ClassDecomposition:
+        if self._parts is not None and self._parts.bound < self._whole.bound:
+            return self._parts
+        return self._whole

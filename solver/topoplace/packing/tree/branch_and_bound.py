@@ -1,0 +1,322 @@
+"""Branching on which requests start and where, if linear programs are too slow to guide it.
+
+The relaxation likes to start a bit of every large request where there is no room for a whole one,
+or leaves out a bit of each. Most leaves need no prices of their own: every point that the bundle
+has tried bounds each set of starts (`cut_pool`). The leaf of the largest bound comes first. If
+large requests are undecided there, the one is split for which the pool lowers both sides most. If
+all are decided, the bundle lowers the bound until it is no longer the largest; its points join
+the pool, where they bound many other leaves. Once the bundle can do no more, the place of a
+request that starts is split (`branching`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from topoplace.packing.dual.bundle import Bundle
+from topoplace.packing.dual.columns import Columns
+from topoplace.packing.dual.cut_pool import NONE, CutPool, KnapsackSearch
+from topoplace.packing.dual.generation import Bounded, keep_least
+from topoplace.packing.dual.relaxation import DualPoint, Relaxation
+from topoplace.packing.problem import Subproblem
+from topoplace.packing.tree.best_first import BestFirstTree
+from topoplace.packing.tree.branching import Dominance, split_cover, split_start
+from topoplace.packing.tree.nodes import Node, shared_points
+from topoplace.result.certificate import DEEPEST
+
+_TIGHT = 16  # points of the pool that a leaf's own points begin with
+_STEPS_AT_ONCE = 4  # of the bundle, until it is seen who may start
+_LOOKED_AT = 16  # points of the pool, when a request to split is chosen
+_MOST_TRIED = 40  # requests, the largest ones, of which that is
+_KNAPSACK_WORK = 0.01  # nominal seconds of a search for who starts
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a tree goes about a leaf.
+
+    Attributes
+    ----------
+    large
+        Share of the bound: starts of less value wait until the bundle can do no more.
+    most_steps
+        Of the bundle.
+    most_columns
+        That it begins with, about: steps grow with them.
+    patient
+        Whether the bundle stops as soon as the leaf is not the highest any more, to go on when it
+        is again, and whether then starts of small requests come before places. Else the places
+        are split once the steps are done.
+    """
+
+    large: float
+    most_steps: int
+    most_columns: int
+    patient: bool
+
+
+STARTS_FIRST = Plan(0.02, most_steps=200, most_columns=2000, patient=True)
+PLACES_FIRST = Plan(0.1, most_steps=16, most_columns=800, patient=False)
+
+
+class NodeBounding:
+    """Lowers the bounds of leaves by the bundle.
+
+    Points that it evaluates join the relaxation's pool, those of a leaf that is not lowered
+    patiently a pool of its own.
+    """
+
+    def __init__(
+        self, relaxation: Relaxation, pool: CutPool, columns: Columns, dominance: Dominance
+    ) -> None:
+        self._relaxation, self._pool = relaxation, pool
+        self._starts = KnapsackSearch(pool.values, (dominance.worse, dominance.better))
+        self._amounts = columns.amounts()
+        self._columns = (columns, Columns(columns.problem))  # of each of two leaves at once
+
+    def lower(self, leaf: Node, plan: Plan, goal: int, until: float, place: int = 0) -> None:
+        """Lower a leaf's bound until it meets the goal, or the plan or the time is up.
+
+        Parameters
+        ----------
+        place
+            0, or 1 for the second of two leaves at once.
+        """
+        relaxation, sub, columns = self._relaxation, leaf.sub, self._columns[place]
+        start = self.begin(leaf)
+        keep_least(relaxation, sub, columns, start, plan.most_columns)
+        columns.set_amounts(leaf.amounts or self._amounts)
+        own = None if plan.patient else self._own_pool(leaf)
+        filling = relaxation if own is None else relaxation.filling(own)
+        bundle = Bundle(filling, columns, sub, leaf.step_size)
+        at_once = plan.most_steps if own is None else _STEPS_AT_ONCE
+        for _ in range(0, plan.most_steps, at_once):
+            bounded = bundle.run(start, goal, until=until, max_steps=at_once)
+            leaf.bounded = start = bounded
+            certified = bounded.value.certified
+            done = bundle.converged or certified is None or certified <= goal
+            if own is not None and not (certified is None or certified <= goal):
+                relaxation.budget.spend(_KNAPSACK_WORK)
+                leaf.starts = self._starts.below(
+                    sub.forced, sub.excluded, own, goal, DEEPEST - leaf.depth
+                )
+                done |= leaf.starts.bound <= goal
+            if done or relaxation.budget.now() >= until:
+                break
+        leaf.step_size = bundle.step_size
+        leaf.converged = bundle.converged or not plan.patient
+        leaf.amounts = columns.amounts()
+
+    def begin(self, leaf: Node) -> Bounded:
+        """Give a leaf prices of its own if it has none: those that bound it best; return them."""
+        if leaf.bounded is None:
+            leaf.bounded = self.at(leaf.sub, self.point(int(leaf.pooled.argmin())))
+        return leaf.bounded
+
+    def at(self, sub: Subproblem, point: DualPoint) -> Bounded:
+        """Return a point as the prices of a subproblem."""
+        return Bounded(self._relaxation.evaluate(sub, point, 4), point)
+
+    def point(self, number: int) -> DualPoint:
+        """Return a point of the pool."""
+        return DualPoint(self._pool.row_prices(number) / self._pool.scale)
+
+    def _own_pool(self, leaf: Node) -> CutPool:
+        """Return what takes in the points that lower a leaf."""
+        if leaf.own is None:
+            tight = np.argsort(leaf.pooled)[:_TIGHT]
+            leaf.own = self._pool.under(leaf.sub.covers, tight.tolist())
+        return leaf.own
+
+
+class BranchAndBound(BestFirstTree):
+    """A tree of the first level.
+
+    It asks which of the large requests start before it asks where, except below `unsettled` sets
+    of starts. What the relaxation can start as a whole, if in pieces, has no bound to lower until
+    it is known where the pieces are; there the tree asks where the largest requests go while the
+    relaxation is free to start the others in part, so that bounds tell what to ask next.
+
+    Parameters
+    ----------
+    pool
+        That of the relaxation.
+    start
+        Prices to begin with.
+    unsettled
+        What another tree could not exclude; below leaves that agree with one of them, places come
+        first.
+    """
+
+    def __init__(
+        self,
+        relaxation: Relaxation,
+        pool: CutPool,
+        columns: Columns,
+        start: DualPoint,
+        lower: Callable[[], int],
+        groups: tuple[tuple[int, ...], ...] = (),
+        unsettled: Sequence[Subproblem] = (),
+    ) -> None:
+        bound = relaxation.evaluate(Subproblem(), start, 1).bound  # and into the pool
+        self._pool, self._columns, self._unsettled = pool, columns, unsettled
+        self._large = {
+            plan: frozenset(q for q in pool.startable if pool.values[q] >= plan.large * bound)
+            for plan in (STARTS_FIRST, PLACES_FIRST)
+        }
+        self._dominance = Dominance(relaxation.problem, pool.startable)
+        self._bounding = NodeBounding(relaxation, pool, columns, self._dominance)
+        pooled = pool.bounds(frozenset(), frozenset())
+        top = Node(Subproblem(), int(np.floor(pooled.min())), pooled=pooled)
+        super().__init__(relaxation, top, lower, groups)
+
+    def points(self) -> list[DualPoint]:
+        """Return the points of the pool that bound the leaves."""
+        numbers = shared_points(list(self.top.leaves(self.bound)), self.bound, self._pool)
+        return [self._bounding.point(number) for number in sorted(set(numbers) - {NONE})]
+
+    def unsettled(self) -> list[Subproblem]:
+        """Return the leaves above the incumbent."""
+        return [leaf.sub for leaf in self.open_leaves() if leaf.bound > self.lower()]
+
+    def highest(self) -> Node | None:
+        """Return the leaf of the largest bound if it has prices of its own."""
+        leaf = next(self.open_leaves(), None)
+        return None if leaf is None or leaf.bounded is None else leaf
+
+    def refresh(self, node: Node) -> None:
+        """Look at the points that joined the pool since."""
+        node.refresh(self._pool)
+
+    def run(self, until: float) -> None:
+        """Work on the leaf of the largest bound, again and again."""
+        amounts = self._columns.amounts()
+        super().run(until)
+        self._columns.set_amounts(amounts)  # the bundle of the root goes on from them
+
+    def work_on(self, node: Node, until: float) -> None:
+        """Bound a leaf better or split it."""
+        plan, startable = self._plan_of(node), self._pool.startable
+        large = self._large[plan]
+        if large - node.sub.decided:
+            self._split_start(node, large)
+        elif not node.converged:
+            self._lower(node, plan, until)
+        elif not (
+            (plan.patient and self._split_start(node, startable, 1.0))
+            or self._split_cover(node, until)
+            or self._split_start(node, startable)
+        ):
+            self.settle(node)
+
+    def _plan_of(self, leaf: Node) -> Plan:
+        """Return how to go about a leaf, by whether its starts agree with an unsettled set."""
+        agree = any(
+            not (leaf.sub.forced & sub.excluded or leaf.sub.excluded & sub.forced)
+            for sub in self._unsettled
+        )
+        return PLACES_FIRST if agree else STARTS_FIRST
+
+    def _split_start(self, leaf: Node, among: frozenset[int], least_fall: float = -np.inf) -> bool:
+        """Split the request whose two sides the pool bounds best, if both fall by so much."""
+        pool, sub = self._pool, leaf.sub
+        left = among - sub.decided
+        if not left:
+            return False
+        undecided = np.array(sorted(left, key=lambda q: (-pool.values[q], q))[:_MOST_TRIED])
+        tight = np.argsort(leaf.pooled, kind="stable")[:_LOOKED_AT]
+        forced, free = (
+            np.repeat(side, len(undecided), axis=0)[:, None, :]
+            for side in pool.sides(sub.forced, sub.excluded)
+        )
+        at = np.arange(len(undecided))
+        free[at, 0, undecided] = False
+        knapsacks = pool.knapsacks().of(tight)
+        out, _ = knapsacks.bounds(pool.values, forced, free)
+        forced[at, 0, undecided] = True
+        into, _ = knapsacks.bounds(pool.values, forced, free)
+        highest = leaf.pooled.min()
+        falls = np.array([highest - side.min(axis=1) for side in (out, into)])
+        use = np.clip(falls, 1e-3, highest - self.lower()).prod(axis=0)
+        chosen = int(np.lexsort((pool.values[undecided], use))[-1])
+        if falls[:, chosen].min() < least_fall:
+            return False
+        problem, q = self.relaxation.problem, int(undecided[chosen])
+        branch = split_start(problem, sub, q, self._dominance)
+        low, high = (
+            Node(side, leaf.bound, leaf.depth + 1, pool.bounds(side.forced, side.excluded))
+            for side in branch.sides
+        )
+        self.split(leaf, branch, (low, high))
+        return True
+
+    def _lower(self, leaf: Node, plan: Plan, until: float) -> None:
+        """Lower a leaf, if patient by a fiftieth of its gap at least, else the next one as well."""
+        lower, bound = self.lower(), leaf.bound
+        leaves = [leaf]
+        goal = lower
+        if plan.patient:
+            goal = max(lower, min(self.highest_open, bound - 1 - (bound - lower) // 50))
+        elif (after := self.pop()) is not None:
+            if self._may_lower(after, plan):
+                leaves.append(after)
+            else:
+                self.push(after)
+        for chosen in leaves:
+            self._bounding.begin(chosen)
+        self._at_once(
+            lambda chosen, place: self._bounding.lower(chosen, plan, goal, until, place), leaves
+        )
+        for lowered in leaves:
+            lowered.refresh(self._pool)
+            self.push(lowered)
+
+    def _may_lower(self, leaf: Node, plan: Plan) -> bool:
+        """Tell whether the bundle is next at a leaf, under the same plan."""
+        undecided = self._large[plan] - leaf.sub.decided
+        return not (leaf.converged or undecided) and self._plan_of(leaf) is plan
+
+    def _at_once(self, work: Callable[[Node, int], None], leaves: Sequence[Node]) -> None:
+        """Work on one leaf or two, each in a thread."""
+        places = range(len(leaves))
+        self.relaxation.budget.at_once(lambda place: work(leaves[place], place), places)
+
+    def _split_cover(self, leaf: Node, until: float) -> bool:
+        """Split the places of requests that are spread over several, if any are.
+
+        Both sides are bounded at once, each in a thread, and unless patient lowered, too.
+        """
+        plan, problem = self._plan_of(leaf), self.relaxation.problem
+        assert leaf.bounded is not None
+        branch = split_cover(problem, leaf.sub, leaf.amounts or [], self.groups)
+        if branch is None:
+            return False
+        point = leaf.bounded.point
+        low, high = (
+            Node(
+                sub,
+                leaf.bound,
+                leaf.depth + 1,
+                leaf.pooled,
+                amounts=leaf.amounts,
+                step_size=leaf.step_size,
+            )
+            for sub in branch.sides
+        )
+        if leaf.own is not None and leaf.starts is not None:
+            for child in (low, high):
+                child.own = leaf.own.under(child.sub.covers, leaf.starts.numbers)
+
+        def begin(child: Node, place: int) -> None:
+            child.bounded = self._bounding.at(child.sub, point)
+            if not plan.patient:
+                self._bounding.lower(child, plan, self.lower(), until, place)
+
+        self._at_once(begin, (low, high))
+        for child in (low, high):
+            child.refresh(self._pool)
+        self.split(leaf, branch, (low, high))
+        return True

@@ -1,0 +1,121 @@
+"""Branching rules: whether a request starts, and whether its candidate takes some of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from topoplace.packing.problem import Cover, PackingProblem, Subproblem
+from topoplace.result.certificate import CertificateNode, CoverBranch, StartBranch
+
+_LEAST = 1e-4  # amount of a candidate that counts
+
+Write = Callable[[CertificateNode, CertificateNode], CertificateNode]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Two sides, and what writes the branch, given the certificates of these."""
+
+    sides: tuple[Subproblem, Subproblem]
+    write: Write
+
+
+class Dominance:
+    """The requests that are preferred to others, among those that can start."""
+
+    def __init__(self, problem: PackingProblem, startable: frozenset[int]) -> None:
+        self.better = problem.dominating(startable)
+        """By request, those preferred to it."""
+        self.worse: dict[int, frozenset[int]] = {}
+        """By request, those it is preferred to."""
+        for q, above in self.better.items():
+            for b in above:
+                self.worse[b] = self.worse.get(b, frozenset()) | {q}
+
+
+def split_start(
+    problem: PackingProblem, sub: Subproblem, q: int, dominance: Dominance | None = None
+) -> Branch:
+    """Split on whether a request starts: out, into; with it what follows by dominance."""
+    out, into = {q}, {q}
+    if dominance is not None:
+        out |= dominance.worse.get(q, frozenset()) - sub.decided
+        into |= dominance.better.get(q, frozenset()) - sub.decided
+    name = problem.names[q]
+
+    def write(low: CertificateNode, high: CertificateNode) -> CertificateNode:
+        return StartBranch(request=name, out=low, into=high)
+
+    sides = (
+        replace(sub, excluded=sub.excluded | out),
+        replace(sub, forced=sub.forced | into),
+    )
+    return Branch(sides, write)
+
+
+def split_cover(
+    problem: PackingProblem,
+    sub: Subproblem,
+    amounts: Sequence[tuple[float, Any]],
+    groups: Sequence[tuple[int, ...]] = (),
+) -> Branch | None:
+    """Split on whether a request that starts takes some of a row: it does, or it does not.
+
+    Of some alike requests one takes of the row, or none does. The row is one that a fractional
+    solution covers by half; larger values go first.
+
+    Parameters
+    ----------
+    amounts
+        The fractional solution.
+    groups
+        Of alike requests (see `PackingProblem.alike`).
+
+    Returns
+    -------
+    The sides, inside first; None if every request is in one place.
+    """
+    best: tuple[float, tuple[int, ...], int] = (1e-6, (), 0)
+    for requests in _interchangeable(problem, sub, groups):
+        load = np.zeros(problem.num_rows)
+        for amount, candidate in amounts:
+            if (
+                candidate.request_idx in requests
+                and amount > _LEAST
+                and sub.admits(problem, candidate)
+            ):
+                load[problem.rows_of(candidate)] += amount  # once, however much it takes
+        load = load[: problem.num_covers]
+        use = max(int(problem.values[q]) for q in requests) * np.minimum(load, 1 - load)
+        row = int(use.argmax())
+        if use[row] > best[0]:
+            best = (float(use[row]), requests, row)
+    _, requests, row = best
+    if not requests:
+        return None
+    inside = (Cover(requests[0], row, inside=True),)
+    outside = tuple(Cover(q, row, inside=False) for q in requests)
+    name = problem.names[requests[0]]
+
+    def write(low: CertificateNode, high: CertificateNode) -> CertificateNode:
+        return CoverBranch(request=name, row=row, inside=low, outside=high)
+
+    low, high = (replace(sub, covers=(*sub.covers, *covers)) for covers in (inside, outside))
+    return Branch((low, high), write)
+
+
+def _interchangeable(
+    problem: PackingProblem, sub: Subproblem, groups: Sequence[tuple[int, ...]]
+) -> list[tuple[int, ...]]:
+    """Return the requests that must start, together those that may take each other's place."""
+    group_of = {q: number for number, group in enumerate(groups) for q in group}
+    found: dict[object, list[int]] = {}
+    for q in sorted(sub.forced, key=lambda q: (-problem.values[q], q)):
+        own = (group_of[q],) if q in group_of else ("alone", q)
+        covers = frozenset((x.row, x.inside) for x in sub.covers if x.request_idx == q)
+        found.setdefault((own, covers), []).append(q)
+    return [tuple(requests) for requests in found.values()]

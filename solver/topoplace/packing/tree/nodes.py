@@ -1,0 +1,234 @@
+"""Nodes of a tree, their bounds, and the certificates made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.packing.dual.cut_pool import (
+    FINENESS,
+    NONE,
+    CutPool,
+    StartsBelow,
+    few_that_cover,
+)
+from topoplace.packing.dual.generation import Bounded
+from topoplace.packing.dual.relaxation import Relaxation
+from topoplace.packing.problem import Subproblem
+from topoplace.packing.tree.branching import Branch
+from topoplace.result.certificate import Certificate, CertificateNode, LeafRef, SharedLeaves
+from topoplace.types import FloatArray, IntArray
+
+NOTHING = -(1 << 62)
+"""The bound of a node that has no placement."""
+
+
+class Proof(Protocol):
+    """What proves a bound."""
+
+    @property
+    def bound(self) -> int:
+        """Certified bound."""
+
+    def certificate(self) -> Certificate:
+        """Return the certificate of the bound."""
+
+
+@dataclass
+class Root:
+    """A level's subproblem, its bound without branches, and the trees that go on from there.
+
+    Attributes
+    ----------
+    step_size
+        Of the bundle that lowered the bound.
+    below
+        What proves a better bound, perhaps.
+    """
+
+    sub: Subproblem
+    bounded: Bounded
+    step_size: float = 0.0
+    below: Proof | None = None
+
+    @property
+    def bound(self) -> int | None:
+        """Certified bound: its own, or what is below proves where that is less."""
+        own = self.bounded.value.certified
+        if own is None or self.below is None:
+            return own
+        return min(own, self.below.bound)
+
+    def certificate(self, relaxation: Relaxation) -> Certificate:
+        """Return the certificate of the bound."""
+        own = self.bounded.value.certified
+        if self.below is not None and own is not None and self.below.bound < own:
+            return self.below.certificate()
+        return relaxation.leaf(*self.bounded.value.leaf_parts)
+
+
+@dataclass(frozen=True)
+class _Closed:
+    """The integer prices of a node that are not zero, its multipliers, and its bound."""
+
+    bound: int
+    scale: int
+    rows: NDArray[np.int32]
+    prices: IntArray
+    multipliers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, bounded: Bounded) -> _Closed:
+        """Return what is left of a dual point."""
+        scale, row_prices, multipliers = bounded.value.leaf_parts
+        rows = np.flatnonzero(row_prices)
+        own = bounded.value.certified
+        bound = NOTHING if own is None else own
+        return cls(bound, scale, rows.astype(np.int32), row_prices[rows], multipliers)
+
+
+def no_points() -> FloatArray:
+    """Return the bounds of a pool without points."""
+    return np.zeros(0)
+
+
+@dataclass(eq=False)
+class Node:
+    """A node: a leaf until it is split.
+
+    Attributes
+    ----------
+    above
+        What the node it was split from certified, which holds for it as well.
+    pooled
+        The bound by every point of the tree's pool that was seen so far.
+    bounded
+        The best prices of its own; None as long as the pool bounds it.
+    amounts
+        The fractional solution that belongs to them.
+    step_size
+        Of the bundle that lowers it (see `Bundle`).
+    converged
+        Whether the bundle will do no more.
+    own, starts
+        Points that hold where it limits places, and who starts as these bound it.
+    closed
+        What is left of `bounded` once the node is not worked on any more.
+    """
+
+    sub: Subproblem
+    above: int
+    depth: int = 0
+    pooled: FloatArray = field(default_factory=no_points)
+    bounded: Bounded | None = None
+    amounts: list[tuple[float, Any]] | None = None
+    step_size: float = 0.0
+    converged: bool = False
+    own: CutPool | None = None
+    starts: StartsBelow | None = None
+    branch: Branch | None = None
+    children: tuple[Node, Node] | None = None
+    closed: _Closed | None = None
+
+    @property
+    def bound(self) -> int:
+        """What is certified without the children."""
+        bound = self.above
+        if len(self.pooled):
+            bound = min(bound, int(np.floor(self.pooled.min())))
+        if self.starts is not None:
+            bound = min(bound, self.starts.bound)
+        if self.closed is not None:
+            return min(bound, self.closed.bound)
+        if self.bounded is not None:
+            own = self.bounded.value.certified
+            bound = min(bound, NOTHING if own is None else own)
+        return bound
+
+    def close(self) -> None:
+        """Keep only what a certificate needs: dense prices and columns take megabytes."""
+        if self.bounded is not None:
+            self.closed = _Closed.of(self.bounded)
+        self.bounded = self.amounts = self.own = None
+
+    def leaves(self, bound: int) -> Iterator[Node]:
+        """Yield the topmost of those below, or itself, that certify a bound."""
+        if self.children is None or self.bound <= bound:
+            yield self
+        else:
+            for child in self.children:
+                yield from child.leaves(bound)
+
+    def refresh(self, pool: CutPool) -> None:
+        """Look at the points that joined the pool since."""
+        new = pool.bounds(self.sub.forced, self.sub.excluded, len(self.pooled))
+        if len(new):
+            self.pooled = np.concatenate([self.pooled, new])
+
+
+def shared_points(leaves: Sequence[Node], bound: int, pool: CutPool) -> list[int]:
+    """Return the point of the pool that bounds each leaf so, few in all; NONE where none does."""
+    for leaf in leaves:
+        leaf.refresh(pool)
+    return few_that_cover(np.array([np.floor(leaf.pooled) <= bound for leaf in leaves]))
+
+
+class Writer:
+    """Writes a tree as a certificate of a bound; leaves that a pool bounds are shared."""
+
+    def __init__(self, relaxation: Relaxation, bound: int) -> None:
+        self._relaxation, self._bound, self._pool = relaxation, bound, relaxation.pool
+        self._number_of: dict[int, int] = {}
+        self._shared: list[int] = []
+        self._leaves: list[Any] = []
+
+    def write(self, top: Node, groups: Sequence[tuple[int, ...]] = ()) -> Certificate:
+        """Return the certificate; requests of a group are alike."""
+        leaves = list(top.leaves(self._bound))
+        numbers = [NONE] * len(leaves)
+        if self._pool is not None:
+            numbers = shared_points(leaves, self._bound, self._pool)
+        self._number_of = {id(leaf): k for leaf, k in zip(leaves, numbers, strict=True)}
+        if self._pool is None:
+            return self._node(top)
+        self._shared = sorted(set(numbers) - {NONE})
+        self._leaves = [
+            self._relaxation.leaf(self._pool.scale, self._pool.row_prices(k)) for k in self._shared
+        ]
+        names = self._relaxation.problem.names
+        alike = [[names[q] for q in group] for group in groups]
+        tree = self._node(top)
+        return SharedLeaves(alike=alike, leaves=self._leaves, tree=tree)
+
+    def _node(self, node: Node) -> CertificateNode:
+        if id(node) in self._number_of:
+            return self._leaf(node)
+        assert node.children is not None
+        assert node.branch is not None
+        low, high = node.children
+        return node.branch.write(self._node(low), self._node(high))
+
+    def _leaf(self, leaf: Node) -> CertificateNode:
+        relaxation, pool, number = self._relaxation, self._pool, self._number_of[id(leaf)]
+        num_rows = relaxation.problem.num_rows
+        if pool is not None and number != NONE:
+            sides = pool.sides(leaf.sub.forced, leaf.sub.excluded)
+            _, times = pool.knapsacks(number).of(slice(1)).bounds(pool.values, *sides)
+            return LeafRef(leaf=self._shared.index(number), times=int(times[0]), over=FINENESS)
+        if pool is not None and leaf.starts is not None and leaf.starts.bound <= self._bound:
+            first = len(self._leaves)
+            self._leaves += [
+                relaxation.leaf(pool.scale, point.dense(num_rows)) for point in leaf.starts.points
+            ]
+            return leaf.starts.written(relaxation.problem.names, first)
+        closed = leaf.closed
+        if closed is None:
+            assert leaf.bounded is not None, "what no point bounds has prices of its own"
+            closed = _Closed.of(leaf.bounded)
+        dense = np.zeros(num_rows, dtype=np.int64)
+        dense[closed.rows] = closed.prices
+        return relaxation.leaf(closed.scale, dense, closed.multipliers)

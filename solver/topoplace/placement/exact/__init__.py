@@ -1,1 +1,0 @@
-"""Exact placement by column generation, with integer prices as the certificate."""

@@ -1,0 +1,260 @@
+"""Simulated annealing over refills: drop some jobs, refill with the best-packed prisms.
+
+A form is the extents that a request may have; tables say at which origins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace import clock
+from topoplace.machine import Prism, Torus, uses_whole_ring
+from topoplace.packing.budget import Budget
+from topoplace.placement.torus._ruin_recreate import anneal
+from topoplace.placement.torus.heuristics.prism_search import PrismSearch, Room, search_of
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.types import IntArray
+
+CountArray = NDArray[np.int32]
+
+_MOST_FORMS = 90  # per request
+_MOST_BYTES = 1 << 27
+_SLACK = 1.25  # volume of a form over the least there is
+
+
+@dataclass(frozen=True)
+class Forms:
+    """Forms of every request, those of request q at `first[q]` to `first[q+1] - 1`.
+
+    Attributes
+    ----------
+    extents, passing
+        Per form, and whether it passes through a ring it does not span.
+    waste
+        Per form and origin: 0 where it cannot stand beside the running jobs, else one more than
+        the usable nodes left idle in it, at most 255.
+    volumes
+        Least volume of a prism of every request.
+    """
+
+    first: IntArray
+    extents: IntArray
+    passing: NDArray[np.uint8]
+    waste: NDArray[np.uint8]
+    volumes: IntArray
+
+
+def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
+    """Return the forms of a problem: per request those of least waste and surface.
+
+    Requests that come after the deadline have none.
+    """
+    torus = problem.torus
+    most = _MOST_BYTES // max(1, torus.num_routers * len(problem.requests))
+    most = max(4, min(_MOST_FORMS, most))
+    counter = _Counter(problem)
+    room = Room(problem)
+    first = [0]
+    extents: list[tuple[int, ...]] = []
+    waste: list[NDArray[np.uint8]] = []
+    for idx, request in enumerate(problem.requests):
+        if clock.now() >= deadline:
+            first.append(len(extents))
+            continue
+        reach = room.reach(request)
+        found = []
+        for form in _promising(problem, search_of(problem), idx)[: 2 * most]:
+            footprint, depth, least = form
+            if reach.deepest[footprint] < depth:
+                continue
+            here = (reach.table[footprint] >= depth) & (least <= depth)
+            size = (*search_of(problem).footprints.extents[footprint].tolist(), depth)
+            here &= counter.usable(request.class_idx, size) >= request.nodes
+            if not here.any():
+                continue
+            idle = np.minimum(255, 1 + counter.usable(None, size) - request.nodes)
+            row = np.where(here, idle, 0).astype(np.uint8)
+            rank = int(row[here].min()) + _roughness(torus, size)
+            found.append((rank, size, row))
+        found.sort(key=lambda item: item[:2])
+        extents += [size for _, size, _ in found[:most]]
+        waste += [row for _, _, row in found[:most]]
+        first.append(len(extents))
+    per = torus.nodes_per_router
+    return Forms(
+        first=np.array(first, dtype=np.int64),
+        extents=np.array(extents, dtype=np.int64).reshape(-1, torus.num_dims),
+        passing=np.array([passes(torus, size) for size in extents], dtype=np.uint8),
+        waste=np.array(waste, dtype=np.uint8).reshape(-1, torus.num_routers),
+        volumes=np.array([-(-r.nodes // per) for r in problem.requests], dtype=np.int64),
+    )
+
+
+def passes(torus: Torus, extents: tuple[int, ...]) -> bool:
+    """Tell whether a prism uses links of a ring that it does not span."""
+    return any(
+        e < n and uses_whole_ring(torus, d, e)
+        for d, (e, n) in enumerate(zip(extents, torus.shape, strict=True))
+    )
+
+
+def _promising(
+    problem: PlacementProblem, search: PrismSearch, idx: int
+) -> list[tuple[int, int, IntArray]]:
+    """Return (footprint, depth, least depth per origin) of a request, compact and tight first."""
+    torus, request = problem.torus, problem.requests[idx]
+    entries = search.entries(idx)
+    nothing = np.zeros(torus.num_routers, dtype=np.int64)
+    per = torus.nodes_per_router
+    routers = -(-request.nodes // per)
+    found = []
+    for footprint, low, high, row, _ in entries.table.T.tolist():
+        area = int(search.footprints.area[footprint])
+        most = torus.num_routers if request.geometries else max(_SLACK * routers, routers + per)
+        for depth in range(low, min(high, int(most) // area) + 1):
+            size = (*search.footprints.extents[footprint].tolist(), depth)
+            rank = per * (area * depth - routers) + _roughness(torus, size)
+            found.append((rank, footprint, depth, row))
+    found.sort()
+    return [
+        (footprint, depth, nothing if row < 0 else entries.least[row])
+        for _, footprint, depth, row in found
+    ]
+
+
+def _roughness(torus: Torus, extents: tuple[int, ...]) -> float:
+    """Return what makes extents bad for packing, in nodes: surface, and rings passed through."""
+    volume = int(np.prod(extents))
+    return 0.02 * sum(volume // e for e in extents) + (100.0 if passes(torus, extents) else 0.0)
+
+
+class _Counter:
+    """Counts the usable nodes in every prism of given extents."""
+
+    def __init__(self, problem: PlacementProblem) -> None:
+        self._torus = problem.torus
+        usable = problem.state.usable_per_router
+        self._sums = {k: self._prefix_sums(row) for k, row in enumerate(usable)}
+        self._every = self._prefix_sums(usable.sum(axis=0))
+        self._known: dict[tuple[int | None, tuple[int, ...]], CountArray] = {}
+
+    def _prefix_sums(self, per_router: IntArray) -> CountArray:
+        table: CountArray = per_router.astype(np.int32).reshape(self._torus.shape)
+        for d in range(self._torus.num_dims):
+            table = np.concatenate([table, table], axis=d).cumsum(axis=d, dtype=np.int32)
+            start = np.zeros_like(table.take([0], axis=d))
+            table = np.concatenate([start, table], axis=d)
+        return table
+
+    def usable(self, class_idx: int | None, extents: tuple[int, ...]) -> CountArray:
+        """Return the count at every origin, of one class or (None) of all."""
+        key = (class_idx, extents)
+        if key not in self._known:
+            table = self._every if class_idx is None else self._sums[class_idx]
+            for d, (n, e) in enumerate(zip(self._torus.shape, extents, strict=True)):
+                before = (slice(None),) * d
+                table = table[(*before, slice(e, e + n))] - table[(*before, slice(n))]
+            self._known[key] = table.ravel()
+        return self._known[key]
+
+
+_LOOK = 0.1  # seconds between looks at the clock, about
+_MOST_STEPS = 50  # between two: what takes less is counted in steps
+_STEPS = 20  # between two, where work counts
+_STEP_WORK = 1e-6  # nominal seconds of a step, by router
+_SMOOTH = 0.3  # nodes a pair of neighbours, one free and one not, is worth
+
+STRICT, TOLERANT, NO_LINKS = 0, 1, 2
+
+
+class Annealer:
+    """Improves first-level placements.
+
+    A refill looks at every form of a request and every place that holds it, and takes the one
+    that leaves fewest nodes idle in it and fewest free routers at its faces, with weights drawn
+    anew for each refill.
+    """
+
+    def __init__(self, problem: PlacementProblem, deadline: float = math.inf) -> None:
+        self.problem = problem
+        self.forms: Forms = forms_of(problem, deadline)
+        requests = problem.requests
+        self._values = np.array([r.value for r in requests], dtype=np.int64)
+        self._kinds = np.array(
+            [
+                NO_LINKS
+                if not problem.uses_links(r.communication)
+                else (TOLERANT if problem.is_tolerant(r.communication) else STRICT)
+                for r in requests
+            ],
+            dtype=np.int64,
+        )
+
+    def run(
+        self,
+        start: Sequence[Candidate],
+        budget: Budget,
+        until: float,
+        temperature: float,
+        seed: int,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> list[Candidate]:
+        """Return the best placement met; releases the interpreter lock.
+
+        Parameters
+        ----------
+        until
+            When to end, in the budget's time.
+        temperature
+            Initial temperature, in units of the objective; falls linearly to 0 at the end.
+        is_over
+            Whether to end before that.
+        """
+        torus, forms = self.problem.torus, self.forms
+        num = len(self.problem.requests)
+        form_of = np.full(num, -1, dtype=np.int64)
+        origin_of = np.zeros(num, dtype=np.int64)
+        # the prisms of the start get forms of their own, that no request takes again
+        own = np.array([c.prism.extents for c in start], dtype=np.int64)
+        extents = np.concatenate([forms.extents, own.reshape(-1, torus.num_dims)])
+        passing = np.concatenate(
+            [forms.passing, np.array([passes(torus, c.prism.extents) for c in start], np.uint8)]
+        )
+        for k, candidate in enumerate(start):
+            form_of[candidate.request_idx] = len(forms.extents) + k
+            origin_of[candidate.request_idx] = torus.router(candidate.prism.origin)
+        best_form, best_origin = form_of.copy(), origin_of.copy()
+        step_form, step_origin = form_of.copy(), origin_of.copy()
+        best = int(self._values[form_of >= 0].sum())
+        rng = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % (1 << 64)], dtype=np.uint64)
+        began = budget.now()
+        span = max(1e-9, until - began)
+        steps = _STEPS if budget.counts_work else 1
+        while len(forms.extents) and (now := budget.now()) < until and not is_over():
+            heat = temperature * (until - now) / span
+            value = anneal(
+                np.array(torus.shape), np.array(torus.strides), np.array(torus.wrap),
+                forms.first, extents, forms.waste, passing, self._kinds, self._values,
+                forms.volumes, (~self.problem.state.occupied).astype(np.uint8),
+                form_of, origin_of, step_form, step_origin, steps, heat, _SMOOTH, rng,
+            )  # fmt: skip
+            if budget.counts_work:
+                budget.spend(_STEP_WORK * steps * torus.num_routers)
+            else:
+                pace = _LOOK * steps / max(1e-9, budget.now() - now)
+                steps = max(1, min(_MOST_STEPS, 2 * steps, int(pace)))
+            if value > best:
+                best = value
+                best_form, best_origin = step_form.copy(), step_origin.copy()
+        return [
+            Candidate(
+                q, Prism(torus.coords(int(best_origin[q])), tuple(extents[best_form[q]].tolist()))
+            )
+            for q in range(num)
+            if best_form[q] >= 0
+        ]

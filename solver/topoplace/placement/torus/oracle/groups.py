@@ -1,0 +1,288 @@
+"""Groups of requests that are priced together, and the prisms that each may take.
+
+On the first level a prism is worth what its request is, whatever its shape: of the prisms that
+reach a size, only those matter that have no smaller one inside that does. There are few of them,
+and which they are does not depend on prices: they are listed once and priced again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace import clock
+from topoplace.packing.problem import Cover
+from topoplace.placement.torus.footprints import (
+    Footprints,
+    ReachArray,
+    footprints_of,
+    quickest_footprints,
+)
+from topoplace.placement.torus.heuristics.prism_search import least_depths
+from topoplace.placement.torus.oracle import _kernels, _minimal
+from topoplace.placement.torus.problem import PlacementProblem
+from topoplace.snapshot import Geometry
+from topoplace.types import BoolArray, IntArray
+
+MOST_ENTRIES = 1 << 25
+"""Of a group; beyond, its prisms are scanned on every pass. An entry takes 4 bytes."""
+
+_GroupKey = tuple[int, str | None, bool, int | None, tuple[int, Geometry] | None]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The minimal prisms with an origin on some lines, as `_minimal.list_minimal` returns them."""
+
+    footprints: NDArray[np.int32]
+    at: NDArray[np.int32]
+    starts: IntArray
+    entries: NDArray[np.uint32]
+
+    def price(
+        self,
+        view: Footprints,
+        routers: IntArray,
+        links: Sequence[IntArray] | None,
+        values: IntArray,
+        codes: IntArray,
+    ) -> None:
+        """Bring the largest values per slot and size, and the prisms they are of, up to date.
+
+        Parameters
+        ----------
+        routers, links
+            Prefix sums of prices (see `Footprints.slice_sums`), of links by dimension.
+        values, codes
+            Shape ``(num_slots, num_sizes)``; a value is a price taken negative.
+        """
+        leading = () if links is None else links[:-1]
+        _minimal.price_minimal(
+            self.footprints, self.at, self.starts, self.entries,
+            view.bases, view.slots, view.box, view.link, view.signs,
+            routers, stack(leading, view), routers if links is None else links[-1],
+            links is not None, values, codes,
+        )  # fmt: skip
+
+    def unpriced(
+        self, view: Footprints, routers: IntArray, links: Sequence[IntArray] | None
+    ) -> Listing:
+        """Return the listing of those prisms that pay nothing; for parameters see `price`."""
+        leading = () if links is None else links[:-1]
+        return Listing(
+            *_minimal.those_that_pay_nothing(
+                self.footprints, self.at, self.starts, self.entries,
+                view.bases, view.box, view.link, view.signs,
+                routers, stack(leading, view), routers if links is None else links[-1],
+                links is not None,
+            )
+        )  # fmt: skip
+
+
+@dataclass
+class MinimalPrisms:
+    """The minimal prisms of a group, some listings per part of its lines; listed on first use."""
+
+    listed: list[list[Listing]] | None = None
+    _too_many: bool = False
+
+    def listings(
+        self,
+        group: Group,
+        parts: Sequence[IntArray],
+        map_parts: Callable[
+            [Callable[[IntArray], list[Listing] | None], Sequence[IntArray]],
+            list[list[Listing] | None],
+        ],
+        deadline: float,
+    ) -> list[list[Listing]] | None:
+        """Return the listings of a group by parts of its lines; None if there are too many.
+
+        Raises
+        ------
+        OutOfTimeError
+            At the deadline.
+        """
+        if self.listed is None and not self._too_many:
+            found = map_parts(lambda lines: _list(group, lines, len(parts), deadline), parts)
+            there = [part for part in found if part is not None]
+            self._too_many = len(there) < len(found)
+            self.listed = None if self._too_many else there
+        return self.listed
+
+
+def _list(group: Group, lines: IntArray, num_parts: int, deadline: float) -> list[Listing] | None:
+    """List the minimal prisms with an origin on some lines; None if there are too many."""
+    view = group.view
+    left = MOST_ENTRIES // num_parts
+    if view.depth > _minimal.LONGEST or len(group.sizes) > _minimal.MOST_SIZES:
+        return None
+    found = []
+    for footprints in view.chunks(len(lines)):
+        clock.check(deadline)
+        listing = Listing(
+            *_minimal.list_minimal(
+                footprints, lines, group.reach, group.least, group.live, view.bases, view.box,
+                view.signs, view.smaller, view.ahead, group.count_sat, group.sizes,
+                view.turned.wrap[-1], left,
+            )
+        )  # fmt: skip
+        if not len(listing.starts):
+            return None
+        left -= len(listing.entries)
+        found.append(listing)
+    return found
+
+
+def stack(tables: Sequence[IntArray], view: Footprints) -> IntArray:
+    """Return prefix sums as one array, whose first axis has no entry if there are none."""
+    if tables:
+        return np.ascontiguousarray(np.stack(tables))
+    return np.zeros((0, 1, view.depth), dtype=np.int64)
+
+
+@dataclass
+class Group:
+    """Requests that share their candidates but for the number of nodes they need."""
+
+    requests: list[int]
+    class_idx: int
+    tolerant_idx: int | None
+    uses_links: bool
+    view: Footprints
+    reach: ReachArray
+    least: ReachArray
+    live: NDArray[np.int8]
+    count_sat: IntArray
+    sizes: IntArray
+    bucket_of_count: NDArray[np.int16]
+    shape_part: IntArray
+    minimal: MinimalPrisms = field(default_factory=MinimalPrisms)
+
+    def without(self, requests: frozenset[int]) -> Group:
+        """Return the group with some requests left out."""
+        return replace(self, requests=[i for i in self.requests if i not in requests])
+
+    def within(self, covers: Sequence[Cover], nodes: int, deadline: float) -> Group:
+        """Return the group of one of its requests, of so many nodes, under branches on covers.
+
+        Raises
+        ------
+        OutOfTimeError
+            At the deadline.
+        """
+        view, reach, least = self.view, self.reach.copy(), self.least
+        inside = np.array([cover.inside for cover in covers])
+        if inside.any():
+            least = least.copy() if len(least) else np.ones_like(reach)
+        live = np.zeros_like(self.live)
+        coords = [view.coords(view.torus.coords(cover.row)) for cover in covers]
+        for footprints in view.chunks(len(view.bases)):
+            clock.check(deadline)
+            _kernels.narrow(
+                footprints, reach, least, self.live, view.extents, view.line_coords,
+                np.array(view.turned.shape), np.array(coords), inside, live,
+            )  # fmt: skip
+        return replace(
+            self,
+            requests=[covers[0].request_idx],
+            reach=reach,
+            least=least,
+            live=live,
+            sizes=np.array([nodes]),
+            bucket_of_count=(np.arange(len(self.bucket_of_count)) >= nodes).astype(np.int16) - 1,
+            minimal=MinimalPrisms(),
+        )
+
+
+def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
+    """Make the groups of all requests of a problem.
+
+    Raises
+    ------
+    OutOfTimeError
+        At the deadline.
+    """
+    keys: dict[_GroupKey, list[int]] = {}
+    for idx, request in enumerate(problem.requests):
+        tolerant = idx if problem.is_tolerant(request.communication) else None
+        for geometry in request.geometries or (None,):
+            key: _GroupKey = (
+                request.class_idx,
+                request.region,
+                problem.uses_links(request.communication),
+                tolerant,
+                None if geometry is None else (idx, geometry),
+            )
+            keys.setdefault(key, []).append(idx)
+    known: dict[object, tuple[ReachArray, NDArray[np.int8]]] = {}
+    for (class_idx, region, uses_links, tolerant, alternative), members in keys.items():
+        clock.check(deadline)
+        request = problem.requests[members[0]]
+        whole = (quickest_footprints if alternative is None else footprints_of)(problem.torus)
+        reach_key = (region, request.communication, whole.axes)
+        if reach_key not in known:
+            known[reach_key] = _reach(
+                whole,
+                ~problem.allowed_routers(request),
+                problem.closed_links(request.communication),
+            )
+        view, (reach, live) = whole, known[reach_key]
+        least = np.zeros((0, 0, 0), dtype=reach.dtype)
+        if alternative is not None:
+            geometry = alternative[1]
+            head = geometry.extents[:-1]
+            view, only = Footprints(problem.torus, head=head), [whole.index(head)]
+            whole_routers = problem.whole_routers(class_idx)
+            reach, least = _geometry_depths(view, reach[only], geometry, whole_routers)
+            live = live[only]
+        usable = problem.state.usable_per_router[class_idx]
+        sizes = np.unique([problem.requests[i].nodes for i in members])
+        counts = np.arange(int(usable.sum()) + 1)
+        yield Group(
+            requests=members,
+            class_idx=class_idx,
+            tolerant_idx=tolerant,
+            uses_links=uses_links,
+            view=view,
+            reach=reach,
+            least=least,
+            live=live.copy(),  # a pass marks what is too small for these requests
+            count_sat=view.slice_sums(usable),
+            sizes=sizes,
+            bucket_of_count=(np.searchsorted(sizes, counts, side="right") - 1).astype(np.int16),
+            shape_part=_shape_parts(problem, view),
+        )
+
+
+def _reach(
+    view: Footprints, blocked: BoolArray, closed: BoolArray
+) -> tuple[ReachArray, NDArray[np.int8]]:
+    """Return how deep free prisms go, and which lines of a footprint have any."""
+    found = view.reach(blocked, closed)
+    found.table[found.deepest == 0] = 0  # undefined there
+    reach = found.table.reshape(len(view.extents), len(view.bases), view.depth)
+    return reach, (reach.max(axis=2) > 0).astype(np.int8)
+
+
+def _geometry_depths(
+    view: Footprints, reach: ReachArray, geometry: Geometry, whole: BoolArray
+) -> tuple[ReachArray, ReachArray]:
+    """Narrow the depths to those a geometry admits: (largest, smallest) per origin."""
+    depths = geometry.depths
+    deepest = np.minimum(reach, depths[-1]).astype(reach.dtype)
+    least = np.full_like(deepest, depths[0])
+    if geometry.max_depth is not None:
+        need = least_depths(view.torus, whole, geometry.extents)
+        least = np.maximum(least, need.reshape(1, -1, view.depth)).astype(reach.dtype)
+    return deepest, least
+
+
+def _shape_parts(problem: PlacementProblem, view: Footprints) -> IntArray:
+    """Return the shape parts of every footprint and depth."""
+    at = tuple(view.extents.T - 1)
+    turned = view.per_router(problem.shape_parts)
+    return np.ascontiguousarray(turned[at].reshape(len(view.extents), view.depth))

@@ -1,0 +1,372 @@
+"""Prisms on a torus or mesh as a plug-in of the engine (`topoplace.packing`).
+
+Rows are the routers, and the links by family: those of all strict jobs, and under the tolerant
+rule those of every tolerant request, which it shares with all strict jobs (docs/proofs.md).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.machine import Prism, Torus, uses_whole_ring
+from topoplace.packing.budget import Budget
+from topoplace.packing.listed import ListedOracle
+from topoplace.packing.problem import Cover, PackingProblem, Priced, Residual
+from topoplace.placement.torus.annealing import Annealer
+from topoplace.placement.torus.heuristics.fits import best_fit, first_fit
+from topoplace.placement.torus.oracle._prism_rows import leaves_prism, prism_rows
+from topoplace.placement.torus.oracle.listing import all_candidates, are_few
+from topoplace.placement.torus.oracle.pricing import Prices, ScanPricer, Weights
+from topoplace.placement.torus.problem import (
+    Candidate,
+    PlacementProblem,
+    largest_shape_part,
+    shape_parts,
+)
+from topoplace.snapshot import QueuedState, RunningState
+from topoplace.types import BoolArray, FloatArray, IntArray
+
+_ALIKE_SHARE = 0.97  # of the nodes of the largest: fewer would loosen the bound
+_CALL_WORK, _PRISM_WORK = 1e-3, 2e-9  # nominal seconds of an oracle call, and by prism
+
+
+@dataclass(frozen=True)
+class _Resized(QueuedState):
+    """A request that counts as needing another number of nodes, for the value it has."""
+
+    worth: int = 0
+
+    @property
+    def value(self) -> int:
+        """What starting the request adds to the first objective level."""
+        return self.worth
+
+
+def resized(request: QueuedState, nodes: int) -> QueuedState:
+    """Return a request as if it needed so many nodes, on prisms of any shape."""
+    r = request
+    return _Resized(
+        r.id, nodes, r.class_idx, r.priority, (), r.region, r.communication, worth=r.value
+    )
+
+
+class TorusPacking(PackingProblem):
+    """A placement problem as rows, requests and an oracle of prisms.
+
+    Parameters
+    ----------
+    threads
+        How many a call of the oracle uses, by default one per core, at most eight.
+    """
+
+    senses = (1, 1, -1)
+
+    def __init__(self, problem: PlacementProblem, threads: int | None = None) -> None:
+        self.placement = problem
+        torus, requests = problem.torus, problem.requests
+        self.names = [request.id for request in requests]
+        self.values = np.array([request.value for request in requests], dtype=np.int64)
+        self.num_covers = torus.num_routers
+        tolerant = [i for i, r in enumerate(requests) if problem.is_tolerant(r.communication)]
+        self._families: list[int | None] = [None, *tolerant]
+        num_rows = torus.num_routers + len(self._families) * torus.num_links
+        self.capacities = np.ones(num_rows, dtype=np.int64)
+        self.capacities[: torus.num_routers] = ~problem.state.occupied
+        self._machine = np.array(torus.shape), np.array(torus.strides), np.array(torus.wrap)
+        self._listed = ListedOracle(self, lambda: all_candidates(problem, self.deadline))
+        self._pricer = ScanPricer(problem, threads)
+
+    def _links_of(self, k: int) -> slice:
+        """Return the rows of the links of family number k."""
+        num_links = self.placement.torus.num_links
+        start = self.num_covers + k * num_links
+        return slice(start, start + num_links)
+
+    @cached_property
+    def families(self) -> Mapping[str, slice]:  # type: ignore[override]
+        """The rows by name."""
+        named = {"routers": slice(0, self.num_covers)}
+        for k, own in enumerate(self._families):
+            named["links" if own is None else f"links of {self.names[own]}"] = self._links_of(k)
+        return named
+
+    @cached_property
+    def row_weights(self) -> FloatArray:
+        """Usable nodes of routers, and little for links."""
+        weights = np.full(self.num_rows, 1e-3)
+        weights[: self.num_covers] += self.placement.state.usable_per_router.sum(axis=0)
+        return weights
+
+    # candidates
+
+    def rows_of(self, candidate: Candidate) -> IntArray:
+        """Return the rows of a prism, routers first."""
+        problem, prism = self.placement, candidate.prism
+        request = problem.requests[candidate.request_idx]
+        linked = problem.uses_links(request.communication)
+        box = np.array(prism.origin), np.array(prism.extents)
+        rows: IntArray = prism_rows(*self._machine, *box, linked)
+        if len(self._families) == 1 or not linked:
+            return rows
+        tolerant = problem.is_tolerant(request.communication)
+        routers, links = rows[: prism.volume], rows[prism.volume :]
+        parts = [routers]
+        for k, family in enumerate(self._families):
+            if not tolerant or family == candidate.request_idx:
+                parts.append(links + k * problem.torus.num_links)
+        return np.concatenate(parts)
+
+    def breakable(self, candidate: Candidate, rows: IntArray) -> IntArray:
+        """Return the rows of those links that do not lie inside the prism.
+
+        Two jobs with disjoint routers share a link only if it lies outside the prism of one of
+        them.
+        """
+        torus, prism = self.placement.torus, candidate.prism
+        if all(
+            e == n or not uses_whole_ring(torus, d, e)
+            for d, (e, n) in enumerate(zip(prism.extents, torus.shape, strict=True))
+        ):
+            return np.zeros(0, dtype=np.int64)
+        links = rows[prism.volume :]
+        numbers = (links - self.num_covers) % torus.num_links
+        box = np.array(prism.origin), np.array(prism.extents)
+        outside: IntArray = links[leaves_prism(*self._machine[:2], *box, numbers)]
+        return outside
+
+    def values_of(self, candidates: Sequence[Candidate]) -> IntArray:
+        """Return the values of candidates on the three levels."""
+        return self.placement.values_of(candidates)
+
+    def covers(self, candidate: Candidate, row: int) -> bool:
+        """Tell whether a prism has a router."""
+        torus, prism = self.placement.torus, candidate.prism
+        at = zip(torus.coords(row), torus.shape, prism.origin, prism.extents, strict=True)
+        return all((c - o) % n < e for c, n, o, e in at)
+
+    def largest(self, level: int) -> int:
+        """Return an upper bound on a candidate's value, whatever the sign."""
+        torus, weights = self.placement.torus, self.placement.state.snapshot.weights
+        if level == 0:
+            return int(self.values.max(initial=0))
+        if level == 1:
+            return largest_shape_part(torus, weights) + weights.idle * torus.num_nodes
+        return 2 * torus.num_dims * torus.num_routers
+
+    def most(self, level: int) -> int:
+        """Return an upper bound on what all that starts is worth on a later level."""
+        if level == 2:
+            return 0
+        torus = self.placement.torus
+        parts = shape_parts(torus, self.placement.state.snapshot.weights)
+        nodes = np.full(torus.shape, torus.nodes_per_router, dtype=np.int64)
+        for d, n in enumerate(torus.shape):
+            along = [1] * torus.num_dims
+            along[d] = n
+            nodes = nodes * np.arange(1, n + 1).reshape(along)
+        return sum(
+            int(parts[nodes >= request.nodes].max(initial=0)) for request in self.placement.requests
+        )
+
+    # the oracle
+
+    @property
+    def _scan(self) -> ScanPricer:
+        self._pricer.deadline = self.deadline
+        return self._pricer
+
+    @property
+    def is_small(self) -> bool:
+        """Whether all candidates are listed."""
+        return are_few(self.placement)
+
+    @cached_property
+    def work(self) -> float:
+        """What a call of the oracle takes, in nominal seconds."""
+        return _CALL_WORK + (0.0 if self.is_small else _PRISM_WORK * self._scan.num_prisms)
+
+    def price(
+        self,
+        row_prices: IntArray,
+        weights: Sequence[int],
+        per_request: int,
+        covers: tuple[Cover, ...] = (),
+        *,
+        exact_for: frozenset[int] | None = None,
+    ) -> Priced:
+        """Return the best prisms of every request."""
+        if self.is_small:
+            return self._listed.price(row_prices, weights, per_request, covers)
+        return self._scan.price(
+            self._prices(row_prices), Weights(*weights), per_request, covers, exact_for=exact_for
+        )
+
+    def _prices(self, row_prices: IntArray) -> Prices:
+        links = {}
+        for k, family in enumerate(self._families):
+            part = row_prices[self._links_of(k)]
+            if part.any():
+                links[family] = part
+        return Prices(row_prices[: self.num_covers], links)
+
+    def beside(self, fixed: Sequence[Candidate]) -> TorusPacking:
+        """Return the problem whose oracle leaves out the prisms that meet fixed jobs."""
+        if self.is_small:
+            return self
+        taken = np.zeros(self.num_rows, dtype=np.int64)
+        for candidate in fixed:
+            taken[self.rows_of(candidate)] = 1
+        narrowed = copy(self)
+        narrowed._pricer = self._scan.beside(self._prices(taken))
+        return narrowed
+
+    @cached_property
+    def start_prices(self) -> IntArray:
+        """Prices that bound the nodes started by the usable nodes there are."""
+        prices = np.zeros(self.num_rows, dtype=np.int64)
+        usable = self.placement.state.usable_per_router.sum(axis=0)
+        highest = max((-(-r.value // r.nodes) for r in self.placement.requests), default=1)
+        prices[: self.num_covers] = usable * highest
+        return prices
+
+    # what is known of requests
+
+    def _kind(self, q: int) -> tuple[object, ...]:
+        request = self.placement.requests[q]
+        return request.class_idx, request.region, request.communication
+
+    def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
+        """Return by request those that need no more nodes, are worth no less, and are like it."""
+        requests = self.placement.requests
+        alike: dict[object, list[int]] = {}
+        for q in sorted(startable):
+            if not requests[q].geometries:
+                alike.setdefault(self._kind(q), []).append(q)
+        better: dict[int, frozenset[int]] = {}
+        for members in alike.values():
+            members.sort(key=lambda q: (-requests[q].value, requests[q].nodes, q))
+            for k, q in enumerate(members):
+                before = (b for b in members[:k] if requests[b].nodes <= requests[q].nodes)
+                better[q] = frozenset(before)
+        return better
+
+    def alike(self, among: Iterable[int]) -> list[tuple[int, ...]]:
+        """Return groups of two requests or more that differ by few nodes and in nothing else."""
+        requests = self.placement.requests
+        groups: list[list[int]] = []
+        open_groups: dict[object, list[int]] = {}
+        for q in sorted(among, key=lambda q: (-requests[q].nodes, q)):
+            if requests[q].geometries:
+                continue
+            group = open_groups.get(self._kind(q))
+            if group is None or requests[q].nodes < _ALIKE_SHARE * requests[group[0]].nodes:
+                group = open_groups[self._kind(q)] = []
+                groups.append(group)
+            group.append(q)
+        return [tuple(group) for group in groups if len(group) > 1]
+
+    def unified(self, groups: Sequence[tuple[int, ...]]) -> TorusPacking:
+        """Return the problem in which each request needs the fewest nodes of its group.
+
+        That can only raise what is placed, so that a bound holds all the more; the prisms of a
+        group are then the same (docs/proofs.md, "Alike requests").
+        """
+        queue = list(self.placement.requests)
+        for group in groups:
+            fewest = min(queue[q].nodes for q in group)
+            for q in group:
+                queue[q] = resized(queue[q], fewest)
+        return self._of_queue(queue)
+
+    @property
+    def classes(self) -> Sequence[object]:
+        """The node class of every request."""
+        return [request.class_idx for request in self.placement.requests]
+
+    def only(self, requests: frozenset[int]) -> TorusPacking:
+        """Return the problem in which no other request has a prism."""
+        too_many = self.placement.torus.num_nodes + 1
+        every = enumerate(self.placement.requests)
+        return self._of_queue([r if q in requests else resized(r, too_many) for q, r in every])
+
+    def _of_queue(self, queue: Sequence[QueuedState]) -> TorusPacking:
+        """Return the problem of another queue, whose requests are at the same places."""
+        state = replace(self.placement.state, queue=tuple(queue))
+        problem = TorusPacking(PlacementProblem(state, self.placement.interference), threads=1)
+        problem.deadline = self.deadline
+        return problem
+
+    def families_of(self, requests: frozenset[int]) -> BoolArray:
+        """Mark all rows but the link rows of other tolerant requests."""
+        marked = np.ones(self.num_rows, dtype=bool)
+        for k, family in enumerate(self._families):
+            if family is not None and family not in requests:
+                marked[self._links_of(k)] = False
+        return marked
+
+    # primal side
+
+    def starts(self, deadline: float) -> Iterator[list[Candidate]]:
+        """Yield the placements of the prism heuristics, in queue order and largest value first."""
+        largest = np.argsort(-self.values, kind="stable").tolist()
+        methods = itertools.product((None, largest), (first_fit, best_fit))
+        for number, (order, method) in enumerate(methods):
+            if not number or clock.now() < deadline:
+                yield method(self.placement, order, deadline)
+
+    def around(self, fixed: Sequence[Candidate], excluded: frozenset[int]) -> Residual:
+        """Return what is left around fixed jobs, as a snapshot in which these run."""
+        whole = self.placement
+        state, torus = whole.state, whole.torus
+        occupied, running = state.occupied.copy(), list(state.running)
+        for candidate in fixed:
+            request = whole.requests[candidate.request_idx]
+            routers = np.sort(candidate.prism.routers(torus))
+            occupied[routers] = True
+            nodes = whole.choose_nodes(candidate)
+            running.append(
+                RunningState(request.id, nodes, routers, candidate.prism, request.communication)
+            )
+        gone = excluded | {c.request_idx for c in fixed}
+        kept = tuple(i for i in range(len(whole.requests)) if i not in gone)
+        smaller = replace(
+            state,
+            usable=state.usable & ~np.repeat(occupied, torus.nodes_per_router),
+            occupied=occupied,
+            running=tuple(running),
+            queue=tuple(state.queue[i] for i in kept),
+        )
+        worth = sum(int(self.values[c.request_idx]) for c in fixed)
+        problem = TorusPacking(PlacementProblem(smaller, whole.interference))
+        return Residual(problem, tuple(fixed), worth, kept)
+
+    def near(self, candidates: Sequence[Candidate], first: Candidate) -> list[float]:
+        """Return how many hops prisms are from one."""
+        return [hops_between(self.placement.torus, c.prism, first.prism) for c in candidates]
+
+    def heuristic(self, budget: Budget) -> Annealer:
+        """Return the annealing over refills."""
+        return Annealer(self.placement, budget.deadline)
+
+
+def hops_between(torus: Torus, one: Prism, other: Prism) -> int:
+    """Return the least distance in hops of a router of one prism from one of another."""
+    total = 0
+    for n, wraps, a, b, p, q in zip(
+        torus.shape, torus.wrap, one.origin, other.origin, one.extents, other.extents, strict=True
+    ):
+        ahead, behind = (b - (a + p - 1)) % n, (a - (b + q - 1)) % n
+        if (b - a) % n < p or (a - b) % n < q:
+            continue  # they overlap along this dimension
+        if wraps:
+            total += min(ahead, behind)
+        else:
+            total += ahead if a < b else behind
+    return total

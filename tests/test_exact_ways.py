@@ -1,0 +1,237 @@
+"""The exact method on tori, whichever way it has to go: bounds that hold, and are accepted.
+
+What is chosen by size is forced here: prisms scanned, not listed; linear programs too slow to lean
+on, so that bundle, trees of starts and places, sums over classes, dives and annealing do it all.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from brute_force import brute_force
+from exact_cases import MODES, mid_size_snapshot, reached, solve
+from random_instances import random_snapshot
+from topoplace.certify import check_document
+from topoplace.certify.packing import certified_bound
+from topoplace.certify.torus.instance import read_instance
+from topoplace.certify.torus.oracle import TorusOracle
+from topoplace.packing import search
+from topoplace.packing.budget import Budget
+from topoplace.packing.dual import bundle
+from topoplace.packing.dual.generation import Bounded
+from topoplace.packing.dual.relaxation import DualPoint
+from topoplace.packing.problem import Subproblem
+from topoplace.packing.search import Search
+from topoplace.packing.tree import bounds, branch_and_bound
+from topoplace.packing.tree.nodes import Node
+from topoplace.placement.torus import packing
+from topoplace.placement.torus.problem import PlacementProblem
+from topoplace.result import PlacementResult, Status
+from topoplace.snapshot import Snapshot, prepare
+from topoplace.snapshot.schema import (
+    MAX_PRIORITY,
+    SNAPSHOT_SCHEMA,
+    Communication,
+    Request,
+    RunningJob,
+    ShapeWeights,
+    TorusModel,
+)
+
+CHUNKS, PER_CHUNK = 2, 8
+NOT_CLOSED = 0.25  # share of the bounds that trees may leave above the optimum in little time
+
+
+def alike(snapshot: Snapshot, rng: random.Random) -> Snapshot:
+    """Return a snapshot with a few requests of almost the same size, and some others."""
+    usable = max(4, sum(r.nodes for r in snapshot.queue) // 3)
+    sizes = [max(1, usable // 3 - rng.randint(0, 1)) for _ in range(3)] + [max(1, usable // 6), 1]
+    first = snapshot.queue[0].model_copy(update={"shapes": None, "region": None})
+    queue = [first.model_copy(update={"id": f"q{k}", "nodes": n}) for k, n in enumerate(sizes)]
+    return snapshot.model_copy(update={"queue": queue})
+
+
+def case(seed: int) -> Snapshot:
+    rng = random.Random(f"ways-{seed}")
+    snapshot = random_snapshot(rng, 20)
+    return alike(snapshot, rng) if seed % 3 == 0 and snapshot.queue else snapshot
+
+
+@pytest.fixture
+def hard_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "are_few", lambda problem: False)
+    monkeypatch.setattr(search, "_HEAVY_NONZEROS", -1)
+    monkeypatch.setattr(packing, "_ALIKE_SHARE", 0.7)
+    monkeypatch.setattr("topoplace.packing.budget.USUAL_WORK", 2.0)
+
+
+def check_bounds(snapshot: Snapshot, result: PlacementResult, best: tuple[int, ...]) -> bool:
+    """Check a result, and tell whether its first level is closed."""
+    report = check_document(result)
+    assert report.holds, (snapshot.name, report)
+    level = result.levels[0]
+    assert level.objective is not None
+    assert level.bound is not None
+    assert level.objective <= best[0] <= level.bound, snapshot.name
+    return level.objective == level.bound
+
+
+@pytest.mark.parametrize("asks", ["starts", "places", "parts"])
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.usefixtures("hard_way")
+def test_the_hard_way_proves_what_holds(
+    chunk: int, asks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if asks == "places":
+        monkeypatch.setattr(bounds, "_STARTS_ALONE", 0.0)
+        monkeypatch.setattr(bounds, "_PLACES_NEAR", 10.0)
+    elif asks == "parts":
+        monkeypatch.setattr(bounds, "_WHOLE_ALONE", 0.0)
+    if asks != "starts":  # worse prices: so that branches have something to do
+        monkeypatch.setattr(bundle, "_PATIENCE", 1)
+    closed = 0
+    for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
+        snapshot, mode = case(seed), MODES[seed % 3]
+        result = solve(snapshot, mode)
+        closed += check_bounds(snapshot, result, brute_force(snapshot, mode))
+    assert closed >= (1 - NOT_CLOSED) * PER_CHUNK
+
+
+def lowest_leaves(node: Node, bound: int) -> Iterator[Node]:
+    """Yield all leaves, those below what bounds enough as well."""
+    if node.children is None:
+        yield node
+    else:
+        for child in node.children:
+            yield from lowest_leaves(child, bound)
+
+
+@pytest.mark.parametrize("places", [False, True])
+@pytest.mark.parametrize("chunk", range(2))
+@pytest.mark.usefixtures("hard_way")
+def test_trees_bound_all_placements(
+    places: bool, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every request is decided, and the leaf of the optimum is split to its end."""
+    every = replace(branch_and_bound.STARTS_FIRST, large=0.0)
+    monkeypatch.setattr(branch_and_bound, "STARTS_FIRST", every)
+    monkeypatch.setattr(Node, "leaves", lowest_leaves)
+    written = []
+    for seed in range(24 * chunk, 24 * chunk + 24):
+        snapshot, mode = case(seed), MODES[seed % 3]
+        best = brute_force(snapshot, mode)[0]
+        problem = PlacementProblem(prepare(snapshot), mode)
+        state = Search(packing.TorusPacking(problem), Budget(None), start=[]).state
+        relaxation, columns = state.relaxation, state.columns
+        pool, point = relaxation.begin_pool(), DualPoint(state.problem.start_prices.astype(float))
+        start = Bounded(relaxation.evaluate(Subproblem(), point), point)
+        root = bundle.Bundle(relaxation, columns, Subproblem()).run(start, 0, until=0.5)
+
+        def lower(least: int = best - 1) -> int:
+            return least
+
+        if places:
+            tree = bounds.Trees(relaxation, columns, root, lower).ask_places()
+        else:
+            tree = branch_and_bound.BranchAndBound(relaxation, pool, columns, root.point, lower)
+        tree.run(state.budget.now() + 0.3)
+        certificate = tree.certificate()
+        oracle = TorusOracle(read_instance(snapshot, mode))
+        proven = certified_bound(oracle, certificate, [])
+        assert proven is None or best <= proven.value <= tree.bound, seed
+        written.append(certificate.model_dump_json())
+    for kind in ('"start"', '"ref"', '"cover"', *(['"alike":[["'] if places else [])):
+        assert any(kind in text for text in written), kind
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.usefixtures("hard_way")
+def test_machines_of_some_size_come_out_alike_both_ways(seed: int) -> None:
+    snapshot, mode = mid_size_snapshot(seed), MODES[seed % 3]
+    result = solve(snapshot, mode, time_limit=60)
+    assert check_document(result).holds
+    assert result.levels[0].status is Status.OPTIMAL
+
+
+def small_ring() -> Snapshot:
+    """Return a ring whose best placement has no cost on the last level, but for the others'."""
+    queue = [
+        Request(id="a", nodes=4, shapes="5"),
+        Request(id="b", nodes=4),
+        Request(id="c", nodes=6, priority=3),
+    ]
+    weights = ShapeWeights(bisection=4, volume=1, hops=0, idle=30, wrap=0)
+    machine = TorusModel(name="ring", shape=[8])
+    return Snapshot(
+        schema_version=SNAPSHOT_SCHEMA, name="ring", machine=machine, queue=queue, weights=weights
+    )
+
+
+def two_dear_jobs() -> Snapshot:
+    """Return jobs worth so much that the multiplier of the first level is below any price."""
+    machine = TorusModel(
+        name="mesh",
+        shape=[2, 5],
+        wrap=[False, True],
+        nodes_per_router=3,
+        classes={"gpu": "0-1,6-8,13-15,17-19,23,28-29"},
+    )
+    queue = [
+        Request(id=f"q{k}", nodes=4, node_class="gpu", priority=MAX_PRIORITY) for k in range(2)
+    ]
+    running = [RunningJob(id="r0", nodes="6-8,15-17"), RunningJob(id="r1", nodes="21-22")]
+    nothing = ShapeWeights(bisection=0, volume=0, hops=0, idle=0, wrap=0)
+    return Snapshot(
+        schema_version=SNAPSHOT_SCHEMA,
+        name="dear",
+        machine=machine,
+        running=running,
+        queue=queue,
+        weights=nothing,
+    )
+
+
+def wide_links() -> Snapshot:
+    """Return a full router whose links are so wide that scores in millionths leave 64 bits."""
+    machine = TorusModel(name="wide", shape=[1, 1], bandwidth=[1, 1 << 21])
+    running = [RunningJob(id="run", nodes="0")]
+    queue = [Request(id="q0", nodes=1), Request(id="q1", nodes=1, priority=2)]
+    weights = ShapeWeights(bisection=1000, volume=0, hops=0, idle=0, wrap=0)
+    return Snapshot(
+        schema_version=SNAPSHOT_SCHEMA,
+        name="wide",
+        machine=machine,
+        running=running,
+        queue=queue,
+        weights=weights,
+    )
+
+
+def dear_and_ill_shaped() -> Snapshot:
+    """Return a ring where a unit of the second level stands beside millions of the first."""
+    queue = [
+        Request(id="a", nodes=5, shapes="5/6", communication=Communication.NONE),
+        Request(id="b", nodes=4),
+        Request(id="c", nodes=7, priority=MAX_PRIORITY, communication=Communication.TOLERANT),
+        Request(id="d", nodes=6, priority=MAX_PRIORITY, communication=Communication.NONE),
+    ]
+    weights = ShapeWeights(bisection=1000, volume=0, hops=0, idle=1000, wrap=1000)
+    machine = TorusModel(name="ring", shape=[8])
+    return Snapshot(
+        schema_version=SNAPSHOT_SCHEMA, name="ring", machine=machine, queue=queue, weights=weights
+    )
+
+
+@pytest.mark.parametrize("make", [small_ring, two_dear_jobs, wide_links, dear_and_ill_shaped])
+def test_bounds_near_zero_and_large_values_come_to_an_end(make: Callable[[], Snapshot]) -> None:
+    """What comes out is optimal, and accepted."""
+    snapshot = make()
+    for mode in MODES:
+        result = solve(snapshot, mode, time_limit=60)
+        assert reached(result) == brute_force(snapshot, mode)
+        assert {level.status for level in result.levels} == {Status.OPTIMAL}
+        assert check_document(result).holds

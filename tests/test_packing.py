@@ -1,0 +1,101 @@
+"""The engine on a topology that nobody ships: optimal, certified, and forgeries are refused."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from topoplace.certify.packing import certified_bound
+from topoplace.certify.report import RefusedError
+from topoplace.packing import search
+from topoplace.packing.budget import Budget
+from topoplace.packing.problem import fits
+from topoplace.packing.search import Found, Search
+from topoplace.result.certificate import Certificate, Leaf
+from toy_ring import Job, Ring, RingOracle, packings, random_ring
+from toy_ring_packing import RingPacking
+
+CHUNKS, PER_CHUNK = 6, 40
+
+
+def solved(ring: Ring, jobs: list[Job]) -> Found:
+    return Search(RingPacking(ring, jobs), Budget(None)).run()
+
+
+def proven(ring: Ring, jobs: list[Job], certificate: Certificate, earlier: list[int]) -> int | None:
+    found = certified_bound(RingOracle(ring, tuple(jobs)), certificate, earlier)
+    return None if found is None else found.value
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_the_engine_is_brute_force_and_proves_it(
+    chunk: int, heavy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Heavy: as if linear programs were too slow, by bundle, trees of starts and dives alone."""
+    if heavy:
+        monkeypatch.setattr(search, "_HEAVY_NONZEROS", -1)
+        monkeypatch.setattr("topoplace.packing.budget.USUAL_WORK", 5.0)
+    closed = 0
+    for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
+        ring, jobs = random_ring(random.Random(f"ring-{seed}"))
+        found = solved(ring, jobs)
+        assert fits(RingPacking(ring, jobs), found.placement)
+        best = max(packings(ring, jobs))
+        if not heavy:
+            assert tuple(found.values) == best, seed
+        for level, bound in enumerate(found.bounds):
+            assert bound is not None
+            says = proven(ring, jobs, bound.certificate, found.values[:level])
+            assert says == bound.value, seed
+            if found.values[:level] == list(best[:level]):
+                assert bound.value >= best[level], seed
+            closed += bound.value == found.values[level]
+    assert closed >= (2 if not heavy else 1.9) * PER_CHUNK
+
+
+def test_the_same_input_gives_the_same_answer() -> None:
+    ring, jobs = random_ring(random.Random("ring-same"))
+    assert solved(ring, jobs) == solved(ring, jobs)
+
+
+def mutants(leaf: Leaf) -> list[Leaf]:
+    """Return leaves whose prices say something else."""
+    prices = {name: [int(p) for p in _spread(text)] for name, text in leaf.prices.items()}
+    found = []
+    for name, row in prices.items():
+        for k, price in enumerate(row):
+            for other in {0, price // 2, 2 * price, price + leaf.scale} - {price}:
+                changed = " ".join(str(p) for p in [*row[:k], other, *row[k + 1 :]])
+                found.append(leaf.model_copy(update={"prices": {**leaf.prices, name: changed}}))
+        found.append(leaf.model_copy(update={"prices": {f"{name}s": leaf.prices[name]}}))
+        found.append(leaf.model_copy(update={"prices": {name: f"{leaf.prices[name]} 0"}}))
+    return found
+
+
+def _spread(text: str) -> list[str]:
+    items = [item.split("*") for item in text.split()]
+    return [value for value, *count in items for _ in range(int(count[0]) if count else 1)]
+
+
+def test_what_is_forged_is_refused_or_proves_no_less() -> None:
+    refused = weaker = 0
+    for seed in range(300):
+        ring, jobs = random_ring(random.Random(f"forged-{seed}"))
+        found = solved(ring, jobs)
+        bound = found.bounds[0]
+        assert bound is not None
+        if not isinstance(bound.certificate, Leaf):
+            continue
+        for mutant in mutants(bound.certificate):
+            try:
+                says = proven(ring, jobs, mutant, [])
+            except RefusedError:
+                refused += 1
+                continue
+            assert says is not None
+            assert says >= found.values[0], seed
+            weaker += says > found.values[0]
+    assert refused > 100
+    assert weaker > 100

@@ -1,0 +1,397 @@
+"""What prices bound, and how the bundle finds good ones: compiled parts against plain loops."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from topoplace.packing.budget import Budget
+from topoplace.packing.dual import cut_pool
+from topoplace.packing.dual._bundle import gram, gram_of_amounts, minimise_near, rows_in_words
+from topoplace.packing.dual.bundle import Bundle
+from topoplace.packing.dual.columns import Columns
+from topoplace.packing.dual.cut_pool import (
+    FINENESS,
+    NONE,
+    CutPool,
+    KnapsackSearch,
+    StartsBelow,
+    few_that_cover,
+)
+from topoplace.packing.dual.generation import Bounded
+from topoplace.packing.dual.master import Master
+from topoplace.packing.dual.relaxation import DualPoint, Relaxation
+from topoplace.packing.problem import Subproblem
+from topoplace.result.certificate import CertificateNode, LeafRef, StartBranch
+from toy_ring import random_ring
+from toy_ring_packing import RingPacking
+
+NUM_ROWS = 90
+
+
+def random_columns(rng: np.random.Generator, num: int, most: int) -> list[np.ndarray]:
+    """Return the rows of columns, some of them up to so many times."""
+    every = [np.flatnonzero(rng.random(NUM_ROWS) < 0.2) for _ in range(num)]
+    return [np.repeat(rows, rng.integers(1, most + 1, len(rows))) for rows in every]
+
+
+def flat(columns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    starts = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(np.uint32)
+    return starts, np.concatenate(columns).astype(np.uint32)
+
+
+def dense(columns: list[np.ndarray]) -> np.ndarray:
+    return np.array([np.bincount(rows, minlength=NUM_ROWS) for rows in columns])
+
+
+@pytest.mark.parametrize("num", [1, 4, 7, 30])
+@pytest.mark.parametrize("share", [0.0, 0.7, 1.0])
+def test_common_rows_are_counted(num: int, share: float) -> None:
+    rng = np.random.default_rng(num)
+    marked = rng.random(NUM_ROWS) < share
+    columns = random_columns(rng, num, 1)
+    counts = gram(rows_in_words(np.arange(num), *flat(columns), marked))[:num, :num]
+    assert (counts == (dense(columns) * marked) @ dense(columns).T).all()
+    columns = random_columns(rng, num, 3)
+    counts = gram_of_amounts(np.arange(num), *flat(columns), marked)
+    assert (counts == (dense(columns) * marked) @ dense(columns).T).all()
+
+
+@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("seed", range(15))
+def test_prices_minimise_the_model_and_the_distance(seed: int, most: int) -> None:
+    rng = np.random.default_rng(seed)
+    num_requests, num, num_levels = 6, 40, seed % 3
+    columns = random_columns(rng, num, most)
+    capacity = rng.integers(1, most + 1, NUM_ROWS).astype(float)
+    owner = rng.integers(0, num_requests, num)
+    forced = rng.random(num_requests) < 0.3
+    forced &= np.isin(np.arange(num_requests), owner)
+    costs = rng.uniform(5, 20, num)
+    earlier = rng.uniform(-3, 3, (num_levels, num))
+    reached = rng.uniform(-2, 2, num_levels)
+    centre = rng.uniform(0, 2, NUM_ROWS) * (rng.random(NUM_ROWS) < 0.6)
+    level_centre = rng.uniform(0, 2, num_levels)
+    step_size, level_step_size = 0.4, rng.uniform(0.1, 1, num_levels)
+    members = np.argsort(owner, kind="stable")
+    first = np.searchsorted(owner[members], np.arange(num_requests + 1))
+    amounts = np.zeros(num)
+    for q in np.flatnonzero(forced):
+        amounts[members[first[q]]] = 1
+    starts, rows = flat(columns)
+
+    def model(prices: np.ndarray, multipliers: np.ndarray) -> float:
+        gains = costs + multipliers @ earlier - [prices[c].sum() for c in columns]
+        total = prices @ capacity - multipliers @ reached
+        for q in range(num_requests):
+            mine = gains[owner == q]
+            total += max([*mine] if forced[q] else [0.0, *mine])
+        return float(total)
+
+    def objective(prices: np.ndarray, multipliers: np.ndarray) -> float:
+        distance = ((prices - centre) ** 2).sum() / (2 * step_size)
+        level_distance = ((multipliers - level_centre) ** 2 / (2 * level_step_size)).sum()
+        return model(prices, multipliers) + float(distance + level_distance)
+
+    prices, multipliers, value, solved = minimise_near(
+        first, members, forced, costs, earlier, reached, starts, rows,
+        capacity, most == 1, centre, step_size,
+        np.ones(NUM_ROWS, bool), level_centre, level_step_size, amounts,
+        model(centre, level_centre), 1e-4, 60,
+    )  # fmt: skip
+    assert solved
+    assert value == pytest.approx(model(prices, multipliers))
+    for q in range(num_requests):
+        total = amounts[owner == q].sum()
+        assert total == pytest.approx(1) if forced[q] else total <= 1 + 1e-9
+    least = objective(prices, multipliers)
+    slack = 2e-4 * max(1.0, model(centre, level_centre) - value)
+    for scale in (1e-3, 1e-2, 0.1, 1.0):
+        for _ in range(30):
+            others = np.maximum(0, prices + scale * rng.normal(size=NUM_ROWS))
+            levels = np.maximum(0, multipliers + scale * rng.normal(size=num_levels))
+            assert objective(others, levels) >= least - slack
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_bundle_comes_down_to_the_linear_program(seed: int) -> None:
+    problem = RingPacking(*random_ring(random.Random(f"bundle-{seed}")))
+    budget = Budget(None)
+    out = frozenset(q for q in range(len(problem.names)) if seed % 2 and q % 3 == 0)
+    sub, every = Subproblem(excluded=out), Columns(problem)
+    every.add(problem.candidates())
+    program = Master(every, budget).solve(sub)
+    relaxation, point = Relaxation(problem, budget), DualPoint(problem.start_prices.astype(float))
+    start = Bounded(relaxation.evaluate(sub, point), point)
+    bundle = Bundle(relaxation, Columns(problem), sub)
+    bounded = bundle.run(start, -1, until=np.inf, max_steps=300)
+    least = 0.0 if program is None else program.objective
+    assert bounded.value.bound >= least - 1e-3
+    assert bounded.value.bound <= least * 1.002 + 0.2
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_fixed_jobs_count_and_keep_what_they_hold(seed: int) -> None:
+    ring, jobs = random_ring(random.Random(f"fixed-{seed}"))
+    problem = RingPacking(ring, jobs)
+    candidates = problem.candidates()
+    if not candidates:
+        return
+    fixed = (random.Random(seed).choice(candidates),)
+    gone = frozenset({fixed[0].request_idx})
+    rest = problem.around(fixed, frozenset())
+    budget, point = Budget(None), DualPoint(problem.start_prices.astype(float))
+    sub = Subproblem(excluded=gone, fixed=fixed)
+    bounds = []
+    for one, under, worth in ((problem, sub, 0), (rest.problem, Subproblem(), rest.worth)):
+        relaxation = Relaxation(one, budget)
+        start = Bounded(relaxation.evaluate(under, point), point)
+        bounded = Bundle(relaxation, Columns(one), under).run(start, -1, until=np.inf, max_steps=99)
+        bounds.append(bounded.value.bound + worth)
+    assert bounds[0] >= bounds[1] - 0.2  # without the windows that do not fit it may be less
+
+
+SCALE, NUM_REQUESTS = 1000, 6
+
+
+def random_pool(rng: random.Random) -> tuple[CutPool, list[tuple[int, list[int]]]]:
+    """Return a pool, and its points as totals and least costs, both times the scale."""
+    values = [rng.randint(1, 40) for _ in range(NUM_REQUESTS)]
+    startable = frozenset(q for q in range(NUM_REQUESTS) if rng.random() < 0.9)
+    pool = CutPool(SCALE, 9, np.array(values, dtype=float), startable)
+    points = []
+    for _ in range(rng.choice((1, 3, 70))):
+        prices = np.array([rng.choice((0, rng.randint(0, 12 * SCALE))) for _ in range(9)])
+        costs = [rng.choice((0, rng.randint(0, 50 * SCALE))) for _ in range(NUM_REQUESTS)]
+        pool.add(
+            prices,
+            int(prices.sum()),
+            np.array([SCALE * v - c for v, c in zip(values, costs, strict=True)]),
+        )
+        points.append((int(prices.sum()), costs))
+    return pool, points
+
+
+def most_at(point: tuple[int, list[int]], values: list[int], sets: list[set[int]]) -> Fraction:
+    """Return the largest value of the sets that a point admits, far below 0 if it admits none."""
+    total, costs = point
+    fit = [sum(values[q] for q in some) for some in sets if sum(costs[q] for q in some) <= total]
+    return Fraction(max(fit, default=-(10**9)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bounds_hold_for_every_set_that_fits_and_are_those_of_a_multiple(seed: int) -> None:
+    rng = random.Random(seed)
+    pool, points = random_pool(rng)
+    values = pool.values.astype(int).tolist()
+    kinds = {q: rng.choice(("forced", "excluded", "free")) for q in pool.startable}
+    forced = frozenset(q for q, kind in kinds.items() if kind == "forced")
+    excluded = frozenset(q for q, kind in kinds.items() if kind == "excluded")
+    free = sorted(pool.startable - forced - excluded)
+    sets = [
+        set(forced) | set(some)
+        for k in range(len(free) + 1)
+        for some in itertools.combinations(free, k)
+    ]
+    bounds = pool.bounds(forced, excluded)
+    _, times = pool.knapsacks().bounds(pool.values, *pool.sides(forced, excluded))
+    assert len(bounds) == len(points) == len(pool)
+    for number, ((total, costs), bound) in enumerate(zip(points, bounds, strict=True)):
+        assert bound >= most_at(points[number], values, sets)
+        multiple = Fraction(int(times[number]), FINENESS)
+        gains = {q: values[q] - multiple * costs[q] / SCALE for q in pool.startable}
+        exact = multiple * total / SCALE + sum(gains[q] for q in forced)
+        exact += sum(max(Fraction(0), gains[q]) for q in free)
+        assert exact <= Fraction(float(bound))
+        assert float(bound) - exact < 1e-4 * max(1, abs(float(exact)))
+        # no multiple is better, but for how finely they are stepped
+        for times_more in (0, Fraction(1, 2), 2, 10):
+            other = min(multiple * times_more, Fraction(cut_pool.LARGEST_MULTIPLE))
+            gains = {q: values[q] - other * costs[q] / SCALE for q in pool.startable}
+            at_other = other * total / SCALE + sum(gains[q] for q in forced)
+            at_other += sum(max(Fraction(0), gains[q]) for q in free)
+            step = Fraction(total + sum(costs), SCALE * FINENESS)
+            assert float(exact) <= max(-1.0, float(at_other)) + float(step)
+
+
+def test_points_come_back_as_they_were_and_later_ones_alone() -> None:
+    rng = random.Random(1)
+    pool = CutPool(SCALE, 5, np.array([3.0, 4.0]), frozenset((0, 1)))
+    rows = [np.array([*rng.choices((0, 7, 10**9), k=4), k]) for k in range(200)]
+    for prices in rows:
+        pool.add(prices, int(prices.sum()), np.array([rng.randint(-9, 9), 1]))
+    assert all((pool.row_prices(k) == prices).all() for k, prices in enumerate(rows))
+    every = pool.bounds(frozenset((0,)), frozenset())
+    assert (pool.bounds(frozenset((0,)), frozenset(), 150) == every[150:]).all()
+    assert not len(pool.bounds(frozenset(), frozenset(), 200))
+
+
+def test_a_pool_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cut_pool, "MOST_POINTS", 70)
+    pool = CutPool(SCALE, 1, np.array([3.0]), frozenset((0,)))
+    for price in range(80):
+        pool.add(np.array([price]), price, np.array([-price]))
+    assert len(pool) == len(pool.bounds(frozenset(), frozenset())) == 70
+    assert pool.row_prices(69).tolist() == [69]
+
+
+def test_a_point_is_taken_in_once() -> None:
+    pool = CutPool(SCALE, 2, np.array([3.0, 1.0]), frozenset((0, 1)))
+    for prices, gains in (([1, 2], [5, 6]), ([2, 1], [5, 6]), ([1, 2], [5, 7]), ([1, 3], [5, 6])):
+        pool.add(np.array(prices), sum(prices), np.array(gains))
+    assert len(pool) == 3  # the second says what the first does
+
+
+def test_few_columns_cover_what_can_be_covered() -> None:
+    covers = np.array([[1, 0, 1], [0, 0, 1], [0, 0, 0], [1, 1, 0]], dtype=bool)
+    chosen = few_that_cover(covers)
+    assert chosen[2] == NONE
+    assert all(covers[row, column] for row, column in enumerate(chosen) if column != NONE)
+    assert len(set(chosen) - {NONE}) == 2
+
+
+NAMES = [f"q{k}" for k in range(7)]
+
+
+class Case:
+    """Some points of a problem, and a leaf."""
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(seed)
+        kinds = [rng.choice("ab") for _ in NAMES]
+        sizes = [rng.randint(1, 20) for _ in NAMES]
+        self.values = [size * rng.randint(1, 2) for size in sizes]
+        startable = frozenset(q for q in range(len(NAMES)) if rng.random() < 0.9)
+        self.pool = CutPool(SCALE, 3, np.array(self.values, dtype=float), startable)
+        self.points: list[tuple[int, list[int]]] = []
+        for k in range(rng.choice((1, 2, 5))):
+            total = rng.randint(SCALE, 60 * SCALE)
+            costs = [rng.randint(0, 2 * SCALE * value) for value in self.values]
+            gains = [SCALE * v - c for v, c in zip(self.values, costs, strict=True)]
+            self.pool.add(np.array([total, k, 0]), total + k, np.array(gains))
+            self.points.append((total + k, costs))
+        self.better = {
+            q: frozenset(
+                b
+                for b in startable - {q}
+                if kinds[b] == kinds[q]
+                and sizes[b] <= sizes[q]
+                and (-self.values[b], sizes[b], b) < (-self.values[q], sizes[q], q)
+            )
+            for q in startable
+        }
+        self.worse = {q: frozenset(w for w in startable if q in self.better[w]) for q in startable}
+        self.forced, self.excluded = frozenset[int](), frozenset[int]()
+        for q in rng.sample(sorted(startable), rng.randint(0, min(3, len(startable)))):
+            if q in self.forced | self.excluded:
+                continue
+            if rng.random() < 0.5:
+                self.forced |= {q} | self.better[q]
+            else:
+                self.excluded |= {q} | self.worse[q]
+        if self.forced & self.excluded:
+            self.forced = self.excluded = frozenset()
+        self.free = sorted(startable - self.forced - self.excluded)
+
+    def sets(self) -> Iterator[frozenset[int]]:
+        """Yield the sets that may start, but those that start a request without a preferred one."""
+        for k in range(len(self.free) + 1):
+            for some in itertools.combinations(self.free, k):
+                started = self.forced | set(some)
+                if all(self.better[q] <= started for q in some):
+                    yield started
+
+    def best(self) -> int:
+        """Return the value of the best set that all points admit, -1 if there is none."""
+        return max(
+            (
+                sum(self.values[q] for q in some)
+                for some in self.sets()
+                if all(sum(costs[q] for q in some) <= total for total, costs in self.points)
+            ),
+            default=-1,
+        )
+
+    def bound_at(self, point: int, multiple: Fraction, forced: set[int], out: set[int]) -> Fraction:
+        """Return what a multiple of a point's prices says of a set of starts."""
+        total, costs = self.points[point]
+        bound = multiple * total / SCALE
+        for q in self.pool.startable - out:
+            gain = self.values[q] - multiple * costs[q] / SCALE
+            bound += gain if q in forced else max(Fraction(0), gain)
+        return bound
+
+    def written(self, tree: StartsBelow) -> Fraction:
+        """Return what the tree proves as it is written, evaluated end by end."""
+        proven = Fraction(-1)
+
+        def look(node: CertificateNode, forced: set[int], out: set[int]) -> None:
+            nonlocal proven
+            if isinstance(node, LeafRef):
+                multiple = Fraction(node.times, node.over)
+                point = tree.numbers[node.leaf - 10]
+                proven = max(proven, self.bound_at(point, multiple, forced, out))
+                return
+            assert isinstance(node, StartBranch)
+            q = NAMES.index(node.request)
+            assert q not in forced | out, "a request is split once"
+            more_out = out | {q} | self.worse[q]
+            more_in = forced | {q} | self.better[q]
+            if not more_out & forced:
+                look(node.out, forced, more_out)
+            if not more_in & out:
+                look(node.into, more_in, out)
+
+        look(tree.written(NAMES, 10), set(self.forced), set(self.excluded))
+        return proven
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_points_together_bound_every_set_that_all_of_them_admit(seed: int) -> None:
+    case = Case(seed)
+    search = KnapsackSearch(case.pool.values, (case.worse, case.better))
+    best, lowest = (
+        case.best(),
+        int(np.floor(case.pool.bounds(case.forced, case.excluded).min())),
+    )
+    for lower in (-1, best, best + 3):
+        tree = search.below(case.forced, case.excluded, case.pool, lower, 50)
+        assert tree.bound >= max(best, lower)
+        assert tree.bound <= max(lowest, lower)
+        assert case.written(tree) < tree.bound + 1
+        if lower >= best and lower >= 0 and len(case.points) == 1:
+            assert tree.bound == lower, "one knapsack is searched to its end"
+
+
+def test_several_points_bound_more_than_each_by_itself() -> None:
+    lower = 0
+    for seed in range(150):
+        case = Case(seed)
+        tree = KnapsackSearch(case.pool.values, (case.worse, case.better)).below(
+            case.forced, case.excluded, case.pool, -1, 50
+        )
+        each = case.pool.bounds(case.forced, case.excluded)
+        lower += tree.bound < int(np.floor(each.min()))
+    assert lower > 50
+
+
+def test_branches_end_where_they_would_be_too_deep() -> None:
+    case = Case(3)
+    search = KnapsackSearch(case.pool.values, (case.worse, case.better))
+    tree = search.below(case.forced, case.excluded, case.pool, -1, 0)
+    assert tree.request == [-1]
+    each = case.pool.bounds(case.forced, case.excluded)
+    assert tree.bound == int(np.floor(each.min()))
+
+
+def test_points_hold_under_more_limits_than_they_were_found_for() -> None:
+    case = Case(5)
+    pool = case.pool.under((), [len(case.points) - 1])
+    assert len(pool) == 1
+    assert (pool.row_prices(0) == case.pool.row_prices(len(case.points) - 1)).all()
+    assert pool.bounds(frozenset(), frozenset()) == case.pool.bounds(frozenset(), frozenset())[-1:]

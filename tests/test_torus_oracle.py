@@ -1,0 +1,142 @@
+"""The oracle of prisms is the best of all candidates, one by one, at any prices."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from exact_cases import MODES
+from random_instances import random_snapshot
+from topoplace.machine import Prism
+from topoplace.packing.listed import ListedOracle
+from topoplace.packing.problem import NO_VALUE, Cover
+from topoplace.placement.torus import packing as plug_in
+from topoplace.placement.torus.oracle import _minimal, groups
+from topoplace.placement.torus.oracle.listing import all_candidates
+from topoplace.placement.torus.packing import TorusPacking
+from topoplace.placement.torus.problem import PlacementProblem
+from topoplace.snapshot import prepare
+from topoplace.types import IntArray
+
+CHUNKS, PER_CHUNK = 8, 12
+WEIGHTS = ((1,), (997,), (0, 3), (50, 7), (0, 0, 11), (200, 5, 3))
+
+
+@pytest.fixture(autouse=True)
+def _scan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plug_in, "are_few", lambda problem: False)
+
+
+@pytest.fixture(params=[True, False], ids=["minimal", "all"])
+def _minimal_prisms(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the first level, price the minimal prisms from their list, or scan all prisms."""
+    if not request.param:
+        monkeypatch.setattr(groups, "MOST_ENTRIES", -1)
+
+
+def tiny(seed: int) -> TorusPacking:
+    snapshot = random_snapshot(random.Random(f"pricing-{seed}"), 30)
+    return TorusPacking(PlacementProblem(prepare(snapshot), MODES[seed % 3]))
+
+
+def random_prices(packing: TorusPacking, rng: np.random.Generator, scale: int) -> IntArray:
+    """Return prices with many zeros; links that do not exist or nobody may use cost nothing."""
+    drawn = rng.integers(0, scale + 1, size=packing.num_rows)
+    drawn[rng.random(packing.num_rows) < rng.choice((0.0, 0.5, 0.95))] = 0
+    real = packing.placement.torus.link_mask.ravel()
+    drawn[packing.num_covers :] *= np.tile(
+        real, (packing.num_rows - packing.num_covers) // len(real)
+    )
+    return drawn
+
+
+def random_covers(packing: TorusPacking, rng: random.Random) -> tuple[Cover, ...]:
+    num = len(packing.names)
+    return tuple(
+        Cover(rng.randrange(num), rng.randrange(packing.num_covers), inside=rng.random() < 0.5)
+        for _ in range(rng.randint(1, 3) if num else 0)
+    )
+
+
+@pytest.mark.usefixtures("_minimal_prisms")
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_the_oracle_is_the_best_of_all_candidates(chunk: int) -> None:
+    for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
+        packing, rng = tiny(seed), np.random.default_rng(seed)
+        every = all_candidates(packing.placement)
+        listed = ListedOracle(packing, lambda every=every: every)
+        values = packing.values_of(every)
+        drawn = random_covers(packing, random.Random(seed))
+        for weights, covers in itertools.product(WEIGHTS, ((), drawn)):
+            prices = random_prices(packing, rng, int(rng.choice((1, 30, 2000))))
+            gains = {
+                c: int(np.dot(weights, v[: len(weights)])) - int(prices[packing.rows_of(c)].sum())
+                for c, v in zip(every, values.tolist(), strict=True)
+                if all(
+                    packing.covers(c, x.row) == x.inside
+                    for x in covers
+                    if x.request_idx == c.request_idx
+                )
+            }
+            best = [NO_VALUE] * len(packing.names)
+            for candidate, gain in gains.items():
+                best[candidate.request_idx] = max(best[candidate.request_idx], gain)
+            case = (seed, packing.placement.interference, weights, covers)
+            for priced in (
+                packing.price(prices, weights, 24, covers),
+                listed.price(prices, weights, 24, covers),
+            ):
+                assert priced.best.tolist() == best, case
+                for q, columns in enumerate(priced.columns):
+                    assert bool(columns) == (best[q] != NO_VALUE), case
+                    for gain, candidate in columns:
+                        assert candidate.request_idx == q
+                        assert gains[candidate] == gain, case
+
+
+@pytest.mark.usefixtures("_minimal_prisms")
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_asking_for_gains_only_keeps_positive_and_wanted_best_values(chunk: int) -> None:
+    for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
+        packing, rng = tiny(seed), np.random.default_rng(seed)
+        prices = random_prices(packing, rng, 6)
+        every = packing.price(prices, (3,), 24).best
+        for some in (0, 1, 3):
+            exact_for = frozenset(rng.permutation(len(every))[:some].tolist())
+            best = packing.price(prices, (3,), 24, exact_for=exact_for).best
+            assert np.maximum(best, 0).tolist() == np.maximum(every, 0).tolist(), seed
+            assert [best[i] for i in exact_for] == [every[i] for i in exact_for], seed
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_listed_prisms_have_no_smaller_one_of_their_size_inside(seed: int) -> None:
+    packing = tiny(seed)
+    packing.price(np.zeros(packing.num_rows, dtype=np.int64), (1,), 1)  # lists them
+    problem, candidates = packing.placement, all_candidates(packing.placement)
+    for group in packing._pricer.groups:
+        if len(group.least):
+            continue  # shapes are given
+        assert group.minimal.listed is not None
+        view, depth = group.view, group.view.depth
+        listed: dict[int, set[Prism]] = {}
+        for listing in itertools.chain(*group.minimal.listed):
+            for pair, (f, line) in enumerate(zip(listing.footprints, listing.at, strict=True)):
+                for entry in listing.entries[listing.starts[pair] : listing.starts[pair + 1]]:
+                    z0, past = _minimal.extent_of(entry, depth)
+                    code = ((int(f) * depth + past) * len(view.bases) + int(line)) * depth + z0
+                    nodes = int(group.sizes[entry % _minimal.MOST_SIZES])
+                    listed.setdefault(nodes, set()).add(view.prism(code))
+        for idx in group.requests:
+            mine = {c.prism for c in candidates if c.request_idx == idx}
+            of = {p: frozenset(p.routers(problem.torus).tolist()) for p in mine}
+            minimal = {p for p in mine if not any(of[q] < of[p] for q in mine)}
+            later = set().union(*(p for n, p in listed.items() if n > problem.requests[idx].nodes))
+            own = listed.get(problem.requests[idx].nodes, set())
+            shape = problem.torus.shape
+            # of a whole ring only the first and last router are tried to leave out
+            rings = {p for p in own if any(e == n for e, n in zip(p.extents, shape, strict=True))}
+            assert own - rings <= minimal
+            assert minimal <= own | later, "what reaches a larger size, too, is listed there"

@@ -1,0 +1,204 @@
+"""Prisms as a plug-in of the engine: what is left around jobs, dominance, distance, annealing."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from brute_force import brute_force
+from exact_cases import MODES, mid_size_snapshot
+from random_instances import random_prism, random_snapshot
+from topoplace.certify.packing import certified_bound
+from topoplace.certify.torus.instance import read_instance
+from topoplace.certify.torus.oracle import TorusOracle
+from topoplace.machine import Prism, Torus
+from topoplace.packing.budget import Budget
+from topoplace.packing.primal.lns import NeighbourhoodSearch
+from topoplace.packing.problem import Subproblem, fits
+from topoplace.packing.search import Search
+from topoplace.packing.tree.branching import Dominance, split_start
+from topoplace.placement.torus.annealing import Annealer, forms_of
+from topoplace.placement.torus.oracle.listing import all_candidates
+from topoplace.placement.torus.packing import TorusPacking, hops_between
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.result.certificate import Leaf, LeafRef, SharedLeaves
+from topoplace.snapshot import Snapshot, prepare
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, TorusModel
+
+LONGEST = 60.0  # seconds; searches end in about one
+
+
+def tiny(seed: int) -> TorusPacking:
+    snapshot = random_snapshot(random.Random(f"packing-{seed}"), 30)
+    return TorusPacking(PlacementProblem(prepare(snapshot), MODES[seed % 3]))
+
+
+def mid_size(seed: int) -> TorusPacking:
+    return TorusPacking(PlacementProblem(prepare(mid_size_snapshot(seed)), MODES[seed % 3]))
+
+
+def compatible(problem: TorusPacking, rng: random.Random, most: int) -> list[Candidate]:
+    """Return some candidates of different requests that fit beside each other."""
+    chosen: list[Candidate] = []
+    candidates = all_candidates(problem.placement)
+    rng.shuffle(candidates)
+    for candidate in candidates:
+        if len(chosen) < most and fits(problem, [*chosen, candidate]):
+            chosen.append(candidate)
+    return chosen
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_what_fits_beside_fixed_jobs_is_what_is_left(chunk: int) -> None:
+    for seed in range(chunk * 20, chunk * 20 + 20):
+        problem, rng = tiny(seed), random.Random(seed)
+        fixed = compatible(problem, rng, rng.choice((1, 2)))
+        out = frozenset({0} if rng.random() < 0.3 else ()) - {c.request_idx for c in fixed}
+        rest = problem.around(fixed, out)
+        theirs = out | {c.request_idx for c in fixed}
+        expected = [
+            c
+            for c in all_candidates(problem.placement)
+            if c.request_idx not in theirs and fits(problem, [*fixed, c])
+        ]
+        found = all_candidates(rest.problem.placement)
+        assert sorted([*fixed, *expected]) == rest.together(found), seed
+        assert rest.here(expected) == found, seed
+        assert rest.worth == sum(problem.values[c.request_idx] for c in fixed)
+        assert (rest.problem.values == np.delete(problem.values, sorted(theirs))).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_oracle_beside_jobs_leaves_out_what_meets_them(seed: int) -> None:
+    problem, rng = mid_size(seed), np.random.default_rng(seed)
+    prices = np.zeros(problem.num_rows, dtype=np.int64)
+    free = problem.price(prices, (1,), 4)
+    fixed = next(columns[0][1] for columns in free.columns if columns)
+    prices = rng.integers(0, 9, problem.num_rows) * (rng.random(problem.num_rows) < 0.2)
+    held = problem.rows_of(fixed)
+    prices[held] = 10**6
+    usual = problem.price(prices, (1000,), 4)
+    beside = problem.beside([fixed]).price(prices, (1000,), 4)
+    for q in range(len(problem.names)):
+        assert max(0, usual.best[q]) == max(0, beside.best[q])
+        for _, candidate in beside.columns[q]:
+            assert not set(held.tolist()) & set(problem.rows_of(candidate).tolist())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_searches_around_jobs_and_neighbourhoods_reach_the_optimum(seed: int) -> None:
+    problem = mid_size(seed)
+    whole = Search(problem, Budget(LONGEST))
+    root = whole.solve_level(Subproblem())
+    best = whole.incumbent.objective(0)
+    assert root.bound == best
+    placed = whole.incumbent.best
+
+    search = Search(mid_size(seed), Budget(LONGEST), start=[])
+    fixed = placed[: len(placed) // 2]
+    search.around(search.problem.around(fixed, frozenset()), LONGEST)
+    assert search.incumbent.objective(0) == best, "the optimum keeps the fixed jobs"
+    every = frozenset(range(len(problem.names)))
+    assert whole.around(problem.around(placed, every), LONGEST) == placed, "no request is left"
+
+    poor = Search(mid_size(seed), Budget(LONGEST), start=placed[1:])
+    before = poor.incumbent.objective(0)
+    NeighbourhoodSearch(poor.state, root, poor.around).run(poor.budget.now() + LONGEST / 4)
+    assert poor.incumbent.objective(0) > before
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_hops_between_prisms(seed: int) -> None:
+    rng = random.Random(seed)
+    shape = tuple(rng.randint(2, 7) for _ in range(rng.randint(1, 3)))
+    wrap = tuple(rng.random() < 0.6 for _ in shape)
+    torus = Torus(shape, wrap)
+    for _ in range(20):
+        one, other = (random_prism(rng, list(shape), list(wrap)) for _ in range(2))
+        a, b = (Prism(tuple(p.origin), tuple(p.extents)) for p in (one, other))
+        pairs = itertools.product(a.routers(torus).tolist(), b.routers(torus).tolist())
+        assert hops_between(torus, a, b) == min(torus.distance(r, s) for r, s in pairs)
+
+
+def row_of(num_routers: int, *queue: Request) -> Snapshot:
+    """Return a mesh of one dimension, all free."""
+    return Snapshot(
+        schema_version=SNAPSHOT_SCHEMA,
+        name="row",
+        machine=TorusModel(name="row", shape=[num_routers], wrap=[False]),
+        queue=list(queue),
+    )
+
+
+def test_fewer_nodes_more_value_or_the_same_and_earlier_is_preferred() -> None:
+    queue = [
+        Request(id="a", nodes=4),
+        Request(id="b", nodes=4),
+        Request(id="urgent", nodes=3, priority=2),
+        Request(id="small", nodes=3),
+        Request(id="shaped", nodes=4, shapes="4"),
+        Request(id="quiet", nodes=4, communication="none"),
+    ]
+    problem = TorusPacking(PlacementProblem(prepare(row_of(9, *queue))))
+    found = Dominance(problem, frozenset(range(6)))
+    assert found.better == {0: {2}, 1: {0, 2}, 2: set(), 3: {2}, 5: set()}
+    assert found.worse[2] == {0, 1, 3}
+    branch = split_start(problem, Subproblem(), 1, found)
+    assert branch.sides[0].excluded == {1}
+    assert branch.sides[1].forced == {0, 1, 2}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_some_best_set_of_starts_obeys_the_preferences(seed: int) -> None:
+    """And a tree of branches on starts bounds it."""
+    snapshot, mode = random_snapshot(random.Random(f"dominance-{seed}"), 12), MODES[seed % 3]
+    problem = TorusPacking(PlacementProblem(prepare(snapshot), mode))
+    best, num = brute_force(snapshot, mode)[0], len(problem.names)
+    found = Dominance(problem, frozenset(range(num)))
+    obeying = [
+        sum(problem.values[q] for q in some)
+        for k in range(num + 1)
+        for some in itertools.combinations(range(num), k)
+        if all(found.better.get(q, frozenset()) <= set(some) for q in some)
+    ]
+    assert best in obeying
+    oracle = TorusOracle(read_instance(snapshot, mode))
+    for q in range(num):
+        ref = LeafRef(leaf=0)
+        tree = split_start(problem, Subproblem(), q, found).write(ref, ref)
+        whole = SharedLeaves(leaves=[Leaf(scale=1)], tree=tree)
+        bound = certified_bound(oracle, whole, [])
+        assert bound is not None
+        assert bound.value >= best
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_annealing_keeps_to_the_candidates_and_is_no_worse_than_its_start(chunk: int) -> None:
+    for seed in range(chunk * 15, chunk * 15 + 15):
+        problem, budget = tiny(seed), Budget(None)
+        start = max(problem.starts(np.inf), key=len) if seed % 2 else []
+        found = Annealer(problem.placement).run(start, budget, 0.02, 5.0, seed)
+        again = Annealer(problem.placement).run(start, Budget(None), 0.02, 5.0, seed)
+        assert found == again, "work counts, not the clock"
+        assert set(found) <= {*all_candidates(problem.placement)}, seed
+        value, before = (sum(problem.values[c.request_idx] for c in s) for s in (found, start))
+        assert value >= before, seed
+        assert fits(problem, found)
+
+
+def test_forms_stand_where_they_say() -> None:
+    for seed in range(40):
+        problem = tiny(seed).placement
+        forms = forms_of(problem)
+        allowed = {
+            (c.request_idx, c.prism.extents, problem.torus.router(c.prism.origin))
+            for c in all_candidates(problem)
+        }
+        for q in range(len(problem.requests)):
+            for form in range(forms.first[q], forms.first[q + 1]):
+                extents = tuple(forms.extents[form].tolist())
+                for origin in np.flatnonzero(forms.waste[form]).tolist():
+                    assert (q, extents, origin) in allowed, seed
