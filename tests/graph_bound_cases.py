@@ -29,6 +29,11 @@ def application_of(matrix: IntArray) -> GraphApplication:
     )
 
 
+def all_to_all(num_tasks: int) -> GraphApplication:
+    """Return a byte from every task to every one with a higher number."""
+    return application_of(np.triu(np.ones((num_tasks, num_tasks), dtype=np.int64), 1))
+
+
 def matrix_problem(
     application: GraphApplication,
     distances: IntArray,

@@ -12,7 +12,6 @@ import pytest
 from baseline_instances import problem_on, random_graph
 from graph_bound_cases import (
     application_of,
-    optimum_of,
     places_of,
     random_torus_problem,
     regular_graph,
@@ -26,7 +25,7 @@ from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.bounds.cuts import cuts_bound, least_apart, machine_cuts
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.problem import MappingProblem
-from topoplace.result.mapping import CutLine, CutsCertificate
+from topoplace.result.mapping import CutsCertificate
 from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Incumbent, Options, solve
 
@@ -79,19 +78,6 @@ def test_tasks_are_as_far_apart_as_said(seed: int) -> None:
     for _ in range(20):
         at = rng.permutation(places)[: problem.num_tasks]
         assert least <= problem.torus.hops(at[:, None], at).sum()
-
-
-def test_the_example_of_the_documentation() -> None:
-    """Four tasks that all talk, in a ring: two cuts of at least four bytes."""
-    every = np.triu(np.ones((4, 4), dtype=np.int64), 1)
-    problem = problem_on(application_of(every), [4])
-    lines = [CutLine(prices=[-3900] * 4, balance=1000)]
-    certificate = CutsCertificate(wrap=[True], scale=1000, lines=lines, factors=[], gains=[])
-    assert cuts_value(read_instance(problem.instance), certificate) == 8
-    assert optimum_of(problem) == 8
-    bound = cuts_bound(problem)
-    assert bound is not None
-    assert bound.value == 8
 
 
 def test_a_graph_without_locality() -> None:

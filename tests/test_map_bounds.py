@@ -8,12 +8,15 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 from baseline_instances import grid, problem_on, random_graph
 from graph_bound_cases import (
+    all_to_all,
     least_of_some,
     optimum_of,
     random_problem,
@@ -23,6 +26,7 @@ from graph_bound_cases import (
 from random_grids import random_grid
 from topoplace.certify.mapping.check import VALUES
 from topoplace.certify.mapping.instance import read_instance
+from topoplace.certify.mapping.pencils import check_layout, window_value
 from topoplace.machine import Torus, format_node_set
 from topoplace.mapping.bounds import distance_classes
 from topoplace.mapping.bounds.best import best_bound, total_bound
@@ -31,7 +35,8 @@ from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.problem import MappingProblem
-from topoplace.snapshot.schema import GridApplication
+from topoplace.result.mapping import FlowCertificate, LayoutModel, MappingCertificate
+from topoplace.snapshot.schema import GraphApplication, GridApplication
 from topoplace.solving import Bound
 from topoplace.types import IntArray
 
@@ -254,3 +259,51 @@ def test_multipliers_are_a_best_packing() -> None:
             if (det := a * d - b * c) and (d - c) / det >= 0 and (a - b) / det >= 0:
                 best = max(best, values[f] * (d - c) / det + values[g] * (a - b) / det)
         assert sum(m * v for m, v in zip(found, values, strict=True)) == best
+
+
+LINE = {
+    "slope": {"numerator": 1, "denominator": 1},
+    "multiplier": {"numerator": 1, "denominator": 1},
+}
+RING = GraphApplication(num_tasks=4, sources=[0, 1, 2, 3], targets=[1, 2, 3, 0], bytes=[1] * 4)
+EXAMPLES: dict[str, tuple[MappingProblem, dict[str, Any], int]] = {
+    "total": (problem_on(RING, [4]), {}, 4),
+    "blocks": (
+        problem_on(grid([4]), [2], tasks_per_node=2, wrap=False),
+        {"families": [{"extents": [1], **LINE}]},
+        2,
+    ),
+    "star": (problem_on(all_to_all(3), [3], wrap=False), {"prices": [0, 1, 0]}, 4),
+    "distance-classes": (
+        problem_on(all_to_all(4), [4]),
+        {"shape": [4], "routers": [0, 1, 2, 3], "classes": [0, 1, 2, 1], "scale": 2}
+        | {"filters": [], "factors": [], "rows": [[0] * 4, [0] * 4, [1] * 4]},
+        8,
+    ),
+    "cuts": (
+        problem_on(all_to_all(4), [4]),
+        {"wrap": [True], "scale": 1000, "lines": [{"prices": [-3900] * 4, "balance": 1000}]}
+        | {"factors": [], "gains": []},
+        8,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_the_examples_of_the_documentation(kind: str) -> None:
+    """Small enough for pencil and paper, and each proves the optimum."""
+    problem, content, value = EXAMPLES[kind]
+    read = TypeAdapter[Any](MappingCertificate).validate_python({"kind": kind} | content)
+    assert VALUES[kind](read_instance(problem.instance), read) == value == optimum_of(problem)
+
+
+def test_the_flow_of_the_documentation() -> None:
+    line = GridApplication(shape=[2], periodic=[False], bytes=[[5, 0]])
+    problem = problem_on(line, [2, 2], wrap=False, nodes="0,3")
+    layout = LayoutModel(
+        axes=[0, -1], logical=[2, 1], partitions=[1, 1], pencil=1, origin=[0, 0], depth=2
+    )
+    instance = read_instance(problem.instance)
+    window = check_layout(instance, np.array([0, 3]), layout)
+    flow = FlowCertificate(tails=[-1, 1, 0], heads=[1, 0, -2], flows=[5, 5, 5])
+    assert window_value(instance, window, flow) == 10 == optimum_of(problem)
