@@ -82,9 +82,8 @@ def test_nothing_is_lost_when_a_worker_dies(cluster: Any, tmp_path: Path) -> Non
 
 def test_no_scheduler_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("topoplace.study.batch.pool.CONNECT_SECONDS", 0.2)
-    for address in ("tcp://127.0.0.1:9", "no-such-scheme://x"):
-        with pytest.raises(InputError, match="the address of a Dask scheduler"):
-            Cluster(address, "batch_solvers:quick", Limits())
+    with pytest.raises(InputError, match="the address of a Dask scheduler"):
+        Cluster("tcp://127.0.0.1:9", "batch_solvers:quick", Limits())
 
 
 def test_without_the_extra_the_message_says_what_to_install(

@@ -24,7 +24,6 @@ from external_answers import (
     verdict_of,
     write_document,
 )
-from scripts_of_the_project import script
 from small_snapshot import small_document
 from topoplace.certify import check_document
 from topoplace.certify.report import RefusedError
@@ -38,9 +37,6 @@ from topoplace.snapshot import Snapshot
 from topoplace.study.external.allocator import command_allocator, command_allocators
 from topoplace.study.external.answer import PlacedJob, Placements, torus_breaches
 from topoplace.study.external.program import MAX_STDERR_BYTES, run_program
-
-ROOT = Path(__file__).resolve().parent.parent
-
 
 RING = [placed("wide", "3-11", [3], [9]), placed("narrow", "13-14", [13], [2])]
 
@@ -208,10 +204,7 @@ def test_the_nodes_are_those_of_the_answer(tmp_path: Path) -> None:
         ("[]", "answer: expected a JSON object"),
         ("{}", 'answer: schema: expected "topoplace.placements/1"'),
         (answer_of([{"request": "first"}]), "answer: placements[0].nodes: expected a value"),
-        (
-            answer_of([{**FIRST, "note": 1}]),
-            "answer: placements[0].note: expected one of the known",
-        ),
+        (answer_of([{**FIRST, "note": 1}]), "answer: placements[0].note: expected one of"),
     ],
 )
 def test_what_is_no_placements_document(
@@ -220,12 +213,6 @@ def test_what_is_no_placements_document(
     code, said = verdict_of(tmp_path, command_printing(tmp_path, text), capsys)
     assert code == ExitCode.CHECK_FAILED
     assert f"small: command: bad-output: {named}" in said
-
-
-@pytest.mark.parametrize("name", ["placements", "tree-placements"])
-def test_schema_files_are_up_to_date(name: str) -> None:
-    written = (ROOT / "docs" / "schema" / f"{name}.schema.json").read_text()
-    assert written == script("build_schemas").schema_text(name), "run scripts/build_schemas.py"
 
 
 def test_nothing_is_called_a_breach_that_the_checker_accepts() -> None:
@@ -357,15 +344,11 @@ def test_a_program_that_prints_a_gigabyte_is_cut_off(
     assert grown < 100 << 10  # KiB
 
 
-def test_of_a_long_stderr_the_end_is_kept() -> None:
-    done = run_program(["sh", "-c", "head -c 9000000 /dev/zero >&2; echo last >&2"], b"", 9)
-    assert len(done.stderr) == MAX_STDERR_BYTES
+def test_neither_a_long_stderr_nor_an_unread_stdin_blocks_anybody() -> None:
+    script = "head -c 9000000 /dev/zero >&2; echo last >&2"
+    done = run_program(["sh", "-c", script], b"x" * (8 << 20), 9)
+    assert (done.code, done.stdout, len(done.stderr)) == (0, b"", MAX_STDERR_BYTES)
     assert done.stderr.endswith("\0last\n")
-
-
-def test_a_program_that_never_reads_blocks_nobody() -> None:
-    done = run_program(["true"], b"x" * (8 << 20), 9)
-    assert (done.code, done.stdout) == (0, b"")
 
 
 @pytest.mark.parametrize("command", ["no-such-program-here", "/", "", "'", "a=", "exact=true"])
@@ -386,24 +369,17 @@ def test_names_of_commands() -> None:
         command_allocators(["b=true", "b=false"], [])
 
 
-def test_the_program_is_told_the_options(tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    script = f"echo $TOPOPLACE_TIME_LIMIT $TOPOPLACE_INTERFERENCE $TOPOPLACE_SEED > {told}"
-    more = ["--time-limit", "7", "--interference", "off", "--seed", "5"]
-    args = ["place", str(write_document(tmp_path)), "--command", shell(script), *more]
-    assert run(args) == ExitCode.CHECK_FAILED
-    assert told.read_text() == "7 off 5\n"
-
-
-def test_stderr_is_kept_and_its_end_is_shown(
+def test_the_program_is_told_the_options_and_its_stderr_is_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    printing = command_printing(tmp_path, answer_of([FIRST]))
-    command, kept = shell(f"echo one >&2; echo two >&2; {printing}"), tmp_path / "stderr.txt"
+    kept, printing = tmp_path / "stderr.txt", command_printing(tmp_path, answer_of([FIRST]))
+    told = "$TOPOPLACE_TIME_LIMIT $TOPOPLACE_INTERFERENCE $TOPOPLACE_SEED"
+    command = shell(f"echo one >&2; echo {told} >&2; {printing}")
     args = ["place", str(write_document(tmp_path)), "--command", command, "--stderr", str(kept)]
+    args += ["--time-limit", "7", "--interference", "off", "--seed", "5"]
     assert run(args) == ExitCode.DONE
-    assert "small: command said: two" in capsys.readouterr().out
-    assert kept.read_text() == "== command on small\none\ntwo\n"
+    assert "small: command said: 7 off 5" in capsys.readouterr().out
+    assert kept.read_text() == "== command on small\none\n7 off 5\n"
 
 
 def test_compare_goes_on_and_says_what_is_wrong(

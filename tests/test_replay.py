@@ -1,7 +1,8 @@
-"""Replays of tiny logs, worked out by hand."""
+"""Replays of tiny logs on trees and tori, worked out by hand."""
 
 from __future__ import annotations
 
+import json
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -11,73 +12,125 @@ import pytest
 
 import topoplace.solving.registry as known
 from real_files import real_file
+from topoplace.certify import check_document
 from topoplace.errors import InputError, TopoplaceError
+from topoplace.machine import Prism, Torus, bisection_per_node, scattered_links
 from topoplace.placement.tree.problem import TreeProblem
-from topoplace.snapshot.schema import Communication, Pattern, PatternUse, SwitchModel, TreeModel
+from topoplace.result import Interference
+from topoplace.snapshot import SnapshotState, load_snapshot, load_torus, prepare
+from topoplace.snapshot.schema import (
+    Communication,
+    Pattern,
+    PatternUse,
+    RunningJob,
+    Snapshot,
+    SwitchModel,
+    TreeModel,
+)
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
-from topoplace.solving import Options, Outcome, methods, register
-from topoplace.study.replay import MIXES, LogJob, Replay, read_log, with_intensive
-from topoplace.study.replay.figures import JobRecord, improvements, mean_execution_gain, metrics_of
+from topoplace.solving import Options, Outcome, methods, register, solve
+from topoplace.study.replay import (
+    MIXES,
+    LogJob,
+    Protocol,
+    Replay,
+    Setup,
+    SnapshotWriter,
+    read_log,
+    run_method,
+    with_intensive,
+)
+from topoplace.study.replay.figures import (
+    JobRecord,
+    Moment,
+    efficiency_of,
+    improvements,
+    mean_execution_gain,
+    metrics_of,
+)
+from topoplace.study.replay.torus import ShapeModel, box_around
 from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 from tree_cases import model_of, snapshot_on
 
 RD = (PatternUse(pattern=Pattern.RECURSIVE_DOUBLING),)
+HALF = (PatternUse(pattern=Pattern.RECURSIVE_DOUBLING, share=50),)
+Spans = dict[str, tuple[int, int]]
 
 
 def state_of(*sizes: int) -> TreeState:
     return prepare_tree(snapshot_on(model_of(sizes)))
 
 
-def log_of(*jobs: tuple[int, int, int, int]) -> list[LogJob]:
-    """Return compute-intensive jobs a, b, .. of nodes, submission, run time and walltime."""
-    return [LogJob(chr(97 + k), *job) for k, job in enumerate(jobs)]
+def two_roots() -> TreeState:
+    leaves = [SwitchModel(name=f"s{k}", nodes=f"n[{4 * k}-{4 * k + 3}]") for k in range(2)]
+    return prepare_tree(snapshot_on(TreeModel(kind="tree", name="two", switches=leaves)))
 
 
-def spans(replay: Replay) -> dict[str, tuple[int, int]]:
+def empty(spec: str = "torus:4x4") -> SnapshotState:
+    return prepare(
+        Snapshot(schema_version="topoplace.snapshot/1", name="empty", machine=load_torus(spec))
+    )
+
+
+def log_of(*jobs: tuple[int, int, int, int], talking: bool = False) -> list[LogJob]:
+    """Return jobs a, b, .. of nodes, submission, run time and walltime; half their time talking."""
+    return [LogJob(chr(97 + k), *job, HALF if talking else ()) for k, job in enumerate(jobs)]
+
+
+def spans(replay: Replay) -> Spans:
     return {record.job.id: (record.start, record.end) for record in replay.records}
 
 
-def replayed(state: TreeState, jobs: list[LogJob], method: str = "default") -> Replay:
-    replay = Replay(state, jobs, method)
+def replayed(
+    state: TreeState | SnapshotState,
+    jobs: list[LogJob],
+    method: str | None = None,
+    options: Options | None = None,
+    *,
+    fill_interior: bool = False,
+) -> Replay:
+    method = method or ("default" if isinstance(state, TreeState) else "first-fit")
+    replay = Replay(state, jobs, method, options, fill_interior=fill_interior)
     replay.run()
     return replay
 
 
-def test_a_short_job_fills_the_gap_before_the_reservation() -> None:
-    log = log_of((6, 0, 10, 10), (8, 1, 5, 5), (2, 2, 8, 8), (2, 3, 8, 8))
-    # b waits for a until 10; c ends by then; d would not, and b leaves no node.
-    found = spans(replayed(state_of(4, 4), log))
-    assert found == {"a": (0, 10), "c": (2, 10), "b": (10, 15), "d": (15, 23)}
+# b waits for a until 10; c ends by then; d would not, and b leaves no node.
+GAP = [(8, 0, 10, 10), (16, 1, 5, 5), (4, 2, 8, 8), (4, 3, 8, 8)]
 
 
-def test_a_long_job_starts_on_nodes_the_reservation_leaves() -> None:
-    log = log_of((6, 0, 10, 10), (5, 1, 5, 5), (2, 2, 99, 99), (2, 3, 5, 99))
-    # At 10 all 8 are free but for c's 2; b takes 5, so that d's 2 would be one too many.
-    found = spans(replayed(state_of(4, 4), log))
-    assert found == {"a": (0, 10), "c": (2, 101), "b": (10, 15), "d": (15, 20)}
-
-
-def test_reservations_reckon_with_walltimes_not_run_times() -> None:
-    log = log_of((6, 0, 3, 10), (8, 1, 5, 5), (2, 2, 8, 8))
-    # a ends at 3 already, but c, thought harmless, holds b up until 10.
-    assert spans(replayed(state_of(4, 4), log)) == {"a": (0, 3), "c": (2, 10), "b": (10, 15)}
-
-
-def test_a_job_that_outruns_its_walltime_is_due_at_any_moment() -> None:
-    log = log_of((6, 0, 20, 10), (8, 1, 5, 5), (2, 12, 1, 1), (1, 13, 1, 0))
-    # At 12 the reservation is for 12, and c would end later; d is said to end at once.
-    found = spans(replayed(state_of(4, 4), log))
-    assert found == {"a": (0, 20), "d": (13, 14), "b": (20, 25), "c": (25, 26)}
-
-
-def test_ends_come_before_starts_of_the_same_second() -> None:
-    log = log_of((8, 0, 10, 10), (8, 10, 0, 1), (8, 10, 4, 4))
-    assert spans(replayed(state_of(4, 4), log)) == {"a": (0, 10), "b": (10, 10), "c": (10, 14)}
-
-
-def two_roots() -> TreeState:
-    leaves = [SwitchModel(name=f"s{k}", nodes=f"n[{4 * k}-{4 * k + 3}]") for k in range(2)]
-    return prepare_tree(snapshot_on(TreeModel(kind="tree", name="two", switches=leaves)))
+@pytest.mark.parametrize(
+    ("jobs", "found"),
+    [
+        pytest.param(
+            [(6, 0, 10, 10), (8, 1, 5, 5), (2, 2, 8, 8), (2, 3, 8, 8)],
+            {"a": (0, 10), "c": (2, 10), "b": (10, 15), "d": (15, 23)},
+            id="b waits for a until 10; c ends by then; d would not, and b leaves no node",
+        ),
+        pytest.param(
+            [(6, 0, 10, 10), (5, 1, 5, 5), (2, 2, 99, 99), (2, 3, 5, 99)],
+            {"a": (0, 10), "c": (2, 101), "b": (10, 15), "d": (15, 20)},
+            id="at 10 all 8 are free but for c's 2; b takes 5, so that d's 2 are one too many",
+        ),
+        pytest.param(
+            [(6, 0, 3, 10), (8, 1, 5, 5), (2, 2, 8, 8)],
+            {"a": (0, 3), "c": (2, 10), "b": (10, 15)},
+            id="a ends at 3 already, but c, thought harmless, holds b up until 10",
+        ),
+        pytest.param(
+            [(6, 0, 20, 10), (8, 1, 5, 5), (2, 12, 1, 1), (1, 13, 1, 0)],
+            {"a": (0, 20), "d": (13, 14), "b": (20, 25), "c": (25, 26)},
+            id="at 12 the reservation is for 12, c would end later, d is said to end at once",
+        ),
+        pytest.param(
+            [(8, 0, 10, 10), (8, 10, 0, 1), (8, 10, 4, 4)],
+            {"a": (0, 10), "b": (10, 10), "c": (10, 14)},
+            id="ends come before starts of the same second",
+        ),
+    ],
+)
+def test_easy_backfilling(jobs: list[tuple[int, int, int, int]], found: Spans) -> None:
+    assert spans(replayed(state_of(4, 4), log_of(*jobs))) == found
 
 
 def test_with_two_roots_backfilling_keeps_the_right_one_free() -> None:
@@ -88,27 +141,6 @@ def test_with_two_roots_backfilling_keeps_the_right_one_free() -> None:
     assert [job.id for job in Replay(two_roots(), log_of((5, 0, 1, 1)), "default").left_out] == [
         "a"
     ]
-
-
-def test_run_times_follow_the_cost() -> None:
-    state = state_of(4, 4, 8)
-    running = LogJob("r", 3, 0, 1000, 1000, RD)
-    job = LogJob("q", 11, 0, 1000, 1000, (PatternUse(pattern=Pattern.VECTOR_DOUBLING, share=40),))
-    cost = {}
-    for method in ("default", "balanced", "greedy"):
-        replay = replayed(state, [running, job], method)
-        record = next(r for r in replay.records if r.job.id == "q")
-        cost[method] = record.cost
-        assert record.default_cost == cost["default"]
-        exact = 600 + 400 * record.cost / record.default_cost
-        assert abs(record.execution - exact) <= Fraction(1, 2)
-    assert cost["balanced"] != cost["default"]
-
-
-def test_compute_intensive_jobs_run_as_long_as_in_the_log() -> None:
-    replay = replayed(state_of(3, 3), log_of((5, 0, 77, 80)), "random")
-    (record,) = replay.records
-    assert (record.execution, record.cost, record.default_cost) == (77, 0, 0)
 
 
 def test_individual_runs_start_from_the_same_state() -> None:
@@ -253,3 +285,195 @@ def test_the_theta_log_in_a_moment(per_leaf: int) -> None:
     assert busy.max() <= num_nodes
     assert busy[-1] == 0
     assert all(r.start >= r.job.submitted for r in replay.records)
+
+
+@pytest.mark.parametrize("method", ["first-fit", "best-fit", "exact", "alps-2y", "random-nodes"])
+def test_every_method_respects_the_reservation(method: str) -> None:
+    found = spans(replayed(empty(), log_of(*GAP), method, Options(time_limit=5)))
+    assert found == {"a": (0, 10), "c": (2, 10), "b": (10, 15), "d": (15, 23)}
+
+
+def test_the_right_number_of_nodes_in_the_wrong_places() -> None:
+    # When a ends, b takes 14 of 16 nodes, but there is no prism for it beside any job.
+    log = log_of((8, 0, 10, 10), (14, 1, 5, 5), (2, 2, 99, 99))
+    assert spans(replayed(empty(), log)) == {"a": (0, 10), "b": (10, 15), "c": (15, 114)}
+    # Where jobs are scattered over nodes, c does no harm.
+    found = spans(replayed(empty(), log, "alps-2y"))
+    assert found == {"a": (0, 10), "c": (2, 101), "b": (10, 15)}
+
+
+def test_a_long_job_starts_where_it_leaves_a_prism() -> None:
+    # At 10 rows 0, 1 and 3 are free if c has row 2: three rows of the ring are a prism for b.
+    log = log_of((8, 0, 10, 10), (12, 1, 5, 5), (4, 2, 99, 99), talking=True)
+    replay = replayed(empty(), log)
+    assert spans(replay)["c"] == (2, 101)
+    assert spans(replay)["b"][0] == 10
+
+
+def test_links_count_where_jobs_communicate() -> None:
+    # On a ring of 6 a prism of 4 uses the whole ring: the other 2 nodes are for who sends nothing.
+    four = LogJob("a", 4, 0, 10, 10, HALF)
+    two = LogJob("b", 2, 1, 5, 5, HALF)
+    silent = LogJob("b", 2, 1, 5, 5)
+    off = Options(interference=Interference.OFF)
+    ring = empty("torus:6")
+    waits = spans(replayed(ring, [four, two]))
+    assert waits["b"][0] == waits["a"][1] >= 10
+    assert spans(replayed(ring, [four, silent]))["b"] == (1, 6)
+    assert spans(replayed(ring, [four, two], options=off))["b"][0] == 1
+    assert spans(replayed(ring, [four, two], "alps-2y"))["b"][0] == 1
+
+
+def test_run_times_follow_the_bisection_bandwidth() -> None:
+    # 1x3 on rings of 4: 4/3 links for 3 nodes; the best prism for 3 nodes is 2x2, 2 for 4.
+    replay = replayed(empty(), log_of((3, 0, 800, 900), talking=True))
+    (record,) = replay.records
+    assert (record.cost, record.default_cost) == (Fraction(9, 4), 2)
+    assert record.execution == 400 + 400 * Fraction(9, 4) / 2 == 850
+    found = efficiency_of(replay.records, replay.timeline, replay.num_nodes)
+    assert found.application == Fraction(16, 17)
+    # 13 nodes are free, of which a job can have three rows of 4.
+    assert found.fragmentation == Fraction(1, 13)
+    assert found.utilisation == Fraction(3, 16)
+    assert found.scheduling is None
+    assert found.system is None
+
+
+@pytest.mark.parametrize(
+    "torus",
+    [
+        Torus((4, 5), bandwidth=(1, 2)),
+        Torus((3, 4, 6), (True, False, True), (2, 1, 3), nodes_per_router=2),
+    ],
+)
+def test_the_reference_is_the_best_of_all_prisms(torus: Torus) -> None:
+    model = ShapeModel(torus)
+    every = [tuple(e + 1 for e in idx) for idx in np.ndindex(torus.shape)]
+    for nodes in range(1, torus.num_nodes + 1):
+        roomy = [e for e in every if np.prod(e) * torus.nodes_per_router >= nodes]
+        assert 1 / model.least_cost(nodes) == max(bisection_per_node(torus, e) for e in roomy)
+
+
+def test_boxes_around_scattered_nodes() -> None:
+    ring, line = Torus((6, 6)), Torus((6, 6), (False, False))
+    routers = np.array([ring.router(at) for at in [(5, 1), (0, 1), (1, 3)]])
+    assert box_around(ring, routers) == Prism((5, 1), (3, 3))
+    assert box_around(line, routers) == Prism((0, 1), (6, 3))
+    assert box_around(ring, routers[:1]) == Prism((5, 1), (1, 1))
+    assert box_around(ring, np.arange(6)) == Prism((0, 0), (1, 6))
+
+
+def test_e_ave_of_enos_2014() -> None:
+    # Section III.A: usage 20, 50, 30 % at 93, 87, 74 %. Each job runs 100 s.
+    usage, efficiency = (20, 50, 30), (93, 87, 74)
+    product = 93 * 87 * 74
+    records = [
+        JobRecord(LogJob("j", share * product // e, 0, e, e), 0, 100, *[Fraction(1)] * 2)
+        for share, e in zip(usage, efficiency, strict=True)
+    ]
+    moments = [Moment(0, 88, 3, 1, 1, 12, 6), Moment(100, 0, 0, 0, 0, 100, 100)]
+    found = efficiency_of(records, moments, 100)
+    assert found.application == Fraction(843, 1000)
+    assert found.scheduling == found.utilisation == Fraction(88, 100)
+    assert found.system == Fraction(843 * 88, 100_000)
+    assert found.fragmentation == Fraction(1, 2)
+    assert efficiency_of([], [], 100).application is None
+
+
+def drawn_log(num_jobs: int, seed: int) -> list[LogJob]:
+    rng = np.random.default_rng(seed)
+    times = np.cumsum(rng.integers(0, 20, num_jobs))
+    return [
+        LogJob(f"j{k}", int(rng.choice([1, 2, 3, 6, 9, 17, 40])), int(at), int(t), int(t + 20),
+               HALF if rng.random() < 0.8 else ())
+        for k, (at, t) in enumerate(zip(times, rng.integers(20, 100, num_jobs), strict=True))
+    ]  # fmt: skip
+
+
+def links_used(torus: Torus, job: RunningJob) -> np.ndarray:
+    """Return the links of all routes between a job's routers, its prism's idle ones included."""
+    if job.communication != "strict" or job.prism is None:
+        return np.zeros(0, dtype=np.int64)
+    prism = Prism(tuple(job.prism.origin), tuple(job.prism.extents))
+    return scattered_links(torus, prism.routers(torus))
+
+
+@pytest.mark.parametrize("fill_interior", [False, True])
+@pytest.mark.parametrize("method", ["first-fit", "best-fit"])
+def test_no_link_is_ever_shared(method: str, fill_interior: bool, tmp_path: Path) -> None:
+    jobs = drawn_log(60, seed=3)
+    replay = Replay(empty("torus:4x4x4:2"), jobs, method, fill_interior=fill_interior)
+    writer = SnapshotWriter(tmp_path, "s", every=1)
+    replay.run(before_starts=writer)
+    assert len(replay.records) == len(jobs)
+    assert max(m.nodes_held for m in replay.timeline) <= 128
+    assert len(writer.written) > 10
+    for path in writer.written:
+        state = load_snapshot(path)
+        used = [links_used(state.torus, job) for job in state.snapshot.running]
+        links = np.concatenate([np.zeros(0, dtype=np.int64), *used])
+        assert len(np.unique(links)) == len(links)
+        result = solve(state, method)
+        assert result.solution is not None
+        assert result.solution.conforming
+        assert check_document(result).holds
+
+
+def test_the_largest_job_is_the_largest_that_can_be_placed() -> None:
+    state = empty("torus:4x4x4:2")
+    replay = Replay(state, drawn_log(30, seed=5), "first-fit")
+    for until in range(20, 200, 45):
+        replay.run(until=until)
+        then = replay.snapshot("then")
+        largest = replay.timeline[-1].largest_job
+        assert 0 < largest < 128
+        for nodes, fits in ((largest, True), (largest + 1, False)):
+            queue = [{"id": "probe", "nodes": nodes}]
+            document = json.loads(then.model_dump_json()) | {"queue": queue}
+            probe = prepare(Snapshot.model_validate_json(json.dumps(document)))
+            assert bool(solve(probe, "best-fit").solution.placements) is fits
+
+
+# a leaves one node of its prism idle; b has the other half of the machine.
+FILLED = [LogJob("a", 7, 0, 5, 10, HALF), LogJob("b", 8, 0, 20, 20, HALF)]
+
+
+def test_interior_nodes_go_to_small_jobs_that_end_in_time() -> None:
+    jobs = [*FILLED, LogJob("c", 1, 1, 9, 9, HALF), LogJob("d", 1, 2, 1, 9, HALF)]
+    plain = spans(replayed(empty(), jobs))
+    assert plain["c"][0] == 5
+    found = spans(replayed(empty(), jobs, fill_interior=True))
+    assert found["c"] == (1, 10)  # and d finds nothing left inside
+    assert found["d"][0] == 5
+    late = [*FILLED, LogJob("c", 1, 1, 2, 10, HALF)]
+    assert spans(replayed(empty(), late, fill_interior=True))["c"][0] == 5
+    two = [LogJob("a", 10, 0, 5, 10, HALF), LogJob("b", 4, 0, 20, 20, HALF)]
+    for patterns, start in ((HALF, 5), ((), 1)):  # on two routers, only if nothing is sent
+        pair = LogJob("c", 2, 1, 3, 4, patterns)
+        assert spans(replayed(empty(), [*two, pair], fill_interior=True))["c"][0] == start
+
+
+def test_a_job_inside_a_prism_outlives_it() -> None:
+    jobs = [*FILLED, LogJob("c", 1, 1, 9, 9), LogJob("e", 8, 6, 1, 1)]
+    replay = Replay(empty(), jobs, "first-fit", fill_interior=True)
+    replay.run(until=4)
+    inside = prepare(replay.snapshot("inside"))
+    assert [job.id for job in inside.running] == ["a", "b"]
+    assert inside.snapshot.down == "7"
+    assert not inside.usable.any()
+    replay.run(until=6)
+    outside = prepare(replay.snapshot("outside"))
+    assert [job.id for job in outside.running] == ["b", "c"]
+    assert outside.snapshot.down == ""
+    assert outside.usable.sum() == 7
+    replay.run()
+    assert spans(replay)["e"] == (10, 11)
+
+
+def test_jobs_without_room_and_runs_that_tori_do_not_have() -> None:
+    jobs = log_of((17, 0, 1, 1), (16, 0, 1, 1))
+    assert [job.id for job in replayed(empty(), jobs).left_out] == ["a"]
+    with pytest.raises(InputError, match="continuous"):
+        run_method(Setup(empty(), jobs, Protocol.INDIVIDUAL), "first-fit")
+    with pytest.raises(InputError, match="method"):
+        replayed(empty(), jobs, "greedy")

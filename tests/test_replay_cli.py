@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import signal
 import sys
 from fractions import Fraction
@@ -13,14 +14,17 @@ from pathlib import Path
 import pytest
 
 from batch_runs import started, wait_until
-from real_files import real_file
-from scripts_of_the_project import script
 from test_cli_bad_input import one_line_error
+from test_replay import GAP, HALF, empty, log_of, spans
+from topoplace.certify import check_document
 from topoplace.cli import run
-from topoplace.cli.output import counted
+from topoplace.errors import ExitCode
+from topoplace.snapshot import load_snapshot
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
-from topoplace.solving import solve
+from topoplace.solving import Options, solve
+from topoplace.study.external.allocator import Allocator, command_allocator
+from topoplace.study.replay import LogJob, Replay
 
 TOPOLOGY = "SwitchName=s0 Nodes=n[0-1]\nSwitchName=s1 Nodes=n[2-5]\nSwitchName=top Switches=s[0-1]"
 # Job 2 waits for job 1 until 10; job 3 ends by then; job 4 would not, and job 2 leaves no node.
@@ -178,12 +182,7 @@ def test_jobs_are_drawn_by_the_seed(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--mix", "A", "--pattern", "rd"], "--mix"),
         (["--pattern", "gossip"], "--pattern"),
         (["--share", "50"], "--share"),
-        (["--pattern", "rd", "--share", "101"], "--share"),
-        (["--intensive", "101"], "--intensive"),
         (["--occupancy", "-1"], "--occupancy"),
-        (["--limit", "0"], "--limit"),
-        (["--seed", "-1"], "--seed"),
-        (["--time-limit", "nan"], "--time-limit"),
         (["--every", "5"], "--every"),
         (["--at", "5"], "--at"),
         (["--snapshots", "{out}/s"], "--snapshots"),
@@ -191,14 +190,14 @@ def test_jobs_are_drawn_by_the_seed(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--snapshots", "{out}/s/s", "--every", "1"], "--snapshots"),
         (["--snapshots", "{out}/s", "--every", "1", "--protocol", "individual"], "--snapshots"),
         (["--csv", "{out}/no/such.csv"], "--csv"),
-        (["-o", "{out}"], "--output"),
         (["--timeline", "no/such/file"], "--timeline"),
         (["--fill-interior"], "--fill-interior"),
         (["--interference", "off"], "--interference"),
-        (["--interference", "some"], "--interference"),
         (["--protocol", "individual", "--timeline", "F"], "--timeline"),
         (["--on", "torus:4x4", "--method", "best-fit", "--protocol", "individual"], "--protocol"),
         (["--on", "torus:4x4", "--method", "best-fit", "--against", "greedy"], "method"),
+        (["--on", "torus:4x4", "--command", "true"], "--command"),
+        (["--on", "torus:4x4", "--method", "best-fit", "--prisms"], "--prisms"),
     ],
     ids=" ".join,
 )
@@ -230,16 +229,6 @@ def test_a_bad_log(
     error = one_line_error(capsys)
     assert "bad.swf" in error
     assert named in error
-
-
-def test_progress_is_for_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    for is_terminal in (False, True):
-        stream = io.StringIO()
-        monkeypatch.setattr(stream, "isatty", lambda answer=is_terminal: answer)
-        monkeypatch.setattr(sys, "stderr", stream)
-        with counted("greedy") as progress:
-            progress(3, 4)
-        assert ("greedy: 3 of 4" in stream.getvalue()) is is_terminal
 
 
 PROGRAM = """
@@ -284,22 +273,177 @@ def test_an_interrupted_replay_reports_what_it_got_to(
     assert [job.id for job in load(tmp_path / "s" / "log-0001.json").running] == ["1"]
 
 
-def test_the_study_of_mishra_2020(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = str(real_file("theta/theta_1000.swf"))
-    document = tmp_path / "mishra2020.md"
-    monkeypatch.syspath_prepend(Path(__file__).resolve().parent.parent / "scripts")
-    study = script("study_mishra2020")
-    monkeypatch.setattr(study, "SETS", {"RHVD": study.SETS["RHVD"]})
-    document.write_text(f"# By hand\n\n{study.BEGIN}\nold\n{study.END}\n\nThe reading.\n")
-    args = ["--methods", "default", "greedy", "--seeds", "2", "--limit", "40", "-o", str(tmp_path)]
-    monkeypatch.setattr(sys, "argv", ["study", log, *args])
-    study.main()
-    text = document.read_text()
-    assert text.startswith("# By hand\n")
-    assert text.endswith("\n\nThe reading.\n")
-    assert "old" not in text
-    assert "| 16 | continuous | RHVD | 20.5 / 22.3 / 24.0 |" in text
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "mishra2020.csv").read_text())))
-    assert len(rows) == 2 * 3 * 2 * 2  # machines, protocols, seeds, methods
-    assert all(float(r["execution_percent_saved"]) == 0 for r in rows if r["method"] == "default")
-    assert {study.leaves_of(4392, n).tree.num_leaves for n in (16, 366)} == {275, 12}
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, line = tmp_path / "snapshots", tmp_path / "line.csv"
+    log = write_log(tmp_path, [(1, 0, 10, 8), (2, 1, 5, 16), (3, 2, 8, 4), (4, 3, 8, 4)])
+    args = ["replay", log, "--on", "torus:4x4", "--method", "best-fit", "--against", "first-fit"]
+    args += ["--intensive", "100", "--snapshots", str(folder), "--every", "1"]
+    args += ["--timeline", str(line), "--csv", str(tmp_path / "jobs.csv")]
+    assert run([*args, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    first, best = document["runs"]
+    assert (first["method"], best["method"]) == ("first-fit", "best-fit")
+    assert document["against"] is None
+    assert document["interference"] == "strict"
+    assert best["efficiency"]["utilisation"] == pytest.approx(224 / 368)
+    assert best["efficiency"]["application"] == 1
+    rows = list(csv.DictReader(io.StringIO(line.read_text())))
+    assert [r["at"] for r in rows if r["method"] == "first-fit"] == [*"0123", "10", "15", "23"]
+    assert {r["nodes"] for r in rows} == {"16"}
+    assert len(document["snapshots"]) == 3
+    for path in document["snapshots"]:
+        assert check_document(solve(load_snapshot(path), "first-fit")).holds
+    assert run([*args[:6], "--fill-interior"]) == 0
+    assert "application efficiency (E_AVE) 100.00 %" in " ".join(capsys.readouterr().out.split())
+
+
+# ---- Allocators that are not ours ----------------------------------------------------------------
+
+ANSWER = """
+import json, os, sys, time
+snapshot = json.load(sys.stdin)
+(request,) = snapshot["queue"]
+with open(os.path.join(os.path.dirname(__file__), "asked"), "a") as stream:
+    stream.write(request["id"] + "\\n")
+def answer(*placements):
+    print(json.dumps({"schema": "topoplace.placements/1", "placements": placements}))
+"""
+
+NUMBERS = """
+taken = set()
+for job in snapshot["running"]:
+    for part in job["nodes"].removeprefix("n").strip("[]").split(","):
+        low, _, high = part.partition("-")
+        taken.update(range(int(low), int(high or low) + 1))
+free = [str(n) for n in range(16) if n not in taken][: request["nodes"]]
+"""
+
+# The first free nodes by number, of a machine with a node per router.
+BY_NUMBER = ANSWER + NUMBERS + 'answer({"request": request["id"], "nodes": ",".join(free)})'
+
+# A prism at 0, if nothing runs.
+ALONE = (
+    ANSWER
+    + """
+n = request["nodes"]
+prism = {"origin": [0], "extents": [n]}
+placement = {"request": request["id"], "nodes": f"0-{n - 1}", "prism": prism}
+answer(*[] if snapshot["running"] else [placement])
+"""
+)
+
+# Always node 0.
+STUBBORN = ANSWER + 'answer({"request": request["id"], "nodes": "0"})'
+
+# Too late the first time it is asked for a job.
+SLOW_AT_FIRST = BY_NUMBER.replace(
+    "taken = set()",
+    """if open(__file__.replace("allocator.py", "asked")).read().split().count(request["id"]) == 1:
+    time.sleep(60)
+taken = set()""",
+)
+
+# The same on a tree.
+LEAVES = ANSWER + NUMBERS + 'answer({"request": request["id"], "nodes": ["n" + n for n in free]})'
+
+
+def program(folder: Path, text: str) -> str:
+    """Return the command line of a Python program."""
+    path = folder / "allocator.py"
+    path.write_text(text)
+    return shlex.join([sys.executable, "-I", str(path)])
+
+
+def allocator(folder: Path, text: str) -> Allocator:
+    return command_allocator(f"mine={program(folder, text)}")
+
+
+def asked(folder: Path) -> list[str]:
+    return (folder / "asked").read_text().split()
+
+
+def test_an_allocator_of_ones_own_is_replayed_by_the_same_rules(tmp_path: Path) -> None:
+    replay = Replay(empty(), log_of(*GAP), allocator(tmp_path, BY_NUMBER))
+    replay.run()
+    assert spans(replay) == {"a": (0, 10), "c": (2, 10), "b": (10, 15), "d": (15, 23)}
+    assert replay.decisions is not None
+    assert replay.decisions.asked == len(asked(tmp_path)) == 4
+    assert replay.snapshot("end").running == []
+
+
+def test_prisms_are_kept_and_decide_what_fits_if_asked_for(tmp_path: Path) -> None:
+    # On a ring of 6 a prism of 4 uses all links: b fits by nodes, but has no prism.
+    jobs = [LogJob("a", 4, 0, 10, 10, HALF), LogJob("b", 2, 1, 5, 5, HALF)]
+    mine = allocator(tmp_path, ALONE)
+    for in_prisms, questions in ((False, ["a", "b", "b"]), (True, ["a", "b"])):
+        one = Allocator(mine.name, mine.arguments, mine.source, in_prisms=in_prisms)
+        replay = Replay(empty("torus:6"), jobs, one)
+        replay.run(until=0)
+        (job,) = replay.snapshot("now").running
+        assert job.prism is not None
+        assert (job.prism.origin, job.prism.extents) == ([0], [4])
+        replay.run()
+        assert spans(replay)["b"][0] == spans(replay)["a"][1]
+        assert asked(tmp_path) == questions
+        (tmp_path / "asked").unlink()
+
+
+def test_a_breach_ends_the_replay_with_what_was_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = write_log(tmp_path, [(1, 0, 10, 1), (2, 1, 5, 1)])
+    command, folder = program(tmp_path, STUBBORN), tmp_path / "snapshots"
+    args = ["replay", log, "--on", "torus:4x4", "--command", f"mine={command}"]
+    args += ["--intensive", "0", "--snapshots", str(folder), "--every", "1"]
+    assert run([*args, "--json", "-o", str(tmp_path / "r.json")]) == ExitCode.CHECK_FAILED
+    said = capsys.readouterr()
+    verdict = json.loads(said.out)
+    assert (verdict["fault"], verdict["breaches"][0]["node"]) == ("breach", 0)
+    assert "job-2: mine: breach: 2 has node 0 on router 0, held by running job 1" in said.err
+    assert not (tmp_path / "r.json").exists()
+    again = ["place", str(folder / "job-2-refused.json"), "--command", f"mine={command}"]
+    assert run(again) == ExitCode.CHECK_FAILED
+    assert verdict["text"] in capsys.readouterr().err
+
+
+def test_an_answer_too_late_starts_nothing_now(tmp_path: Path) -> None:
+    jobs = log_of((4, 0, 10, 10), (4, 1, 5, 5), (4, 2, 5, 5))
+    mine = allocator(tmp_path, SLOW_AT_FIRST)
+    replay = Replay(empty(), jobs, mine, Options(time_limit=0.5))
+    replay.run()
+    # Everybody is asked again at the next event, of which there is none after c came.
+    assert spans(replay) == {"a": (1, 11), "b": (2, 7), "c": (7, 12)}
+    assert replay.decisions is not None
+    assert replay.decisions.timed_out == replay.decisions.nowhere == 3
+
+
+def test_on_a_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = write_log(tmp_path, QUEUED)
+    args = ["replay", log, "--on", "tree:2x4", "--intensive", "0", "--command"]
+    args += [program(tmp_path, LEAVES)]
+    assert run([*args, "--json"]) == ExitCode.DONE
+    default, mine = json.loads(capsys.readouterr().out)["runs"]
+    assert (default["method"], mine["method"]) == ("default", "command")
+    assert mine["wait"] == default["wait"] > 0
+    assert mine["decisions"]["asked"] == len(asked(tmp_path))
+    assert run([*args, "--protocol", "individual"]) == ExitCode.BAD_INPUT
+    assert "individual runs" in one_line_error(capsys)
+
+
+def test_jobs_that_look_alike_are_one_question_while_nothing_changes() -> None:
+    # b fits when a ends; every c would then be in its way.
+    jobs = [(8, 0, 10, 10), (14, 1, 5, 5), *[(2, 2, 99, 99)] * 8]
+    replay = Replay(empty(), log_of(*jobs), "first-fit")
+    replay.run(until=9)
+    assert replay.decisions is not None
+    assert replay.decisions.asked == 2
+    replay.run()
+    starts = [start for start, _ in spans(replay).values()]
+    assert sorted(starts) == [0, 10, *[15] * 8]
+
+
+def test_exact_says_which_of_its_decisions_it_proved() -> None:
+    replay = Replay(empty(), log_of(*GAP), "exact", Options(time_limit=20))
+    replay.run()
+    assert replay.decisions is not None
+    assert replay.decisions.proven == replay.decisions.asked == 4

@@ -169,7 +169,10 @@ def test_tiny_features_shows_every_feature():
     assert {g.max_depth is None for g in shapes} == {True, False}
 
 
-@pytest.mark.parametrize("name", ["snapshot", "machine", "result"])
+SCHEMAS = ["snapshot", "machine", "result", "placements", "tree-placements"]
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
 def test_schema_files_are_up_to_date(name):
     build = script("build_schemas")
     written = (ROOT / "docs" / "schema" / f"{name}.schema.json").read_text()

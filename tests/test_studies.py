@@ -1,22 +1,38 @@
-"""The scripts of the studies of pencils and of filling machines, on tiny settings."""
+"""The scripts of the studies, on tiny settings."""
 
 from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from real_files import real_file
 from scripts_of_the_project import SCRIPTS, script
-from topoplace.errors import TopoplaceError
+from topoplace.errors import InputError, TopoplaceError
 from topoplace.machine import Torus
-from topoplace.snapshot import load_torus
-from topoplace.snapshot.generate import load_workload
+from topoplace.snapshot.files import write_document
+from topoplace.snapshot.generate import Workload, load_workload, workload_jobs
+from topoplace.snapshot.machines import load_torus
+from topoplace.snapshot.schema import PrismModel, Request, RunningJob, Snapshot
 from topoplace.study.batch.solving import solve_task
 from topoplace.study.batch.task import Ending, Task
+from topoplace.study.replay import read_log
+
+MACHINE = "torus:4x4x4:2"
+WORKLOAD = Workload.model_validate(
+    {
+        "schema": "topoplace.workload/1",
+        "name": "tiny",
+        "rows": [
+            {"application": "a", "nodes": [3, 9, 30], "classes": ["compute"], "minutes": [2, 5]}
+        ],
+    }
+)
 
 
 @pytest.fixture(autouse=True)
@@ -60,15 +76,6 @@ def test_pencils_no_step_is_worse_than_the_one_before(
     sizes = pictures_in(tmp_path)
     assert set(sizes) == {"pencils_excess.png", "pencils_removed.png"}
     assert max(sizes.values()) < 100_000
-
-
-def test_what_is_written_around_the_tables_stays(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    write = script("study_page").write_between_markers
-    write(page, "<!-- a -->", "<!-- b -->", "Title", "old")
-    page.write_text(page.read_text().replace("# Title", "# Title\n\nBy hand."))
-    write(page, "<!-- a -->", "<!-- b -->", "Other", "new")
-    assert page.read_text() == "# Title\n\nBy hand.\n\n<!-- a -->\nnew\n<!-- b -->\n"
 
 
 @pytest.mark.parametrize("setting", ["scattered", "prisms"])
@@ -166,3 +173,104 @@ def test_the_small_machine_s_workload_is_scaled_to_it() -> None:
     largest = max(size for row in scaled.rows for size in row.nodes)
     assert largest == round(max(s for row in workload.rows for s in row.nodes) * 512 / 22_640)
     assert min(size for row in scaled.rows for size in row.nodes) == 1
+
+
+def write_snapshot(folder: Path) -> None:
+    """Write a snapshot of a quarter of the machine busy."""
+    running = RunningJob(
+        id="busy", nodes="0-31", prism=PrismModel(origin=[0, 0, 0], extents=[1, 4, 4])
+    )
+    snapshot = Snapshot(
+        schema_version="topoplace.snapshot/1",
+        name="tiny",
+        machine=load_torus(MACHINE),
+        running=[running],
+        queue=[Request(id=f"q{k}", nodes=n) for k, n in enumerate((20, 60, 17, 9, 30))],
+    )
+    write_document(folder / f"{MACHINE}_80.json", snapshot)
+
+
+def test_blue_waters_tables_and_plots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    study, page = script("study_blue_waters"), script("blue_waters_page")
+    monkeypatch.setattr(study, "MACHINE", MACHINE)
+    monkeypatch.setattr(study, "SNAPSHOTS", tmp_path)
+    monkeypatch.setattr(study, "load_workload", lambda: WORKLOAD)
+    write_snapshot(tmp_path)
+    out = tmp_path / "out"
+    arguments = ["--snapshots", "80", "--time-limit", "5", "--num-jobs", "40", "--jobs", "1"]
+    study.main([*arguments, "-o", str(out)])
+    snapshots = {row["method"]: row for row in rows_in(out / "blue_waters_snapshots.csv")}
+    assert tuple(snapshots) == page.METHODS
+    exact = int(snapshots["exact"]["nodes"])
+    for method, row in snapshots.items():
+        if method in page.PRISM_METHODS:
+            assert int(row["nodes"]) <= exact <= int(row["bound"]) <= int(row["idle"]) == 96
+            assert row["shared_links"] == "0"
+        else:
+            assert row["bound"] == row["gap"] == ""
+            assert int(row["shared_links"]) > 0
+    replays = {row["method"]: row for row in rows_in(out / "blue_waters_replay.csv")}
+    assert tuple(replays) == page.METHODS
+    for method, row in replays.items():
+        assert row["jobs"] == "40"
+        assert 0 < float(row["utilisation"]) <= 1
+        assert 0 < float(row["system"]) <= float(row["application"]) <= 1
+        shares = float(row["shared_links"]) > 0
+        assert shares == (float(row["disturbed"]) > 0) == (method not in page.PRISM_METHODS)
+    assert int(replays["exact"]["proven"]) > 0
+    text = (out / "blue_waters.md").read_text()
+    assert f"| 80 % | 96 | {snapshots['exact']['bound']} |" in text
+    assert str(tmp_path) not in text
+    sizes = {path.name: path.stat().st_size for path in out.glob("*.png")}
+    assert set(sizes) == {"blue_waters_snapshots.png", "blue_waters_replay.png"}
+    assert max(sizes.values()) < 150_000
+
+
+def test_the_study_of_mishra_2020(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = str(real_file("theta/theta_1000.swf"))
+    document = tmp_path / "mishra2020.md"
+    study = script("study_mishra2020")
+    monkeypatch.setattr(study, "SETS", {"RHVD": study.SETS["RHVD"]})
+    document.write_text(f"# By hand\n\n{study.BEGIN}\nold\n{study.END}\n\nThe reading.\n")
+    args = ["--methods", "default", "greedy", "--seeds", "2", "--limit", "40", "-o", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["study", log, *args])
+    study.main()
+    text = document.read_text()
+    assert text.startswith("# By hand\n")
+    assert text.endswith("\n\nThe reading.\n")
+    assert "old" not in text
+    assert "| 16 | continuous | RHVD | 20.5 / 22.3 / 24.0 |" in text
+    rows = rows_in(tmp_path / "mishra2020.csv")
+    assert len(rows) == 2 * 3 * 2 * 2  # machines, protocols, seeds, methods
+    assert all(float(r["execution_percent_saved"]) == 0 for r in rows if r["method"] == "default")
+    assert {study.leaves_of(4392, n).tree.num_leaves for n in (16, 366)} == {275, 12}
+
+
+XE_NODES = 22_640
+
+
+def test_drawn_logs_are_of_the_table_at_the_load_asked_for(tmp_path: Path) -> None:
+    path, draw = tmp_path / "log.swf", script("draw_log")
+    draw.main(["--jobs", "20000", "--load", "70", "--seed", "3", "-o", str(path)])
+    jobs = draw.draw_log(load_workload(), "xe", 20_000, XE_NODES, 70, seed=3)
+    assert read_log(path).jobs == jobs
+    sizes = {job.nodes for job in workload_jobs(load_workload()) if job.node_class == "xe"}
+    assert {job.nodes for job in jobs} == sizes
+    assert {job.walltime // 60 for job in jobs} == {10, *range(30, 46), 60}
+    assert all(job.walltime / 2 <= job.seconds <= job.walltime for job in jobs)
+    span = jobs[-1].submitted - jobs[0].submitted
+    load = sum(job.nodes * job.seconds for job in jobs) / (span * XE_NODES)
+    assert load == pytest.approx(0.7, rel=0.03)
+    first, second = (draw.draw_log(load_workload(), "xe", 300, 1000, 50, seed=s) for s in (1, 2))
+    assert max(job.nodes for job in first) == 1000  # larger ones are not drawn
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("node_class", "num_jobs", "load", "named"),
+    [("gpu", 5, 70, "class"), ("xe", 0, 70, "jobs"), ("xe", 5, float("nan"), "load")],
+)
+def test_what_cannot_be_drawn(node_class: str, num_jobs: int, load: float, named: str) -> None:
+    with pytest.raises(InputError) as caught:
+        script("draw_log").draw_log(load_workload(), node_class, num_jobs, XE_NODES, load, seed=1)
+    assert caught.value.field == named

@@ -167,23 +167,23 @@ def test_problems_of_all_kinds_in_one_call() -> None:
     assert all(name in str(found) for name in ("max hops", "hop-bytes", "cost", "shared"))
 
 
-def test_default_methods() -> None:
-    asked = Options(time_limit=0.2)
-    names = [row.method for row in compare([small()], options=asked).rows]
+def test_default_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise InputError("another instance")
+
+    monkeypatch.setattr("topoplace.study.compare.solve", refuse)
+    names = [row.method for row in compare([small()]).rows]
     assert names == [name for name in method_names("placement") if name != "minizinc"]
     graph = Case(problem_on(random_graph(np.random.default_rng(3), 6, 12), [2, 3]))
-    rows = compare([graph], options=asked).rows
-    names = [row.method for row in rows]
+    names = [row.method for row in compare([graph]).rows]
     assert {"exact", "greedy"} <= set(names)
     assert not {"auto", "scotch", "pencils"} & set(names)
-    least = min(row.decider.objective for row in rows if row.decider.objective is not None)
-    assert {row.decider.objective for row in rows if row.rank == 1} == {least}
 
 
 @pytest.mark.parametrize("make", [small, tree, mapping])
 def test_documents_of_all_kinds_load(make: Any, tmp_path: Path) -> None:
     case, path = make(), tmp_path / "d.json"
-    result = solved(case, "exact", time_limit=5)
+    result = solved(case, "first-fit" if make is small else "greedy")
     for document in (case.instance, result):
         write_document(path, document)
         for source in (path, document.model_dump(mode="json"), document):
