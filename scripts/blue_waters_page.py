@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from study_page import markdown, number, percent, save_figure, write_between_markers, write_rows
+from study_page import markdown, number, percent, picture, write_between_markers, write_rows
 
 BEGIN = "<!-- tables: written by scripts/study_blue_waters.py -->"
 END = "<!-- end of tables -->"
@@ -22,19 +22,11 @@ Trace = list[tuple[int, float, int]]
 
 @dataclass(frozen=True)
 class SnapshotRow:
-    """One method on one snapshot.
+    """One method on one snapshot, `jobs` and `nodes` started of the `idle` usable ones.
 
-    Attributes
-    ----------
-    idle
-        Usable nodes that no job holds, of all classes.
-    jobs, nodes
-        Started.
-    bound, gap
-        Certified for conforming placements, and ``(bound - nodes) / nodes``; None for others.
-    bisection
-        Bisection bandwidth per node of the started jobs, averaged over their nodes, in thousandths
-        of an x link's.
+    `bound` and `gap`, ``(bound - nodes) / nodes``, are certified for conforming placements, None
+    for others. `bisection` is the bandwidth per node of the started jobs, averaged over their
+    nodes, in thousandths of an x link's.
     """
 
     snapshot: str
@@ -51,21 +43,11 @@ class SnapshotRow:
 
 @dataclass(frozen=True)
 class ReplayRow:
-    """One method on the log.
+    """One method on the log; the shares are those of docs/replay.md, "Metrics".
 
-    Attributes
-    ----------
-    utilisation, scheduling, application, system
-        See docs/replay.md, "Metrics".
-    hours
-        From the first event to the last.
-    mean_waiting
-        Jobs in line, averaged over time.
-    bisection
-        As in `SnapshotRow`, of the communicating jobs, averaged over their node-seconds.
-    shared_links, disturbed
-        Links that two communicating jobs use, and the share of these jobs that have such a link;
-        means of samples.
+    `bisection` is as in `SnapshotRow`, of the communicating jobs, averaged over their node-seconds;
+    `shared_links` and `disturbed` are means of samples: the links that two communicating jobs use,
+    and the share of these jobs that have such a link.
     """
 
     method: str
@@ -173,50 +155,37 @@ def _replays(rows: Sequence[ReplayRow]) -> str:
 
 def draw_snapshots(path: Path, rows: Sequence[SnapshotRow]) -> None:
     """Draw nodes started, links shared and bisection against how busy the machine is."""
-    import matplotlib.pyplot as plt  # noqa: PLC0415 - heavy
-
-    figure, (nodes, links, widths) = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
-    for k, method in enumerate(METHODS):
-        mine = [row for row in rows if row.method == method]
-        busy = [0 if row.snapshot == "empty" else int(row.snapshot) for row in mine]
-        style = "o-" if method in PRISM_METHODS else "x--"
-        for panel, values in (
-            (nodes, [row.nodes for row in mine]),
-            (links, [row.shared_links for row in mine]),
-            (widths, [row.bisection for row in mine]),
-        ):
-            panel.plot(busy, values, style, color=f"C{k}", ms=4, label=method)
-        if method == "exact":
-            nodes.plot(busy, [row.bound for row in mine], "k:", label="bound for prisms")
-    nodes.set_ylabel("nodes started")
-    links.set_ylabel("links shared")
-    widths.set_ylabel("bisection per node, x link / 1000")
-    for panel in (nodes, links, widths):
-        panel.set_xlabel("busy nodes, %")
-        panel.set_ylim(bottom=0)
-        panel.grid(alpha=0.3)
-    nodes.legend(fontsize=8)
-    save_figure(figure, path)
-    plt.close(figure)
+    kinds = {
+        "nodes": "nodes started",
+        "shared_links": "links shared",
+        "bisection": "bisection per node, x link / 1000",
+    }
+    with picture(path, 1, 3, figsize=(13, 4), layout="constrained") as (_, (panels,)):
+        for k, method in enumerate(METHODS):
+            mine = [row for row in rows if row.method == method]
+            busy = [0 if row.snapshot == "empty" else int(row.snapshot) for row in mine]
+            style = "o-" if method in PRISM_METHODS else "x--"
+            for panel, name in zip(panels, kinds, strict=True):
+                values = [getattr(row, name) for row in mine]
+                panel.plot(busy, values, style, color=f"C{k}", ms=4, label=method)
+            if method == "exact":
+                panels[0].plot(busy, [row.bound for row in mine], "k:", label="bound for prisms")
+        for panel, label in zip(panels, kinds.values(), strict=True):
+            panel.set_ylabel(label)
+            panel.set_xlabel("busy nodes, %")
+        panels[0].legend(fontsize=8)
 
 
 def draw_replays(path: Path, traces: dict[str, Trace]) -> None:
     """Draw utilisation and the queue over time."""
-    import matplotlib.pyplot as plt  # noqa: PLC0415 - heavy
-
-    figure, (held, queue) = plt.subplots(2, 1, figsize=(10, 6), sharex=True)
-    for method in PLOTTED:
-        hours = [at / 3600 for at, _, _ in traces[method]]
-        shares = [100 * share for _, share, _ in traces[method]]
-        held.step(hours, shares, where="post", lw=1, label=method)
-        waiting = [jobs for _, _, jobs in traces[method]]
-        queue.step(hours, waiting, where="post", lw=1, label=method)
-    held.set_ylabel("nodes held, %")
-    queue.set_ylabel("jobs waiting")
-    queue.set_xlabel("hours")
-    for panel in (held, queue):
-        panel.set_ylim(bottom=0)
-        panel.grid(alpha=0.3)
-    held.legend(fontsize=8, loc="lower center", ncols=len(PLOTTED))
-    save_figure(figure, path)
-    plt.close(figure)
+    with picture(path, 2, 1, figsize=(10, 6), sharex=True) as (_, ((held,), (queue,))):
+        for method in PLOTTED:
+            hours = [at / 3600 for at, _, _ in traces[method]]
+            shares = [100 * share for _, share, _ in traces[method]]
+            held.step(hours, shares, where="post", lw=1, label=method)
+            waiting = [jobs for _, _, jobs in traces[method]]
+            queue.step(hours, waiting, where="post", lw=1, label=method)
+        held.set_ylabel("nodes held, %")
+        queue.set_ylabel("jobs waiting")
+        queue.set_xlabel("hours")
+        held.legend(fontsize=8, loc="lower center", ncols=len(PLOTTED))

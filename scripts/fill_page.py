@@ -4,23 +4,78 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fill_rows import (
-    EXACT,
-    NODE_ORDERS,
-    PRISM_METHODS,
-    Row,
-    Short,
-    machines_of,
-    per_fill,
-    short_of,
-)
-from study_page import markdown, number, save_figure, write_between_markers, write_rows
+from study_page import markdown, number, picture, write_between_markers, write_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+PRISM_METHODS = ("first-fit", "best-fit")
+NODE_ORDERS = ("alps-o2", "alps-2y", "alps-4y")
+"""They give nodes in a fixed order, with shared links and without prisms: no bound holds for it."""
+
+EXACT = "exact"
+METHODS = (*PRISM_METHODS, *NODE_ORDERS, EXACT)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method on one snapshot.
+
+    `fill` is what was asked of the generator, `idle` the usable nodes that no job holds; between
+    `incumbent` and `bound` are the most nodes any conforming placement starts. `gap` is
+    ``(bound - started) / max(1, started)``, None if the method does not conform.
+    """
+
+    machine: str
+    fill: int
+    seed: int
+    method: str
+    status: str
+    idle: int
+    queued: int
+    jobs_started: int
+    started: int
+    incumbent: int
+    bound: int
+    gap: float | None
+    shared_links: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Short:
+    """What a method starts less than the optimum, as a share of that: between two values."""
+
+    least: float
+    most: float
+
+
+def short_of(rows: Sequence[Row]) -> Short:
+    """Return how far the rows of one method fall short of the optimum; sums over the snapshots."""
+    started = sum(row.started for row in rows)
+    incumbent, bound = sum(row.incumbent for row in rows), sum(row.bound for row in rows)
+    return Short(_loss(started, incumbent), _loss(started, bound))
+
+
+def _loss(started: int, best: int) -> float:
+    return (best - started) / best if best else 0.0
+
+
+def per_fill(rows: Sequence[Row], machine: str, method: str) -> dict[int, list[Row]]:
+    """Return the rows of a method on a machine by fill, ascending."""
+    mine = [row for row in rows if (row.machine, row.method) == (machine, method)]
+    fills = sorted({row.fill for row in mine})
+    return {fill: [row for row in mine if row.fill == fill] for fill in fills}
+
+
+def machines_of(rows: Sequence[Row]) -> list[str]:
+    """Return the machines of rows in their order, each once."""
+    return list(dict.fromkeys(row.machine for row in rows))
+
 
 BEGIN, END = "<!-- tables: written by scripts/study_fill.py -->", "<!-- end of tables -->"
 TITLE = "First fit and best fit against the bound as the machine fills"
@@ -91,41 +146,37 @@ def _shown(short: Short) -> str:
 
 def draw(path: Path, rows: Sequence[Row], machine: str) -> None:
     """Draw a machine: shares short of the optimum, nodes started, links shared, against fill."""
-    import matplotlib.pyplot as plt  # noqa: PLC0415 - heavy
-
-    figure, (short, started, links) = plt.subplots(1, 3, figsize=(13, 4))
-    for method in (*PRISM_METHODS, EXACT):
-        by_fill = per_fill(rows, machine, method)
-        shares = [short_of(mine) for mine in by_fill.values()]
-        bounds = [100 * s.least for s in shares], [100 * s.most for s in shares]
-        short.fill_between(list(by_fill), *bounds, color=COLOURS[method], alpha=0.3)
-        short.plot(list(by_fill), bounds[1], "o-", color=COLOURS[method], ms=4, label=method)
-        _shares(started, by_fill, lambda row: row.started, method, COLOURS[method])
-    exact = per_fill(rows, machine, EXACT)
-    _shares(started, exact, lambda row: row.bound, "bound", "black")
-    between = (_percents(exact, lambda r: r.incumbent), _percents(exact, lambda r: r.bound))
-    started.fill_between(list(exact), *between, color=COLOURS[EXACT], alpha=0.3)
-    ordered = per_fill(rows, machine, SHOWN_ORDER)
-    _shares(started, ordered, lambda row: row.started, SHOWN_ORDER, "C3")
-    for k, method in enumerate(NODE_ORDERS):
-        by_fill = per_fill(rows, machine, method)
-        means = [statistics.fmean(row.shared_links for row in mine) for mine in by_fill.values()]
-        links.plot(list(by_fill), means, "o-", ms=4, color=f"C{3 + k}", label=method)
-    short.set_title("short of the bound (band: unproven)", fontsize=10)
-    short.set_ylabel("nodes not started, % of the optimum")
-    started.set_title("started", fontsize=10)
-    started.set_ylabel("nodes, % of the idle ones")
-    links.set_title("shared against the rule", fontsize=10)
-    links.set_ylabel("links")
-    for panel in (short, started, links):
-        panel.set_xlabel("busy nodes, %")
-        panel.set_ylim(bottom=0)
-        panel.grid(alpha=0.3)
-        panel.legend(fontsize=8)
-    figure.suptitle(machine)
-    figure.tight_layout()
-    save_figure(figure, path)
-    plt.close(figure)
+    with picture(path, 1, 3, figsize=(13, 4)) as (figure, panels):
+        short, started, links = panels[0]
+        for method in (*PRISM_METHODS, EXACT):
+            by_fill = per_fill(rows, machine, method)
+            shares = [short_of(mine) for mine in by_fill.values()]
+            bounds = [100 * s.least for s in shares], [100 * s.most for s in shares]
+            short.fill_between(list(by_fill), *bounds, color=COLOURS[method], alpha=0.3)
+            short.plot(list(by_fill), bounds[1], "o-", color=COLOURS[method], ms=4, label=method)
+            _shares(started, by_fill, lambda row: row.started, method, COLOURS[method])
+        exact = per_fill(rows, machine, EXACT)
+        _shares(started, exact, lambda row: row.bound, "bound", "black")
+        between = (_percents(exact, lambda r: r.incumbent), _percents(exact, lambda r: r.bound))
+        started.fill_between(list(exact), *between, color=COLOURS[EXACT], alpha=0.3)
+        ordered = per_fill(rows, machine, SHOWN_ORDER)
+        _shares(started, ordered, lambda row: row.started, SHOWN_ORDER, "C3")
+        for k, method in enumerate(NODE_ORDERS):
+            mine = per_fill(rows, machine, method).items()
+            means = [statistics.fmean(row.shared_links for row in some) for _, some in mine]
+            fills = [fill for fill, _ in mine]
+            links.plot(fills, means, "o-", ms=4, color=f"C{3 + k}", label=method)
+        for panel, title, what in (
+            (short, "short of the bound (band: unproven)", "nodes not started, % of the optimum"),
+            (started, "started", "nodes, % of the idle ones"),
+            (links, "shared against the rule", "links"),
+        ):
+            panel.set_title(title, fontsize=10)
+            panel.set_ylabel(what)
+            panel.set_xlabel("busy nodes, %")
+            panel.legend(fontsize=8)
+        figure.suptitle(machine)
+        figure.tight_layout()
 
 
 def _shares(

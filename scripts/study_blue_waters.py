@@ -12,11 +12,9 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
-import multiprocessing
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
@@ -24,7 +22,7 @@ import numpy as np
 
 from blue_waters_page import METHODS, ReplayRow, SnapshotRow, Trace, write_study
 from draw_log import draw_log
-from study_page import STUDIES, stamp
+from study_page import STUDIES, spawned, stamp
 from topoplace.certify import check_document
 from topoplace.errors import TopoplaceError
 from topoplace.machine import parse_node_set
@@ -194,9 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     rows = list(snapshot_rows(options.snapshots, options.time_limit, options.seed))
     setup = setup_of(options.num_jobs, options.load, options.decision_limit, options.seed)
-    # spawned: OR-Tools and numba have threads that a fork would lose
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.jobs, mp_context=spawn) as pool:
+    with spawned(options.jobs) as pool:
         found = list(pool.map(functools.partial(replayed, setup=setup), METHODS))
     head = stamp("study_blue_waters.py", arguments)
     write_study(

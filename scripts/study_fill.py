@@ -11,17 +11,14 @@ or the study stops. Writes fill.md (between its markers), fill.csv and the plots
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from build_instances import SEED
-from fill_page import write_study
-from fill_rows import EXACT, METHODS, NODE_ORDERS, Row
-from study_page import STUDIES, stamp
+from fill_page import EXACT, METHODS, NODE_ORDERS, Row, write_study
+from study_page import STUDIES, spawned, stamp
 from topoplace.certify import check_file
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.result import Proof
@@ -132,9 +129,7 @@ def verified(path: Path) -> bool:
 
 def require_verified(paths: Sequence[Path], jobs: int) -> None:
     """Raise `TopoplaceError` unless the checker verifies every result file."""
-    # spawned: OR-Tools and numba have threads that a fork would lose
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=spawn) as pool:
+    with spawned(jobs) as pool:
         for path, holds in zip(paths, pool.map(verified, paths), strict=True):
             if not holds:
                 raise TopoplaceError(f"{path}: the checker does not verify it")

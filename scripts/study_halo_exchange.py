@@ -11,29 +11,25 @@ Writes docs/studies/halo_exchange.md and its figures as CSV.
 from __future__ import annotations
 
 import argparse
-import csv
-import datetime
 import itertools
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from study_mapping_gaps import problem_of
+from study_page import STUDIES, markdown, stamp, write_rows
 from topoplace.errors import InputError
 from topoplace.machine import Prism
 from topoplace.mapping.evaluate import Evaluation, evaluate
 from topoplace.mapping.graph import IntArray
 from topoplace.mapping.onto import Allocation, load_allocation
-from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.mapping.problem import MappingProblem
 from topoplace.placement.torus.heuristics.node_orders import TWO_Y, block_order
-from topoplace.snapshot.schema import GridApplication, MappingInstance
+from topoplace.snapshot.files import write_text
 from topoplace.snapshot.state import torus_of
 from topoplace.solving import Options, method_of
-
-ROOT = Path(__file__).resolve().parent.parent
-TARGET = ROOT / "docs" / "studies" / "halo_exchange.md"
 
 
 @dataclass(frozen=True)
@@ -92,24 +88,6 @@ CASES = (
 )
 
 
-def problem_of(case: Case, allocation: Allocation, tasks_per_node: int) -> MappingProblem:
-    """Return the mapping problem of a case in a region."""
-    dims = len(case.grid)
-    application = GridApplication(
-        shape=list(case.grid), periodic=[False] * dims, bytes=[[case.bytes] * 2] * dims
-    )
-    return prepare_mapping(
-        MappingInstance(
-            schema_version="topoplace.mapping/1",
-            name="halo-exchange",
-            machine=allocation.machine,
-            nodes=allocation.node_set,
-            tasks_per_node=tasks_per_node,
-            application=application,
-        )
-    )
-
-
 def in_alps_order(problem: MappingProblem, nodes: IntArray) -> IntArray:
     """Return a mapping onto the k-th usable node as one onto the k-th node of ALPS' order."""
     torus = problem.torus
@@ -125,7 +103,7 @@ def run(case: Case, allocation: Allocation) -> dict[str, Evaluation] | None:
     for method, tasks_per_node in case.tasks_per_node.items():
         options = Options(cell=case.cell if method == "grid-order" else None)
         try:
-            problem = problem_of(case, allocation, tasks_per_node)
+            problem = problem_of(case.grid, False, tasks_per_node, allocation, case.bytes)
             outcome = method_of("mapping", method).solver(problem, options)
         except InputError:
             return None
@@ -174,25 +152,26 @@ def study(num_regions: int, seed: int) -> list[dict[str, object]]:
     return rows
 
 
-def report(rows: list[dict[str, object]], seed: int, num_regions: int) -> str:
-    """Return the study as a Markdown page."""
-    lines = [
-        "# Halo exchanges of Enos 2014: predicted and measured order",
-        "",
-        f"{datetime.date.today()}, `python scripts/study_halo_exchange.py --regions {num_regions} "
-        f"--seed {seed}`.",
-        "",
-        "The paper timed halo exchanges in node features of one size. We draw random regions of",
-        "that size on Blue Waters (its service nodes in place; a region counts if Topaware's",
-        "layout fits) and predict the time of an exchange as the largest load of a link, bytes",
-        "over bandwidth, under dimension-ordered routing (y links half as fast). Default and",
-        "grid_order take the first nodes of the region in the order of scheme 2Y. Relative",
-        "figures: largest link load over that of Topaware, mean over the regions, and the paper's",
-        "time over Topaware's.",
-        "",
-        "| table | method | predicted | measured | largest hop | regions in the measured order |",
-        "|---|---|---:|---:|---:|---:|",
-    ]
+HEAD = ("table", "method", "predicted", "measured", "largest hop", "regions in the measured order")
+TEXT = """# Halo exchanges of Enos 2014: predicted and measured order
+
+{stamp}
+
+The paper timed halo exchanges in node features of one size. We draw random regions of
+that size on Blue Waters (its service nodes in place; a region counts if Topaware's
+layout fits) and predict the time of an exchange as the largest load of a link, bytes
+over bandwidth, under dimension-ordered routing (y links half as fast). Default and
+grid_order take the first nodes of the region in the order of scheme 2Y. Relative
+figures: largest link load over that of Topaware, mean over the regions, and the paper's
+time over Topaware's.
+
+{table}
+"""
+
+
+def report(rows: list[dict[str, object]]) -> str:
+    """Return the study as a Markdown table."""
+    lines: list[list[str]] = []
     for case in CASES:
         mine = [row for row in rows if row["table"] == case.table]
         regions = sorted({str(row["region"]) for row in mine})
@@ -211,11 +190,9 @@ def report(rows: list[dict[str, object]], seed: int, num_regions: int) -> str:
             measured = case.times.get(method)
             shown = "-" if measured is None else f"{measured / case.times['topaware']:.2f}"
             order = f"{agree} of {len(regions)}" if method == "topaware" else ""
-            lines.append(
-                f"| {case.table} | {method} | {np.mean(ratios):.2f} | {shown} | "
-                f"{min(hops)} to {max(hops)} | {order} |"
-            )
-    return "\n".join(lines) + "\n"
+            hop = f"{min(hops)} to {max(hops)}"
+            lines.append([case.table, method, f"{np.mean(ratios):.2f}", shown, hop, order])
+    return markdown(HEAD, 2, lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -225,13 +202,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=2014)
     options = parser.parse_args(arguments)
     rows = study(options.regions, options.seed)
-    TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text(report(rows, options.seed, options.regions))
-    with TARGET.with_suffix(".csv").open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    print(TARGET.read_text())
+    table = report(rows)
+    page = TEXT.format(stamp=stamp("study_halo_exchange.py", arguments), table=table)
+    write_text(STUDIES / "halo_exchange.md", page)
+    write_rows(STUDIES / "halo_exchange.csv", rows)
+    print(table)
 
 
 if __name__ == "__main__":

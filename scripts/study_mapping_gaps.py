@@ -11,26 +11,23 @@ Writes docs/studies/mapping_gaps.md and its figures as CSV.
 from __future__ import annotations
 
 import argparse
-import csv
-import datetime
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
+from study_page import STUDIES, markdown, number, percent, stamp, write_rows
 from topoplace.certify import check_document
 from topoplace.errors import InputError
 from topoplace.mapping.onto import Allocation, load_allocation
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result.mapping import MappingResult
+from topoplace.snapshot.files import write_text
 from topoplace.snapshot.schema import GridApplication, MappingInstance
 from topoplace.solving import Options, solve
 
-ROOT = Path(__file__).resolve().parent.parent
-SNAPSHOTS = ROOT / "instances" / "snapshots"
-TARGET = ROOT / "docs" / "studies" / "mapping_gaps.md"
+SNAPSHOTS = STUDIES.parent.parent / "instances" / "snapshots"
 
 GRIDS = (
     ("2D", (110, 120), 16),
@@ -75,9 +72,13 @@ class Row:
 
 
 def problem_of(
-    grid: tuple[int, ...], periodic: bool, tasks_per_node: int, allocation: Allocation
+    grid: tuple[int, ...],
+    periodic: bool,
+    tasks_per_node: int,
+    allocation: Allocation,
+    num_bytes: int = 1,
 ) -> MappingProblem:
-    """Return the mapping problem of a grid with a byte for every neighbour."""
+    """Return the mapping problem of a grid with so many bytes for every neighbour."""
     dims = len(grid)
     return prepare_mapping(
         MappingInstance(
@@ -87,7 +88,7 @@ def problem_of(
             nodes=allocation.node_set,
             tasks_per_node=tasks_per_node,
             application=GridApplication(
-                shape=list(grid), periodic=[periodic] * dims, bytes=[[1, 1]] * dims
+                shape=list(grid), periodic=[periodic] * dims, bytes=[[num_bytes] * 2] * dims
             ),
         )
     )
@@ -151,33 +152,16 @@ def bhatele_rows(search: float, seed: int) -> list[Row]:
     return rows
 
 
-def table(rows: list[Row]) -> list[str]:
+def table(rows: list[Row]) -> str:
     """Return rows as a Markdown table."""
-    lines = [
-        "| nodes | grid | structured | gap | with local search | gap | bound |",
-        "|---|---|---:|---:|---:|---:|---:|",
-    ]
+    head = ["nodes", "grid", "structured", "gap", "with local search", "gap", "bound"]
+    lines = []
     for row in rows:
         assert row.checked, f"the checker refuses {row}"
-        cells = [
-            row.machine,
-            row.grid,
-            _number(row.best),
-            _percent(row.gap),
-            _number(row.searched),
-            _percent(row.searched_gap),
-            _number(row.bound),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f} %"
+        best, searched = number(row.best), number(row.searched)
+        gaps = percent(row.gap), percent(row.searched_gap)
+        lines.append([row.machine, row.grid, best, gaps[0], searched, gaps[1], number(row.bound)])
+    return markdown(head, 2, lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -193,8 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     page = [
         "# Certified gaps of mappings",
         "",
-        f"{datetime.date.today()}, `python scripts/study_mapping_gaps.py --snapshots "
-        f"{options.snapshots} --search {options.search:g} --seed {options.seed}`.",
+        stamp("study_mapping_gaps.py", arguments),
         "",
         "Hop-bytes with one byte to every neighbour. *structured* is the best pencil placement",
         "over all layouts and windows within 30 s (the second table: Bhatele's topology-aware",
@@ -206,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "",
         "## Blue Waters",
         "",
-        *table(blue_waters),
+        table(blue_waters),
         "",
         "A dash: no pencil window was found within the 30 s.",
         "",
@@ -215,15 +198,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "Periodic 3D grids of chares on meshes (XT3 partitions, no wrap), 512^3 elements in",
         "chares of 16^3 (32x32x32) and 32^3 (16x16x16); *structured* equals the paper's counts.",
         "",
-        *table(bhatele),
+        table(bhatele),
     ]
-    TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text("\n".join(page) + "\n")
-    rows = blue_waters + bhatele
-    with TARGET.with_suffix(".csv").open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, list(asdict(rows[0])), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
+    write_text(STUDIES / "mapping_gaps.md", "\n".join(page) + "\n")
+    write_rows(STUDIES / "mapping_gaps.csv", [*blue_waters, *bhatele])
 
 
 if __name__ == "__main__":

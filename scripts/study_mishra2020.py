@@ -8,20 +8,19 @@ from __future__ import annotations
 import argparse
 import csv
 import dataclasses
-import datetime
 import io
 import math
-import platform
+import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
-from mishra2020_tables import PUBLISHED, Row, tables
-from study_page import write_between_markers
-from topoplace import __version__
+from study_page import STUDIES, markdown, stamp, write_between_markers
 from topoplace.placement.tree.occupancy import Occupancy
 from topoplace.placement.tree.problem import TreeProblem
 from topoplace.snapshot.files import write_text
@@ -31,6 +30,127 @@ from topoplace.solving import Options, method_of, methods
 from topoplace.study.replay import MIXES, LogJob, MethodRun, Replay, read_log, with_intensive
 from topoplace.study.replay.figures import improvements, mean_execution_gain, metrics_of
 from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
+
+DEFAULT_HOURS = {"execution": 2189, "wait": 45303}
+TABLE_3 = {
+    ("execution", "RHVD"): (1740, 1700, 1663),
+    ("execution", "RD"): (1810, 1731, 1706),
+    ("wait", "RHVD"): (31190, 34539, 33092),
+    ("wait", "RD"): (34901, 35874, 31809),
+}
+"""Hours of greedy, balanced, adaptive in continuous runs (table 3, row 2)."""
+TABLE_4 = {"RHVD": [9.65, 9.65, 9.65], "RD": [13.56, 13.56, 13.56]}
+"""Percent saved in execution time in individual runs (table 4, row 2)."""
+SECTION_6_2 = {"A": 5.89, "B": 8.92, "C": 12.49, "D": 7.94, "E": 11.11}
+"""Average improvement of execution time, over the three algorithms."""
+SECTION_6_4 = {"RD": 15.88, "RHVD": 17.84, "binomial": 15.87}
+"""Average reduction of the cost of communication, over the three algorithms."""
+PUBLISHED = ("greedy", "balanced", "adaptive")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run; `saved` and `mean_job_gain` are percents against Slurm's default."""
+
+    nodes_per_leaf: int
+    protocol: str
+    patterns: str
+    seed: int
+    method: str
+    jobs: int
+    execution_hours: float
+    wait_hours: float
+    turnaround_hours: float
+    node_hours: float
+    cost: float
+    saved: dict[str, float | None]
+    mean_job_gain: float | None
+
+
+Figure = Callable[[Row], float | None]
+T = TypeVar("T")
+
+
+def tables(rows: Sequence[Row]) -> str:
+    """Return the tables as Markdown; the CSV has the rest."""
+    table_3 = {
+        metric: {
+            name: [100 * (1 - hours / DEFAULT_HOURS[metric]) for hours in TABLE_3[metric, name]]
+            for name in ("RHVD", "RD")
+        }
+        for metric in DEFAULT_HOURS
+    }
+    average = {name: [value] for name, value in SECTION_6_2.items()}
+    cost = {name: [value] for name, value in SECTION_6_4.items()}
+    continuous = [row for row in rows if row.protocol == "continuous"]
+    pure = [row for row in continuous if row.patterns in SECTION_6_4]
+    individual = [row for row in rows if row.protocol != "continuous"]
+    return "\n\n".join(
+        [
+            "### Continuous runs: percent of the total execution time saved",
+            _table(continuous, lambda row: row.saved["execution"], table_3["execution"] | average),
+            "### Continuous runs: percent of the total wait time saved",
+            _table(pure, lambda row: row.saved["wait"], table_3["wait"]),
+            "### Continuous runs: percent of the turnaround time saved",
+            _table(pure, lambda row: row.saved["turnaround"], {}),
+            "### Continuous runs: percent of the node-hours saved",
+            _table(pure, lambda row: row.saved["node_seconds"], {}),
+            "### Continuous runs: percent of the cost of communication saved",
+            _table(pure, lambda row: row.saved["cost"], cost),
+            "### Individual runs: percent of a job's execution time saved, mean over jobs",
+            _table(individual, lambda row: row.mean_job_gain, TABLE_4 | average),
+        ]
+    )
+
+
+def _table(rows: Sequence[Row], figure: Figure, paper: Mapping[str, Sequence[float]]) -> str:
+    methods = [name for name in _in_order(row.method for row in rows) if name != "default"]
+    average = [name for name in methods if name in PUBLISHED]
+    header = ["nodes per leaf", "runs", "patterns", "paper", *methods]
+    if average:
+        header.insert(4, "mean of " + ", ".join(average))
+    lines = []
+    for per_leaf in _in_order(row.nodes_per_leaf for row in rows):
+        for protocol in _in_order(row.protocol for row in rows):
+            for patterns in _in_order(row.patterns for row in rows):
+                of = {
+                    method: [
+                        figure(row)
+                        for row in rows
+                        if (row.nodes_per_leaf, row.protocol, row.patterns, row.method)
+                        == (per_leaf, protocol, patterns, method)
+                    ]
+                    for method in methods
+                }
+                means = [_mean(of[name]) for name in average]
+                cells = [str(per_leaf), protocol, patterns]
+                cells.append(" / ".join(f"{value:.1f}" for value in paper.get(patterns, [])))
+                if average:
+                    cells.append(_percent(_mean(means)))
+                lines.append(cells + [_spread(of[name]) for name in methods])
+    return markdown(header, len(header), lines)
+
+
+def _in_order(values: Iterable[T]) -> list[T]:
+    return list(dict.fromkeys(values))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _spread(values: Sequence[float | None]) -> str:
+    """Return the mean over the seeds, and the least and the largest."""
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return _percent(_mean(known))
+    return f"{_percent(_mean(known))} ({min(known):.1f} to {max(known):.1f})"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
 
 NUM_NODES = 4392
 NODES_PER_LEAF = (16, 366)
@@ -45,7 +165,6 @@ SETS = {
     "binomial": (PatternUse(pattern=Pattern.BINOMIAL),),
     **MIXES,
 }
-DOCS = Path(__file__).resolve().parent.parent / "docs" / "studies"
 BEGIN, END = "<!-- tables: written by scripts/study_mishra2020.py -->", "<!-- end of tables -->"
 
 
@@ -58,16 +177,13 @@ def main() -> None:
     rows: list[Row] = []
     for row in _all_rows(options, methods):
         rows.append(row)
-        print(f"{time.perf_counter() - start:7.1f} s  {row.title}", file=sys.stderr)
+        which = (row.nodes_per_leaf, row.protocol, row.patterns, row.seed, row.method)
+        print(f"{time.perf_counter() - start:7.1f} s ", *which, file=sys.stderr)
     options.output.mkdir(parents=True, exist_ok=True)
     write_text(options.output / "mishra2020.csv", _csv(rows))
     seconds = time.perf_counter() - start
-    limit = f" --time-limit {options.time_limit:g}" if options.time_limit is not None else ""
     head = (
-        f"{datetime.date.today()}, topoplace {__version__}, Python {platform.python_version()}, "
-        f"numpy {np.__version__}; {seconds:.0f} s on one core. Command:\n\n"
-        f"```\npython scripts/study_mishra2020.py theta_1000.swf --methods {' '.join(methods)} "
-        f"--seeds {options.seeds} --exact-seeds {options.exact_seeds}{limit}\n```\n\n"
+        f"{stamp('study_mishra2020.py', None)}\n\n{seconds:.0f} s on one core. "
         "Percents saved against Slurm's default, the mean over the seeds (least to largest)."
     )
     page = options.output / "mishra2020.md"
@@ -82,7 +198,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--exact-seeds", type=int, default=1, metavar="N", help="draws for exact")
     parser.add_argument("--time-limit", type=float, metavar="S", help="per job, for exact")
     parser.add_argument("--limit", type=int, metavar="N", help="take the first N jobs only")
-    parser.add_argument("-o", "--output", type=Path, default=DOCS, metavar="DIR")
+    parser.add_argument("-o", "--output", type=Path, default=STUDIES, metavar="DIR")
     return parser.parse_args()
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import datetime
 import importlib.metadata
 import io
+import multiprocessing
 import platform
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,12 +54,12 @@ def write_between_markers(path: Path, begin: str, end: str, title: str, text: st
 
 
 def write_rows(path: Path, rows: Sequence[Any]) -> None:
-    """Write dataclass instances of one type as a CSV file; None is empty."""
+    """Write dictionaries, or dataclass instances of one type, as a CSV file; None is empty."""
     stream = io.StringIO()
-    names = [field.name for field in dataclasses.fields(rows[0])]
-    writer = csv.DictWriter(stream, names, lineterminator="\n")
+    records = [row if isinstance(row, dict) else dataclasses.asdict(row) for row in rows]
+    writer = csv.DictWriter(stream, list(records[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(dataclasses.asdict(row) for row in rows)
+    writer.writerows(records)
     write_text(path, stream.getvalue())
 
 
@@ -76,10 +79,26 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as a PNG with a palette: a third of the bytes, and the same every time."""
+def spawned(jobs: int) -> ProcessPoolExecutor:
+    """Return processes that are spawned: OR-Tools and numba have threads that a fork would lose."""
+    return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
+
+
+@contextlib.contextmanager
+def picture(path: Path, rows: int, columns: int, **layout: Any) -> Iterator[tuple[Figure, Any]]:
+    """Yield a figure and its panels, by row and column, and write it as a PNG with a palette.
+
+    That is a third of the bytes, and the same every time. All panels begin at 0 and have a grid.
+    """
+    import matplotlib.pyplot as plt  # noqa: PLC0415 - heavy
     from PIL import Image  # noqa: PLC0415 - comes with matplotlib
 
+    figure, panels = plt.subplots(rows, columns, squeeze=False, **layout)
+    yield figure, panels
+    for panel in panels.flat:
+        panel.set_ylim(bottom=0)
+        panel.grid(alpha=0.3)
     stream = io.BytesIO()
     figure.savefig(stream, dpi=100, bbox_inches="tight")
     Image.open(stream).convert("RGB").quantize(64).save(path, optimize=True)
+    plt.close(figure)

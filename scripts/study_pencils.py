@@ -12,20 +12,17 @@ pencils.csv and the plots.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from pencils_cases import GRIDS, PERCENTS, Case, allocation_of, cases, needed
-from pencils_page import write_study
-from pencils_rows import Row
+from pencils_page import Row, write_study
 from study_mapping_gaps import problem_of
-from study_page import STUDIES, stamp
+from study_page import STUDIES, spawned, stamp
 from topoplace.certify import check_document
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.mapping.bounds.best import best_bound
@@ -164,9 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     run = partial(measure, time_limit=options.time_limit, search=options.search)
     rows = []
-    # spawned: OR-Tools and numba have threads that a fork would lose
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.jobs, mp_context=spawn) as pool:
+    with spawned(options.jobs) as pool:
         for row in pool.map(run, cases(options)):
             rows.append(row)
             print(row, file=sys.stderr)
