@@ -19,7 +19,6 @@ from topoplace.placement.tree.problem import TreeProblem
 from topoplace.result import Interference
 from topoplace.snapshot import SnapshotState, load_snapshot, load_torus, prepare
 from topoplace.snapshot.schema import (
-    Communication,
     Pattern,
     PatternUse,
     RunningJob,
@@ -45,7 +44,6 @@ from topoplace.study.replay.figures import (
     Moment,
     efficiency_of,
     improvements,
-    mean_execution_gain,
     metrics_of,
 )
 from topoplace.study.replay.torus import ShapeModel, box_around
@@ -184,8 +182,6 @@ def test_metrics() -> None:
         "cost": 50,
     }
     assert improvements(metrics_of(base), metrics_of([]))["wait"] is None
-    assert mean_execution_gain(better, base) == (20 + 0) / 2
-    assert mean_execution_gain(better, []) is None
 
 
 def test_mixes_and_drawn_jobs() -> None:
@@ -201,25 +197,6 @@ def test_mixes_and_drawn_jobs() -> None:
         with_intensive(jobs, 101, RD, seed=0)
     with pytest.raises(InputError, match="percent"):
         occupied(state_of(1), jobs, -1)
-
-
-def test_snapshots_on_the_way() -> None:
-    state = prepare_tree(snapshot_on(model_of([4, 4]), [("n7", Communication.STRICT)], down="n6"))
-    jobs = [LogJob("a", 3, 0, 10, 10, RD), LogJob("b", 6, 2, 5, 7), LogJob("c", 6, 30, 5, 5, RD)]
-    replay = Replay(state, jobs, "default")
-    told: list[tuple[int, int]] = []
-    replay.run(until=5, progress=lambda *counts: told.append(counts))
-    assert replay.now == 5
-    assert told == [(1, 3)]
-    then = prepare_tree(replay.snapshot("at-5"))
-    assert [job.id for job in then.running] == ["j0", "a"]
-    assert [request.id for request in then.requests] == ["b"]
-    assert then.snapshot.queue[0].walltime == 7
-    assert then.free.sum() == 8 - 2 - 3
-    assert then.comm.sum() == then.busy.sum() == 4
-    replay.run()
-    assert spans(replay) == {"a": (0, 10), "b": (10, 15), "c": (30, 35)}
-    assert prepare_tree(replay.snapshot("end")).free.sum() == 6
 
 
 @pytest.fixture

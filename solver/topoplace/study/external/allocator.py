@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import os
 import re
 import shlex
@@ -11,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from topoplace.errors import InputError, unknown_name
@@ -73,7 +73,7 @@ def command_allocators(texts: Iterable[str], ours: Collection[str]) -> list[Allo
 
 def entry_point_names() -> list[str]:
     """Return the names of the installed allocators, none of which is imported."""
-    return sorted({entry.name for entry in importlib.metadata.entry_points(group=GROUP)})
+    return sorted(entry_points(group=GROUP).names)
 
 
 def split_methods(names: Iterable[str], ours: Collection[str]) -> tuple[list[str], list[Allocator]]:
@@ -81,16 +81,13 @@ def split_methods(names: Iterable[str], ours: Collection[str]) -> tuple[list[str
 
     A name that is neither, or is given twice, is an `InputError`.
     """
-    own: list[str] = []
-    others: list[Allocator] = []
+    who: dict[str, str | Allocator] = {}
     for name in names:
-        if name in own or name in [other.name for other in others]:
+        if name in who:
             raise InputError("each method once", field="methods", value=name)
-        if name in ours:
-            own.append(name)
-        else:
-            others.append(_installed(name, ours))
-    return own, others
+        who[name] = chosen(name, None, ours)
+    own = [one for one in who.values() if isinstance(one, str)]
+    return own, [one for one in who.values() if isinstance(one, Allocator)]
 
 
 def chosen(method: str, command: str | None, ours: Collection[str]) -> str | Allocator:
@@ -121,7 +118,7 @@ def fingerprint(method: str | None, command: str | None) -> str | None:
 
 
 def _installed(name: str, ours: Collection[str]) -> Allocator:
-    entries = importlib.metadata.entry_points(group=GROUP)
+    entries = entry_points(group=GROUP)
     if name not in entries.names:
         raise unknown_name(name, [*ours, *entry_point_names()], field="method")
     entry = entries[name]

@@ -51,26 +51,15 @@ def metrics_of(records: Sequence[JobRecord]) -> Metrics:
 
 
 def improvements(metrics: Metrics, base: Metrics) -> dict[str, float | None]:
-    """Return by how many percent each metric is below that of a base; None where that is 0."""
+    """Return by how many percent each metric is below that of a base."""
     return {
-        name: _percent_below(getattr(metrics, name), getattr(base, name))
+        name: percent_below(getattr(metrics, name), getattr(base, name))
         for name in ("execution", "wait", "turnaround", "node_seconds", "cost")
     }
 
 
-def mean_execution_gain(records: Sequence[JobRecord], base: Sequence[JobRecord]) -> float | None:
-    """Return the mean over jobs of the percent saved in execution time (Mishra 2020, table 4).
-
-    Jobs count that ran in both; None if there are none.
-    """
-    there = {record.job.id: record.execution for record in base}
-    both = [record for record in records if record.job.id in there]
-    gains = [_percent_below(record.execution, there[record.job.id]) for record in both]
-    known = [gain for gain in gains if gain is not None]
-    return sum(known) / len(known) if known else None
-
-
-def _percent_below(value: int | Fraction, base: int | Fraction) -> float | None:
+def percent_below(value: int | Fraction, base: int | Fraction) -> float | None:
+    """Return by how many percent a value is below a base; None where that is 0."""
     return float(100 * Fraction(base - value) / base) if base else None
 
 
@@ -124,10 +113,8 @@ def efficiency_of(
         (Fraction(r.job.nodes * r.job.seconds**2, r.execution) for r in records if r.execution),
         Fraction(0),
     )
-    scheduling, application = (
-        _share(held_waiting, num_nodes * seconds_waiting),
-        _share(efficient, usage),
-    )
+    scheduling = _share(held_waiting, num_nodes * seconds_waiting)
+    application = _share(efficient, usage)
     return Efficiency(
         utilisation=_share(held, num_nodes * seconds),
         scheduling=scheduling,
