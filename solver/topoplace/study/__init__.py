@@ -1,1 +1,1 @@
-"""."""
+"""Methods on many instances: `compare` (with `case`, `ranking`), `batch`, `replay`, `external`."""

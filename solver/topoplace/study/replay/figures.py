@@ -1,4 +1,4 @@
-"""What a replay is measured by: five metrics, how full the machine was, how decisions went."""
+"""What is decided in a replay, and what it is measured by."""
 
 from __future__ import annotations
 
@@ -6,8 +6,32 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
+from topoplace.machine import Prism
+from topoplace.snapshot import SnapshotState
+from topoplace.snapshot.tree_state import TreeState
+from topoplace.solving import Options
+from topoplace.study.external.allocator import Allocator
+from topoplace.study.external.trial import try_on
+from topoplace.study.external.verdict import Fault
 from topoplace.study.replay.log import LogJob
+from topoplace.types import IntArray
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Where a job goes, what it costs there, what it would at the reference, and how long it runs.
+
+    Nodes are in rank order on a tree. Costs are of eq. (6) there, of `ShapeModel` on tori. On a
+    torus, a job holds the routers and links of its prism; None if its nodes are scattered.
+    """
+
+    nodes: IntArray
+    cost: Fraction
+    default_cost: Fraction
+    seconds: int
+    prism: Prism | None = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +164,20 @@ class Decisions:
     nowhere: int = 0
     timed_out: int = 0
     proven: int = 0
+
+    def ask(self, state: TreeState | SnapshotState, allocator: Allocator, options: Options) -> Any:
+        """Return where an allocator that is not ours puts the one job of a queue, as results do.
+
+        None if nowhere, or if it met its time limit; raises `VerdictError` if its answer does not
+        count.
+        """
+        trial = try_on(state, allocator, options)
+        if trial.refusal is not None and trial.refusal.fault is not Fault.TIME_OUT:
+            raise trial.refusal
+        placed = "allocations" if isinstance(state, TreeState) else "placements"
+        found = next(iter(getattr(trial.result.solution, placed, ())), None)
+        self.count(found=found is not None, timed_out=trial.result.limits.hit)
+        return found
 
     def count(self, *, found: bool, timed_out: bool, proven: bool = False) -> None:
         """Count one more."""

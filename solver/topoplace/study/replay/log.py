@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
 from topoplace.errors import InputError
+from topoplace.placement.tree.cost import runtime
 from topoplace.snapshot.readers.tables import read_swf
-from topoplace.snapshot.schema import Pattern, PatternUse
+from topoplace.snapshot.schema import Communication, Pattern, PatternUse, Request
 from topoplace.snapshot.tree_state import TreeRequest
 
 
@@ -36,6 +39,27 @@ class LogJob:
     def request(self) -> TreeRequest:
         """The job as allocators see it."""
         return TreeRequest(self.id, self.nodes, 1, self.patterns, bool(self.patterns))
+
+    @property
+    def communication(self) -> Communication:
+        """How it shares links: one that only computes uses none."""
+        return Communication.STRICT if self.patterns else Communication.NONE
+
+    def waiting(self, *, with_patterns: bool) -> Request:
+        """Return the job as snapshots have it while it waits; only trees ask for its patterns."""
+        return Request(
+            id=self.id,
+            nodes=self.nodes,
+            communication=self.communication,
+            patterns=(list(self.patterns) or None) if with_patterns else None,
+            walltime=self.walltime,
+            submitted=self.submitted,
+        )
+
+    def seconds_at(self, cost: Fraction, default_cost: Fraction) -> int:
+        """Return its run time by eq. (7) of Mishra 2020, to the nearest second, halves up."""
+        share = sum(use.share for use in self.patterns)
+        return math.floor(runtime(self.seconds, share, cost, default_cost) + Fraction(1, 2))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay.figures import (
+    Decision,
     Decisions,
     Efficiency,
     JobRecord,
@@ -30,7 +31,6 @@ from topoplace.study.replay.figures import (
     metrics_of,
 )
 from topoplace.study.replay.log import LogJob
-from topoplace.study.replay.site import Decision
 from topoplace.study.replay.torus import TorusRoom, TorusSite
 from topoplace.study.replay.trees import TreeRoom, TreeSite, individual_runs, occupied
 

@@ -22,15 +22,8 @@ from topoplace.snapshot.schema import Communication, RunningJob, Snapshot
 from topoplace.solving import Method, Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay import _largest
-from topoplace.study.replay.figures import Decisions
+from topoplace.study.replay.figures import Decision, Decisions
 from topoplace.study.replay.log import LogJob
-from topoplace.study.replay.site import (
-    Decision,
-    answered,
-    communication_of,
-    run_seconds,
-    waiting_request,
-)
 from topoplace.types import BoolArray, IntArray
 
 Place = tuple[IntArray, Prism | None]
@@ -108,7 +101,7 @@ class TorusRoom:
     def state_for(self, job: LogJob) -> SnapshotState:
         """Return the machine as it is, with a queue of one job; its document stays as it was."""
         state = self._problem.state
-        request = QueuedState(job.id, job.nodes, 0, 1, (), None, communication_of(job))
+        request = QueuedState(job.id, job.nodes, 0, 1, (), None, job.communication)
         return dataclasses.replace(
             state,
             usable=self.usable,
@@ -147,7 +140,7 @@ class TorusRoom:
                 "name": name,
                 "down": format_node_set(down),
                 "running": [*base.running, *jobs],
-                "queue": [waiting_request(job, with_patterns=False) for job in queue],
+                "queue": [job.waiting(with_patterns=False) for job in queue],
             }
         )
 
@@ -171,7 +164,7 @@ class TorusRoom:
             routers = np.unique(nodes // self._torus.nodes_per_router)
         else:
             routers = np.sort(prism.routers(self._torus))
-        running = RunningState(job.id, nodes, routers, prism, communication_of(job))
+        running = RunningState(job.id, nodes, routers, prism, job.communication)
         self.running[job.id] = running
         self._links[job.id] = self._links_of(running)
         self._hold(running, 1)
@@ -260,7 +253,7 @@ class TorusSite:
 
     def decide(self, job: LogJob) -> Decision | None:
         """Return what is decided for a job now, or None if no place is found."""
-        known, alike = self.room.known, (job.nodes, communication_of(job))
+        known, alike = self.room.known, (job.nodes, job.communication)
         place: Place | None
         if isinstance(self._who, Allocator):
             place = self._asked(self._who, job)
@@ -277,7 +270,7 @@ class TorusSite:
     def _asked(self, allocator: Allocator, job: LogJob) -> Place | None:
         document = self.snapshot(f"job-{job.id}", [job])
         state = dataclasses.replace(self.room.state_for(job), snapshot=document)
-        found = answered(state, allocator, self._options, self.decisions)
+        found = self.decisions.ask(state, allocator, self._options)
         if found is None:
             return None
         model = found.prism
@@ -334,7 +327,7 @@ class TorusSite:
         box = prism or box_around(torus, np.unique(nodes // torus.nodes_per_router))
         cost = self._model.cost(box.extents)
         least = self._model.least_cost(job.nodes)
-        return Decision(nodes, cost, least, run_seconds(job, cost, least), prism)
+        return Decision(nodes, cost, least, job.seconds_at(cost, least), prism)
 
 
 class ShapeModel:

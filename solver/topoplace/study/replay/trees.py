@@ -18,15 +18,8 @@ from topoplace.snapshot.schema import RunningJob, Snapshot
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
-from topoplace.study.replay.figures import Decisions, JobRecord
+from topoplace.study.replay.figures import Decision, Decisions, JobRecord
 from topoplace.study.replay.log import LogJob, require_percent
-from topoplace.study.replay.site import (
-    Decision,
-    answered,
-    communication_of,
-    run_seconds,
-    waiting_request,
-)
 from topoplace.types import IntArray
 
 
@@ -110,7 +103,7 @@ class TreeSite:
             others = self._reference(job)
             if others is not None:
                 default_cost = self.room.occupancy.cost_with(others, job.patterns)
-        return Decision(nodes, cost, default_cost, run_seconds(job, cost, default_cost))
+        return Decision(nodes, cost, default_cost, job.seconds_at(cost, default_cost))
 
     def interior(self, job: LogJob, seconds_left: dict[str, int]) -> None:
         """Return None: jobs on a tree have no prisms."""
@@ -122,12 +115,12 @@ class TreeSite:
             RunningJob(
                 id=job.id,
                 nodes=format_host_list([names[node] for node in decision.nodes]),
-                communication=communication_of(job),
+                communication=job.communication,
                 patterns=list(job.patterns) or None,
             )
             for job, decision in self.room.running.values()
         ]
-        waiting = [waiting_request(job, with_patterns=True) for job in queue]
+        waiting = [job.waiting(with_patterns=True) for job in queue]
         return base.model_copy(
             update={"name": name, "running": [*base.running, *jobs], "queue": waiting}
         )
@@ -151,7 +144,7 @@ class TreeSite:
         assert self.decisions is not None
         document = self.snapshot(f"job-{job.id}", [job])
         state = dataclasses.replace(self._state_for(job), snapshot=document)
-        found = answered(state, allocator, self._options, self.decisions)
+        found = self.decisions.ask(state, allocator, self._options)
         if found is None:
             return None
         place = {name: node for node, name in enumerate(self._state.tree.node_names)}
