@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import math
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from topoplace.machine import Prism, Torus
-
-# the time of one example says more about what else the machine does than about the code
-settings.register_profile("no-deadline", deadline=None)
-settings.load_profile("no-deadline")
 
 
 @st.composite

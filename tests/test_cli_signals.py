@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -49,42 +51,57 @@ def test_a_signal_during_a_solve(
     number: signal.Signals, code: int, native: bool, tmp_path: Path
 ) -> None:
     write_small(tmp_path)
+    program = PROGRAM.format(native=native)
+
+    def is_at_work(_: object) -> bool:
+        return (tmp_path / "started").exists()
+
+    done = signalled(["-c", program, *COMMAND], tmp_path, number, is_at_work)
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    said = [line for line in done.stderr.splitlines() if not line.startswith("compiling kernels")]
+    assert native or said == ["topoplace: interrupted"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["snapshot.json", "started"]
+
+
+def signalled(
+    arguments: list[str],
+    folder: Path,
+    number: signal.Signals,
+    is_at_work: Callable[[IO[str]], bool],
+    seconds: float = 0.0,
+) -> subprocess.CompletedProcess[str]:
+    """Run Python, and send it a signal some seconds after it is at work; return how it ends."""
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(native=native), *COMMAND],
-        cwd=tmp_path,
+        [sys.executable, *arguments],
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=ENV,
     )
+    assert process.stderr is not None
     try:
         deadline = time.monotonic() + 60
-        while not (tmp_path / "started").exists():
+        while not is_at_work(process.stderr):
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.02)
+        time.sleep(seconds)
+        assert process.poll() is None, process.communicate()
         process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=30)
     finally:
         process.kill()
-    assert process.returncode == code
-    assert out == ""
-    assert "Traceback" not in err
-    said = [line for line in err.splitlines() if not line.startswith("compiling kernels")]
-    assert native or said == ["topoplace: interrupted"]
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["snapshot.json", "started"]
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
 def ended(program: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a program in a process of its own to its end."""
+    command = [sys.executable, "-c", program, *arguments]
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env=ENV,
-        timeout=120,
-        check=False,
+        command, cwd=folder, capture_output=True, text=True, env=ENV, timeout=120, check=False
     )
 
 
@@ -234,16 +251,10 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert path.read_text() == "old"
+    for folder in (tmp_path, "/", ""):
+        with pytest.raises(InputError, match="a folder that can be written"):
+            write_text(folder, "new")
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
-
-
-@pytest.mark.parametrize("path", [".", "/", ""])
-def test_a_folder_is_no_file_to_write(
-    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="a folder that can be written"):
-        write_text(path, "new")
 
 
 SHIPPED = Path(__file__).resolve().parent.parent / "instances" / "snapshots"
@@ -301,32 +312,20 @@ def interrupted(name: str, number: signal.Signals, seconds: float, folder: Path,
     long_tree(folder)
     long_graph(folder)
     known = {file.name for file in folder.iterdir()}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "topoplace", *LONG[name], "-v"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENV,
-    )
-    assert process.stderr is not None
-    try:
-        while at and at not in (line := process.stderr.readline()):
+
+    def is_at_work(stderr: IO[str]) -> bool:
+        while at and at not in (line := stderr.readline()):
             assert line
-        time.sleep(seconds)
-        assert process.poll() is None, process.communicate()
-        begun = time.monotonic()
-        process.send_signal(number)
-        _, err = process.communicate(timeout=30)
-    finally:
-        process.kill()
-    took = time.monotonic() - begun
+        return True
+
+    arguments = ["-m", "topoplace", *LONG[name], "-v"]
+    process = signalled(arguments, folder, number, is_at_work, seconds)
     left = sorted(file for file in folder.iterdir() if file.name not in known)
-    print(f"{name}, {number.name} at {seconds:.2f} s: {took:.2f} s, {process.returncode}, {left}")
-    assert "internal error" not in err
-    assert "Traceback" not in err
+    print(f"{name}, {number.name} at {seconds:.2f} s: {process.returncode}, {left}")
+    assert "internal error" not in process.stderr
+    assert "Traceback" not in process.stderr
     if process.returncode:
-        assert process.returncode in (128 + number, -number), err
+        assert process.returncode in (128 + number, -number), process.stderr
         assert not left
         return process.returncode
     for file in left:
