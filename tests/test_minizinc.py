@@ -1,8 +1,16 @@
-"""The MiniZinc reference model against brute force and the exact method, and family by family."""
+"""The MiniZinc reference model: its optima, each family of constraints, and as a user meets it."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +28,13 @@ from minizinc_cases import (
     started_ids,
 )
 from random_instances import random_snapshot
+from topoplace.errors import InputError, MissingToolError, TopoplaceError
 from topoplace.placement.torus import minizinc as backend
+from topoplace.placement.torus.minizinc import model_files, run_minizinc
+from topoplace.placement.torus.outcome import num_shared_links
+from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
-from topoplace.solving import Options
+from topoplace.solving import Options, Outcome
 
 pytestmark = needs_minizinc
 
@@ -129,59 +141,280 @@ def test_constraint_families(
 # ---- The link rule ---------------------------------------------------------------------------
 
 
+def beside(runs: str, wants: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return one request beside a running job.
+
+    Four routers of a ring of six use all of it: the ways round tie at three hops.
+    """
+    return [{"nodes": 2, "communication": wants}], {"running": [run_prism(0, 4, runs)]}
+
+
+def pair(first: str, second: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return two requests of which the first uses the whole ring of six."""
+    jobs = [{"nodes": 4, "communication": first}, {"nodes": 2, "communication": second}]
+    return jobs, {}
+
+
+def two_of(extent: int, **more: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return a request for so many routers and one for two."""
+    return [{"nodes": extent}, {"nodes": 2}], more
+
+
+def scattered(nodes: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return a request on a line on which a job runs on some nodes."""
+    return [{"nodes": 2}], {**LINE, "running": [running(nodes)]}
+
+
 @pytest.mark.parametrize(
-    ("mode", "runs", "wants", "starts"),
+    ("mode", "ring", "case", "num_started"),
     [
-        ("strict", "strict", "strict", False),
-        ("strict", "tolerant", "tolerant", False),
-        ("strict", "none", "strict", True),
-        ("strict", "strict", "none", True),
-        ("tolerant", "strict", "strict", False),
-        ("tolerant", "strict", "tolerant", False),
-        ("tolerant", "tolerant", "strict", False),
-        ("tolerant", "tolerant", "tolerant", True),
-        ("off", "strict", "strict", True),
+        ("strict", 6, beside("strict", "strict"), 0),
+        ("strict", 6, beside("tolerant", "tolerant"), 0),
+        ("strict", 6, beside("none", "strict"), 1),
+        ("strict", 6, beside("strict", "none"), 1),
+        ("tolerant", 6, beside("strict", "strict"), 0),
+        ("tolerant", 6, beside("strict", "tolerant"), 0),
+        ("tolerant", 6, beside("tolerant", "strict"), 0),
+        ("tolerant", 6, beside("tolerant", "tolerant"), 1),
+        ("off", 6, beside("strict", "strict"), 1),
+        ("strict", 6, pair("strict", "strict"), 1),
+        ("strict", 6, pair("tolerant", "tolerant"), 1),
+        ("strict", 6, pair("strict", "none"), 2),
+        ("tolerant", 6, pair("strict", "tolerant"), 1),
+        ("tolerant", 6, pair("tolerant", "tolerant"), 2),
+        ("off", 6, pair("strict", "strict"), 2),
+        # A prism uses its whole ring from half way on, and on a line no link outside.
+        ("strict", 5, two_of(3), 2),
+        ("strict", 6, two_of(4), 1),
+        ("strict", 7, two_of(4), 2),
+        ("strict", 6, two_of(4, **LINE), 2),
+        # A scattered job uses all its routes.
+        ("strict", 5, scattered("0,4"), 0),
+        ("strict", 5, scattered("0-1"), 1),
+        ("off", 5, scattered("0,4"), 1),
     ],
 )
-def test_links_of_running_jobs(mode: str, runs: str, wants: str, starts: bool) -> None:
-    # Four routers of a ring of six use all of it: the ways round tie at three hops.
+def test_links(
+    mode: str, ring: int, case: tuple[list[dict[str, Any]], dict[str, Any]], num_started: int
+) -> None:
+    queue, more = case
+    found = started_ids(snapshot_of([ring], queue, **more), Interference(mode))
+    assert found == {f"job{k}" for k in range(num_started)}
+
+
+# ---- Data and limits -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("shape", [0, 3], "shape"),
+        ("wrap", [True], "wrap"),
+        ("bandwidth", [1, 0], "bandwidth"),
+        ("nodes_per_router", 0, "nodes_per_router"),
+        ("usable_nodes", [[1, 1, 1, 1, 1, 2]], "usable_nodes"),
+        ("usable_nodes", [[1, 1, 1]], "usable_nodes"),
+        ("running_routers", [{"set": [6]}], "running_routers"),
+        ("running_communication", [], "running_communication"),
+        ("request_nodes", [0, 1], "request_nodes"),
+        ("request_class", [1, 2], "request_class"),
+        ("request_priority", [0, 1], "request_priority"),
+        ("request_communication", [{"e": "strict"}], "request_communication"),
+        ("request_region", [{"set": [0]}, {"set": [[0, 6]]}], "request_region"),
+        ("alternative_request", [3], "alternative_request"),
+        ("alternative_extents", [[1]], "alternative_extents"),
+        ("alternative_extents", [[0, 1]], "alternative_extents"),
+        ("alternative_max_depth", [0], "alternative_max_depth"),
+        ("alternative_by_pencil", [False], "alternative_max_depth"),
+        ("level", 4, "level"),
+        ("reached", [1, 2], "reached"),
+    ],
+)
+def test_bad_data_is_an_error_and_not_unsatisfiable(field: str, value: Any, message: str) -> None:
+    queue = [{"nodes": 2, "shapes": "1x2:maxz=3"}, {"nodes": 1}]
+    problem = problem_of(snapshot_of([2, 3], queue, running=[running("5")]))
+    data = backend.data_of(problem, 1, [])
+    assert run_minizinc("prism_placement", data).status == "OPTIMAL_SOLUTION"
+    with pytest.raises(TopoplaceError, match=rf"AssertionError: {message}: "):
+        run_minizinc("prism_placement", data | {field: value})
+
+
+def test_unsatisfiable_is_an_internal_error() -> None:
+    problem = problem_of(snapshot_of([2], [{"nodes": 2}]))
+    with pytest.raises(TopoplaceError, match="UNSATISFIABLE"):
+        backend.solve_level(problem, 2, [3])
+
+
+def test_empty_queue_needs_no_run() -> None:
+    assert backend.minizinc(problem_of(snapshot_of([2], [])), Options()).solution == ()
+
+
+def test_large_machine_and_large_values_are_refused() -> None:
+    with pytest.raises(InputError, match="at most 64 routers"):
+        backend.minizinc(problem_of(snapshot_of([65], [{"nodes": 1}])), Options())
+    queue = [{"nodes": 64, "priority": 1_000_000}]
+    machine = {"nodes_per_router": 32}
+    large = snapshot_of([64], [queue[0] | {"nodes": 2048}], machine=machine)
+    with pytest.raises(InputError, match="objective values"):
+        backend.minizinc(problem_of(large), Options())
+
+
+def one_job() -> PlacementProblem:
+    return problem_of(snapshot_of([2], [{"nodes": 1}]))
+
+
+def test_what_is_missing_is_one_clear_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with monkeypatch.context() as without_program:
+        without_program.setenv("PATH", str(tmp_path))
+        with pytest.raises(MissingToolError, match="needs the minizinc program on the PATH"):
+            backend.minizinc(one_job(), Options())
+    monkeypatch.setitem(sys.modules, "minizinc", None)
+    monkeypatch.setenv("PATH", os.environ["PATH"] + ":")  # nobody has asked with this path
+    with pytest.raises(MissingToolError, match=r"topoplace\[minizinc\]"):
+        backend.minizinc(one_job(), Options())
+
+
+def test_it_runs_inside_a_running_loop_as_in_notebooks() -> None:
+    async def placed() -> Outcome:
+        return backend.minizinc(one_job(), Options())
+
+    assert len(asyncio.run(placed()).solution) == 1
+
+
+def test_an_interrupt_ends_the_program() -> None:
+    problem = problem_of(snapshot_of([4, 4, 4], [{"nodes": 3 + q} for q in range(12)]))
+    began = time.monotonic()
+    threading.Timer(1.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        backend.minizinc(problem, Options())
+    assert time.monotonic() - began < 10
+
+
+def test_time_limit_keeps_the_best_placement_found() -> None:
+    problem = problem_of(snapshot_of([4, 4, 4], [{"nodes": 3 + q} for q in range(12)]))
+    outcome = backend.minizinc(problem, Options(time_limit=3.0))
+    assert outcome.time_limit_hit
+    assert outcome.solution
+    assert not num_shared_links(problem, outcome.solution)
+    cut_short = backend.minizinc(problem, Options(time_limit=0.001))
+    assert cut_short.time_limit_hit
+    assert not cut_short.solution
+
+
+FAKE = """#!/bin/sh
+case "$*" in
+  *--solvers-json*) echo '[{"id": "org.gecode.gecode", "name": "Gecode", "version": "6"}]' ;;
+  *--version*) echo 'MiniZinc to FlatZinc converter, version 2.6.4, build 1' ;;
+  *) echo '{"type": "error", "what": "error", "message": "%s"}' ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "time_is_up"),
+    [
+        ("Error in communication with solver: Invalid argument", True),
+        ("Error in communication with solver: Bad file descriptor", False),
+    ],
+)
+def test_minizinc_stumbling_over_the_end_of_its_time_is_no_error(
+    said: str, time_is_up: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "minizinc"
+    program.write_text(FAKE % said)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    problem = one_job()
+    if time_is_up:
+        assert backend.minizinc(problem, Options(time_limit=3.0)).time_limit_hit
+    else:
+        with pytest.raises(TopoplaceError, match="Bad file descriptor"):
+            backend.minizinc(problem, Options(time_limit=3.0))
+    with pytest.raises(TopoplaceError, match="communication with solver"):
+        backend.minizinc(problem, Options())
+
+
+# ---- The checker model -----------------------------------------------------------------------
+
+CLAIM = """
+include "lib/torus.mzn";
+include "lib/placement_data.mzn";
+array[REQUEST] of bool: claimed_start;
+array[REQUEST, DIM] of int: claimed_origin;
+array[REQUEST, DIM] of int: claimed_extent;
+int: claimed_objective;
+array[REQUEST] of var bool: start;
+array[REQUEST, DIM] of var int: origin;
+array[REQUEST, DIM] of var int: extent;
+var int: objective;
+constraint forall(q in REQUEST)(start[q] = claimed_start[q]);
+constraint forall(q in REQUEST, d in DIM)(
+  origin[q, d] = claimed_origin[q, d] /\\ extent[q, d] = claimed_extent[q, d]);
+constraint objective = claimed_objective;
+solve maximize objective;
+"""
+
+
+@pytest.mark.parametrize(
+    ("prisms", "objective", "expected"),
+    [
+        ([(1, 2), None, None], 2, ""),
+        ([(3, 4), None, None], 2, "request 1: covers router 5 of a running job"),
+        ([(1, 9), None, None], 2, "request 1: not a prism of the machine"),
+        ([(1, 2), (2, 1), None], 3, "requests 1 and 2: both cover router 2"),
+        ([None, None, (2, 2)], 2, "request 3: covers router 3 outside its region"),
+        ([(1, 1), None, None], 2, "request 1: 1 usable nodes, not 2"),
+        ([(1, 3), None, None], 2, "request 1: fits no alternative of its geometry"),
+        ([(6, 2), None, None], 2, "request 1: uses link 6, closed by running jobs"),
+        ([(1, 2), None, None], 3, "level 1: 2, not the 3 claimed"),
+    ],
+)
+def test_checker_names_each_violation(
+    tmp_path: Path, prisms: list[tuple[int, int] | None], objective: int, expected: str
+) -> None:
+    queue = [{"nodes": 2, "shapes": "2"}, {"nodes": 1}, {"nodes": 2, "region": "low"}]
     snapshot = snapshot_of(
-        [6], [{"nodes": 2, "communication": wants}], running=[run_prism(0, 4, runs)]
+        [8],
+        queue,
+        machine={"wrap": [False]},
+        running=[running("5,7", "none")] if "link" not in expected else [running("4-7")],
+        regions={"low": [{"origin": [0], "extents": [3]}]},
     )
-    assert started_ids(snapshot, Interference(mode)) == ({"job0"} if starts else set())
+    report = check_claim(tmp_path, problem_of(snapshot), prisms, objective)
+    if expected:
+        assert f"VIOLATION: {expected}" in report.splitlines()
+    else:
+        assert report == "CORRECT\n"
 
 
-@pytest.mark.parametrize(
-    ("mode", "first", "second", "both"),
-    [
-        ("strict", "strict", "strict", False),
-        ("strict", "tolerant", "tolerant", False),
-        ("strict", "strict", "none", True),
-        ("tolerant", "strict", "tolerant", False),
-        ("tolerant", "tolerant", "tolerant", True),
-        ("off", "strict", "strict", True),
-    ],
-)
-def test_links_of_two_requests(mode: str, first: str, second: str, both: bool) -> None:
-    queue = [{"nodes": 4, "communication": first}, {"nodes": 2, "communication": second}]
-    expected = {"job0", "job1"} if both else {"job0"}
-    assert started_ids(snapshot_of([6], queue), Interference(mode)) == expected
+@pytest.mark.parametrize(("mode", "shared"), [("strict", True), ("off", False)])
+def test_checker_names_links_of_two_requests(tmp_path: Path, mode: str, shared: bool) -> None:
+    problem = problem_of(snapshot_of([6], [{"nodes": 4}, {"nodes": 2}]), Interference(mode))
+    report = check_claim(tmp_path, problem, [(0, 4), (4, 2)], 6)
+    expected = "VIOLATION: requests 1 and 2: both use link 4\n" if shared else "CORRECT\n"
+    assert report == expected
 
 
-@pytest.mark.parametrize(("ring", "extent", "both"), [(5, 3, True), (6, 4, False), (7, 4, True)])
-def test_whole_ring_from_half_way_on(ring: int, extent: int, both: bool) -> None:
-    queue = [{"nodes": extent}, {"nodes": 2}]
-    expected = {"job0", "job1"} if both else {"job0"}
-    assert started_ids(snapshot_of([ring], queue)) == expected
+def check_claim(
+    tmp_path: Path, problem: PlacementProblem, prisms: list[tuple[int, int] | None], objective: int
+) -> str:
+    """Return the checker's report on a claimed placement of a machine of one dimension."""
+    model = tmp_path / "claim.mzn"
+    folder = model_files("prism_placement")[0].parent
+    model.write_text(CLAIM.replace('include "', f'include "{folder}/'))
+    data = backend.data_of(problem, 1, []) | {
+        "claimed_start": [prism is not None for prism in prisms],
+        "claimed_origin": [[prism[0] if prism else 0] for prism in prisms],
+        "claimed_extent": [[prism[1] if prism else 1] for prism in prisms],
+        "claimed_objective": objective,
+    }
+    (report,) = run_minizinc("prism_placement", data, checked=True, model=model).checks
+    return report
 
 
-def test_line_never_uses_links_outside_the_prism() -> None:
-    snapshot = snapshot_of([6], [{"nodes": 4}, {"nodes": 2}], machine={"wrap": [False]})
-    assert started_ids(snapshot) == {"job0", "job1"}
-
-
-@pytest.mark.parametrize(("ends", "starts"), [("0,4", False), ("0-1", True)])
-def test_scattered_job_uses_all_its_routes(ends: str, starts: bool) -> None:
-    snapshot = snapshot_of([5], [{"nodes": 2}], machine={"wrap": [False]}, running=[running(ends)])
-    assert started_ids(snapshot, Interference.STRICT) == ({"job0"} if starts else set())
-    assert started_ids(snapshot, Interference.OFF) == {"job0"}
+def test_models_are_well_formed() -> None:
+    script = Path(__file__).resolve().parent.parent / "scripts" / "check_models.py"
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
