@@ -113,7 +113,7 @@ def _promising(
     per = torus.nodes_per_router
     routers = -(-request.nodes // per)
     found = []
-    for footprint, low, high, row, _ in entries.table.T.tolist():
+    for footprint, low, high, row, _ in entries.table.tolist():
         area = int(search.footprints.area[footprint])
         most = torus.num_routers if request.geometries else max(_SLACK * routers, routers + per)
         for depth in range(low, min(high, int(most) // area) + 1):

@@ -188,7 +188,7 @@ def _search(
     """
     entries = entries_of(view, requests, usable == view.torus.nodes_per_router)
     every = np.arange(len(view.area))
-    first = np.searchsorted(entries.footprint, np.arange(len(every) + 1))
+    first = np.searchsorted(entries.table[:, 0], np.arange(len(every) + 1))
     need = np.array([request.nodes for request in requests], dtype=np.int64)
     sums, held_sums = view.sums(usable), view.sums(held)
 

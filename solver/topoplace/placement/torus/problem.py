@@ -112,9 +112,8 @@ class PlacementProblem:
 
     def usable_inside(self, candidate: Candidate) -> int:
         """Count the usable nodes of the request's class inside the prism."""
-        class_idx = self.requests[candidate.request_idx].class_idx
-        inside = candidate.prism.routers(self.torus)
-        return int(self.state.usable_per_router[class_idx][inside].sum())
+        usable = self.state.usable_per_router[self.requests[candidate.request_idx].class_idx]
+        return int(usable[candidate.prism.routers(self.torus)].sum())
 
     def shape_score(self, candidate: Candidate) -> int:
         """Return the level-2 value of a candidate (docs/proofs.md, "The objective")."""

@@ -1,8 +1,8 @@
 """Compiled loops over every prism of a machine, for searches that keep one prism per request.
 
-Their tables are those of `footprints` and `prism_search.Entries`, whose rows are the footprint of
-every entry, its least and largest depth, its row of `least` or -1, and its request. A prism's code,
-``((footprint * n + depth - 1) * num_lines + line) * n + z``, sorts as (extents, origin).
+Their tables are those of `footprints` and of `prism_search.Entries`, whose columns are the footprint
+of an entry, its least and largest depth, its row of `least` or -1, and its request. The code of a
+prism, ``((footprint * n + depth - 1) * num_lines + line) * n + z``, sorts as (extents, origin).
 """
 
 # Compiled for the array types it is called with; a kernel is one loop nest over flat arrays.
@@ -27,10 +27,10 @@ def best(
     num_lines, n = bases.shape[0], part.shape[1]
     top, chosen = np.int64(-(1 << 62)), np.int64(-1)
     total = np.zeros(sums.shape[1], sums.dtype)
-    for k in range(entries.shape[1]):
+    for k in range(entries.shape[0]):
         if bound[k] < top:
             break
-        f, low, high, bounded = entries[0, k], entries[1, k], entries[2, k], entries[3, k]
+        f, low, high, bounded = entries[k, 0], entries[k, 1], entries[k, 2], entries[k, 3]
         for line in range(num_lines):
             row = reach[f, line * n : (line + 1) * n]
             longest = row[0]
@@ -66,8 +66,8 @@ def first(entries, least, need, reach, sums, bases, box, signs, area, part):
     total = np.zeros(sums.shape[1], sums.dtype)
     origin, chosen = num_lines * n, np.int64(-1)
     volume, score = np.int64(0), np.int64(0)
-    for k in range(entries.shape[1]):
-        f, low, high, bounded = entries[0, k], entries[1, k], entries[2, k], entries[3, k]
+    for k in range(entries.shape[0]):
+        f, low, high, bounded = entries[k, 0], entries[k, 1], entries[k, 2], entries[k, 3]
         for line in range(num_lines):
             if line * n > origin:
                 break
@@ -117,9 +117,9 @@ def nearest(
     for f in footprints:
         if deepest[f] == 0 or first[f] == first[f + 1]:
             continue
-        need_least = need[entries[4, first[f]]]
+        need_least = need[entries[first[f], 4]]
         for e in range(first[f], first[f + 1]):
-            need_least = min(need_least, need[entries[4, e]])
+            need_least = min(need_least, need[entries[e, 4]])
         for line in range(num_lines):
             row = reach[f, line * n : (line + 1) * n]
             longest = row[0]
@@ -135,7 +135,7 @@ def nearest(
             slice_sums(sums, bases[line], box[f], signs, total)
             slice_sums(held_sums, bases[line], box[f], signs, held)
             for e in range(first[f], first[f + 1]):
-                low, high, bounded, r = entries[1, e], entries[2, e], entries[3, e], entries[4, e]
+                low, high, bounded, r = entries[e, 1], entries[e, 2], entries[e, 3], entries[e, 4]
                 if longest < low or most < need[r]:
                     continue
                 # no prism here beats the one known if even the shallowest hold more nodes

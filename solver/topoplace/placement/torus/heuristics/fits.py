@@ -22,17 +22,8 @@ def first_fit(
     go to the best shape score but for idle nodes, then to the smallest extents in lexicographic
     order. A request without such a candidate is passed over.
 
-    Parameters
-    ----------
-    order
-        Queue positions in the order to try them; default the queue's.
-    deadline
-        When to leave out what has not been tried.
-
-    Returns
-    -------
-    list of Candidate
-        The requests started, in the order tried.
+    Requests are tried in an order of queue positions, by default the queue's, and left out after
+    the deadline. Returns those started, in the order tried.
     """
     return _in_turn(problem, PrismSearch.first, [], order, deadline)
 

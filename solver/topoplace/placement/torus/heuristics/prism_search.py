@@ -22,22 +22,12 @@ class Entries:
     Attributes
     ----------
     table
-        A column per entry, sorted by footprint: footprint number, smallest and largest depth, the
+        A row per entry, sorted by footprint: footprint number, smallest and largest depth, the
         row of `least` that bounds the depth from below per origin, or -1, and the request.
     """
 
     table: IntArray
     least: IntArray
-
-    @property
-    def footprint(self) -> IntArray:
-        """Footprint of every entry."""
-        return self.table[0]
-
-    @property
-    def low(self) -> IntArray:
-        """Smallest depth of every entry."""
-        return self.table[1]
 
 
 def entries_of(
@@ -51,7 +41,7 @@ def entries_of(
         Per router, whether all its nodes are usable by the requests (for `maxz`).
     """
     torus = footprints.torus
-    columns, least = [], [np.zeros((0, torus.num_routers), dtype=np.int64)]
+    parts, least = [], [np.zeros((0, torus.num_routers), dtype=np.int64)]
     for number, request in enumerate(requests):
         for geometry in request.geometries:
             depths, row = geometry.depths, -1
@@ -59,15 +49,15 @@ def entries_of(
                 row = len(least) - 1
                 least.append(least_depths(torus, whole, geometry.extents)[None])
             head = footprints.index(geometry.extents[:-1])
-            columns.append(np.array([[head], [depths[0]], [depths[-1]], [row], [number]]))
+            parts.append(np.array([[head, depths[0], depths[-1], row, number]]))
         if not request.geometries:
             low = -(-request.nodes // (torus.nodes_per_router * footprints.area))
             fits = np.flatnonzero(low <= footprints.depth)
-            others = ([of] * len(fits) for of in (footprints.depth, -1, number))
-            columns.append(np.array([fits, low[fits], *others], dtype=np.int64))
-    table = np.concatenate(columns, axis=1)
-    order = np.argsort(table[0], kind="stable")
-    return Entries(np.take(table, order, axis=1), np.concatenate(least))
+            part = np.empty((len(fits), 5), dtype=np.int64)
+            part[:, 0], part[:, 1], part[:, 2:] = fits, low[fits], (footprints.depth, -1, number)
+            parts.append(part)
+    table = np.concatenate(parts)
+    return Entries(table[np.argsort(table[:, 0], kind="stable")], np.concatenate(least))
 
 
 def least_depths(torus: Torus, whole: BoolArray, extents: tuple[int, ...]) -> IntArray:
@@ -155,18 +145,18 @@ class PrismSearch:
     def _alive(self, request_idx: int, reach: Reach) -> Entries:
         """Return what a request admits where some prism is free."""
         known = self.entries(request_idx)
-        alive = reach.deepest[known.footprint] >= known.low
-        return Entries(np.compress(alive, known.table, axis=1), known.least)
+        alive = reach.deepest[known.table[:, 0]] >= known.table[:, 1]
+        return Entries(known.table[alive], known.least)
 
     def best(self, request_idx: int, room: Room) -> Candidate | None:
         """Return the candidate of the largest shape score; ties: least (extents, origin)."""
         request = self.problem.requests[request_idx]
         reach = room.reach(request)
         entries = self._alive(request_idx, reach)
-        bound = self._suffix_best[entries.footprint, entries.low - 1]
+        bound = self._suffix_best[entries.table[:, 0], entries.table[:, 1] - 1]
         order = np.argsort(-bound, kind="stable")
         code = _kernels.best(
-            np.take(entries.table, order, axis=1), entries.least, bound[order], request.nodes,
+            entries.table[order], entries.least, bound[order], request.nodes,
             reach.table, self.problem.usable_sums[request.class_idx], *self._tables,
             self._parts, self._suffix_best, self.problem.state.snapshot.weights.idle,
         )  # fmt: skip

@@ -34,10 +34,7 @@ def entry_of(z0, past, size, n, wraps_last):
 
 @kernel(inline="always")
 def where_paid(entry):
-    """Return where in `upto` and in `before` the prism of an entry finds what it pays.
-
-    Unsigned, so that an index need not be asked whether it counts from the end.
-    """
+    """Return where in `upto` and `before` an entry finds what it pays, as unsigned indices."""
     return np.uint64(entry >> _UPTO), np.uint64((entry >> _BEFORE) & _TEN)
 
 
@@ -76,22 +73,9 @@ def list_minimal(
 ):  # fmt: skip
     """List the prisms that reach a size and have no smaller one inside that does.
 
-    Parameters
-    ----------
-    among, lines
-        Footprints and lines to look at.
-    smaller
-        By footprint and leading dimension, the footprint that is smaller by one there, or -1.
-    ahead
-        By line and leading dimension, the next line, or -1.
-    most
-        Give up beyond so many entries.
-
-    Returns
-    -------
-    footprints, at, starts, entries
-        Footprint and line of every pair that has entries, and where its entries begin; an empty
-        `starts` after giving up.
+    Only footprints `among` all and some `lines` are looked at; `smaller` and `ahead` are those of
+    `Footprints`. Returns footprint and line of every pair that has entries, where its entries
+    begin (nothing beyond `most` entries: too many), and the entries.
     """
     n = reach.shape[2]
     heads = smaller.shape[1]
@@ -141,13 +125,10 @@ def list_minimal(
                     while counts[z0 + depth] - counts[z0] < sizes[k]:
                         depth += 1
                     nodes = counts[z0 + depth] - counts[z0]
-                    while k + 1 < sizes.shape[0] and nodes >= sizes[k + 1]:
+                    while k < sizes.shape[0] and nodes >= sizes[k]:
                         k += 1
-                    k += 1
                     size = sizes[k - 1]
-                    after = z0 + 1
-                    if after == n and wraps_last:
-                        after = 0
+                    after = 0 if z0 + 1 == n and wraps_last else z0 + 1
                     if (
                         depth > 1
                         and after < n

@@ -39,13 +39,8 @@ _MOST_NARROWED = 32  # groups under branches on covers that are kept: on 24^3 ea
 class Prices:
     """Integer prices of routers and link rows (docs/proofs.md, "A leaf").
 
-    Attributes
-    ----------
-    routers
-        Price per router.
-    links
-        Price per link number, by row family: None for the rows of all strict jobs, or the queue
-        position of a tolerant request.
+    Those of links are by row family: None for the rows of all strict jobs, or the queue position
+    of a tolerant request.
     """
 
     routers: IntArray
@@ -239,11 +234,7 @@ class ScanPricer:
         return view.slice_sums(prices.routers), links
 
     def _scan(
-        self,
-        group: Group,
-        sums: _PriceSums,
-        weights: Weights,
-        exact_for: frozenset[int] | None,
+        self, group: Group, sums: _PriceSums, weights: Weights, exact_for: frozenset[int] | None
     ) -> tuple[IntArray, IntArray]:
         """Return the largest values by slot and size, the constants of requests left out."""
         if weights.shape == 0 and weights.fragmentation == 0:
