@@ -141,64 +141,55 @@ def test_constraint_families(
 # ---- The link rule ---------------------------------------------------------------------------
 
 
-def beside(runs: str, wants: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return one request beside a running job.
-
-    Four routers of a ring of six use all of it: the ways round tie at three hops.
-    """
-    return [{"nodes": 2, "communication": wants}], {"running": [run_prism(0, 4, runs)]}
+def job(nodes: int, communication: str = "strict") -> dict[str, Any]:
+    return {"nodes": nodes, "communication": communication}
 
 
-def pair(first: str, second: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return two requests of which the first uses the whole ring of six."""
-    jobs = [{"nodes": 4, "communication": first}, {"nodes": 2, "communication": second}]
-    return jobs, {}
+def ran(communication: str) -> dict[str, Any]:
+    return {"running": [run_prism(0, 4, communication)]}
 
 
-def two_of(extent: int, **more: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return a request for so many routers and one for two."""
-    return [{"nodes": extent}, {"nodes": 2}], more
-
-
-def scattered(nodes: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return a request on a line on which a job runs on some nodes."""
-    return [{"nodes": 2}], {**LINE, "running": [running(nodes)]}
+STRICT, TOLERANT, OFF = Interference.STRICT, Interference.TOLERANT, Interference.OFF
+ENDS = {**LINE, "running": [running("0,4")]}
 
 
 @pytest.mark.parametrize(
-    ("mode", "ring", "case", "num_started"),
+    ("mode", "ring", "queue", "more", "num_started"),
     [
-        ("strict", 6, beside("strict", "strict"), 0),
-        ("strict", 6, beside("tolerant", "tolerant"), 0),
-        ("strict", 6, beside("none", "strict"), 1),
-        ("strict", 6, beside("strict", "none"), 1),
-        ("tolerant", 6, beside("strict", "strict"), 0),
-        ("tolerant", 6, beside("strict", "tolerant"), 0),
-        ("tolerant", 6, beside("tolerant", "strict"), 0),
-        ("tolerant", 6, beside("tolerant", "tolerant"), 1),
-        ("off", 6, beside("strict", "strict"), 1),
-        ("strict", 6, pair("strict", "strict"), 1),
-        ("strict", 6, pair("tolerant", "tolerant"), 1),
-        ("strict", 6, pair("strict", "none"), 2),
-        ("tolerant", 6, pair("strict", "tolerant"), 1),
-        ("tolerant", 6, pair("tolerant", "tolerant"), 2),
-        ("off", 6, pair("strict", "strict"), 2),
+        # Four routers of a ring of six use all of it: the ways round tie at three hops.
+        (STRICT, 6, [job(2)], ran("strict"), 0),
+        (STRICT, 6, [job(2, "tolerant")], ran("tolerant"), 0),
+        (STRICT, 6, [job(2)], ran("none"), 1),
+        (STRICT, 6, [job(2, "none")], ran("strict"), 1),
+        (TOLERANT, 6, [job(2)], ran("strict"), 0),
+        (TOLERANT, 6, [job(2, "tolerant")], ran("strict"), 0),
+        (TOLERANT, 6, [job(2)], ran("tolerant"), 0),
+        (TOLERANT, 6, [job(2, "tolerant")], ran("tolerant"), 1),
+        (OFF, 6, [job(2)], ran("strict"), 1),
+        (STRICT, 6, [job(4), job(2)], {}, 1),
+        (STRICT, 6, [job(4, "tolerant"), job(2, "tolerant")], {}, 1),
+        (STRICT, 6, [job(4), job(2, "none")], {}, 2),
+        (TOLERANT, 6, [job(4), job(2, "tolerant")], {}, 1),
+        (TOLERANT, 6, [job(4, "tolerant"), job(2, "tolerant")], {}, 2),
+        (OFF, 6, [job(4), job(2)], {}, 2),
         # A prism uses its whole ring from half way on, and on a line no link outside.
-        ("strict", 5, two_of(3), 2),
-        ("strict", 6, two_of(4), 1),
-        ("strict", 7, two_of(4), 2),
-        ("strict", 6, two_of(4, **LINE), 2),
+        (STRICT, 5, [job(3), job(2)], {}, 2),
+        (STRICT, 7, [job(4), job(2)], {}, 2),
+        (STRICT, 6, [job(4), job(2)], LINE, 2),
         # A scattered job uses all its routes.
-        ("strict", 5, scattered("0,4"), 0),
-        ("strict", 5, scattered("0-1"), 1),
-        ("off", 5, scattered("0,4"), 1),
+        (STRICT, 5, [job(2)], ENDS, 0),
+        (STRICT, 5, [job(2)], {**LINE, "running": [running("0-1")]}, 1),
+        (OFF, 5, [job(2)], ENDS, 1),
     ],
 )
 def test_links(
-    mode: str, ring: int, case: tuple[list[dict[str, Any]], dict[str, Any]], num_started: int
+    mode: Interference,
+    ring: int,
+    queue: list[dict[str, Any]],
+    more: dict[str, Any],
+    num_started: int,
 ) -> None:
-    queue, more = case
-    found = started_ids(snapshot_of([ring], queue, **more), Interference(mode))
+    found = started_ids(snapshot_of([ring], queue, **more), mode)
     assert found == {f"job{k}" for k in range(num_started)}
 
 

@@ -129,13 +129,13 @@ def data_of(problem: PlacementProblem, level: int, reached: Sequence[int]) -> di
         "interference": {"e": f"interference_{problem.interference.value}"},
         "num_classes": len(state.classes),
         "usable_nodes": state.usable_per_router.tolist(),
-        "running_routers": [_set(job.routers.tolist()) for job in state.running],
+        "running_routers": [{"set": job.routers.tolist()} for job in state.running],
         "running_communication": [{"e": job.communication.value} for job in state.running],
         "request_nodes": [r.nodes for r in requests],
         "request_class": [r.class_idx + 1 for r in requests],
         "request_priority": [r.priority for r in requests],
         "request_communication": [{"e": r.communication.value} for r in requests],
-        "request_region": [_set(np.flatnonzero(region).tolist()) for region in regions],
+        "request_region": [{"set": np.flatnonzero(region).tolist()} for region in regions],
         "alternative_request": [q for q, _ in alternatives],
         "alternative_extents": [list(g.extents) for _, g in alternatives],
         "alternative_max_depth": [g.depths[-1] for _, g in alternatives],
@@ -144,10 +144,6 @@ def data_of(problem: PlacementProblem, level: int, reached: Sequence[int]) -> di
         "level": level,
         "reached": list(reached),
     }
-
-
-def _set(members: list[int]) -> dict[str, list[int]]:
-    return {"set": members}
 
 
 def solve_level(
@@ -190,15 +186,9 @@ def solve_level(
 class ModelRun:
     """What a run of a model reported.
 
-    Attributes
-    ----------
-    status
-        ``OPTIMAL_SOLUTION``, ``UNSATISFIABLE``, ``SATISFIED`` or ``UNKNOWN``.
-    solution
-        The last one, with an attribute for every variable of the output and the `objective`;
-        None if there was none.
-    checks
-        What the checker model said of every solution, if it was asked.
+    The status is ``OPTIMAL_SOLUTION``, ``UNSATISFIABLE``, ``SATISFIED`` or ``UNKNOWN``, the solution
+    the last one, with an attribute for every variable of the output and the `objective`, or None.
+    The checks are what the checker model said of every solution, if it was asked.
     """
 
     status: str

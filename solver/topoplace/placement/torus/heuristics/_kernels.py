@@ -1,8 +1,8 @@
 """Compiled loops over every prism of a machine, for searches that keep one prism per request.
 
-Their tables are those of `footprints` and of `prism_search.Entries`, whose columns are the footprint
-of an entry, its least and largest depth, its row of `least` or -1, and its request. The code of a
-prism, ``((footprint * n + depth - 1) * num_lines + line) * n + z``, sorts as (extents, origin).
+Tables are those of `footprints` and of `prism_search.Entries`: its columns are the footprint of an
+entry, its least and largest depth, its row of `least` or -1, and its request. The code of a prism,
+``((footprint * n + depth - 1) * num_lines + line) * n + z``, sorts as (extents, origin).
 """
 
 # Compiled for the array types it is called with; a kernel is one loop nest over flat arrays.
