@@ -186,9 +186,9 @@ def solve_level(
 class ModelRun:
     """What a run of a model reported.
 
-    The status is ``OPTIMAL_SOLUTION``, ``UNSATISFIABLE``, ``SATISFIED`` or ``UNKNOWN``, the solution
-    the last one, with an attribute for every variable of the output and the `objective`, or None.
-    The checks are what the checker model said of every solution, if it was asked.
+    The status is ``OPTIMAL_SOLUTION``, ``UNSATISFIABLE``, ``SATISFIED`` or ``UNKNOWN``; the
+    solution is the last one, with an attribute for every variable of the output and the
+    `objective`, or None. The checks are what the checker model said of every solution, if asked.
     """
 
     status: str

@@ -1,4 +1,4 @@
-"""Pricing from a list of all candidates: for machines small enough to write them all down."""
+"""All candidates, for machines small enough to write them down."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ MAX_PRISMS = 4_000
 
 MAX_CANDIDATES = 400_000
 """Prisms times requests, likewise: listing so many takes a few seconds."""
-
-_PART = 1000  # candidates whose values are computed at once, for the memory it takes
 
 
 def num_prisms(problem: PlacementProblem) -> int:
