@@ -178,7 +178,8 @@ def test_ctrl_c_stops_it_cleanly(folder: Path, tmp_path: Path) -> None:
     wait_until(lambda: len(results(tmp_path)) >= 3)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (0, "")
+    complaints = [line for line in err.splitlines() if not line.startswith("compiling kernels")]
+    assert (process.returncode, complaints) == (0, [])
     assert re.search(r"interrupted: \d+ instances left out; the same command goes on", out)
     assert len((tmp_path / "table.csv").read_text().splitlines()) > 3
     hidden = [path for path in tmp_path.rglob(".*") if path.name != ".lock"]
