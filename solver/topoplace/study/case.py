@@ -61,15 +61,8 @@ class Case:
 def load_document(source: File | Document) -> State | AnyResult:
     """Read a snapshot, a mapping instance or a result, whichever its `schema` says it is.
 
-    Parameters
-    ----------
-    source
-        A file, the name of a shipped snapshot, ``-`` for standard input, or the document itself.
-
-    Returns
-    -------
-    SnapshotState, TreeState, MappingProblem or a result
-        Instances are checked and ready to solve; that of a result is checked by `state_of`.
+    The source is a file, the name of a shipped snapshot, ``-`` for standard input, or the document
+    itself. Instances are checked and ready to solve; that of a result is checked by `state_of`.
 
     Raises
     ------

@@ -40,19 +40,15 @@ class Figure:
 
 @dataclass(frozen=True)
 class Row:
-    """One result of one instance.
+    """One result of one instance; what does not apply is null.
 
     Attributes
     ----------
-    sha256
-        By what the instance is told from others (`topoplace.snapshot.normal.sha256_of`).
-    interference
-        The rule of a placement; null for other problems.
     method
         Of several results of one method on the instance, the second is ``NAME #2``.
     status
         That of the decisive level; or ``unsuited`` for a method that is not made for the instance,
-        such as a fold of a cube, which has no seconds.
+        such as a fold of a cube.
     conforming
         Whether the answer obeys the rules under which bounds hold.
     decisive
@@ -60,10 +56,9 @@ class Row:
     facts
         What else the problem counts, such as jobs started.
     rank
-        Among the conforming answers to the instance; null for others. Ties share the better rank.
+        Among the conforming answers to the instance. Ties share the better rank.
     ratio
-        Performance ratio to the best on the decisive level, at least 1, among those best on all
-        levels before; null for others and if not finite.
+        Performance ratio to the best on the decisive level, among those best on all levels before.
     """
 
     problem: str

@@ -7,6 +7,7 @@ machine; a task whose Dask worker dies is given to another by the scheduler.
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
@@ -81,6 +82,14 @@ class Cluster(Pool):
         # Not pure: a task of the same key that another client gave up must not answer for it.
         self._executor = self._client.get_executor(pure=False)
 
+    def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Ending]]:
+        """Yield every task with its outcome (see `Pool.outcomes`)."""
+        try:
+            yield from super().outcomes(tasks)
+        except (CancelledError, asyncio.CancelledError, OSError, RuntimeError) as error:
+            text = f"the Dask scheduler is gone ({error}); the same command goes on later"
+            raise TopoplaceError(text) from None
+
     def close(self) -> None:
         """Leave the cluster; it drops what has not begun."""
         self._client.close(timeout=1)
@@ -98,9 +107,6 @@ class Cluster(Pool):
             return future.result()
         except KilledWorker:
             return Failure(FailureStatus.CRASH, "every cluster worker that took it died")
-        except CancelledError:
-            text = "the Dask scheduler is gone; the same command goes on later"
-            raise TopoplaceError(text) from None
 
 
 def solve_below(task: Task, solver: str, limits: Limits) -> Ending:

@@ -106,12 +106,11 @@ class Replay:
     reservation at the earliest time at which it would by the walltimes of the running jobs;
     later ones may start before it if they end by then or leave it enough nodes (EASY).
 
+    What runs on the machine and what is down stays so; its queue is not looked at. Jobs too large
+    for it are `left_out`.
+
     Parameters
     ----------
-    state
-        The machine. What runs on it and what is down stays so; its queue is not looked at.
-    jobs
-        The log; jobs too large for the machine are `left_out`.
     method
         A name of `topoplace.solving.methods`, or an allocator that is not ours.
     options
@@ -177,18 +176,10 @@ class Replay:
     ) -> None:
         """Go through all events, or those up to a second.
 
-        Parameters
-        ----------
-        progress
-            Called with the numbers of jobs started and of all, whenever some have started.
-        before_starts
-            Called at every event at which someone waits, before it is decided who starts: the
-            moment to take a snapshot, as its queue is what the allocator is about to see.
-
-        Raises
-        ------
-        TopoplaceError
-            If the method starts a job not even on the empty machine.
+        `progress` is called with the numbers of jobs started and of all, whenever some have
+        started; `before_starts` at every event at which someone waits, before it is decided who
+        starts: the moment to take a snapshot, as its queue is what the allocator is about to see.
+        A method that starts a job not even on the empty machine is a `TopoplaceError`.
         """
         while (at := self._next_event()) is not None and (until is None or at <= until):
             if is_asked():
