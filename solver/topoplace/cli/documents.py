@@ -24,7 +24,7 @@ RESULT = argument("RESULT", "A result file, or - for stdin.")
 )
 def check(result: Path, *, instance: Path | None = None, as_json: bool = False) -> None:
     """Recompute every claim of RESULT from the instance inside; exit 0 only if all hold."""
-    from topoplace.certify import check_file  # noqa: PLC0415 - heavy
+    from topoplace.certify import check_file
 
     report = check_file(result, instance)
     if report.sha256 is not None:
@@ -54,15 +54,15 @@ def show(
     if png is None and html is None:
         raise InputError("a file to write, --png F or --html F", field="--png", found="neither")
     require_writable(png=png, html=html)
-    from topoplace.study.case import load_result  # noqa: PLC0415 - heavy
+    from topoplace.study.case import load_result
 
     document = load_result(result)
     if png is not None:
-        from topoplace.report.figure import write_figure  # noqa: PLC0415 - heavy
+        from topoplace.report.figure import write_figure
 
         write_figure(document, png)
     if html is not None:
-        from topoplace.report.page import write_result_page  # noqa: PLC0415 - heavy
+        from topoplace.report.page import write_result_page
 
         write_result_page(html, document)
     say_files({"picture": png, "page": html})
@@ -99,8 +99,8 @@ def convert(
     as_json: bool = False,
 ) -> None:
     """Convert FILE from one format to another (docs/formats.md; a wrong pair lists the known)."""
-    from topoplace.snapshot.convert import ConvertOptions, converted  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.convert import ConvertOptions, converted
+    from topoplace.snapshot.files import write_text
 
     if output is None and as_json:
         raise InputError("an output file beside --json", field="--output", found="none")

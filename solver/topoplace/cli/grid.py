@@ -60,7 +60,7 @@ def grid_application(
     InputError
         Naming the option that cannot be used.
     """
-    from topoplace.snapshot.schema import MAX_TASKS, GridApplication  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.schema import MAX_TASKS, GridApplication
 
     shape = parse_extents(extents, "--grid")
     if len(shape) > len(_LETTERS):
@@ -141,15 +141,15 @@ def layouts(
     as_json: bool = False,
 ) -> None:
     """List every admissible layout of a virtual grid in a region, best first."""
-    from topoplace.mapping.graph import grid_of  # noqa: PLC0415 - heavy
-    from topoplace.mapping.layouts.candidates import (  # noqa: PLC0415 - heavy
+    from topoplace.mapping.graph import grid_of
+    from topoplace.mapping.layouts.candidates import (
         enumerate_layouts,
         geometry_request,
         one_per_prism,
         rank_layouts,
     )
-    from topoplace.report.layouts import layout_document, layouts_table  # noqa: PLC0415 - heavy
-    from topoplace.snapshot import load_torus, torus_of  # noqa: PLC0415 - heavy
+    from topoplace.report.layouts import layout_document, layouts_table
+    from topoplace.snapshot import load_torus, torus_of
 
     for name, number in (("--tasks-per-node", tasks_per_node), ("--limit", limit)):
         if number < 1:

@@ -134,11 +134,11 @@ def map_command(
     as_json: bool = False,
 ) -> None:
     """Map the tasks of a grid or graph onto MACHINE and bound the hop-bytes of any mapping."""
-    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
-    from topoplace.mapping.onto import problem_on  # noqa: PLC0415 - heavy
-    from topoplace.mapping.rankfiles import read_mapping  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.readers.tables import name_of  # noqa: PLC0415 - heavy
-    from topoplace.solving import solve  # noqa: PLC0415 - heavy
+    from topoplace.kernels.ahead import compile_for
+    from topoplace.mapping.onto import problem_on
+    from topoplace.mapping.rankfiles import read_mapping
+    from topoplace.snapshot.readers.tables import name_of
+    from topoplace.solving import solve
 
     options = solve_options(time_limit, "strict", seed)
     forms = {"hostfile": hostfile, "csv": csv, "maplib": maplib, "scotch_map": scotch_map}
@@ -177,7 +177,7 @@ def map_command(
 
 def _node_list(rank_order: Path | None, node_list: Path | None) -> Path | None:
     """Return where the node list of a rank order goes: beside it, where ``--mapping`` looks."""
-    from topoplace.mapping.rankfiles import node_list_beside  # noqa: PLC0415 - heavy
+    from topoplace.mapping.rankfiles import node_list_beside
 
     if rank_order is None and node_list is not None:
         raise InputError("--rank-order beside it", field="--node-list", found="--node-list alone")
@@ -187,7 +187,7 @@ def _node_list(rank_order: Path | None, node_list: Path | None) -> Path | None:
 def _grid_and_places(
     extents: str | None, shape: tuple[str, str | None, str, str | None], on: str, parts: Parts
 ) -> tuple[Application, Places]:
-    from topoplace.mapping.onto import load_places  # noqa: PLC0415 - heavy
+    from topoplace.mapping.onto import load_places
 
     if on == OF_GRAPH_FILE:
         raise InputError("a graph file with --on qaplib", field="--graph", found="none")
@@ -201,12 +201,8 @@ def _graph_and_places(
     path: Path, form: str | None, flow: str | None, on: str, parts: Parts
 ) -> tuple[Application, Places]:
     """Return the graph of a file, and the places to map it to: given, or of the same file."""
-    from topoplace.mapping.graphfiles import (  # noqa: PLC0415 - heavy
-        graph_format,
-        read_graph,
-        read_qaplib,
-    )
-    from topoplace.mapping.onto import load_places, places_of_qaplib  # noqa: PLC0415 - heavy
+    from topoplace.mapping.graphfiles import graph_format, read_graph, read_qaplib
+    from topoplace.mapping.onto import load_places, places_of_qaplib
 
     if on != OF_GRAPH_FILE:
         places = load_places(on, **parts)
@@ -231,15 +227,15 @@ def _write(
     forms: dict[str, Path | None],
 ) -> None:
     """Write the result, the picture, and the mapping in the formats asked for."""
-    import numpy as np  # noqa: PLC0415 - heavy
+    import numpy as np
 
-    from topoplace.mapping.rankfiles import write_mapping, write_rank_order  # noqa: PLC0415
-    from topoplace.snapshot.files import write_document  # noqa: PLC0415 - heavy
+    from topoplace.mapping.rankfiles import write_mapping, write_rank_order
+    from topoplace.snapshot.files import write_document
 
     if files["output"] is not None:
         write_document(files["output"], result)
     if files["png"] is not None:
-        from topoplace.report.figure import write_figure  # noqa: PLC0415 - heavy
+        from topoplace.report.figure import write_figure
 
         write_figure(result, files["png"])
     if result.solution is None:

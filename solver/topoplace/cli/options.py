@@ -110,8 +110,8 @@ def solve_options(
     InputError
         Naming the option that is out of range.
     """
-    from topoplace.result import Interference  # noqa: PLC0415 - heavy
-    from topoplace.solving import Options  # noqa: PLC0415 - heavy
+    from topoplace.result import Interference
+    from topoplace.solving import Options
 
     if time_limit is not None and not (math.isfinite(time_limit) and time_limit >= 0):
         raise InputError(

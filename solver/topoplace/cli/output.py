@@ -67,8 +67,8 @@ def json_text(document: dict[str, Any]) -> str:
 
 def end_with(result: AnyResult, files: Mapping[str, object]) -> NoReturn:
     """Say what a result is and where it is written, print it if asked for, and end the command."""
-    from topoplace.report.answer import WIDTH  # noqa: PLC0415 - heavy
-    from topoplace.report.summary import exit_code_of, summary  # noqa: PLC0415 - heavy
+    from topoplace.report.answer import WIDTH
+    from topoplace.report.summary import exit_code_of, summary
 
     say(summary(result, shutil.get_terminal_size((WIDTH, 24)).columns))
     say_files(files)
@@ -83,7 +83,7 @@ def shown(asked: bool | None = None) -> Iterator[Display | None]:
 
     That is a live line at a terminal; with `VERBOSE`, or elsewhere if asked for, plain lines.
     """
-    from topoplace.solving import Display  # noqa: PLC0415 - heavy
+    from topoplace.solving import Display
 
     verbose, live = _verbosity[0] == VERBOSE, sys.stderr.isatty()
     if asked is None:
@@ -126,7 +126,7 @@ def tell_verdicts(trials: Sequence[Trial]) -> None:
 
 def tell_verdict(trial: Trial) -> None:
     """Say what the line of a verdict leaves out, or what an allocator said beside its answer."""
-    from topoplace.study.external.verdict import last_words  # noqa: PLC0415 - heavy
+    from topoplace.study.external.verdict import last_words
 
     if trial.refusal is not None:
         _tell_breaches(trial.refusal)
@@ -136,7 +136,7 @@ def tell_verdict(trial: Trial) -> None:
 
 
 def _tell_breaches(refused: VerdictError) -> None:
-    from topoplace.study.external.verdict import printable  # noqa: PLC0415 - heavy
+    from topoplace.study.external.verdict import printable
 
     for breach in refused.breaches[1:_MOST_SHOWN]:
         say(f"  {printable(breach.text)}")
@@ -144,7 +144,7 @@ def _tell_breaches(refused: VerdictError) -> None:
 
 def tell_refused(refused: VerdictError, folder: Path | None) -> None:
     """Say what ended a replay, and write the snapshot of that decision if there is a folder."""
-    from topoplace.snapshot.files import write_document  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.files import write_document
 
     _tell_breaches(refused)
     if folder is not None:
@@ -156,7 +156,7 @@ def tell_refused(refused: VerdictError, folder: Path | None) -> None:
 
 def keep_stderr(trials: Sequence[Trial], path: Path | None) -> None:
     """Write what the allocators wrote to stderr into a file, if one is wanted."""
-    from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.files import write_text
 
     if path is not None:
         parts = [f"== {trial.allocator} on {trial.snapshot}\n{trial.stderr}" for trial in trials]

@@ -60,9 +60,9 @@ def place(
     as_json: bool = False,
 ) -> None:
     """Place the queue of SNAPSHOT on its machine and prove how good the answer is."""
-    from topoplace.report.answer import csv_text, hostlist_text  # noqa: PLC0415 - heavy
-    from topoplace.snapshot import SnapshotState, load_any  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.files import write_document, write_text  # noqa: PLC0415 - heavy
+    from topoplace.report.answer import csv_text, hostlist_text
+    from topoplace.snapshot import SnapshotState, load_any
+    from topoplace.snapshot.files import write_document, write_text
 
     options = solve_options(time_limit, interference, seed, thorough=thorough)
     require_writable(output=output, png=png, stderr=stderr, hostlist=hostlist, csv=csv)
@@ -78,7 +78,7 @@ def place(
     if csv is not None:
         write_text(csv, csv_text(result))
     if png is not None:
-        from topoplace.report.figure import write_figure  # noqa: PLC0415 - heavy
+        from topoplace.report.figure import write_figure
 
         write_figure(result, png)
     files = {"result": output, "picture": png, "host lists": hostlist, "csv": csv, "stderr": stderr}
@@ -101,10 +101,10 @@ def _placed(
     VerdictError
         If it is an external allocator and its answer does not count.
     """
-    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
-    from topoplace.snapshot import SnapshotState  # noqa: PLC0415 - heavy
-    from topoplace.solving import method_names, solve  # noqa: PLC0415 - heavy
-    from topoplace.study.external.allocator import chosen  # noqa: PLC0415 - heavy
+    from topoplace.kernels.ahead import compile_for
+    from topoplace.snapshot import SnapshotState
+    from topoplace.solving import method_names, solve
+    from topoplace.study.external.allocator import chosen
 
     require_one(method, command)
     problem = "placement" if isinstance(state, SnapshotState) else "allocation"
@@ -112,7 +112,7 @@ def _placed(
     if isinstance(who, str):
         compile_for(problem, [who])
         return solve(state, who, options)
-    from topoplace.study.external.trial import try_on  # noqa: PLC0415 - heavy
+    from topoplace.study.external.trial import try_on
 
     trial = try_on(state, who, options)
     tell_verdict(trial)

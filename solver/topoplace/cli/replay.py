@@ -102,11 +102,11 @@ def replay(
     as_json: bool = False,
 ) -> None:
     """Replay LOG on a machine through an allocation or placement method (docs/replay.md)."""
-    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
-    from topoplace.report.replay import replay_document  # noqa: PLC0415 - heavy
-    from topoplace.snapshot import TreeState, load_machine, prepare_empty  # noqa: PLC0415 - heavy
-    from topoplace.study.external.verdict import VerdictError  # noqa: PLC0415 - heavy
-    from topoplace.study.replay import Protocol, Setup, read_log, with_intensive  # noqa: PLC0415
+    from topoplace.kernels.ahead import compile_for
+    from topoplace.report.replay import replay_document
+    from topoplace.snapshot import TreeState, load_machine, prepare_empty
+    from topoplace.study.external.verdict import VerdictError
+    from topoplace.study.replay import Protocol, Setup, read_log, with_intensive
 
     begin = time.perf_counter()
     options = solve_options(time_limit, interference, seed)
@@ -158,15 +158,15 @@ def _tell(
     output: Path | None,
 ) -> None:
     """Write the files asked for, and say what came of the runs."""
-    from topoplace.report.replay import (  # noqa: PLC0415 - heavy
+    from topoplace.report.replay import (
         decisions_text,
         efficiency_table,
         replay_csv,
         replay_table,
         timeline_csv,
     )
-    from topoplace.snapshot import TreeState  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
+    from topoplace.snapshot import TreeState
+    from topoplace.snapshot.files import write_text
 
     if csv is not None:
         write_text(csv, replay_csv(runs))
@@ -200,7 +200,7 @@ def _runs(
     setup: Setup, allocators: Sequence[str | Allocator], writer: SnapshotWriter | None
 ) -> tuple[list[MethodRun], bool]:
     """Return the run of each allocator, and whether a signal ended them early."""
-    from topoplace.study.replay import run_method  # noqa: PLC0415 - heavy
+    from topoplace.study.replay import run_method
 
     runs: list[MethodRun] = []
     with heeded() as interrupt:
@@ -219,8 +219,8 @@ def _runs(
 
 def _patterns_of(mix: str | None, pattern: str | None, share: int | None) -> tuple[PatternUse, ...]:
     """Return the patterns of the jobs that communicate."""
-    from topoplace.snapshot.schema import Pattern, PatternUse  # noqa: PLC0415 - heavy
-    from topoplace.study.replay import MIXES  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.schema import Pattern, PatternUse
+    from topoplace.study.replay import MIXES
 
     if pattern is not None:
         if mix is not None:
@@ -244,9 +244,9 @@ def _methods_to_run(
     in_prisms: bool,
 ) -> list[str | Allocator]:
     """Return who places in a replay, each once, the one that others are compared with first."""
-    from topoplace.snapshot import TreeState  # noqa: PLC0415 - heavy
-    from topoplace.solving import method_names, method_of  # noqa: PLC0415 - heavy
-    from topoplace.study.external.allocator import chosen  # noqa: PLC0415 - heavy
+    from topoplace.snapshot import TreeState
+    from topoplace.solving import method_names, method_of
+    from topoplace.study.external.allocator import chosen
 
     require_one(method, command)
     if method is None and command is None:
@@ -270,7 +270,7 @@ def _require_options_of(
     state: TreeState | SnapshotState, protocol: str, interference: str, fill_interior: bool
 ) -> None:
     """Raise `InputError` for an option that machines of this kind do not have."""
-    from topoplace.snapshot import TreeState  # noqa: PLC0415 - heavy
+    from topoplace.snapshot import TreeState
 
     if isinstance(state, TreeState):
         refuse("a torus, whose jobs have prisms", fill_interior=fill_interior)
@@ -292,8 +292,8 @@ def _snapshot_writer(
     folder: Path | None, every: int | None, at: str | None, log: Path
 ) -> SnapshotWriter | None:
     """Return what writes the snapshots, None if none is wanted; makes their folder."""
-    from topoplace.snapshot.readers.tables import integer, name_of  # noqa: PLC0415 - heavy
-    from topoplace.study.replay import SnapshotWriter  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.readers.tables import integer, name_of
+    from topoplace.study.replay import SnapshotWriter
 
     if folder is None:
         refuse("--snapshots beside it", every=every, at=at)

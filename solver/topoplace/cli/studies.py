@@ -75,17 +75,14 @@ def compare(
     as_json: bool = False,
 ) -> None:
     """Run methods on each SNAPSHOT and hold all its results against the best certified bound."""
-    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
-    from topoplace.report.page.exhibits import Exhibits  # noqa: PLC0415 - heavy
-    from topoplace.report.table import comparison_csv, comparison_table  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.files import write_text  # noqa: PLC0415 - heavy
-    from topoplace.solving import method_names  # noqa: PLC0415 - heavy
-    from topoplace.study import compare as study  # noqa: PLC0415 - heavy
-    from topoplace.study.case import load_cases  # noqa: PLC0415 - heavy
-    from topoplace.study.external.allocator import (  # noqa: PLC0415 - heavy
-        command_allocators,
-        split_methods,
-    )
+    from topoplace.kernels.ahead import compile_for
+    from topoplace.report.page.exhibits import Exhibits
+    from topoplace.report.table import comparison_csv, comparison_table
+    from topoplace.snapshot.files import write_text
+    from topoplace.solving import method_names
+    from topoplace.study import compare as study
+    from topoplace.study.case import load_cases
+    from topoplace.study.external.allocator import command_allocators, split_methods
 
     options = solve_options(time_limit, interference, seed, thorough=thorough)
     require_writable(csv=csv, html=html, stderr=stderr)
@@ -107,7 +104,7 @@ def compare(
         options = replace(options, watch=watch)
         comparison = study.compare(cases, names, options, exhibits.keep, allocators)
     if html is not None:
-        from topoplace.report.page import write_comparison_page  # noqa: PLC0415 - heavy
+        from topoplace.report.page import write_comparison_page
 
         write_comparison_page(html, comparison, exhibits)
     if csv is not None:
@@ -164,8 +161,8 @@ def batch(
     """Solve every instance that has no result in OUTDIR yet; killed, it goes on when run again."""
     solve_options(time_limit, interference, seed)  # checks them
     require_one(method, command)
-    from topoplace.study.batch.run import run_batch  # noqa: PLC0415 - heavy
-    from topoplace.study.batch.task import Limits, Settings  # noqa: PLC0415 - heavy
+    from topoplace.study.batch.run import run_batch
+    from topoplace.study.batch.task import Limits, Settings
 
     if dask is not None and jobs is not None:
         raise InputError("either --jobs or --dask", field="--jobs", found="both")
@@ -189,14 +186,14 @@ def batch(
 
 def compile_ahead(problem: str, method: str) -> None:
     """Compile what a method needs; workers on other machines compile what they miss."""
-    from topoplace.kernels.ahead import compile_for  # noqa: PLC0415 - heavy
+    from topoplace.kernels.ahead import compile_for
 
     compile_for(problem, [method])
 
 
 def _executor(dask: str | None, jobs: int | None, limits: Limits) -> Pool:
-    from topoplace.study.batch.pool import Cluster, Pool  # noqa: PLC0415 - heavy
-    from topoplace.study.batch.run import SOLVER, num_cores  # noqa: PLC0415 - heavy
+    from topoplace.study.batch.pool import Cluster, Pool
+    from topoplace.study.batch.run import SOLVER, num_cores
 
     if dask is not None:
         return Cluster(dask, SOLVER, limits)
