@@ -87,12 +87,8 @@ def test_json_is_one_document_on_stdout(
     document = json.loads(captured.out)
     assert document["schema"].startswith("topoplace.")
     assert captured.err != ""
-
-
-def test_json_of_place_is_the_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["place", str(write_small(tmp_path)), *METHOD, "--json"]) == 0
-    result = PlacementResult.model_validate_json(capsys.readouterr().out)
-    assert result.objective == 16
+    if command == "place":
+        assert PlacementResult.model_validate_json(captured.out).objective == 16
 
 
 def test_check_exits_5_when_a_claim_fails(
@@ -191,12 +187,9 @@ def test_an_unexpected_failure_is_one_line_and_exit_1(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"topoplace {__version__}\n"
-    assert run(["--help"]) == 0
-    said = capsys.readouterr().out
-    assert all(name in said for name in ("place", "check", "compare", "show", "convert"))
 
 
 def test_help_waits_for_no_solver() -> None:

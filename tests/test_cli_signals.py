@@ -338,11 +338,7 @@ def interrupted(name: str, number: signal.Signals, seconds: float, folder: Path,
     return 0
 
 
-both_signals = pytest.mark.parametrize("number", interrupts.SIGNALS, ids=["SIGINT", "SIGTERM"])
-
-
-@both_signals
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize(("name", "number"), zip(LONG, 2 * interrupts.SIGNALS, strict=True))
 def test_an_interrupted_command_has_its_best_answer(
     name: str, number: signal.Signals, tmp_path: Path
 ) -> None:
