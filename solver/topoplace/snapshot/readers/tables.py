@@ -78,9 +78,11 @@ def require_once(
 def integer(text: str, least: int, *, field: str, file: str | None = None) -> int:
     """Return a decimal integer of at most 18 digits that is not below `least`."""
     digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18) or int(text) < least:
-        raise InputError(f"an integer from {least}", file=file, field=field, value=text)
-    return int(text)
+    if digits.isascii() and digits.isdigit() and len(digits) <= 18:
+        number = int(text)
+        if number >= least:
+            return number
+    raise InputError(f"an integer from {least}", file=file, field=field, value=text)
 
 
 # ---- The Standard Workload Format: a job log of 18 numbers per line, read as a queue -------------
