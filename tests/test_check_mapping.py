@@ -8,22 +8,27 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 import topoplace as tp
 from baseline_instances import grid
+from edits import Edit, add, cut, put
 from mapping_mutations import MUTATIONS
 from mapping_results import CASES, CERTIFIED, document_of, result_for, solved
 from topoplace.certify import check_document, check_file
 from topoplace.certify.mapping import cuts
+from topoplace.certify.mapping.check import VALUES
 from topoplace.certify.mapping.cuts import require_semidefinite
+from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.problem import prepare_mapping
-from topoplace.result.mapping import MappingResult
+from topoplace.result.mapping import MappingCertificate, MappingResult
 from topoplace.snapshot.schema import MAPPING_SCHEMA, MappingInstance, MatrixModel
 
 
@@ -120,6 +125,32 @@ def test_certificates_of_other_problems_are_rejected() -> None:
         ]
         report = check_document(MappingResult.model_validate_json(json.dumps(document)))
         assert [claim.name for claim in report.failures] == ["hop-bytes.bound"]
+
+
+@pytest.mark.parametrize(
+    ("case", "edit", "reason"),
+    [
+        ("classes", put("routers/0", 5), "two routers are one of the host"),
+        ("classes", put("classes/1", 2), "a difference without its opposite"),
+        ("classes", put("classes/10", 0), "not that of no difference"),
+        ("classes", add("filters/0/2", 1), "the square of a filter is not constant on class"),
+        ("classes", cut("filters"), "filters and factors differ in number"),
+        ("factors", add("factors/0/0", 1), "entries that add up to 0"),
+        ("factors", put("wrap/1", False), "the cuts are not those of the machine"),
+        ("factors", put("gains", [0, 0]), "the gain of dimension 0"),
+        ("factors", put("lines/0/balance", 0), "the matrix of line 0 is not positive semidefinite"),
+        ("blocks", put("families/0/multiplier/numerator", -1), "a multiplier is negative"),
+        ("blocks", put("families/0/multiplier/numerator", 99), "count the hops of a dimension"),
+    ],
+)
+def test_conditions_of_the_proofs_are_held(case: str, edit: Edit, reason: str) -> None:
+    """Whatever the certificate would prove without them."""
+    result = solved(case)
+    document = document_of(result)["levels"][0]["certificate"]
+    edit(document, random.Random(case))
+    certificate = TypeAdapter[Any](MappingCertificate).validate_python(document)
+    with pytest.raises(RefusedError, match=reason):
+        VALUES[certificate.kind](read_instance(result.instance), certificate)
 
 
 def test_the_cases_of_cuts_are_of_both_kinds() -> None:

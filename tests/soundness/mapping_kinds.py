@@ -344,6 +344,8 @@ def flow_target(_: str, rng: Random) -> Target | None:
 
         return proven_by(value)
 
+    if terms.mixed(window.slack).any():
+        assert proven(draw(rng)) is None
     return Target(least_hop_bytes(window, terms), False, draw, proven)
 
 

@@ -71,11 +71,7 @@ def blocks_value(instance: Instance, certificate: schema.BlocksCertificate) -> i
 
 
 def _cuts(instance: Instance, family: schema.BlockFamily) -> list[Cut]:
-    """Return how a family cuts every dimension.
-
-    Planes are named by the router before them; on a ring the last plane follows the last
-    router.
-    """
+    """Return how a family cuts every dimension; every plane is in equally many patterns."""
     torus = instance.torus
     if len(family.extents) != torus.num_dims:
         raise RefusedError(f"extents {family.extents} are not of {torus.num_dims} dimensions")
@@ -84,24 +80,22 @@ def _cuts(instance: Instance, family: schema.BlockFamily) -> list[Cut]:
         if extent > n or (extent == 0 and (wraps or n < 2)):
             raise RefusedError(f"extent {extent} in a dimension of {n} routers")
         boxes: Boxes = Counter()
-        planes = Counter[int]()
+        patterns, rate = 1, Fraction(0)
         if extent == n:
             boxes[0, n] = 1
-            patterns = 1
         elif wraps:
-            patterns = n
             # patterns are turns of the first one, so count each of its boxes at every start
             lengths = [min(extent, n - at) for at in range(0, n, extent)]
-            for length, times in Counter(lengths).items():
-                boxes.update({(start, length): times for start in range(n)})
-            planes[0] = len(lengths)
+            for length, number in Counter(lengths).items():
+                boxes.update({(start, length): number for start in range(n)})
+            patterns, rate = n, Fraction(len(lengths), n)
         else:
             patterns = extent or n - 1
             for first in range(1, patterns + 1):
-                ends = [end for end in range(first, n, extent or n) if end < n]
+                ends = range(first, n, extent or n)
                 boxes.update((a, b - a) for a, b in itertools.pairwise([0, *ends, n]))
-                planes.update(ends)
-        found.append(Cut(boxes, patterns, Fraction(max(planes.values(), default=0), patterns)))
+            rate = Fraction(1, patterns)
+        found.append(Cut(boxes, patterns, rate))
     return found
 
 

@@ -62,9 +62,7 @@ def cuts_value(instance: Instance, certificate: CutsCertificate) -> int:
         lines.append((-sum(line.prices), line.balance))
     squares = sum(x * x for x in factors.ravel().tolist())
     paid = squares * _gain(instance, sides, certificate.gains) if squares else Fraction(0)
-    proven = _priced(sides, lines)
-    if not squares:
-        proven = max(proven, _rounded(sides, lines, 4 * certificate.scale * volumes.unit))
+    proven = _worth(sides, lines, 0 if squares else 4 * certificate.scale * volumes.unit)
     return volumes.rounded_up(math.ceil(proven - paid), 8 * certificate.scale)
 
 
@@ -125,22 +123,21 @@ def _check_gain(kernel: IntArray, gain: int, name: str) -> None:
     require_semidefinite(times(matrix, 1 << room, name), name)
 
 
-def _rounded(sides: Sides, lines: list[Line], step: int) -> Fraction:
-    """Return the sum over cuts, each at its worst s and rounded up to whole units of bytes."""
-    total = 0
-    for cut, number in sides.cuts.items():
-        height = max(0, *(a - b * cut.most for a, b in lines))
-        total += number * cut.weight * step * -(-height // step)
-    return Fraction(total)
+def _worth(sides: Sides, lines: list[Line], step: int) -> Fraction:
+    """Return the best sum over cuts with a price on squares of s, whose sum is limited.
 
-
-def _priced(sides: Sides, lines: list[Line]) -> Fraction:
-    """Return the best sum over cuts with a price on squares of s, whose sum is limited."""
-    return max(
-        sum(number * cut.weight * _least(lines, cut, price) for cut, number in sides.cuts.items())
-        - price * sides.spread
-        for price in {0, *(b for _, b in lines)}
-    )
+    Without a price every cut may be rounded up to a multiple of `step`, unless that is 0.
+    """
+    best = Fraction(0)
+    for price in {0, *(b for _, b in lines)}:
+        total = Fraction(-price * sides.spread)
+        for cut, number in sides.cuts.items():
+            least = _least(lines, cut, price)
+            if step and not price:
+                least = Fraction(step * -(-least // step))
+            total += number * cut.weight * least
+        best = max(best, total)
+    return best
 
 
 def _least(lines: list[Line], cut: Cut, price: int) -> Fraction:
@@ -149,12 +146,10 @@ def _least(lines: list[Line], cut: Cut, price: int) -> Fraction:
     That is convex and bends only where two lines cross.
     """
     heights = {*lines, (0, 0)}
-    crossings = (
-        Fraction(a - c, b - d) for (a, b), (c, d) in itertools.combinations(heights, 2) if b != d
-    )
-    inside = {Fraction(cut.least), Fraction(cut.most)}
-    inside |= {q for q in crossings if cut.least < q < cut.most}
-    return min(price * q + max(a - b * q for a, b in heights) for q in inside)
+    pairs = ((a - c, b - d) for (a, b), (c, d) in itertools.combinations(heights, 2) if b != d)
+    bends = {q for q in itertools.starmap(Fraction, pairs) if cut.least < q < cut.most}
+    ends = {Fraction(cut.least), Fraction(cut.most)}
+    return min(price * q + max(a - b * q for a, b in heights) for q in bends | ends)
 
 
 @dataclass(frozen=True)

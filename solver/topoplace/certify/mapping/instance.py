@@ -146,22 +146,17 @@ def _grid(application: GridApplication) -> Grid:
 def _grid_messages(grid: Grid) -> tuple[IntArray, IntArray, IntArray]:
     """Walk every task along every offset, by its coordinates."""
     tasks = np.arange(math.prod(grid.shape), dtype=np.int64)
-    coords = np.unravel_index(tasks, grid.shape)
+    coords, sizes = np.stack(np.unravel_index(tasks, grid.shape)), np.array(grid.shape)[:, None]
     parts = [(tasks[:0], tasks[:0], tasks[:0])]
     for offset, size in grid.sent.items():
-        target = np.zeros_like(tasks)
-        exists = np.ones(len(tasks), dtype=bool)
-        for x, step, n, wraps in zip(coords, offset, grid.shape, grid.periodic, strict=True):
-            y = x + step
-            if wraps:
-                y %= n
-            exists &= (y >= 0) & (y < n)
-            target = target * n + y
-        exists &= target != tasks
-        senders = tasks[exists]
-        parts.append((senders, target[exists], np.full(len(senders), size, dtype=np.int64)))
-    sources, targets, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return sources, targets, sizes
+        at = coords + np.array(offset)[:, None]
+        at = np.where(np.array(grid.periodic)[:, None], at % sizes, at)
+        exists = ((at >= 0) & (at < sizes)).all(axis=0)
+        target = np.ravel_multi_index(tuple(at), grid.shape, mode="clip")
+        senders = tasks[exists & (target != tasks)]
+        parts.append((senders, target[senders], np.full(len(senders), size, dtype=np.int64)))
+    sources, targets, amounts = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return sources, targets, amounts
 
 
 def _listed_messages(application: GraphApplication) -> tuple[IntArray, IntArray, IntArray]:

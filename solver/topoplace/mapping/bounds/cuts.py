@@ -161,19 +161,19 @@ Line = tuple[int, int]
 def least_total(cuts: MachineCuts, lines: Sequence[Line], paid: Fraction, step: int) -> Fraction:
     """Return what is proven of 8 x scale x hop-bytes, of which the factors cost `paid`.
 
-    Each line is a lower bound for every cut, and so is 0. A cut may be rounded up to a multiple of
-    `step`, which is 4 x scale x the unit of bytes, unless it is 0.
+    Each line is a lower bound for every cut, and so is 0. Without a price on squares of s a cut may
+    be rounded up to a multiple of `step`, which is 4 x scale x the unit of bytes, unless it is 0.
     """
-    rounded = Fraction(0)
-    for cut, times in cuts.cuts.items():
-        height = max(0, *(a - b * cut.most for a, b in lines))
-        rounded += times * cut.weight * (-(-height // step) * step if step else height)
-    priced = (
-        sum(times * cut.weight * _least(lines, cut, price) for cut, times in cuts.cuts.items())
-        - price * cuts.spread
-        for _, price in lines
-    )
-    return max(rounded, *priced) - paid
+    best = Fraction(0)
+    for price in {0, *(b for _, b in lines)}:
+        total = Fraction(-price * cuts.spread)
+        for cut, times in cuts.cuts.items():
+            height = _least(lines, cut, price)
+            total += (
+                times * cut.weight * (height if price or not step else -(-height // step) * step)
+            )
+        best = max(best, total)
+    return best - paid
 
 
 def _least(lines: Sequence[Line], cut: Cut, price: int) -> Fraction:
