@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 import topoplace as tp
 from baseline_instances import grid
-from edits import Edit, add, cut, put
+from edits import Edit, add, change, cut, one_after_the_other, put
 from mapping_mutations import MUTATIONS
 from mapping_results import CASES, CERTIFIED, document_of, result_for, solved
 from topoplace.certify import check_document, check_file
@@ -127,13 +127,22 @@ def test_certificates_of_other_problems_are_rejected() -> None:
         assert [claim.name for claim in report.failures] == ["hop-bytes.bound"]
 
 
+MERGED = one_after_the_other(
+    change("classes", lambda classes: [min(d, 2) for d in classes]),
+    put("filters", [[0, 0, 1, 0]]),
+    put("factors", [[]]),
+    put("rows", [[0] * 16] * 3),
+)
+"""All differences of 2 and more are one class; two neighbours reach only some of them."""
+
+
 @pytest.mark.parametrize(
     ("case", "edit", "reason"),
     [
         ("classes", put("routers/0", 5), "two routers are one of the host"),
         ("classes", put("classes/1", 2), "a difference without its opposite"),
         ("classes", put("classes/10", 0), "not that of no difference"),
-        ("classes", add("filters/0/2", 1), "the square of a filter is not constant on class"),
+        ("classes", MERGED, "the square of a filter is not constant on class 2"),
         ("classes", cut("filters"), "filters and factors differ in number"),
         ("factors", add("factors/0/0", 1), "entries that add up to 0"),
         ("factors", put("wrap/1", False), "the cuts are not those of the machine"),
