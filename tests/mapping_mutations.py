@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from edits import Edit, add, again, append, change, copied, cut, empty, put, swap, with_list
+from edits import Edit, add, again, append, change, copied, empty, put, swap, with_list
 from edits import one_after_the_other as both
 from mapping_results import CASES, Document
 
@@ -100,9 +100,7 @@ def every(path: str, function: Any) -> Edit:
 BOUND, HOPS = "hop-bytes.bound", "hop-bytes"
 _TABLE: dict[str, tuple[tuple[str, ...], str, Edit]] = {
     # name: cases, claims, edit
-    "task_left_out": (ALL, "solution", cut("solution/nodes")),
     "task_outside_the_set": (("rough", "alone", "pencils"), "solution", outside_the_set),
-    "task_beyond_the_machine": (ALL, "solution", put("solution/nodes/0", 1 << 60)),
     "task_on_a_full_node": (
         ("blocks", "alone", "graph"),
         "solution",
@@ -111,7 +109,6 @@ _TABLE: dict[str, tuple[tuple[str, ...], str, Edit]] = {
         ),
     ),
     "tasks_swapped": ((*ROUGH, "whole"), "figures layout", swap("solution/nodes", 0, -1)),
-    "histogram_padded": (ALL, "figures", append("solution/figures/histogram", 0)),
     # the level
     "objective_lowered": (ALL, HOPS, both(add(f"{LEVEL}/objective", -1), refigure)),
     "bound_raised_by_one": (ROUGH, BOUND, both(add(f"{LEVEL}/bound", 1), refigure)),
@@ -120,10 +117,7 @@ _TABLE: dict[str, tuple[tuple[str, ...], str, Edit]] = {
         f"{HOPS} {BOUND}",
         both(copied(f"{LEVEL}/bound", f"{LEVEL}/objective"), add(f"{LEVEL}/bound", 1), refigure),
     ),
-    "status_of_a_failure": (ALL, HOPS, both_put("status", "infeasible")),
-    "proof_withheld": (ALL, HOPS, both_put("proof", "none")),
     "proof_called_a_search": (ALL, BOUND, both_put("proof", "search")),
-    "certificate_dropped": (ALL, HOPS, put(CERTIFICATE, None)),
     "level_doubled": (ALL, "levels", again("levels")),
     "level_removed": (ALL, "levels", empty("levels")),
     # the instance
@@ -137,9 +131,6 @@ _TABLE: dict[str, tuple[tuple[str, ...], str, Edit]] = {
         "instance solution",
         both(copied("instance/nodes", "solution/nodes/0"), change("instance/nodes", str)),
     ),
-    "message_beyond_the_tasks": (("graph",), "instance", put("instance/application/sources/0", 99)),
-    "periodic_shortened": (("rough", "ring"), "instance", cut("instance/application/periodic")),
-    "mesh_closed": (("rough",), "figures", every("instance/machine/wrap", lambda _: True)),
     # blocks
     "total_claimed_where_routers_share": (RIGHT, BOUND, put(CERTIFICATE, {"kind": "total"})),
     "blocks_claimed_of_a_graph": (
@@ -148,23 +139,13 @@ _TABLE: dict[str, tuple[tuple[str, ...], str, Edit]] = {
         put(CERTIFICATE, {"kind": "blocks", "families": []}),
     ),
     "multiplier_raised": (BLOCKS, BOUND, multiplied("multiplier", 1000, 1000, 1)),
-    "multiplier_negative": (BLOCKS, BOUND, multiplied("multiplier", -1, 1)),
     "slope_dropped": (("rough", "pencils", "folded"), BOUND, multiplied("slope", 0, 1)),
     "family_widened": (BLOCKS, BOUND, family_widened),
-    "family_beyond_the_machine": (BLOCKS, BOUND, put(f"{FAMILY}/extents/0", 99)),
-    "family_of_fewer_dimensions": (BLOCKS, BOUND, cut(f"{FAMILY}/extents")),
     "single_cuts_of_a_ring": (("blocks", "ring"), BOUND, put(f"{FAMILY}/extents/-1", 0)),
     "family_doubled": (BLOCKS, BOUND, again(f"{CERTIFICATE}/families")),
     # layouts
-    "window_outside_the_machine": (LAYOUTS, "layout", put(f"{LAYOUT}/origin/0", 99)),
-    "window_too_deep": (LAYOUTS, "layout", put(f"{LAYOUT}/depth", 99)),
-    "pencils_along_nothing": (LAYOUTS, "layout", put(f"{LAYOUT}/pencil", 7)),
     "axes_swapped": (("pencils", "ring", "whole"), "layout", swap(f"{LAYOUT}/axes", 0, 2)),
-    "axis_doubled": (LAYOUTS, "layout", copied(f"{LAYOUT}/axes/0", f"{LAYOUT}/axes/2")),
-    "list_shortened": (LAYOUTS, "layout", cut(f"{LAYOUT}/partitions")),
-    "folds_forgotten": (("folded",), "layout", put(f"{LAYOUT}/folds", [])),
     "layers_reversed": (("folded",), "layout", with_list(f"{LAYOUT}/layer_order", list.reverse)),
-    "layout_dropped": (LAYOUTS, "optimum", put(LAYOUT, None)),
     # the optimum among pencil placements
     "class_objective_lowered": (
         LAYOUTS,
@@ -179,64 +160,12 @@ _TABLE: dict[str, tuple[tuple[str, ...], str, Edit]] = {
             add(f"{OPTIMUM}/window_bound", -1),
         ),
     ),
-    "flow_missing": (FLOWS, "optimum", put(FLOW, None)),
     "flow_doubled": (FLOWS, "optimum", every(f"{FLOW}/flows", lambda x: 2 * x)),
     "flow_halved": (FLOWS, "optimum", every(f"{FLOW}/flows", lambda x: x // 2)),
     "flow_arc_dropped": (FLOWS, "optimum", flow_arc_dropped),
     "flow_arc_short_cut": (FLOWS, "optimum", arc_added(-1, -2, 1)),
     "flow_arc_back": (FLOWS, "optimum", arc_added(-2, -1, -1)),
     "flow_arc_reversed": (FLOWS, "optimum", flow_arc_reversed),
-    "flow_of_unknown_vertex": (FLOWS, "optimum", put(f"{FLOW}/heads/0", 1 << 40)),
-    "flow_too_large_to_add": (FLOWS, "optimum", put(f"{FLOW}/flows/0", 1 << 70)),
-    "flow_lists_uneven": (FLOWS, "optimum", cut(f"{FLOW}/heads")),
-    # certificates of graphs: numbers and lists that the proof could not do without
-    **{
-        f"{case}: {place} {name}": ((case,), BOUND, edit(f"{CERTIFICATE}/{place}"))
-        for case, place, name, edit in [
-            ("star", "prices", "dropped", empty),
-            ("star", "prices", "shortened", cut),
-            ("star", "prices/3", "huge", lambda place: put(place, 1 << 70)),
-            ("classes", "scale", "doubled", lambda place: change(place, lambda x: 2 * x)),
-            ("classes", "scale", "halved", lambda place: change(place, lambda x: x // 2)),
-            ("classes", "shape", "huge", lambda place: put(place, [1 << 20, 1 << 20])),
-            ("classes", "shape", "of another host", lambda place: put(place, [16])),
-            ("classes", "routers/0", "taken twice", lambda place: put(place, 5)),
-            ("classes", "routers/0", "outside", lambda place: put(place, 16)),
-            ("classes", "routers", "shortened", cut),
-            ("classes", "classes/1", "without opposite", lambda place: put(place, 2)),
-            ("classes", "classes", "with a gap", lambda place: every(place, lambda d: d + (d > 1))),
-            ("classes", "classes/0", "not the first", lambda place: put(place, 1)),
-            ("classes", "classes/10", "a second first", lambda place: put(place, 0)),
-            ("classes", "classes/10", "huge", lambda place: put(place, 1 << 60)),
-            ("classes", "filters/0/2", "raised", lambda place: add(place, 1)),
-            ("classes", "filters/0", "shortened", cut),
-            ("classes", "filters", "dropped", empty),
-            ("classes", "filters", "reversed", lambda place: with_list(place, list.reverse)),
-            ("classes", "factors/-1/-1", "shortened", cut),
-            ("classes", "factors/-1/-1/0", "huge", lambda place: add(place, 1 << 80)),
-            ("classes", "rows", "shortened", cut),
-            ("classes", "rows/1", "shortened", cut),
-            ("classes", "rows/1/0", "raised", lambda place: add(place, 1 << 70)),
-            ("lines", "lines/0/prices", "lowered", lambda p: every(p, lambda x: x - (1 << 40))),
-            ("factors", "lines/0/prices", "raised", lambda p: every(p, lambda x: x + (1 << 44))),
-            ("lines", "lines/0/prices", "shortened", cut),
-            ("lines", "lines/0/prices/0", "huge", lambda place: put(place, 1 << 70)),
-            ("lines", "lines/0/balance", "huge", lambda place: put(place, 1 << 70)),
-            ("lines", "lines/0/balance", "dropped", lambda place: put(place, 0)),
-            ("lines", "scale", "doubled", lambda place: change(place, lambda x: 2 * x)),
-            ("lines", "scale", "huge", lambda place: change(place, lambda x: x << 20)),
-            ("lines", "wrap", "shortened", cut),
-            ("factors", "wrap/1", "opened", lambda place: put(place, False)),
-            ("factors", "factors", "shortened", cut),
-            ("factors", "factors/0", "shortened", cut),
-            ("factors", "factors/0/0", "not adding up to 0", lambda place: add(place, 1)),
-            ("factors", "factors/0", "huge", lambda p: put(p, [1 << 40, -(1 << 40), *[0] * 34])),
-            ("factors", "gains", "dropped", empty),
-            ("factors", "gains", "lowered", lambda p: every(p, lambda x: x * 99 // 100)),
-            ("factors", "gains", "raised", lambda p: every(p, lambda x: x * 11 // 10)),
-            ("factors", "gains/0", "huge", lambda place: put(place, 1 << 60)),
-        ]
-    },
 }
 MUTATIONS = {
     name: Mutation(edit, cases, tuple(claims.split()))

@@ -1,15 +1,13 @@
-"""Random windows, and what brute force and plain loops say of them."""
+"""Random windows, and what brute force says of them."""
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections import Counter
 
 import numpy as np
 
 from topoplace.mapping.pencils import CellTerms, PencilWindow
-from topoplace.result.mapping import FlowCertificate
 
 SOURCE, SINK = -1, -2
 
@@ -53,40 +51,3 @@ def least_hop_bytes(window: PencilWindow, terms: CellTerms) -> int:
     if terms.ring is not None:
         hops = np.minimum(hops, terms.ring - hops)
     return terms.fixed + int((hops @ terms.weight).min())
-
-
-def flow_value(window: PencilWindow, terms: CellTerms, flow: FlowCertificate) -> int:
-    """Check a flow against the network of docs/proofs-mapping.md, built arc by arc."""
-    levels, depth = window.levels, window.depth
-
-    def vertex(cell: int, t: int) -> int:
-        return SOURCE if t == 0 else SINK if t == depth else cell * (depth - 1) + t - 1
-
-    capacity: Counter[tuple[int, int]] = Counter()
-    infinite = set()
-    for cell in range(window.num_pencils * levels):
-        for t in range(depth):
-            here = vertex(cell, t)
-            if t:
-                infinite.add((vertex(cell, t + 1), here))
-            if not window.usable[cell // levels, t]:
-                infinite.add((here, vertex(cell, t + 1)))
-            if cell % levels < levels - 1:
-                infinite.add((here, vertex(cell + 1, t + 1)))
-    far = terms.far(window.slack)
-    for low, high, weight, is_far in zip(terms.low, terms.high, terms.weight, far, strict=True):
-        for t in range(1, depth):
-            a, b = vertex(int(low), t), vertex(int(high), t)
-            arcs = [(SOURCE, b), (a, SINK)] if is_far else [(a, b), (b, a)]
-            for arc in arcs:
-                capacity[arc] += int(weight)
-    excess: Counter[int] = Counter()
-    for tail, head, amount in zip(flow.tails, flow.heads, flow.flows, strict=True):
-        assert amount > 0
-        assert (tail, head) in infinite or amount <= capacity[tail, head]
-        capacity[tail, head] -= amount
-        excess[tail] -= amount
-        excess[head] += amount
-    assert all(amount == 0 for v, amount in excess.items() if v >= 0)
-    assert excess[SOURCE] == -excess[SINK]
-    return excess[SINK]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -27,10 +26,10 @@ from random_grids import random_grid
 from topoplace.certify.mapping.check import VALUES
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.mapping.pencils import check_layout, window_value
-from topoplace.machine import Torus, format_node_set
+from topoplace.machine import format_node_set
 from topoplace.mapping.bounds import distance_classes
 from topoplace.mapping.bounds.best import best_bound, total_bound
-from topoplace.mapping.bounds.blocks import BoxSums, best_multipliers, blocks_bound
+from topoplace.mapping.bounds.blocks import best_multipliers, blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.evaluate import hop_bytes
@@ -113,45 +112,6 @@ def test_the_checker_proves_the_same_of_larger_grids(seed: int) -> None:
     assert value is not None
     assert best is not None
     assert best.value >= value
-
-
-def tilings(size: int, extent: int, wraps: bool) -> list[list[list[int]]]:
-    """Return the patterns of one dimension, each a list of intervals, by the definition."""
-    if extent == size:
-        return [[list(range(size))]]
-    if wraps:
-        starts = [[t + k for k in range(0, size, extent)] for t in range(size)]
-        return [
-            [[x % size for x in range(a, min(a + extent, row[0] + size))] for a in row]
-            for row in starts
-        ]
-    steps = [extent] * extent if extent else [size] * (size - 1)
-    cuts = [[0, *range(t, size, step), size] for t, step in enumerate(steps, 1)]
-    return [[list(range(a, b)) for a, b in itertools.pairwise(marks)] for marks in cuts]
-
-
-@pytest.mark.parametrize("wraps", [False, True])
-def test_families_average_over_all_tilings(wraps: bool) -> None:
-    rng = np.random.default_rng(8)
-    shape = (5, 4)
-    torus = Torus(shape, (wraps, wraps))
-    capacity = rng.integers(0, 4, size=20)
-    for extents in itertools.product(range(wraps, 6), range(wraps, 5)):
-        family = BoxSums(torus, capacity).family(extents, 12)
-        assert family is not None
-        patterns = [tilings(n, a, wraps) for n, a in zip(shape, extents, strict=True)]
-        counts: Counter[int] = Counter()
-        for rows, columns in itertools.product(*patterns):
-            for a, b in itertools.product(rows, columns):
-                counts[min(12, int(capacity.reshape(shape)[np.ix_(a, b)].sum()))] += 1
-        assert family.num_tilings == len(patterns[0]) * len(patterns[1])
-        found = zip(family.capacities.tolist(), family.counts.tolist(), strict=True)
-        assert dict(found) == counts
-        for d, (n, a) in enumerate(zip(shape, extents, strict=True)):
-            # every plane is in as many patterns: cuts of all patterns over planes and patterns
-            cuts = sum(len(p) - (not wraps) for p in patterns[d]) * (a != n)
-            places = n if wraps else n - 1
-            assert family.rates[d] == Fraction(cuts, places * len(patterns[d]))
 
 
 def block_nodes(problem: MappingProblem, routers: tuple[int, ...]) -> IntArray:

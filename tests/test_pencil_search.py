@@ -11,16 +11,13 @@ import pytest
 from pencil_cases import least_hop_bytes
 from topoplace.certify import check_document
 from topoplace.errors import InputError
-from topoplace.machine import Torus, format_node_set
+from topoplace.machine import format_node_set
 from topoplace.mapping.layouts import cells
 from topoplace.mapping.onto import load_allocation
 from topoplace.mapping.pencils import cell_terms, window_at
-from topoplace.mapping.pencils.network import bytes_between_cells
 from topoplace.mapping.pencils.space import (
-    WindowTables,
     admissible_layouts,
     deepening,
-    usable_extents,
 )
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import Proof
@@ -123,51 +120,6 @@ def test_search_equals_brute_force_over_all_windows() -> None:
         assert topaware.objective is not None
         assert topaware.objective >= optimum.bound
     assert proven >= 25
-
-
-def test_cheap_bytes_are_those_of_the_terms() -> None:
-    for seed in range(20):
-        try:
-            problem = random_problem(random.Random(f"bytes-{seed}"))
-            layouts = admissible_layouts(problem)
-        except InputError:
-            continue
-        assert problem.grid is not None
-        for layout, between in zip(
-            layouts, bytes_between_cells(layouts, problem.grid), strict=True
-        ):
-            at = cells(layout, problem.grid)
-            terms = cell_terms(problem.torus, problem.graph, at, layout.extents, 2)
-            assert between == int(terms.weight.sum())
-
-
-@pytest.mark.parametrize("wrap", [(True, True, True), (False, False, False)])
-def test_tables_say_what_windows_say(wrap: tuple[bool, ...]) -> None:
-    torus = Torus((3, 4, 6), wrap)
-    whole = np.random.default_rng(1).random(torus.num_routers) >= 0.35
-    tables = WindowTables(torus, whole, 2)
-    logical, depth = (2, 2, 3), 5
-    price = np.arange(1, 5)
-    fits, added = tables.fits(logical, depth), tables.weighted_stretch(logical, depth, price)
-    for origin in itertools.product(*map(range, torus.shape)):
-        box = zip(origin, (2, 2, depth), torus.shape, wrap, strict=True)
-        inside = all(wraps or o + e <= n for o, e, n, wraps in box)
-        window = window_at(torus, whole, logical, 2, origin, depth)
-        assert fits[origin] == (inside and window.feasible)
-        if fits[origin]:
-            positions = [np.flatnonzero(row) for row in window.usable]
-            spans = [int((p[2:] - p[:-2]).min()) - 2 for p in positions]
-            assert added[origin] == price @ spans
-    assert 0 < fits.sum() < tables.num_begins((2, 2, depth))
-
-
-def test_extents_of_usable_slices() -> None:
-    whole = np.zeros((6, 5, 4), dtype=bool)
-    whole[np.ix_([0, 1, 5], [1, 2, 4], [0, 2, 3])] = True
-    assert usable_extents(whole, (True, True, True)) == (3, 2, 3)
-    assert usable_extents(whole, (False, False, False)) == (2, 2, 3)
-    assert usable_extents(np.ones((2, 3, 4), dtype=bool), (True, False, True)) == (2, 3, 4)
-    assert usable_extents(np.zeros((2, 3, 4), dtype=bool), (True,) * 3) == (0, 0, 0)
 
 
 def test_deepens_until_a_window_is_feasible() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minizinc_cases import needs_minizinc
-from pencil_cases import flow_value, least_hop_bytes, random_terms, random_window
+from pencil_cases import least_hop_bytes, random_terms, random_window
 from reference_models import model_selection
 from topoplace.errors import InputError
 from topoplace.machine import Torus
@@ -36,7 +36,6 @@ def test_cut_equals_brute_force_and_its_flow() -> None:
         found, least = terms.hop_bytes(cut.selection), least_hop_bytes(window, terms)
         assert (np.diff(cut.selection, axis=1) > 0).all()
         assert np.take_along_axis(window.usable, cut.selection, axis=1).all()
-        assert flow_value(window, terms, cut.certificate()) == cut.value
         if terms.mixed(window.slack).any():
             assert least <= found <= cut.value + terms.constant(window.depth)
         else:

@@ -173,8 +173,8 @@ def _closed(distances: IntArray, sizes: Shape) -> tuple[bool, ...] | None:
         moved = np.roll(table, 1, axis=axes)
         closed.append(np.array_equal(moved, table))
         if not closed[-1]:
-            inside = (np.moveaxis(one, axes, (0, 1))[1:, 1:] for one in (moved, table))
-            if not np.array_equal(*inside):
+            to, at = (np.moveaxis(one, axes, (0, 1))[1:, 1:] for one in (moved, table))
+            if not np.array_equal(to, at):
                 return None
     return tuple(closed)
 

@@ -149,7 +149,7 @@ def nearest_places(
         if alike or len(routers) > STAR_ROUTERS:
             machine, routers = Torus(machine.shape), np.arange(machine.num_routers)
             capacity, owners = np.full(len(routers), capacity.max()), routers[:1]
-    for owner in owners:
+    for owner in owners[:, None]:
         distances = machine.hops(owner, routers)
         order = np.argsort(distances, kind="stable")
         places = (capacity[routers] - (routers == owner))[order]

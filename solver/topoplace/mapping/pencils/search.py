@@ -206,10 +206,7 @@ def nodes_of(
 def layout_model(layout: Layout, pencil: int, origin: tuple[int, ...], depth: int) -> LayoutModel:
     """Return the layout and its window as results show them."""
     names = LayoutModel.model_fields.keys() - {"pencil", "origin", "depth"}
-    lists = {name: getattr(layout, name) for name in names}
-    return LayoutModel(
-        **{name: list(x) if isinstance(x, tuple) else x for name, x in lists.items()},
-        pencil=pencil,
-        origin=list(origin),
-        depth=depth,
-    )
+    of_layout = {name: getattr(layout, name) for name in names}
+    lists = {name: list(x) if isinstance(x, tuple) else x for name, x in of_layout.items()}
+    window = {"pencil": pencil, "origin": list(origin), "depth": depth}
+    return LayoutModel.model_validate(lists | window)
