@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from topoplace.placement.tree.heuristics.in_turn import registered_allocator
-from topoplace.placement.tree.occupancy import Occupancy
-from topoplace.placement.tree.problem import TreeProblem
+from topoplace.placement.switches.allocators import registered_allocator
+from topoplace.placement.switches.occupancy import Occupancy
+from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.machines import load_machine
 from topoplace.snapshot.schema import (

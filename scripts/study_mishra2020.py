@@ -21,8 +21,8 @@ from typing import TypeVar
 import numpy as np
 
 from study_page import STUDIES, markdown, stamp, write_between_markers
-from topoplace.placement.tree.occupancy import Occupancy
-from topoplace.placement.tree.problem import TreeProblem
+from topoplace.placement.switches.occupancy import Occupancy
+from topoplace.placement.switches.problem import TreeProblem
 from topoplace.snapshot.files import write_text
 from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import TreeState, prepare_tree

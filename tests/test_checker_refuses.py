@@ -153,7 +153,7 @@ def test_a_cost_is_optimal_only_if_what_it_counts_has_to_start(tmp_path: Path) -
 def test_a_request_is_not_proven_to_cost_more_than_it_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("topoplace.certify.tree_machine.check.Nogoods.follow", lambda *_: None)
+    monkeypatch.setattr("topoplace.certify.switches.check.Nogoods.follow", lambda *_: None)
     document = two_leaves(starts_both=True)
     document["levels"][1]["certificate"]["proofs"][0]["bound"]["numerator"] += 1
     found = reason(checked(document, tmp_path))

@@ -15,7 +15,7 @@ from real_files import real_file
 from topoplace.certify import check_document
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.machine import Prism, Torus, bisection_per_node, scattered_links
-from topoplace.placement.tree.problem import TreeProblem
+from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result import Interference
 from topoplace.snapshot import SnapshotState, load_snapshot, load_torus, prepare
 from topoplace.snapshot.schema import (

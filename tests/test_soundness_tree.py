@@ -8,9 +8,7 @@ from itertools import islice
 import pytest
 
 from soundness.attack import Tally, UnsoundError, attack
-from soundness.tree_kinds import FAMILIES, KINDS, Problem, Truth, snapshot_document
-from topoplace.snapshot.schema import Pattern, Snapshot
-from tree_brute_force import least_cost, state_of
+from soundness.tree_kinds import FAMILIES, KINDS, Problem
 
 ACCEPTED = {"all-start": 0.2, "counting": 0.2, "domains": 0.2, "choices": 0.2, "claims": 0.08}
 """The share of tries that the checker has to take at least; `USUAL` of other kinds."""
@@ -29,7 +27,7 @@ def hold(name: str, *, seed: int, tries: int) -> Tally:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_nothing_false_is_accepted(name: str) -> None:
-    hold(name, seed=3, tries=200)
+    hold(name, seed=3, tries=600 if name in FAMILIES and FAMILIES[name].single else 200)
 
 
 @pytest.mark.slow
@@ -37,16 +35,6 @@ def test_nothing_false_is_accepted(name: str) -> None:
 def test_nothing_false_is_accepted_of_many(name: str) -> None:
     tally = hold(name, seed=1, tries=5000)
     assert tally.tight >= tally.tried / 20
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_the_truth_is_that_of_slower_brute_force(seed: int) -> None:
-    rng = random.Random(f"truth {seed}")
-    patterns = rng.sample(list(Pattern), 2)
-    document = snapshot_document(rng, patterns, (1, 2, 3, 4), others=0.7)
-    snapshot = Snapshot.model_validate(document)
-    truth = Truth(snapshot)
-    assert (truth.most, truth.least(truth.most)) == least_cost(state_of(snapshot))
 
 
 @pytest.mark.parametrize("name", FAMILIES)

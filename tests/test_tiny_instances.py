@@ -31,8 +31,8 @@ from topoplace.certify import check_document
 from topoplace.errors import InputError
 from topoplace.mapping.methods.best import is_installed
 from topoplace.mapping.problem import MappingProblem
-from topoplace.placement.tree.exact.annealing import best_start, realised
-from topoplace.placement.tree.problem import TreeProblem
+from topoplace.placement.switches.exact.annealing import best_start, realised
+from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result import PlacementResult, Status
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult

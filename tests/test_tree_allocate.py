@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 from topoplace.errors import InputError
-from topoplace.placement.tree.cost import CostModel
-from topoplace.placement.tree.problem import TreeProblem
+from topoplace.placement.switches.cost import CostModel
+from topoplace.placement.switches.problem import TreeProblem
 from topoplace.report.summary import summary
 from topoplace.result import Proof, Status
 from topoplace.result.tree import AllocationResult

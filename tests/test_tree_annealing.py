@@ -8,22 +8,21 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from topoplace.placement.tree.exact._annealing import exchanged, pack
-from topoplace.placement.tree.exact.annealing import (
+from topoplace.placement.switches.exact._annealing import exchanged, pack
+from topoplace.placement.switches.exact.annealing import best_start, realised, turned
+from topoplace.placement.switches.exact.grids import LineOracle, grid_tables, likely_counts
+from topoplace.placement.switches.exact.job import Job
+from topoplace.placement.switches.exact.settling import (
     CountedSearch,
     around,
-    best_start,
     chained,
     labels_of,
-    realised,
-    turned,
 )
-from topoplace.placement.tree.exact.grids import LineOracle, grid_tables, likely_counts
-from topoplace.placement.tree.exact.job import Job
 from topoplace.snapshot.schema import Pattern
 from tree_exact_cases import job_on, worst_hops
 from tree_threshold_cases import in_order
 
+FOREVER = 1e18
 SIZES = [9, 7, 7, 5, 4, 4]
 
 
@@ -54,7 +53,7 @@ def test_known_counts_fit_again(pattern: Pattern, seed: int) -> None:
     thresholds = worst_hops(job, known)
     labels = labels_of(job, thresholds, counts_of(job, known))
     assert labels is not None
-    number, leaves = labels.settled(1 << 12, seed)
+    number, leaves = labels.settled(1 << 12, seed, FOREVER)
     assert number == 0
     assert (worst_hops(job, leaves) <= thresholds).all()
     assert (counts_of(job, leaves) == counts_of(job, known)).all()
@@ -67,7 +66,7 @@ def test_what_stays_inside_is_moved_whole() -> None:
     labels = labels_of(job, thresholds, counts_of(job, known))
     assert labels is not None
     assert labels.board.unit == 4
-    number, leaves = labels.settled(1 << 8, 0)
+    number, leaves = labels.settled(1 << 8, 0, FOREVER)
     assert number == 0
     assert (worst_hops(job, leaves) <= thresholds).all()
     assert labels_of(job, thresholds, 0 * counts_of(job, known)) is None  # too few ranks
@@ -101,7 +100,7 @@ def test_exchanges_keep_the_labels_and_count_what_is_left() -> None:
     assert labels is not None
     sizes = [len(own) for own in labels.leaves]
     start = np.repeat(np.arange(len(sizes)), sizes)
-    number, label = exchanged(start, labels.bad, labels.board.graph, 20_000, 0.8, 0.12, 0)
+    number, label, *_ = exchanged(start, labels.bad, labels.board.graph, 20_000, 0.8, 0.9, 0)
     assert np.bincount(label).tolist() == sizes
     first, partner, step = labels.board.graph
     rank = np.repeat(np.arange(len(label)), np.diff(first))
@@ -117,7 +116,7 @@ def test_subcubes_are_exchanged_whole(seed: int) -> None:
     labels = labels_of(job, thresholds, counts_of(job, known))
     assert labels is not None
     assert labels.board.unit == 8
-    number, leaves = labels.settled(1 << 6, seed)
+    number, leaves = labels.settled(1 << 6, seed, FOREVER)
     assert number == 0
     shuffled = leaves[np.arange(32).reshape([2] * 5).transpose(rng.permutation(5)).ravel()]
     assert job.cost(turned(job, shuffled)) == job.cost(known)
@@ -129,7 +128,7 @@ def test_chains_need_the_fewest_cells_between() -> None:
     assert fewest == 1
     assert tuple(ends[0]) == (2, 2)
     job = job_on([18] * 10, Pattern.STENCIL_2D, 144)
-    for leaves in chained(job):
+    for leaves in chained(job, FOREVER):
         counts = np.bincount(leaves, minlength=10)
         assert counts.sum() == 144
         assert (counts <= job.free).all()

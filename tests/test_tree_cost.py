@@ -10,33 +10,11 @@ import numpy as np
 import pytest
 
 from topoplace.errors import InputError
-from topoplace.machine.tree import SwitchTree, build_tree
-from topoplace.placement.tree.cost import CostModel, communication_ratio, runtime
-from topoplace.placement.tree.patterns import pattern_steps
+from topoplace.machine.tree import build_tree
+from topoplace.placement.switches.cost import CostModel, communication_ratio, runtime
 from topoplace.snapshot.schema import Pattern, PatternUse
+from tree_brute_force import cost_of
 from tree_cases import random_tree, two_level
-
-
-def slow_cost(
-    tree: SwitchTree, uses: list[PatternUse], nodes: list[int], comm: list[int]
-) -> Fraction:
-    """Return eq. (6) pair by pair, from the nodes."""
-    sizes = tree.nodes_per_leaf.tolist()
-
-    def hops(i: int, j: int) -> Fraction:
-        a, b = int(tree.leaf_of_node[i]), int(tree.leaf_of_node[j])
-        contention = Fraction(comm[a], sizes[a])
-        if a != b:
-            contention += Fraction(comm[b], sizes[b])
-            contention += Fraction(comm[a] + comm[b], 2 * (sizes[a] + sizes[b]))
-        return tree.distance(i, j) * (1 + contention)
-
-    total = Fraction(0)
-    for use in uses:
-        for step in pattern_steps(use.pattern, len(nodes)):
-            worst = max(hops(nodes[i], nodes[j]) for i, j in step.pairs.tolist())
-            total += Fraction(use.share, 100) * use.message_bytes * step.weight * worst
-    return total
 
 
 def test_the_worked_example_of_figure_5() -> None:
@@ -67,7 +45,7 @@ def test_cost_is_that_of_a_slow_double_loop(seed: int) -> None:
         for pattern in rng.sample(list(Pattern), 2)
     ]
     found = CostModel(tree).job_cost(uses, tree.leaf_of_node[nodes], np.array(comm))
-    assert found == slow_cost(tree, uses, nodes, comm)
+    assert found == cost_of(tree, comm, uses, tree.leaf_of_node[nodes].tolist())
 
 
 def test_large_common_denominators_stay_exact() -> None:
@@ -79,7 +57,7 @@ def test_large_common_denominators_stay_exact() -> None:
     assert model.scale > 1 << 63
     uses = [PatternUse(pattern=Pattern.RECURSIVE_DOUBLING)]
     found = model.job_cost(uses, tree.leaf_of_node[nodes], np.array(comm))
-    assert found == slow_cost(tree, uses, nodes, comm)
+    assert found == cost_of(tree, comm, uses, tree.leaf_of_node[nodes].tolist())
 
 
 def test_leaves_without_a_common_switch() -> None:

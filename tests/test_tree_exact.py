@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -10,19 +11,23 @@ import pytest
 
 from minizinc_cases import WITHOUT, needs_minizinc
 from reference_models import model_least_cost
+from topoplace import clock
 from topoplace.certify import check_document
-from topoplace.placement.tree.exact import job as exact_job
-from topoplace.placement.tree.exact.leaf_states import StateOracle
-from topoplace.placement.tree.exact.thresholds import ThresholdSearch
-from topoplace.placement.tree.problem import TreeProblem
+from topoplace.placement.switches.exact import _annealing, annealing, boxes, settling
+from topoplace.placement.switches.exact import job as exact_job
+from topoplace.placement.switches.exact.grids import LineOracle
+from topoplace.placement.switches.exact.leaf_states import StateOracle
+from topoplace.placement.switches.exact.requests import least_cost as least_cost_alone
+from topoplace.placement.switches.exact.thresholds import ThresholdSearch
+from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result import Proof, Status
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import Options, solve
 from tree_brute_force import least_cost
 from tree_cases import HEURISTICS, model_of, snapshot_on, uses
-from tree_exact_cases import jobs_of, number, solved, tiny_state, worst_hops
-from tree_threshold_cases import some_leaves
+from tree_exact_cases import job_on, jobs_of, number, solved, tiny_state, worst_hops
+from tree_threshold_cases import in_order, some_leaves
 
 CHUNKS, PER_CHUNK = 15, 21  # 315 trees
 FOREVER = 1e18
@@ -187,6 +192,37 @@ def test_time_limit_returns_answer_and_bound() -> None:
     cost = solve(state, "exact", Options(time_limit=0.2)).levels[1]
     assert cost.status is Status.FEASIBLE
     assert 0 < number(cost.bound) < number(cost.objective)
+
+
+@pytest.mark.parametrize("end", [1, 9, 60])
+@pytest.mark.parametrize("pattern", [Pattern.RECURSIVE_DOUBLING, Pattern.STENCIL_2D, Pattern.RING])
+def test_a_time_limit_is_passed_by_one_piece_of_work(
+    pattern: Pattern, end: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock goes on by 1 with every piece: some moves, some cuts, a program."""
+    spent = 0
+
+    def timed(module: object, name: str, pieces: Callable[..., int] = lambda *args: 1) -> None:
+        real = getattr(module, name)
+
+        def piece(*args: object) -> object:
+            nonlocal spent
+            spent += pieces(*args)
+            return real(*args)
+
+        monkeypatch.setattr(module, name, piece)
+
+    job = job_on([7, 7, 6, 6, 5, 5, 3], pattern, 32, [1, 0, 0, 2, 1, 0, 0])
+    timed(annealing, "anneal")
+    timed(settling, "exchanged", lambda *args: -(-args[3] // _annealing.COOLING))
+    timed(boxes, "cut_boxes")
+    timed(LineOracle, "_round")
+    monkeypatch.setattr(settling, "_STRETCH", _annealing.COOLING)
+    monkeypatch.setattr(boxes, "_MOST_CUTS", 1)
+    monkeypatch.setattr(clock, "now", lambda: float(spent))
+    found = least_cost_alone([job], in_order(job), float(end), 0)
+    assert spent <= end + 4
+    assert 0 < found.bound <= found.cost
 
 
 def test_compute_intensive_requests_cost_nothing() -> None:

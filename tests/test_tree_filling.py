@@ -16,18 +16,18 @@ import pytest
 from real_files import real_file
 from topoplace.certify import Report, check_document
 from topoplace.certify.report import RefusedError
-from topoplace.certify.tree_machine.filling import (
+from topoplace.certify.switches.filling import (
     counted,
     domains_of,
     largest_sum,
     most_worth,
     priced,
 )
-from topoplace.certify.tree_machine.instance import Wish, read_instance
-from topoplace.certify.tree_machine.solution import least_of_choices
+from topoplace.certify.switches.instance import Wish, read_instance
+from topoplace.certify.switches.solution import least_of_choices
 from topoplace.cli import run
-from topoplace.placement.tree.exact.requests import domains
-from topoplace.placement.tree.exact.starts import StartModel, certificate_of
+from topoplace.placement.switches.exact.requests import domains
+from topoplace.placement.switches.exact.starts import StartModel, certificate_of
 from topoplace.result import Proof
 from topoplace.result.tree import AllocationResult, CountingCertificate, DomainsCertificate
 from topoplace.snapshot.schema import Pattern, PatternUse, Request, Snapshot, SwitchModel, TreeModel
@@ -155,32 +155,22 @@ def prices(scale: int, own: Sequence[int], each: int) -> DomainsCertificate:
     return DomainsCertificate(scale=scale, prices=list(own), node_price=each)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_what_is_found_proves_the_truth(seed: int) -> None:
-    snapshot = crowded(seed)
-    state, instance = prepare_tree(snapshot), read_instance(snapshot)
-    leaves = state.tree.leaf_of_node[state.free]
-    free = np.bincount(leaves, minlength=state.tree.num_leaves)
-    sets = domains(state.tree)
-    most = StartModel(state.requests, sets, free).most_nodes(5.0)
-    assert most.value == most.bound
-    found = certificate_of(most.bound, state.requests, sets, free, 2.0)
-    if isinstance(found, CountingCertificate):
-        assert counted(instance) == most.value
-    elif isinstance(found, DomainsCertificate):
-        assert priced(instance, found) == most.value
-
-
-def test_most_forests_have_a_proof() -> None:
+def test_what_is_found_proves_the_truth_of_most_forests() -> None:
     kinds = []
     for seed in range(40):
-        state = prepare_tree(crowded(seed))
+        snapshot = crowded(seed)
+        state, instance = prepare_tree(snapshot), read_instance(snapshot)
         leaves = state.tree.leaf_of_node[state.free]
         free = np.bincount(leaves, minlength=state.tree.num_leaves)
         sets = domains(state.tree)
         most = StartModel(state.requests, sets, free).most_nodes(5.0)
+        assert most.value == most.bound
         found = certificate_of(most.bound, state.requests, sets, free, 2.0)
         kinds.append("none" if found is None else found.kind)
+        if isinstance(found, CountingCertificate):
+            assert counted(instance) == most.value
+        elif isinstance(found, DomainsCertificate):
+            assert priced(instance, found) == most.value
     assert kinds.count("none") <= 2
     assert kinds.count("counting") >= 5
     assert kinds.count("domains") >= 1
@@ -217,7 +207,7 @@ def choices(wishes: Sequence[Wish]) -> Iterator[tuple[Wish, ...]]:
 
 
 def test_too_many_choices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topoplace.certify.tree_machine.solution.MOST_STATES", 5)
+    monkeypatch.setattr("topoplace.certify.switches.solution.MOST_STATES", 5)
     instance = read_instance(snapshot_on(model_of([9]), [], [(1, ()), (2, ()), (3, ())]))
     with pytest.raises(RefusedError, match="choices of requests: up to"):
         least_of_choices(instance, {}, 1)

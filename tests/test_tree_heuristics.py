@@ -11,10 +11,9 @@ import pytest
 
 from real_files import real_file
 from topoplace.machine.tree import SwitchTree, build_tree
-from topoplace.placement.tree.cost import CostModel, communication_ratio
-from topoplace.placement.tree.heuristics.balanced import balanced_counts
-from topoplace.placement.tree.heuristics.in_turn import registered_allocator
-from topoplace.placement.tree.occupancy import Occupancy
+from topoplace.placement.switches.allocators import balanced_counts, registered_allocator
+from topoplace.placement.switches.cost import CostModel, communication_ratio
+from topoplace.placement.switches.occupancy import Occupancy
 from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.schema import Pattern
 from topoplace.snapshot.tree_state import TreeRequest, tree_of

@@ -12,24 +12,23 @@ import numpy as np
 import pytest
 
 from topoplace.certify.report import RefusedError
-from topoplace.certify.tree_machine.box_states import Assumed, BoxStates
-from topoplace.certify.tree_machine.instance import read_instance
-from topoplace.certify.tree_machine.lines import least_met
-from topoplace.certify.tree_machine.nogoods import has_cheap_one
-from topoplace.certify.tree_machine.relaxed import Relaxed
-from topoplace.placement.tree.exact.binomial import (
+from topoplace.certify.switches.instance import read_instance
+from topoplace.certify.switches.lines import least_met
+from topoplace.certify.switches.nogoods import AnyPatterns, has_cheap_one, rules_of
+from topoplace.certify.switches.relaxed import Relaxed
+from topoplace.certify.switches.states import Assumed
+from topoplace.placement.switches.exact.binomial import (
     BinomialSearch,
     Incumbent,
     Verdict,
 )
-from topoplace.placement.tree.exact.cubes import SideOracle
-from topoplace.placement.tree.exact.grids import box_tables, met, standing
-from topoplace.placement.tree.exact.leaf_states import StateOracle
-from topoplace.placement.tree.exact.plans import PlanOracle
-from topoplace.placement.tree.exact.thresholds import (
-    Boxes,
+from topoplace.placement.switches.exact.boxes import Boxes, Corners
+from topoplace.placement.switches.exact.cubes import SideOracle
+from topoplace.placement.switches.exact.grids import box_tables, met, standing
+from topoplace.placement.switches.exact.leaf_states import StateOracle
+from topoplace.placement.switches.exact.plans import PlanOracle
+from topoplace.placement.switches.exact.thresholds import (
     Branch,
-    Corners,
     Decider,
     Guess,
     Leaf,
@@ -127,70 +126,18 @@ def test_tiny_bounds_are_below_brute_force(kind: str) -> None:
     assert tight > 10
 
 
-def test_trees_refute_no_thresholds_of_any_allocation() -> None:
-    refuted = 0
-    for sizes in ([5, 7, 5], [6, 5, 6], [8, 8, 4]):
-        job = single_job(snapshot_on(model_of(sizes), [], [(13, uses(Pattern.BINOMIAL))]))
-        rng, there, decider = random.Random(f"{sizes}"), all_values(job), Decider(PlanOracle(job))
-        for _ in range(60):
-            hops = worst_hops(job, some_leaves(rng, job))
-            hops[rng.randrange(len(hops))] = rng.choice(job.values.tolist())
-            if isinstance(decider.decide(hops, 400, FOREVER), Leaf | Branch):
-                refuted += 1
-                assert not (there <= hops).all(axis=1).any()
-    assert refuted > 10
-
-
-def all_values(job):
-    """Return the dearest hops of every step, of all allocations."""
-    num = len(job.free)
-    every = np.indices((num,) * job.ranks, dtype=np.int8).reshape(job.ranks, -1)
-    counts = np.array([(every == leaf).sum(axis=0) for leaf in range(num)])
-    leaf, other = np.indices((num, num))
-    found = []
-    for held in itertools.product(*(range(most + 1) for most in job.free)):
-        own = every[:, (counts == np.array(held)[:, None]).all(axis=0)]
-        hops = job.model.scaled_hops(leaf.ravel(), other.ravel(), job.comm + np.array(held))
-        table = hops.reshape(num, num)
-        steps = [table[own[step.pairs[:, 0]], own[step.pairs[:, 1]]] for step in job.steps]
-        found.append(np.stack([step.max(axis=0) for step in steps], axis=1))
-    return np.concatenate(found)
-
-
 # ---- Known optima -------------------------------------------------------------------------------
 
 
-def full_machine():
-    """A cube of 512 ranks on 30 empty leaves of 18 nodes and one with seven free."""
-    return job_on([18] * 31, Pattern.RECURSIVE_DOUBLING, 512, [0] * 30 + [11])
-
-
 def test_the_least_cost_of_a_full_machine() -> None:
-    job = full_machine()
+    """A cube of 512 ranks on 30 empty leaves of 18 nodes and one with seven free."""
+    job = job_on([18] * 31, Pattern.RECURSIVE_DOUBLING, 512, [0] * 30 + [11])
     unit = 100 * job.scale // job.price_unit
     search = ThresholdSearch(job, [SideOracle(job)], 116 * unit, time.perf_counter() + 120)
     found = next(search.open_thresholds())
     assert found.cost == 111 * unit
     assert found.counts is not None
     assert found.counts @ job.states.count == 512
-
-
-def test_what_neighbours_need_is_counted_distance_by_distance() -> None:
-    job = full_machine()
-    decider = Decider(SideOracle(job))
-
-    def thresholds(*ranks_together: int):
-        """Pairs inside at first, then so many ranks on two leaves that are neighbours, at most."""
-        wanted = np.array([4, *(4 + np.array(ranks_together) * 5 / 18)])
-        return job.values[np.abs(job.values[:, None] - wanted * job.scale).argmin(axis=0)]
-
-    # 30 would be on leaves of 18 beside 12, 32 beside 14, 34 beside 16
-    impossible = thresholds(32, 32, 32, 34, 34, 34, 34, 36)
-    assert isinstance(decider.decide(impossible, 1, FOREVER), Leaf)
-    impossible = thresholds(32, 32, 34, 34, 34, 34, 34, 34)
-    assert isinstance(decider.decide(impossible, 100, FOREVER), Leaf | Branch)
-    possible = thresholds(34, 34, 34, 34, 34, 34, 34, 34)
-    assert isinstance(decider.decide(possible, 100, FOREVER), Mix)
 
 
 @pytest.mark.parametrize("ranks", [16, 32, pytest.param(64, marks=pytest.mark.slow)])
@@ -314,8 +261,8 @@ def test_states_left_are_those_of_the_solver(kind: str) -> None:
         job, instance = single_job(snapshot), read_instance(snapshot)
         relaxed = Relaxed(instance, instance.wishes["q0"])
         tables = box_tables(job, job.families[0].extents)
-        states = BoxStates(relaxed, tables.extents.tolist())
-        assert states.ranks.tolist() == tables.ranks.tolist()
+        states = rules_of(relaxed, instance.wishes["q0"])
+        assert relaxed.ranks_on.tolist() == tables.ranks.tolist()
         for guess in (no_guess(len(tables.ranks)), some_guess(rng, len(tables.ranks))):
             top = len(relaxed.values) - 1
             at = [rng.randint(rng.randint(0, top), top) for _ in tables.extents]
@@ -354,6 +301,7 @@ def test_thresholds_ruled_out_by_states_are_those_of_the_solver(kind: str) -> No
         for _ in range(4):
             at = [rng.randrange(len(relaxed.values)) for _ in relaxed.prices]
             possible = StateOracle(job).left(job.values[at]) is not None
-            assert relaxed.possible(at) is possible, seed
+            view = AnyPatterns(relaxed).view(at, Assumed((0,) * len(relaxed.types)))
+            assert (view is not None) is possible, seed
             answers.add(possible)
     assert answers == {True, False}

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from topoplace.machine.tree import SwitchTree
-from topoplace.snapshot.schema import Communication, Pattern, PatternUse, Snapshot
-from topoplace.snapshot.tree_state import TreeState, prepare_tree
+from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot
+from topoplace.snapshot.tree_state import TreeRequest, TreeState, prepare_tree
 
+Counts = tuple[int, ...]
 Steps = list[tuple[list[tuple[int, int]], int]]
 
 
@@ -96,58 +100,153 @@ def cost_of(
     return total
 
 
-def least_cost(state: TreeState) -> tuple[int, Fraction]:
-    """Return the best of both levels over every choice of requests and leaf of every rank."""
-    tree = state.tree
-    free = [int(state.free[tree.leaf_of_node == leaf].sum()) for leaf in range(tree.num_leaves)]
-    best: tuple[int, Fraction] | None = None
-    for starts in itertools.product((False, True), repeat=len(state.requests)):
-        started = [request for request, start in zip(state.requests, starts, strict=True) if start]
-        value = sum(request.priority * request.nodes for request in started)
-        if best is not None and value < best[0]:
-            continue
-        for placed in _placements(tree, started, free):
-            comm = Counter(dict(enumerate(state.comm.tolist())))
-            for request, leaves in zip(started, placed, strict=True):
-                comm.update(leaves if request.intensive else ())
-            counted = [comm[leaf] for leaf in range(tree.num_leaves)]
-            cost = sum(
+@lru_cache(maxsize=4096)
+def _orders(counts: Counts) -> NDArray[np.int8]:
+    """Return the leaf of every rank in all orders of so many ranks per leaf."""
+    found = set(_orders_of(counts))
+    return np.array(sorted(found), dtype=np.int8).reshape(len(found), sum(counts))
+
+
+def _orders_of(counts: Counts) -> Iterator[tuple[int, ...]]:
+    if not any(counts):
+        yield ()
+    for leaf, count in enumerate(counts):
+        if count:
+            fewer = (*counts[:leaf], count - 1, *counts[leaf + 1 :])
+            for rest in _orders_of(fewer):
+                yield (leaf, *rest)
+
+
+class Truth:
+    """What brute force knows of a state: ranks per leaf, and every order of them."""
+
+    def __init__(self, state: TreeState) -> None:
+        self.tree, self.requests = state.tree, state.requests
+        leaf_of = self.tree.leaf_of_node
+        self.free = [int(state.free[leaf_of == n].sum()) for n in range(self.tree.num_leaves)]
+        self.names = [
+            [str(self.tree.node_names[k]) for k in np.flatnonzero(state.free & (leaf_of == n))]
+            for n in range(self.tree.num_leaves)
+        ]
+        self.running = tuple(int(n) for n in state.comm)
+
+    @cached_property
+    def costs(self) -> dict[int, Fraction]:
+        """Return the least cost by priority-weighted nodes started."""
+        found: dict[int, Fraction] = {}
+        for starts in itertools.product((False, True), repeat=len(self.requests)):
+            started = [one for one, start in zip(self.requests, starts, strict=True) if start]
+            worth = sum(one.value for one in started)
+            for cost in self.costs_of(started):
+                if worth not in found or cost < found[worth]:
+                    found[worth] = cost
+        return found
+
+    @property
+    def most(self) -> int:
+        """Return the most priority-weighted nodes that can start."""
+        return max(self.costs)
+
+    def least(self, worth: int) -> Fraction:
+        """Return the least cost of all allocations worth at least as much."""
+        return min(cost for own, cost in self.costs.items() if own >= worth)
+
+    def costs_of(self, started: Sequence[TreeRequest]) -> Iterator[Fraction]:
+        """Yield the least cost for all ranks per leaf that the requests can have."""
+        for placed in self._placed(started, self.free):
+            comm = self.with_ranks(started, placed)
+            yield sum(
                 (
-                    cost_of(tree, counted, request.patterns, leaves)
-                    for request, leaves in zip(started, placed, strict=True)
-                    if request.intensive
+                    self._least_of(one, counts, comm)
+                    for one, counts in zip(started, placed, strict=True)
+                    if one.intensive
                 ),
                 Fraction(0),
             )
-            if best is None or (-value, cost) < (-best[0], best[1]):
-                best = value, cost
-    assert best is not None
-    return best
+
+    def with_ranks(self, started: Sequence[TreeRequest], placed: Sequence[Counts]) -> Counts:
+        """Return the communicating nodes per leaf with requests that start."""
+        own = [counts for one, counts in zip(started, placed, strict=True) if one.intensive]
+        return tuple(map(sum, zip(self.running, *own, strict=True)))
+
+    def _placed(
+        self, started: Sequence[TreeRequest], free: Sequence[int]
+    ) -> Iterator[list[Counts]]:
+        if not started:
+            yield []
+            return
+        for counts in self.counts(started[0], free):
+            left = [room - count for room, count in zip(free, counts, strict=True)]
+            for rest in self._placed(started[1:], left):
+                yield [counts, *rest]
+
+    def counts(self, request: TreeRequest, free: Sequence[int]) -> Iterator[Counts]:
+        """Yield the ranks per leaf that a request can have."""
+        level = self.tree.common_level
+        for counts in _sums(request.nodes, free):
+            used = [leaf for leaf, count in enumerate(counts) if count]
+            if not request.intensive or all(level[a, b] for a in used for b in used):
+                yield counts
+
+    def _least_of(self, request: TreeRequest, counts: Counts, comm: Counts) -> Fraction:
+        """Return the least cost over all orders of the ranks."""
+        prices = [
+            Fraction(use.share, 100) * use.message_bytes * weight
+            for use in request.patterns
+            for _, weight in steps_of(use.pattern, request.nodes)
+        ]
+        return min(
+            sum((p * h for p, h in zip(prices, own, strict=True)), Fraction(0))
+            for own in self.profiles(request, counts, comm)
+        )
+
+    def profiles(
+        self, request: TreeRequest, counts: Counts, comm: Counts, level: int | None = None
+    ) -> set[tuple[Fraction, ...]]:
+        """Return what the dearest hops of all steps can be, over all orders of the ranks.
+
+        With `level` all leaves are taken to be below a switch of that level.
+        """
+        used = [leaf for leaf, count in enumerate(counts) if count]
+        table = {(a, b): hops(self.tree, comm, a, b) for a in used for b in used}
+        if level is not None:
+            for a, b in itertools.permutations(used, 2):
+                table[a, b] *= Fraction(level, int(self.tree.common_level[a, b]))
+        values = sorted(set(table.values()))
+        numbers = np.zeros([len(counts)] * 2, dtype=np.int64)
+        for pair, value in table.items():
+            numbers[pair] = values.index(value)
+        orders = _orders(counts)
+        code = np.zeros(len(orders), dtype=np.int64)
+        steps = [
+            pairs for use in request.patterns for pairs, _ in steps_of(use.pattern, request.nodes)
+        ]
+        for pairs in steps:
+            i, j = np.array(pairs).T
+            code = code * len(values) + numbers[orders[:, i], orders[:, j]].max(axis=1)
+        found = set()
+        powers = [len(values) ** n for n in reversed(range(len(steps)))]
+        for one in np.unique(code).tolist():
+            found.add(tuple(values[one // power % len(values)] for power in powers))
+        return found
 
 
-def _placements(
-    tree: SwitchTree, started: Sequence[object], free: list[int]
-) -> Iterator[list[tuple[int, ...]]]:
-    """Yield the leaf of every rank of every started request, in every way there is."""
-    if not started:
-        yield []
+def _sums(total: int, most: Sequence[int]) -> Iterator[Counts]:
+    """Yield numbers up to some most that add up to a total."""
+    if not most:
+        if total == 0:
+            yield ()
         return
-    request = started[0]
-    for leaves in itertools.product(range(tree.num_leaves), repeat=request.nodes):
-        if not request.intensive and list(leaves) != sorted(leaves):
-            continue  # ranks that do not talk are all alike
-        taken = Counter(leaves)
-        if any(taken[leaf] > free[leaf] for leaf in taken):
-            continue
-        if request.intensive and any(tree.common_level[a, b] == 0 for a in taken for b in taken):
-            continue
-        left = [free[leaf] - taken[leaf] for leaf in range(tree.num_leaves)]
-        for rest in _placements(tree, started[1:], left):
-            yield [leaves, *rest]
+    for first in range(min(total, most[0]) + 1):
+        for rest in _sums(total - first, most[1:]):
+            yield (first, *rest)
+
+
+def least_cost(state: TreeState) -> tuple[int, Fraction]:
+    """Return the best of both levels over every choice of requests and leaf of every rank."""
+    truth = Truth(state)
+    return truth.most, truth.least(truth.most)
 
 
 def state_of(snapshot: Snapshot) -> TreeState:
     return prepare_tree(snapshot)
-
-
-__all__ = ["Communication", "cost_of", "hops", "least_cost", "state_of", "steps_of"]

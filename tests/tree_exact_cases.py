@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.placement.tree.cost import CostModel
-from topoplace.placement.tree.exact.job import Job, job_of
-from topoplace.placement.tree.exact.requests import Room
-from topoplace.placement.tree.problem import TreeProblem
+from topoplace.placement.switches.cost import CostModel
+from topoplace.placement.switches.exact.job import Job, job_of
+from topoplace.placement.switches.exact.requests import Room
+from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import (
     Communication,
@@ -124,9 +124,9 @@ def worst_hops(job: Job, leaves: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.array([job.model.scaled_hops(e[:, 0], e[:, 1], comm).max() for e in ends])
 
 
-def jobs_of(state: TreeState) -> list[Job]:
-    """Return the first request alone, once per set of leaves that it may use together."""
+def jobs_of(state: TreeState, number: int = 0) -> list[Job]:
+    """Return a request alone, once per set of leaves that it may use together."""
     problem = TreeProblem(state)
-    tree, request = state.tree, state.requests[0]
+    tree, request = state.tree, state.requests[number]
     free = np.bincount(tree.leaf_of_node[state.free], minlength=tree.num_leaves)
     return Room(problem.costs, state.comm, free).jobs(request.patterns, request.nodes)

@@ -10,16 +10,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.certify.tree_machine.instance import read_instance
-from topoplace.certify.tree_machine.nogoods import Nogoods
-from topoplace.certify.tree_machine.relaxed import Relaxed
-from topoplace.placement.tree.exact.binomial import doubles
-from topoplace.placement.tree.exact.cubes import SideOracle, has_sides
-from topoplace.placement.tree.exact.grids import LineOracle, grid_tables, has_lines
-from topoplace.placement.tree.exact.job import Job
-from topoplace.placement.tree.exact.leaf_states import StateOracle
-from topoplace.placement.tree.exact.plans import PlanOracle
-from topoplace.placement.tree.exact.thresholds import (
+from topoplace.certify.switches.instance import read_instance
+from topoplace.certify.switches.nogoods import Nogoods
+from topoplace.certify.switches.relaxed import Relaxed
+from topoplace.placement.switches.exact.binomial import doubles
+from topoplace.placement.switches.exact.cubes import SideOracle, has_sides
+from topoplace.placement.switches.exact.grids import LineOracle, grid_tables, has_lines
+from topoplace.placement.switches.exact.job import Job
+from topoplace.placement.switches.exact.leaf_states import StateOracle
+from topoplace.placement.switches.exact.plans import PlanOracle
+from topoplace.placement.switches.exact.thresholds import (
     Oracle,
     ThresholdSearch,
     certificate_of,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from topoplace.certify.tree_machine import _kernels
+from topoplace.certify.switches import _kernels
 
 WATCHED = frozenset(
     (np.add, np.subtract, np.multiply, np.left_shift, np.matmul, np.negative, np.absolute)

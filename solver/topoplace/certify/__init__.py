@@ -8,7 +8,7 @@ docs/proofs-tree.md.
 
 A reader begins with `check`, the frame of all problems, with `report` and `figures`; `integers`
 says how numbers are kept from wrapping round. Then come the problems one by one: `torus`
-(placements), `mapping`, and `tree_machine` (allocations). Each has a plug-in for the frame in its
+(placements), `mapping`, and `switches` (allocations). Each has a plug-in for the frame in its
 own `check`.
 """
 

@@ -18,8 +18,8 @@ from topoplace.certify.figures import (
 )
 from topoplace.certify.mapping.check import Mapping
 from topoplace.certify.report import Claim, Claims, RefusedError, Report
+from topoplace.certify.switches.check import TreeAllocation
 from topoplace.certify.torus.check import TorusPlacement
-from topoplace.certify.tree_machine.check import TreeAllocation
 from topoplace.errors import InputError
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result
 from topoplace.result.mapping import MappingResult

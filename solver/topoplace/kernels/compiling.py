@@ -36,7 +36,7 @@ PACKAGES = {
         "topoplace.placement.torus._kernels",
         "topoplace.study.replay",
     ),
-    _TREES: ("topoplace.placement.tree", "topoplace.certify"),
+    _TREES: ("topoplace.placement.switches", "topoplace.certify"),
     _BOUNDS: ("topoplace.mapping.bounds",),
     _BRANCH: ("topoplace.mapping.exact",),
     _GROW: ("topoplace.mapping.growing",),

@@ -79,7 +79,7 @@ class Frame:
 
 _MODULES = {
     "placement": "topoplace.placement.torus.outcome",
-    "allocation": "topoplace.placement.tree.outcome",
+    "allocation": "topoplace.placement.switches.outcome",
     "mapping": "topoplace.mapping.outcome",
 }
 
@@ -99,7 +99,7 @@ def problem_of(instance: SnapshotState | TreeState | Problem, options: Options) 
 
         return PlacementProblem(instance, options.interference)
     if isinstance(instance, TreeState):
-        from topoplace.placement.tree.problem import TreeProblem  # noqa: PLC0415 - heavy
+        from topoplace.placement.switches.problem import TreeProblem  # noqa: PLC0415 - heavy
 
         return TreeProblem(instance)
     return instance

@@ -17,7 +17,7 @@ Solver = Callable[[Any, Options], Outcome]
 _PLACEMENT, _TORUS, _TREE, _MAPPING = (
     "topoplace.placement",
     "topoplace.placement.torus",
-    "topoplace.placement.tree",
+    "topoplace.placement.switches",
     "topoplace.mapping.methods",
 )
 
@@ -34,12 +34,12 @@ SHIPPED: dict[str, dict[str, str]] = {
     },
     "allocation": {
         "exact": f"{_TREE}.exact.method",
-        "default": f"{_TREE}.heuristics.slurm_default",
-        "adaptive": f"{_TREE}.heuristics.adaptive",
-        "balanced": f"{_TREE}.heuristics.balanced",
-        "fewest-domains": f"{_TREE}.heuristics.fewest_domains",
-        "greedy": f"{_TREE}.heuristics.greedy",
-        "random": f"{_TREE}.heuristics.random_nodes",
+        "default": f"{_TREE}.allocators",
+        "adaptive": f"{_TREE}.allocators",
+        "balanced": f"{_TREE}.allocators",
+        "fewest-domains": f"{_TREE}.allocators",
+        "greedy": f"{_TREE}.allocators",
+        "random": f"{_TREE}.allocators",
     },
     "mapping": {
         "auto": f"{_MAPPING}.best",

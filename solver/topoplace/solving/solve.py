@@ -23,8 +23,8 @@ from topoplace.solving.registry import Method, method_of
 
 if TYPE_CHECKING:
     from topoplace.mapping.problem import MappingProblem
+    from topoplace.placement.switches.problem import TreeProblem
     from topoplace.placement.torus.problem import PlacementProblem
-    from topoplace.placement.tree.problem import TreeProblem
     from topoplace.snapshot import SnapshotState, TreeState
 
     AnyResult = Result[Any, Any, Any]

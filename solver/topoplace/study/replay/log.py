@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 
 from topoplace.errors import InputError
-from topoplace.placement.tree.cost import runtime
+from topoplace.placement.switches.cost import runtime
 from topoplace.snapshot.readers.tables import read_swf
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse, Request
 from topoplace.snapshot.tree_state import TreeRequest

@@ -11,9 +11,9 @@ import numpy as np
 
 from topoplace.interrupts import is_asked
 from topoplace.machine.hostlist import format_host_list
-from topoplace.placement.tree.heuristics.in_turn import registered_allocator
-from topoplace.placement.tree.occupancy import Occupancy
-from topoplace.placement.tree.problem import TreeProblem
+from topoplace.placement.switches.allocators import registered_allocator
+from topoplace.placement.switches.occupancy import Occupancy
+from topoplace.placement.switches.problem import TreeProblem
 from topoplace.snapshot.schema import RunningJob, Snapshot
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, found_by, method_of

@@ -1,0 +1,126 @@
+"""The claims of an allocation on a tree (docs/proofs-tree.md)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from topoplace.certify.figures import Number, Searches, fraction_of
+from topoplace.certify.report import Claims, RefusedError
+from topoplace.certify.switches.filling import counted, priced
+from topoplace.certify.switches.instance import Instance, Wish, read_instance
+from topoplace.certify.switches.nogoods import Nogoods
+from topoplace.certify.switches.relaxed import Relaxed
+from topoplace.certify.switches.solution import (
+    Starts,
+    check_costs,
+    least_of_choices,
+    read_starts,
+)
+from topoplace.result.tree import (
+    AllocationResult,
+    AllStartCertificate,
+    CountingCertificate,
+    DomainsCertificate,
+    ThresholdProof,
+    ThresholdsCertificate,
+)
+
+
+class TreeAllocation:
+    """An allocation, as the frame asks for it (`certify.check.Problem`)."""
+
+    levels = (("nodes", "max"), ("cost", "min"))
+    together = True
+    searches: Searches = "alone"
+
+    def __init__(self, result: AllocationResult) -> None:
+        self._result = result
+        self._instance: Instance
+        self._starts: Starts | None = None
+
+    @property
+    def values(self) -> tuple[Number | None, Number | None]:
+        """What the solution is worth, per level."""
+        starts = self._starts
+        return (None, None) if starts is None else (Fraction(starts.value), starts.cost)
+
+    def read(self) -> str:
+        """Read the instance and return what it is."""
+        self._instance = read_instance(self._result.instance)
+        tree = self._instance.tree
+        return f"{tree.num_leaves} leaves, {tree.num_nodes} nodes"
+
+    def follow(self, claims: Claims) -> bool:
+        """Add the claims about the solution."""
+        solution = self._result.solution
+        if solution is None:
+            return True
+        starts = claims.add("allocations", lambda: read_starts(self._instance, solution), _counts)
+        if starts is not None:
+            self._starts = starts
+            claims.add("costs", lambda: check_costs(starts, solution))
+        return starts is not None
+
+    def bound(self, level_idx: int) -> tuple[Number, str]:
+        """Return what the certificate of a level proves, and where."""
+        certificate = self._result.levels[level_idx].certificate
+        assert certificate is not None
+        if not isinstance(certificate, ThresholdsCertificate):
+            if level_idx != 0:
+                raise RefusedError("the certificate bounds nodes alone")
+            return _most(self._instance, certificate)
+        if level_idx != 1 or self._starts is None:
+            raise RefusedError("the certificate bounds the cost alone")
+        return _alone(self._instance, certificate, self._starts), ""
+
+
+def _counts(starts: Starts) -> str:
+    nodes = sum(len(nodes) for nodes in starts.nodes.values())
+    return f"{len(starts.nodes)} requests start, {nodes} nodes"
+
+
+def _most(
+    instance: Instance,
+    certificate: AllStartCertificate | CountingCertificate | DomainsCertificate,
+) -> tuple[Fraction, str]:
+    """Return what a certificate proves of the priority-weighted nodes, and why, for a refusal."""
+    if isinstance(certificate, AllStartCertificate):
+        worth = sum(wish.value for wish in instance.wishes.values())
+        return Fraction(worth), ", what all requests are worth"
+    if isinstance(certificate, CountingCertificate):
+        return counted(instance), f", the most that {len(instance.free)} free nodes hold"
+    return priced(instance, certificate), ", at the prices of the domains"
+
+
+def _alone(instance: Instance, certificate: ThresholdsCertificate, starts: Starts) -> Fraction:
+    """Return the least sum of what requests cost alone, over all choices as good as the solution.
+
+    The others can only add to L_comm. Choices are worth as much and have no more nodes than are
+    free; a request without a proof costs nothing.
+    """
+    bounds: dict[str, Fraction] = {}
+    for proof in certificate.proofs:
+        wish = instance.wishes.get(proof.request)
+        if proof.request in bounds:
+            raise RefusedError("the certificate counts a request twice")
+        if wish is None or not wish.patterns:
+            raise RefusedError(f"{proof.request} is no request that communicates")
+        bounds[proof.request] = _proven_alone(instance, wish, proof, starts)
+    return least_of_choices(instance, bounds, starts.value)
+
+
+def _proven_alone(
+    instance: Instance, wish: Wish, proof: ThresholdProof, starts: Starts
+) -> Fraction:
+    """Return what a proof shows that a request costs alone."""
+    bound = fraction_of(proof.bound)
+    try:
+        Nogoods(Relaxed(instance, wish), wish).follow(proof.nogoods, bound)
+    except RefusedError as error:
+        raise RefusedError(f"{wish.id} at {bound}: {error}") from None
+    if wish.id in starts.each and bound > starts.each[wish.id]:
+        raise RefusedError(
+            f"{wish.id} is proven to cost {bound} at least, yet costs {starts.each[wish.id]}: "
+            "the evidence contradicts itself"
+        )
+    return bound

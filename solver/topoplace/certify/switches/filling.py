@@ -1,0 +1,139 @@
+"""How many priority-weighted nodes can start: counts of free nodes, and prices of domains.
+
+See docs/proofs-tree.md, "Certificates".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from topoplace.certify.integers import require_room
+from topoplace.certify.report import RefusedError
+from topoplace.certify.switches.instance import Instance, Wish
+from topoplace.result.tree import DomainsCertificate
+
+MOST_ENTRIES = 1 << 31
+"""Free nodes times requests of one knapsack, some seconds of work."""
+
+MOST_SUMS = 1 << 24
+"""Values of all requests that sums are sought of, in the largest unit that divides all values."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Leaves that switches connect, perhaps over others of them.
+
+    Attributes
+    ----------
+    free
+        Free nodes.
+    together
+        The most free nodes on a leaf and those that have a common switch with it: a request that
+        communicates has no more.
+    """
+
+    free: int
+    together: int
+
+
+def counted(instance: Instance) -> Fraction:
+    """Return what the most valuable requests are worth that the free nodes hold."""
+    together = max((domain.together for domain in domains_of(instance)), default=0)
+    wishes = [
+        (wish.nodes, wish.value)
+        for wish in instance.wishes.values()
+        if not wish.patterns or wish.nodes <= together
+    ]
+    return Fraction(most_worth(len(instance.free), wishes))
+
+
+def priced(instance: Instance, certificate: DomainsCertificate) -> Fraction:
+    """Return what prices prove of the priority-weighted nodes, rounded down to sums of values.
+
+    Raises
+    ------
+    RefusedError
+        If there are not as many prices as requests, or the numbers are too large.
+    """
+    wishes = list(instance.wishes.values())
+    if len(certificate.prices) != len(wishes):
+        raise RefusedError(f"{len(certificate.prices)} prices for {len(wishes)} requests")
+    scale, node_price = certificate.scale, certificate.node_price
+    domains = domains_of(instance)
+    total = sum(node_price * domain.free for domain in domains)
+    able: list[Wish] = []
+    items = []
+    for wish, price in zip(wishes, certificate.prices, strict=True):
+        left = scale * wish.value - node_price * wish.nodes
+        if not wish.patterns:
+            total += max(0, left)
+            able.append(wish)
+        elif any(wish.nodes <= domain.together for domain in domains):
+            total += price
+            items.append((wish.nodes, left - price))
+            able.append(wish)
+    for domain in domains:
+        total += most_worth(domain.free, [one for one in items if one[0] <= domain.together])
+    return Fraction(largest_sum([wish.value for wish in able], total // scale))
+
+
+def domains_of(instance: Instance) -> list[Domain]:
+    """Return the leaves with free nodes, in sets that switches connect."""
+    free = np.array(instance.free_per_leaf, dtype=np.int64)
+    used = np.flatnonzero(free)
+    near = instance.tree.common_level[np.ix_(used, used)] > 0
+    rooms = np.where(near, free[used], 0).sum(axis=1)
+    found = []
+    left = np.ones(len(used), dtype=bool)
+    while left.any():
+        inside = np.zeros(len(used), dtype=bool)
+        grown = near[int(np.argmax(left))]
+        while not np.array_equal(grown, inside):
+            inside = grown
+            grown = near[inside].any(axis=0) | inside
+        found.append(Domain(int(free[used][inside].sum()), int(rooms[inside].max())))
+        left &= ~inside
+    return found
+
+
+def most_worth(room: int, items: Iterable[tuple[int, int]]) -> int:
+    """Return the most that items (size, worth) are worth together that fit in some room.
+
+    Raises
+    ------
+    RefusedError
+        If that takes too long, or the numbers are too large.
+    """
+    able = [(size, worth) for size, worth in items if worth > 0 and size <= room]
+    total = sum(worth for _, worth in able)
+    if sum(size for size, _ in able) <= room:
+        return total
+    require_room((room + 1) * len(able), "free nodes times requests", MOST_ENTRIES)
+    require_room(total, "what the requests are worth")
+    best = np.zeros(room + 1, dtype=np.int64)
+    for size, worth in able:
+        with_it = best[: room + 1 - size] + np.int64(worth)
+        np.maximum(best[size:], with_it, out=best[size:])
+    return int(best[room])
+
+
+def largest_sum(values: Sequence[int], most: int) -> int:
+    """Return the largest sum of some of the values up to some most, or no less than it.
+
+    Where the values are too large together, it is the largest multiple of what divides them all.
+    """
+    unit = math.gcd(*values)
+    if unit == 0:
+        return 0
+    top = min(most, sum(values)) // unit
+    if sum(values) // unit > MOST_SUMS:
+        return top * unit
+    sums = 1
+    for value in values:
+        sums |= sums << (value // unit)
+    return ((sums & ((1 << (top + 1)) - 1)).bit_length() - 1) * unit

@@ -1,0 +1,138 @@
+"""One request alone with the running jobs, as certificates speak of it (docs/proofs-tree.md)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from topoplace.certify.report import RefusedError
+from topoplace.certify.switches.costs import GRIDS, Pair, grid_of, hops, steps_of
+from topoplace.certify.switches.instance import Instance, Wish
+from topoplace.snapshot.schema import Pattern
+
+CUBES = (Pattern.RECURSIVE_DOUBLING, Pattern.VECTOR_DOUBLING)
+
+
+class Relaxed:
+    """Steps, states and hops of a request, hops by number in `values`.
+
+    Attributes
+    ----------
+    values
+        All hops two of its ranks can have, leaves apart at the least distance; ascending, as
+        integers in units of 1 / `scale`.
+    prices
+        Per step, what its hops are multiplied by. Those of a chain descend.
+    chains
+        Steps that a renumbering of the ranks can exchange: all of a full cube, and those of a grid
+        along as many cells. Their thresholds may ascend, which costs least if prices descend.
+    families
+        Per pattern its steps, and the pairs of those.
+    ranks
+        Of the request.
+    types, ranks_on
+        Type of leaf and ranks on it, of every state; ascending, and types by (L_nodes, L_comm,
+        free nodes).
+    leaves
+        Per type.
+    inside, between
+        Hops on a leaf in a state and between leaves in two.
+    """
+
+    def __init__(self, instance: Instance, wish: Wish) -> None:
+        self.ranks = wish.nodes
+        leaves = [leaf for leaf, free in enumerate(instance.free_per_leaf) if free]
+        levels = instance.tree.common_level
+        apart = [int(levels[a, b]) for a in leaves for b in leaves if a < b]
+        if any(level == 0 for level in apart):
+            raise RefusedError("leaves without a common switch: the certificate does not apply")
+        level = min(apart, default=2)
+        free, sizes = instance.free_per_leaf, instance.sizes
+        found = Counter(sorted((sizes[leaf], instance.comm[leaf], free[leaf]) for leaf in leaves))
+        self.leaves = np.array(list(found.values()), dtype=np.int64)
+        states = [
+            (t, count, (comm + count, size))
+            for t, (size, comm, room) in enumerate(found)
+            for count in range(1, min(room, self.ranks) + 1)
+        ]
+        self.types = np.array([t for t, _, _ in states], dtype=np.int64)
+        self.ranks_on = np.array([count for _, count, _ in states], dtype=np.int64)
+        kinds = list(dict.fromkeys(kind for _, _, kind in states))
+        inside = [hops(1, kind, None) for kind in kinds]
+        between = [[hops(level, a, b) for b in kinds] for a in kinds]
+        every = {*inside, *(one for row in between for one in row)}
+        self.scale = math.lcm(*(one.denominator for one in every))
+        number = {one: n for n, one in enumerate(sorted(every))}
+        self.values = [int(one * self.scale) for one in number]
+        at = np.array([kinds.index(kind) for _, _, kind in states], dtype=np.int64)
+        self.inside = np.array([number[one] for one in inside], dtype=np.int64)[at]
+        numbers = np.array([[number[one] for one in row] for row in between], dtype=np.int64)
+        self.between = numbers[np.ix_(at, at)]
+        self.prices: list[Fraction] = []
+        self.chains: list[list[int]] = []
+        self.families: list[tuple[list[int], list[tuple[Pair, ...]]]] = []
+        self._read_steps(wish)
+
+    def _read_steps(self, wish: Wish) -> None:
+        """Collect the different steps of every pattern; both exchanges share theirs."""
+        found: dict[tuple[Pattern, tuple[Pair, ...]], int] = {}
+        families: dict[Pattern, list[int]] = {}
+        for use in wish.patterns:
+            pattern = CUBES[0] if use.pattern in CUBES else use.pattern
+            for pairs, weight in steps_of(use.pattern, wish.nodes):
+                name = pattern, tuple(sorted(pairs))
+                if name not in found:
+                    found[name] = len(self.prices)
+                    self.prices.append(Fraction(0))
+                    families.setdefault(pattern, []).append(found[name])
+                price = Fraction(use.share, 100) * use.message_bytes * weight
+                self.prices[found[name]] += price
+        pairs_of = [pairs for _, pairs in found]
+        power_of_2 = self.ranks & (self.ranks - 1) == 0
+        for pattern, steps in families.items():
+            self.families.append((steps, [pairs_of[step] for step in steps]))
+            extents = [1] * len(steps) if pattern in CUBES and power_of_2 else []
+            if pattern in GRIDS:
+                extents = [extent for extent in grid_of(pattern, self.ranks) if extent > 1]
+            for extent in dict.fromkeys(extents):
+                own = zip(steps, extents, strict=True)
+                chain = [step for step, length in own if length == extent]
+                ordered = sorted((self.prices[step] for step in chain), reverse=True)
+                for step, price in zip(chain, ordered, strict=True):
+                    self.prices[step] = price
+                self.chains += [chain] if len(chain) > 1 else []
+
+    def costs(self, bound: Fraction) -> tuple[list[list[int]], int]:
+        """Return what every value of every step costs, in integers, and a bound in their unit."""
+        unit = math.lcm(*(price.denominator for price in self.prices))
+        costs = [[int(price * unit) * value for value in self.values] for price in self.prices]
+        return costs, math.ceil(bound * unit * self.scale)
+
+
+def sums_of_components(
+    ranks: int, kept: Sequence[tuple[Pair, ...]], gone: Sequence[tuple[Pair, ...]]
+) -> set[int]:
+    """Return how many ranks can keep the pairs of steps inside and have none of some steps."""
+    leader = list(range(ranks))
+
+    def find(rank: int) -> int:
+        while leader[rank] != rank:
+            leader[rank] = leader[leader[rank]]
+            rank = leader[rank]
+        return rank
+
+    for pairs in kept:
+        for a, b in pairs:
+            leader[find(a)] = find(b)
+    part = [find(rank) for rank in range(ranks)]
+    barred = {part[rank] for pairs in gone for pair in pairs for rank in pair}
+    sizes = Counter(size for p, size in Counter(part).items() if p not in barred)
+    sums = 1
+    for size, number in sizes.items():
+        for _ in range(number):
+            sums |= sums << size
+    return {n for n in range(ranks + 1) if sums >> n & 1}

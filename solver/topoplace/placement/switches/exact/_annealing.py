@@ -1,0 +1,409 @@
+"""Compiled loops that put ranks on leaves: by cost, by forbidden pairs, in chains, in all ways.
+
+Where labels are exchanged, what two of them may do does not change, so that an exchange is weighed
+by the neighbours of two parts alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topoplace.kernels import kernel
+
+_TROUBLED = 0.8
+"""How often a part to move is drawn from those with a forbidden neighbour."""
+
+_BESIDE = 0.8
+"""How often its new label is that of a neighbour."""
+
+COOLING = 1024
+"""Moves between two changes of the heat."""
+
+
+# ---- By cost ---------------------------------------------------------------------------------
+
+
+@kernel()
+def price(leaf, pairs, first, prices, busy, own, shared, kind, levels):
+    """Return the cost of an assignment of parts to leaves and a smooth stand-in for it.
+
+    The stand-in takes the 12-norm of a step's hops in place of their maximum.
+    """
+    cost, smooth = 0.0, 0.0
+    for step in range(len(prices)):
+        worst, total = 0.0, 0.0
+        for i in range(first[step], first[step + 1]):
+            a, b = leaf[pairs[i, 0]], leaf[pairs[i, 1]]
+            if a == b:
+                hops = 2.0 * (1.0 + busy[a] * own[a])
+            else:
+                both = (busy[a] + busy[b]) * shared[kind[a], kind[b]]
+                hops = levels[a, b] * (1.0 + busy[a] * own[a] + busy[b] * own[b] + both)
+            worst = max(worst, hops)
+            square = hops * hops / 256.0
+            fourth = square * square
+            total += fourth * fourth * fourth
+        cost += prices[step] * worst
+        smooth += prices[step] * 16.0 * (total / (first[step + 1] - first[step])) ** (1.0 / 12.0)
+    return cost, smooth
+
+
+@kernel()
+def anneal(
+    leaf,
+    size,
+    room,
+    busy,
+    pairs,
+    first,
+    prices,
+    own,
+    shared,
+    kind,
+    levels,
+    domain,
+    moves,
+    hot,
+    seed,
+):
+    """Improve an assignment of parts (of `size` ranks) to leaves; return the best one met.
+
+    A move puts a run of parts on one leaf, or exchanges two runs of the same length.
+    """
+    np.random.seed(seed)
+    num = len(leaf)
+    spans = 0
+    while (1 << spans) < num:
+        spans += 1
+    best = leaf.copy()
+    cost, smooth = price(leaf, pairs, first, prices, busy, own, shared, kind, levels)
+    best_cost = cost
+    current = cost + 0.2 * smooth
+    cold = hot / 40.0
+    old = np.empty(2 * num, dtype=np.int64)
+    for move in range(moves):
+        heat = hot * (cold / hot) ** (move / moves)
+        length = 1
+        if np.random.random() < 0.5:
+            length = 1 << np.random.randint(0, max(1, spans))
+        at = np.random.randint(0, num) // length * length
+        end = min(num, at + length)
+        other = -1
+        target = -1
+        if np.random.random() < 0.5:
+            other = np.random.randint(0, num) // length * length
+            if other == at or other + length > num or end - at < length:
+                continue
+        else:
+            target = domain[np.random.randint(0, len(domain))]
+        for i in range(end - at):
+            old[i] = leaf[at + i]
+            if other >= 0:
+                old[num + i] = leaf[other + i]
+        changed = False
+        for i in range(end - at):
+            new = target if other < 0 else old[num + i]
+            changed = changed or new != old[i]
+            busy[old[i]] -= size[at + i]
+            room[old[i]] += size[at + i]
+            busy[new] += size[at + i]
+            room[new] -= size[at + i]
+            leaf[at + i] = new
+            if other >= 0:
+                busy[old[num + i]] -= size[other + i]
+                room[old[num + i]] += size[other + i]
+                busy[old[i]] += size[other + i]
+                room[old[i]] -= size[other + i]
+                leaf[other + i] = old[i]
+        accept = changed
+        if changed:
+            for i in range(end - at):
+                if room[leaf[at + i]] < 0 or (other >= 0 and room[leaf[other + i]] < 0):
+                    accept = False
+                    break
+        if accept:
+            cost, smooth = price(leaf, pairs, first, prices, busy, own, shared, kind, levels)
+            value = cost + 0.2 * smooth
+            accept = value <= current or np.random.random() < np.exp((current - value) / heat)
+            if accept:
+                current = value
+                if cost < best_cost * (1.0 - 1e-12):
+                    best_cost = cost
+                    best[:] = leaf
+        if not accept:
+            for i in range(end - at):
+                new = leaf[at + i]
+                busy[new] -= size[at + i]
+                room[new] += size[at + i]
+                busy[old[i]] += size[at + i]
+                room[old[i]] -= size[at + i]
+                leaf[at + i] = old[i]
+                if other >= 0:
+                    busy[old[i]] -= size[other + i]
+                    room[old[i]] += size[other + i]
+                    busy[old[num + i]] += size[other + i]
+                    room[old[num + i]] -= size[other + i]
+                    leaf[other + i] = old[num + i]
+    return best
+
+
+# ---- By forbidden pairs ----------------------------------------------------------------------
+
+
+@kernel(inline="always")
+def _forbidden(part, own, label, bad, first, partner, step):
+    """Count the neighbours that a part with a label may not have."""
+    found = 0
+    for i in range(first[part], first[part + 1]):
+        if bad[step[i], own, label[partner[i]]]:
+            found += 1
+    return found
+
+
+@kernel()
+def _swap(label, members, place, p, q):
+    """Exchange the labels of two parts, and their places in the lists of labels."""
+    label[p], label[q] = label[q], label[p]
+    i, j = place[p], place[q]
+    members[i], members[j] = q, p
+    place[p], place[q] = j, i
+
+
+@kernel()
+def _count(part, found, number, troubled, where, num):
+    """Note how many forbidden neighbours a part has; return how many parts have any."""
+    if found > 0 and number[part] == 0:
+        troubled[num], where[part] = part, num
+        num += 1
+    elif found == 0 and number[part] > 0:
+        num -= 1
+        last, at = troubled[num], where[part]
+        troubled[at], where[last] = last, at
+    number[part] = found
+    return num
+
+
+@kernel()
+def exchanged(label, bad, graph, moves, heat, cooler, seed):
+    """Exchange labels of parts by simulated annealing until nobody has a forbidden neighbour.
+
+    Parameters
+    ----------
+    label
+        Of every part; as many parts keep each.
+    bad
+        Whether a part with one label may not be beside one with another, shape ``(rows, L, L)``.
+    graph
+        ``first, partner, step``: the pairs of part `p` are ``partner[first[p] : first[p + 1]]``,
+        and ``step`` has their rows. Every part has a pair.
+    moves, heat, cooler
+        Moves tried, the heat at the first, in forbidden pairs, and its factor per `COOLING` moves.
+
+    Returns
+    -------
+    The fewest forbidden pairs met, the labels at them, and labels and heat at the end.
+    """
+    np.random.seed(seed)
+    first, partner, step = graph
+    label = label.copy()
+    num_parts, num_labels = len(label), bad.shape[1]
+    start = np.zeros(num_labels + 1, dtype=np.int64)
+    start[1:] = np.cumsum(np.bincount(label, minlength=num_labels))
+    members = np.argsort(label, kind="mergesort")
+    place = np.empty(num_parts, dtype=np.int64)
+    place[members] = np.arange(num_parts)
+    number = np.zeros(num_parts, dtype=np.int64)
+    troubled, where = np.empty(num_parts, dtype=np.int64), np.empty(num_parts, dtype=np.int64)
+    num = 0
+    for p in range(num_parts):
+        found = _forbidden(p, label[p], label, bad, first, partner, step)
+        num = _count(p, found, number, troubled, where, num)
+    now = number.sum() // 2
+    least, best = now, label.copy()
+    for move in range(moves):
+        if least == 0:
+            break
+        if move % COOLING == COOLING - 1:
+            heat *= cooler
+        if np.random.random() < _TROUBLED:
+            p = troubled[np.random.randint(num)]
+        else:
+            p = np.random.randint(num_parts)
+        if np.random.random() < _BESIDE:
+            b = label[partner[np.random.randint(first[p], first[p + 1])]]
+            q = members[np.random.randint(start[b], start[b + 1])]
+        else:
+            q = np.random.randint(num_parts)
+        a, b = label[p], label[q]
+        if a == b:
+            continue
+        label[p], label[q] = b, a
+        # a pair of the two themselves counts twice, before and after
+        more = _forbidden(p, b, label, bad, first, partner, step) - number[p]
+        more += _forbidden(q, a, label, bad, first, partner, step) - number[q]
+        label[p], label[q] = a, b
+        if more > 0 and np.random.random() >= np.exp(-more / heat):
+            continue
+        _swap(label, members, place, p, q)
+        now += more
+        for end in (p, q):
+            found = _forbidden(end, label[end], label, bad, first, partner, step)
+            num = _count(end, found, number, troubled, where, num)
+            for i in range(first[end], first[end + 1]):
+                n = partner[i]
+                found = _forbidden(n, label[n], label, bad, first, partner, step)
+                num = _count(n, found, number, troubled, where, num)
+        if now < least:
+            least = now
+            best[:] = label
+    return least, best, label, heat
+
+
+# ---- In chains -------------------------------------------------------------------------------
+
+
+@kernel()
+def pack(caps, lines, length):
+    """Cover lines of cells by chains of leaves, a separator between any two of a chain.
+
+    A chain fills whole lines, and its end is the end of a line, where none is needed.
+
+    Parameters
+    ----------
+    caps
+        Cells that every leaf can cover.
+
+    Returns
+    -------
+    The fewest separators, and per chain, last first, its first leaf and the lines it covers;
+    separators alone cover lines of chains without a leaf.
+    """
+    num = len(caps)
+    fewest = np.full((num + 1, lines + 1), length * lines + 1, dtype=np.int64)
+    before = np.zeros((num + 1, lines + 1, 2), dtype=np.int64)
+    fewest[0, 0] = 0
+    for i in range(num + 1):
+        for m in range(lines + 1):
+            now = fewest[i, m]
+            if i < num and now < fewest[i + 1, m]:
+                fewest[i + 1, m] = now
+                before[i + 1, m] = i, m
+            if m < lines and now + length < fewest[i, m + 1]:
+                fewest[i, m + 1] = now + length
+                before[i, m + 1] = i, m
+            total = -1
+            for j in range(i, num):
+                total += caps[j] + 1
+                whole = min(total // length, lines - m)
+                for more in range(min(2, lines - m - whole + 1)):
+                    alone = max(0, (whole + more) * length - total)
+                    if now + j - i + alone < fewest[j + 1, m + whole + more]:
+                        fewest[j + 1, m + whole + more] = now + j - i + alone
+                        before[j + 1, m + whole + more] = i, m
+                if m + whole == lines:
+                    break
+    chains = [(num, lines)]
+    i, m = num, lines
+    while i > 0 or m > 0:
+        i, m = before[i, m]
+        chains.append((i, m))
+    return fewest[num, lines], chains
+
+
+# ---- All of them --------------------------------------------------------------------------------
+
+
+@kernel()
+def exhaust(
+    pairs,
+    first,
+    step,
+    price,
+    job,
+    counts,
+    room,
+    busy,
+    levels,
+    scale,
+    own,
+    shared,
+    twin,
+    best,
+    limit,
+):
+    """Try every assignment of ranks to leaves; return the best cost, whether all were tried.
+
+    Ranks are placed in order. Hops only grow as ranks are added, so the maxima of the steps over
+    the pairs placed so far bound the cost from below.
+
+    Parameters
+    ----------
+    pairs, first, step
+        Pairs of all steps and the step of each; the higher rank of those before ``first[r + 1]``
+        is at most r.
+    price
+        Per step.
+    job, counts
+        Job of every rank; per job, whether its nodes count in L_comm.
+    room, busy
+        Free nodes and L_comm of every leaf.
+    levels, scale, own, shared
+        Hops are ``levels x (scale + busy x own + ..)``, in integers; a level of 0 is none.
+    twin
+        Per leaf, an earlier interchangeable one that is to be used first, or -1.
+    best
+        The cost to beat.
+    """
+    num = len(job)
+    leaf = np.full(num, -1, dtype=np.int64)
+    answer = np.full(num, -1, dtype=np.int64)
+    used = np.zeros(len(room), dtype=np.int64)
+    worst = np.zeros(len(price), dtype=np.int64)
+    visited = 0
+    at_rank = 0
+    while at_rank >= 0:
+        at = leaf[at_rank]
+        if at >= 0:
+            used[at] -= 1
+            busy[at] -= counts[job[at_rank]]
+        elif not counts[job[at_rank]] and at_rank and job[at_rank] == job[at_rank - 1]:
+            at = leaf[at_rank - 1] - 1  # the order of ranks that do not talk is idle
+        at += 1
+        while at < len(room) and (
+            used[at] >= room[at] or (used[at] == 0 and twin[at] >= 0 and used[twin[at]] == 0)
+        ):
+            at += 1
+        if at == len(room):
+            leaf[at_rank] = -1
+            at_rank -= 1
+            continue
+        leaf[at_rank] = at
+        used[at] += 1
+        busy[at] += counts[job[at_rank]]
+        visited += 1
+        if visited > limit:
+            return best, False, answer
+        legal = True
+        if counts[job[at_rank]]:
+            for r in range(at_rank):
+                legal = legal and (job[r] != job[at_rank] or levels[leaf[r], at] > 0)
+        if not legal:
+            continue
+        worst[:] = 0
+        for i in range(first[at_rank + 1]):
+            a, b = leaf[pairs[i, 0]], leaf[pairs[i, 1]]
+            found = scale + busy[a] * own[a]
+            if a != b:
+                found += busy[b] * own[b] + (busy[a] + busy[b]) * shared[a, b]
+            worst[step[i]] = max(worst[step[i]], levels[a, b] * found)
+        cost = 0
+        for s in range(len(price)):
+            cost += price[s] * worst[s]
+        if cost >= best:
+            continue
+        if at_rank == num - 1:
+            best = cost
+            answer[:] = leaf
+        else:
+            at_rank += 1
+    return best, True, answer

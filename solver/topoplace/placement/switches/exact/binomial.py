@@ -1,0 +1,366 @@
+"""The search for the least cost of a binomial job.
+
+Two threads share boxes and the best allocation known: the compiled programs take most of the time,
+and do not hold each other up. Better allocations are sought on the way, at thresholds that programs
+have a solution at.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.placement.switches.exact.boxes import Box
+from topoplace.placement.switches.exact.job import Job
+from topoplace.placement.switches.exact.plans import (
+    PlanOracle,
+    WholePlans,
+    assigned,
+    plan_tables,
+    tables_under,
+)
+from topoplace.placement.switches.exact.thresholds import (
+    Decider,
+    Guess,
+    Mix,
+    Nogood,
+    ThresholdSearch,
+)
+from topoplace.snapshot.schema import Pattern
+from topoplace.types import IntArray
+
+_THREADS = 2
+_WHOLE_SECONDS, _TRY_SECONDS = 3.0, 0.5
+"""What CP-SAT may take for whole plans where that decides, and where it only may help."""
+
+_KNOWN_COUNTS = 0.4
+"""Share of that for leaves in states that programs suggest."""
+
+_SHARE, _LARGE_SHARE = 0.1, 0.4
+_FAR = 1.1
+"""Shares of the time in which better allocations are looked for; the large one while the best known
+costs as many times the bound."""
+
+_CHEAP = 30
+"""From how many thresholds better allocations are looked for."""
+
+
+def doubles(job: Job) -> bool:
+    """Tell whether a job is one that `BinomialSearch` is made for."""
+    return {family.pattern for family in job.families} == {Pattern.BINOMIAL} and job.is_countable
+
+
+# ---- Better allocations ------------------------------------------------------------------------
+
+
+class Verdict(enum.Enum):
+    """What became of thresholds: an allocation that has them, proof of none, or neither."""
+
+    FOUND = enum.auto()
+    IMPOSSIBLE = enum.auto()
+    OPEN = enum.auto()
+
+
+class Incumbent:
+    """The leaf of every rank at the least cost found, in units of the job."""
+
+    def __init__(self, job: Job, leaves: IntArray, deadline: float) -> None:
+        self.job, self.leaves, self.deadline = job, leaves, deadline
+        self.cost = job.units(leaves)
+        self._spent: dict[bytes, float] = {}
+        self._lock = threading.Lock()
+
+    def offer(
+        self, thresholds: IntArray, seconds: float, oracle: PlanOracle, counts: IntArray | None
+    ) -> Verdict:
+        """Look for an allocation with every step at most its threshold; keep it if it is better.
+
+        What was left open after as many seconds is not tried again.
+
+        Parameters
+        ----------
+        counts
+            Leaves per state that programs have there; None if that is not known.
+        """
+        seconds = min(seconds, self.deadline - clock.now())
+        if self._spent.get(thresholds.tobytes(), 0.0) >= seconds:
+            return Verdict.OPEN
+        self._spent[thresholds.tobytes()] = seconds
+        deadline = clock.now() + seconds
+        if counts is None:
+            found = Decider(oracle).decide(thresholds, oracle.decide_programs, deadline)
+            if found is not None and not isinstance(found, Mix):
+                return Verdict.IMPOSSIBLE
+            counts = None if found is None else found.counts
+        plans: list[tuple[int, IntArray]] | None = None
+        if counts is not None:
+            tables, source = tables_under(oracle.tables, Guess(counts, np.ones_like(counts, bool)))
+            seconds = _KNOWN_COUNTS * (deadline - clock.now())
+            some, _ = WholePlans(tables, thresholds).solve(seconds)
+            plans = None if some is None else [(int(source[s]), path) for s, path in some]
+        if plans is None:
+            plans, certain = WholePlans(oracle.tables, thresholds).solve(deadline - clock.now())
+            if plans is None:
+                return Verdict.IMPOSSIBLE if certain else Verdict.OPEN
+        leaves = assigned(self.job, plans, thresholds)
+        if leaves is None:
+            return Verdict.OPEN
+        cost = self.job.units(leaves)
+        with self._lock:
+            if cost < self.cost:
+                self.leaves, self.cost = leaves, cost
+        return Verdict.FOUND if cost <= int(self.job.prices @ thresholds) else Verdict.OPEN
+
+
+# ---- Boxes that two searches share -------------------------------------------------------------
+
+
+class Gift(NamedTuple):
+    """Boxes, and thresholds that their part knows to be impossible."""
+
+    boxes: list[Box]
+    impossible: IntArray
+
+
+class Sharing:
+    """Where parts, known by number, wait for boxes of others when they have none left."""
+
+    def __init__(self, num_parts: int) -> None:
+        self._working = set(range(num_parts))
+        self._num_waiting = 0
+        self._gifts: deque[Gift] = deque()
+        self._changed = threading.Condition()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a part waits."""
+        return self._num_waiting > len(self._gifts)
+
+    def give(self, gift: Gift) -> None:
+        """Hand boxes over to a part that waits."""
+        with self._changed:
+            self._gifts.append(gift)
+            self._changed.notify_all()
+
+    def take(self, part: int) -> Gift | None:
+        """Wait for boxes; return None once no part works on any."""
+        with self._changed:
+            self._working.discard(part)
+            self._num_waiting += 1
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._gifts or not self._working)
+            self._num_waiting -= 1
+            if not self._gifts:
+                return None
+            self._working.add(part)
+            return self._gifts.popleft()
+
+    def leave(self, part: int) -> None:
+        """Say that a part has ended, with boxes or without."""
+        with self._changed:
+            self._working.discard(part)
+            self._changed.notify_all()
+
+
+def inside_first(inside: IntArray, gap: int, top: int, num_steps: int) -> Iterator[Box]:
+    """Yield boxes of thresholds by number for steps that can change places.
+
+    Where a step that crosses precedes one that is inside, they can: rank a has child b, then a and
+    b have c and d on their own leaves; so a may have c first, and then a has b and c has d. With
+    equal prices and no idle ranks, all steps inside come first, and they are all on one leaf.
+
+    Parameters
+    ----------
+    inside
+        Numbers of the hops inside leaves.
+    gap, top
+        Numbers of the least hops between leaves and of the most.
+    """
+    for num_inside in range(num_steps + 1):
+        for value in sorted(inside.tolist(), reverse=True) if num_inside else (0,):
+            low = np.full(num_steps, gap, dtype=np.int64)
+            high = np.full(num_steps, top, dtype=np.int64)
+            low[:num_inside] = high[:num_inside] = value
+            yield low, high
+
+
+def any_inside(gap: int, top: int, num_steps: int) -> Iterator[Box]:
+    """Yield boxes of thresholds by number for every set of steps inside leaves."""
+    for inside in itertools.product((True, False), repeat=num_steps):
+        kept = np.array(inside)
+        yield np.where(kept, 0, gap), np.where(kept, gap - 1, top)
+
+
+class _Part(ThresholdSearch):
+    """A part of a search, with boxes of its own."""
+
+    def __init__(self, job: Job, best: Incumbent, number: int, sharing: Sharing, seed: int) -> None:
+        self._oracle = PlanOracle(job)
+        super().__init__(job, [self._oracle], best.cost, best.deadline, seed * _THREADS + number)
+        self.best = best
+        self.dealt: list[Box] = []
+        self._number, self._sharing = number, sharing
+        self._cheapest = best.cost
+        self._begin, self._spent = clock.now(), 0.0
+
+    def run(self) -> int:
+        """Return a lower bound of the cost in boxes, at most that of `best`, in its units.
+
+        Boxes taken over from other parts are among them.
+        """
+        try:
+            for found in self.open_thresholds():
+                if clock.now() > self.best.deadline:
+                    return found.cost
+                thresholds = self.job.values[found.at]
+                verdict = self.best.offer(thresholds, _WHOLE_SECONDS, self._oracle, found.counts)
+                self.to_beat = self.best.cost
+                if verdict is Verdict.IMPOSSIBLE:
+                    self.rule_out(found)
+                elif found.cost < self.to_beat:
+                    return found.cost
+            return self.best.cost
+        finally:
+            self._sharing.leave(self._number)
+
+    def begin(self) -> None:
+        """Put the boxes dealt that may hold a cheaper one into the heap."""
+        for low, high in self.dealt:
+            if (high < low).any() or self.cost(low) >= self.to_beat:
+                continue
+            nogood = self.test(high) if clock.now() < self.deadline else None
+            if nogood is None:
+                self._boxes.add(low, high)
+            else:
+                self.add(nogood)
+
+    def _more_boxes(self) -> bool:
+        gift = self._sharing.take(self._number)
+        if gift is None:
+            return False
+        for at in gift.impossible:
+            self._impossible.add(at)
+        for low, high in gift.boxes:
+            self._boxes.add(low, high)
+        return True
+
+    def _goes_on(self, cost: int) -> bool:
+        """Hand over boxes to a part that waits, and look for better allocations now and then."""
+        self.to_beat, self.deadline = self.best.cost, self.best.deadline
+        if self._sharing.wanted and len(self._boxes) > 1:
+            self._sharing.give(Gift(self._boxes.halved(), self._impossible.all.copy()))
+            return False
+        now = clock.now()
+        share = _LARGE_SHARE if _FAR * cost < self.to_beat else _SHARE
+        if now > self._begin + self._spent / share:
+            before = self.to_beat
+            self.improve(self.deadline, 1)
+            self.to_beat = self.best.cost
+            if self.to_beat == before:  # what comes of it pays for itself
+                self._spent += clock.now() - now
+        return cost < self.to_beat
+
+    def _noticed(self, least: IntArray) -> None:
+        if self.cost(least) < self._cheapest:
+            self._cheapest = self.cost(least)
+            self._offer(least)
+
+    def _offer(self, at: IntArray) -> None:
+        self.best.offer(self.job.values[at], _TRY_SECONDS, self._oracle, None)
+
+    def improve(self, deadline: float, times: int) -> None:
+        """Look for better allocations at thresholds that can be lowered no more, so many times."""
+        for _ in range(times if len(self._possible) else 0):
+            if clock.now() > deadline:
+                break
+            possible = self._possible.all
+            cost = self.job.values[possible] @ self.job.prices
+            cheap = np.argsort(cost, kind="stable")[:_CHEAP]
+            at = possible[self.rng.choice(cheap)].copy()
+            for step in self.rng.permutation(len(at)).tolist():
+                if self.cost(at) >= self.to_beat:
+                    self._lower(at, step)
+            if self.cost(at) < self.to_beat:
+                self._raise(at)
+                self._offer(at)
+
+    def _raise(self, at: IntArray) -> None:
+        """Raise thresholds in place, any step by one, as long as they are worth it.
+
+        The lowest that programs allow are rarely possible in whole numbers of leaves.
+        """
+        spare = self.to_beat - 1 - self.cost(at)
+        steps = list(range(len(at)))
+        while steps:
+            step = int(self.rng.choice(steps))
+            edge = at[step] + 1 in (self.job.gap, len(self.job.values))
+            extra = 0 if edge else int(np.diff(self.job.values)[at[step]] * self.job.prices[step])
+            if edge or extra > spare:
+                steps.remove(step)
+            else:
+                at[step] += 1
+                spare -= extra
+
+    def _lower(self, at: IntArray, step: int) -> None:
+        """Lower a threshold in place to the least that is possible."""
+        bottom = 0
+        while bottom < at[step]:
+            trial = at.copy()
+            trial[step] = middle = (bottom + int(at[step])) // 2
+            if self.test(trial) is None:
+                at[step] = middle
+            else:
+                bottom = middle + 1
+
+
+class BinomialSearch:
+    """Finds a lower bound of the cost of a binomial job, and plans that have it.
+
+    Boxes of thresholds are dealt to parts by how many steps they have inside leaves altogether.
+
+    Attributes
+    ----------
+    best
+        The best allocation known; at the end at the bound, if that could be reached.
+    """
+
+    def __init__(self, job: Job, leaves: IntArray, deadline: float, seed: int = 0) -> None:
+        self.job = job
+        self.best = Incumbent(job, leaves, deadline)
+        sharing = Sharing(_THREADS)
+        self._parts = [_Part(job, self.best, n, sharing, seed) for n in range(_THREADS)]
+
+    @property
+    def nogoods(self) -> list[Nogood]:
+        """Thresholds that are impossible."""
+        return [nogood for part in self._parts for nogood in part.nogoods]
+
+    def run(self) -> int:
+        """Return a lower bound of the cost, at most that of `best`, in its units."""
+        for low, high in self._sides():
+            self._parts[int((low < self.job.gap).sum()) % _THREADS].dealt.append((low, high))
+        with ThreadPoolExecutor(_THREADS) as pool:
+            try:
+                bounds = list(pool.map(_Part.run, self._parts))
+            except BaseException:
+                self.best.deadline = 0.0  # the pool waits for its threads: let them end
+                raise
+        return min(*bounds, self.best.cost)
+
+    def _sides(self) -> Iterable[Box]:
+        """Return a box for every possible set of steps inside leaves altogether."""
+        job = self.job
+        num, last = len(job.prices), len(job.values) - 1
+        tables = plan_tables(job)
+        if (job.prices == job.prices[0]).all() and not tables.idle.any():
+            inside = np.searchsorted(job.values, np.unique(tables.inside))
+            return inside_first(inside, job.gap, last, num)
+        return any_inside(job.gap, last, num)

@@ -1,0 +1,463 @@
+"""Grids: thresholds ruled out by how lines of a grid can be cut among leaves.
+
+Every line of the grid is cut into segments of leaves, and every leaf's ranks are, along every
+dimension, in at least as many segments as they meet lines. The columns of the program are lines,
+generated as they pay, and numbers of segments per leaf (docs/proofs-tree.md, "Grids").
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from ortools.linear_solver.python import model_builder_helper as mbh
+
+from topoplace import clock
+from topoplace.placement.switches.exact._grids import (
+    cheapest_lines,
+    dearest,
+    entries,
+    fitting,
+    fitting_layouts,
+    stand,
+    too_dear,
+    worths,
+)
+from topoplace.placement.switches.exact.job import GRIDS, Job
+from topoplace.placement.switches.exact.thresholds import (
+    Decider,
+    Empty,
+    Guess,
+    Leaf,
+    Mix,
+    Oracle,
+)
+from topoplace.result.tree import LinePrices
+from topoplace.types import BoolArray, FloatArray, IntArray
+
+_UNIT = 1 << 16
+_LARGEST = 1 << 12
+"""Prices are kept so small that their sums stay within 64 bits."""
+
+_MOST_COUNT = 64
+"""Ranks on a leaf: layouts grow with their square."""
+
+_MOST_ROUNDS = 200
+_MOST_LINES = 250
+_ZERO = 1e-7
+_GLOP = "use_preprocessing: false use_scaling: false"
+
+_STRETCHES = (1.6, 1.5, 1.4, 1.35, 1.3, 1.25, 1.2, 1.15, 1.1, 1.05, 1.0)
+"""Lines alone count separators short, by as much as a third between islands in a plane."""
+
+_PROGRAMS = 40
+
+
+# ---- States of ranks that form a box -----------------------------------------------------------
+
+
+class Tables(NamedTuple):
+    """States of a job whose ranks form a box, and the box.
+
+    Attributes
+    ----------
+    ranks, leaf_type, inside
+        Per state: ranks on the leaf, its type, hops inside.
+    pair
+        Hops between leaves in two states, `NEVER` if there is only one leaf of the kind.
+    multiplicity
+        Leaves per type.
+    extents, lines
+        Per dimension: cells of a line, number of lines.
+    cells
+        Of the box.
+    layout_state, layouts
+        Numbers of segments, per dimension, that the ranks of a leaf may have at least: the state,
+        shape ``(num_layouts,)``, and the segments, shape ``(num_dims, num_layouts)``; 1 only
+        where a single one has them all.
+    """
+
+    ranks: IntArray
+    leaf_type: IntArray
+    inside: IntArray
+    pair: IntArray
+    multiplicity: IntArray
+    extents: IntArray
+    lines: IntArray
+    cells: int
+    layout_state: IntArray
+    layouts: IntArray
+
+
+class Standing(NamedTuple):
+    """What thresholds leave.
+
+    Attributes
+    ----------
+    alive
+        Which states are left.
+    able, keeps
+        Per dimension, whether a state may have neighbours inside, and whether it has all its
+        neighbours inside; shape ``(num_dims, num_states)``.
+    pairs
+        Per dimension, which states may be neighbours; shape ``(num_dims, num_states, num_states)``.
+    """
+
+    alive: BoolArray
+    able: BoolArray
+    keeps: BoolArray
+    pairs: BoolArray
+
+
+def box_tables(job: Job, extents: Sequence[int]) -> Tables:
+    """Return the tables of a job whose ranks form a box; there are no layouts in them."""
+    states = job.states
+    return Tables(
+        ranks=states.count.astype(np.int64),
+        leaf_type=states.type.astype(np.int64),
+        inside=states.inside[states.kind].astype(np.int64),
+        pair=states.pair,
+        multiplicity=states.multiplicity,
+        extents=np.array(extents, dtype=np.int64),
+        lines=np.array([job.ranks // extent for extent in extents], dtype=np.int64),
+        cells=job.ranks,
+        layout_state=np.zeros(0, dtype=np.int64),
+        layouts=np.zeros((len(extents), 0), dtype=np.int64),
+    )
+
+
+def standing(tables: Tables, thresholds: IntArray, guess: Guess) -> Standing | None:
+    """Return what thresholds per dimension leave, None if that cannot hold all ranks."""
+    left, *parts = stand(tables, thresholds, guess.forced, guess.done)
+    return Standing(*parts) if left else None
+
+
+# ---- Segments of a leaf ------------------------------------------------------------------------
+
+
+def is_grid(job: Job) -> bool:
+    """Tell whether a job's only pattern is a grid."""
+    return len(job.families) == 1 and job.families[0].pattern in GRIDS
+
+
+def has_lines(job: Job) -> bool:
+    """Tell whether a job is one that `LineOracle` is made for."""
+    return is_grid(job) and job.is_countable and bool(job.states.count.max() <= _MOST_COUNT)
+
+
+def grid_tables(job: Job) -> Tables:
+    """Return the tables of a job whose only pattern is a grid."""
+    extents = job.families[0].extents
+    ranks = job.states.count.tolist()
+    layouts = [(s, parts) for s, x in enumerate(ranks) for parts in _segments(x, extents)]
+    return box_tables(job, extents)._replace(
+        layout_state=np.array([s for s, _ in layouts], dtype=np.int64),
+        layouts=np.array([parts for _, parts in layouts], dtype=np.int64).T.copy(),
+    )
+
+
+def _segments(ranks: int, extents: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return how many segments some cells may have at least, with all in one or in none."""
+    num_dims = len(extents)
+    if ranks == 1:
+        return [(1,) * num_dims]
+    runs = [
+        tuple(1 if other == dim else ranks for other in range(num_dims))
+        for dim, extent in enumerate(extents)
+        if ranks <= extent
+    ]
+    return sorted(runs + met(ranks, extents, 2))
+
+
+@lru_cache(maxsize=4096)
+def met(ranks: int, extents: tuple[int, ...], least_of_all: int = 1) -> list[tuple[int, ...]]:
+    """Return how many lines of every dimension some cells of a grid meet, where none is fewer.
+
+    The product of the lines of two dimensions is at least the cells, that of three at least
+    their square (Loomis and Whitney). Numbers below `least_of_all` count as that.
+    """
+    least = [max(least_of_all, -(-ranks // extent)) for extent in extents]
+    most = [max(least_of_all, min(ranks, math.prod(extents) // extent)) for extent in extents]
+    if len(extents) == 1:
+        return [(least[0],)]
+    wanted = ranks if len(extents) == 2 else ranks * ranks
+    found = []
+    ranges = [range(a, b + 1) for a, b in zip(least[:-1], most[:-1], strict=True)]
+    for head in itertools.product(*ranges):
+        last = max(least[-1], -(-wanted // math.prod(head)))
+        if last <= most[-1]:
+            found.append((*head, last))
+    return [one for one in found if not any(_under(other, one) for other in found)]
+
+
+def _under(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    return one != other and all(a <= b for a, b in zip(one, other, strict=True))
+
+
+# ---- Prices ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Prices(Leaf):
+    """Prices at which lines cost more than leaves are worth, shape ``(num_dims, num_states)``.
+
+    Those of segments are nowhere above 0; those of segments with all ranks of a leaf come on top.
+    """
+
+    of_cell: IntArray
+    of_segment: IntArray
+    of_whole: IntArray
+
+    def document(self, number: dict[int, int]) -> LinePrices:
+        """Return them as a certificate states them."""
+        wholes = self.of_whole.tolist() if self.of_whole.any() else None
+        cells, segments = self.of_cell.tolist(), self.of_segment.tolist()
+        return LinePrices(cells=cells, segments=segments, wholes=wholes)
+
+
+def weigh(
+    tables: Tables, view: Standing, guess: Guess, prices: Prices
+) -> tuple[IntArray, list[IntArray], bool]:
+    """Return the cheapest lines by dimension and last state, their segments, and if they refute."""
+    num = len(tables.ranks)
+    codes = [np.empty((num, extent), dtype=np.int64) for extent in tables.extents.tolist()]
+    lines = np.empty((len(codes), num), dtype=np.int64)
+    for dim, own in enumerate(codes):
+        of_each = (prices.of_cell[dim], prices.of_segment[dim], prices.of_whole[dim])
+        extent = own.shape[1]
+        lines[dim] = cheapest_lines(extent, view, dim, tables.ranks, *of_each, own)
+    worth = worths(tables, view, prices.of_cell, prices.of_segment, prices.of_whole)
+    return lines, codes, bool(too_dear(tables, guess, lines, worth))
+
+
+# ---- Programs ----------------------------------------------------------------------------------
+
+
+class KnownLines:
+    """The lines of one dimension met so far, as codes of segments, and when they were used."""
+
+    def __init__(self, extent: int) -> None:
+        self.codes = np.zeros((0, extent), dtype=np.int64)
+        self.used = np.zeros(0, dtype=np.int64)
+        self._number: dict[bytes, int] = {}
+
+    def latest(self, fits: BoolArray, since: int) -> IntArray:
+        """Return lines among some: those used since, and others used last up to a number."""
+        found = np.flatnonzero(fits)
+        most = max(_MOST_LINES, int((self.used[found] >= since).sum()))
+        if len(found) > most:
+            found = found[np.argsort(-self.used[found], kind="stable")[:most]]
+        return found
+
+    def add(self, codes: IntArray, now: int, there: IntArray) -> bool:
+        """Add lines; return whether any was not among those there."""
+        new: list[IntArray] = []
+        again: set[int] = set()
+        for own in codes:
+            number = self._number.setdefault(own.tobytes(), len(self.used) + len(new))
+            if number >= len(self.used) + len(new):
+                new.append(own)
+            elif number < len(self.used):
+                again.add(number)
+        self.used[list(again)] = now
+        if new:
+            self.codes = np.concatenate([self.codes, np.stack(new)])
+            self.used = np.concatenate([self.used, np.full(len(new), now)])
+        return bool(new) or not again <= set(there.tolist())
+
+
+class LineOracle(Oracle):
+    """Programs over the lines met so far."""
+
+    decide_programs = 100
+    lift_programs = 6
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables, self.ranks = tables, tables.ranks
+        self._wholes, self._stretch = False, 1.0
+        self._count = np.zeros(1, dtype=np.int64)
+        self._lines = [KnownLines(extent) for extent in tables.extents.tolist()]
+        self._since = 0
+        extents = tuple(tables.extents.tolist())
+        ranks = tables.ranks[tables.layout_state].tolist()
+        pairs = zip(ranks, tables.layouts.T.tolist(), strict=True)
+        self._fewest = np.array([tuple(parts) in met(x, extents) for x, parts in pairs])
+
+    @property
+    def num_programs(self) -> int:
+        """How many programs were solved."""
+        return int(self._count[0])
+
+    def variant(self, *, wholes: bool = False, stretch: float = 1.0) -> LineOracle:
+        """Return another oracle over the same lines.
+
+        Parameters
+        ----------
+        wholes
+            Whether segments that have all ranks of a leaf are told apart.
+        stretch
+            How many times the segments that leaves need they shall have, so that a mix has room
+            to spare; refutations do not count then.
+        """
+        found = copy.copy(self)
+        found._wholes, found._stretch = wholes, stretch
+        return found
+
+    def holds(self, leaf: Leaf, thresholds: IntArray, guess: Guess) -> bool:
+        """Tell whether prices rule out thresholds."""
+        view = standing(self.tables, thresholds, guess)
+        if view is None:
+            return True
+        return isinstance(leaf, Prices) and weigh(self.tables, view, guess, leaf)[2]
+
+    def solve(self, thresholds: IntArray, guess: Guess, deadline: float) -> Leaf | Mix | None:
+        """Return why thresholds per dimension are impossible, or a solution; None if neither."""
+        view = standing(self.tables, thresholds, guess)
+        if view is None:
+            return Empty()
+        self._since = self.num_programs
+        for _ in range(_MOST_ROUNDS):
+            found = self._round(view, guess)
+            if not isinstance(found, bool):
+                return found
+            if not found or clock.now() > deadline:
+                break
+        return None
+
+    def _round(self, view: Standing, guess: Guess) -> Prices | Mix | bool:
+        """Solve over the lines known; return whether there are new ones if that settles nothing."""
+        tables = self.tables
+        num_dims, num = len(tables.extents), len(tables.ranks)
+        known = [
+            lines.latest(fitting(tables, view, dim, lines.codes), self._since)
+            for dim, lines in enumerate(self._lines)
+        ]
+        layouts = np.flatnonzero(fitting_layouts(tables, view) & (self._fewest | self._wholes))
+        alive = np.flatnonzero(view.alive)
+        row_of = np.full((num_dims, num), -1, dtype=np.int64)
+        per_state = np.arange(num_dims * len(alive)).reshape(num_dims, -1)
+        row_of[:, alive] = num_dims + (2 + self._wholes) * per_state
+        program = self._program(known, layouts, row_of, guess)
+        self._count += 1
+        if program.status() != mbh.SolveStatus.OPTIMAL:
+            return False
+        amounts = np.array(program.variable_values())
+        ends = np.cumsum([len(own) for own in known])
+        least = np.zeros(num_dims, dtype=np.int64)
+        for dim, (own, part) in enumerate(zip(known, np.split(amounts, ends), strict=False)):
+            there = own[part > _ZERO]
+            self._lines[dim].used[there] = self.num_programs
+            least[dim] = dearest(tables, dim, self._lines[dim].codes[there])
+        if program.objective_value() < _ZERO:
+            weights = amounts[ends[-1] : ends[-1] + len(layouts)]
+            states = tables.layout_state[layouts]
+            leaves: FloatArray = np.bincount(states, weights=weights, minlength=num).astype(float)
+            return Mix(leaves, least)
+        duals = np.array(program.dual_values())
+        duals *= min(1.0, _LARGEST / np.abs(duals).max())  # a proof at any scale
+        whole = -np.rint(duals * _UNIT).astype(np.int64)
+        of_cell = np.zeros((num_dims, num), dtype=np.int64)
+        of_segment = np.zeros((num_dims, num), dtype=np.int64)
+        of_cell[:, alive] = whole[row_of[:, alive]]
+        of_segment[:, alive] = np.minimum(0, whole[row_of[:, alive] + 1])
+        of_whole = np.zeros_like(of_cell)
+        if self._wholes:
+            of_whole[:, alive] = whole[row_of[:, alive] + 2]
+        prices = Prices(of_cell, of_segment, of_whole)
+        cheapest, codes, refuted = weigh(tables, view, guess, prices)
+        if refuted:
+            return prices
+        added = False
+        for dim, lines in enumerate(self._lines):
+            better = cheapest[dim] < -whole[dim] - 2
+            added |= lines.add(codes[dim][better], self.num_programs, known[dim])
+        return added
+
+    def _program(
+        self, known: list[IntArray], layouts: IntArray, row_of: IntArray, guess: Guess
+    ) -> Any:
+        """Return the solved program: the fewest lines and assumed leaves that are missing.
+
+        Rows: lines per dimension; cells, segments and perhaps wholes per dimension and state;
+        leaves per type; leaves assumed. Columns: lines, layouts, what is missing.
+        """
+        tables = self.tables
+        num_dims = len(tables.extents)
+        states = tables.layout_state[layouts]
+        sure = np.flatnonzero((guess.forced > 0) | guess.done)
+        per_state = 2 + self._wholes
+        of_type = int(row_of.max()) + per_state
+        of_sure = of_type + len(tables.multiplicity)
+        num_rows = of_sure + len(sure)
+        parts: list[tuple[IntArray, IntArray, Any]] = []
+        column = 0
+        for dim, (extent, own) in enumerate(zip(tables.extents.tolist(), known, strict=True)):
+            size = per_state * len(own) * extent
+            rows, columns = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+            data = np.empty(size)
+            codes = self._lines[dim].codes[own]
+            used = entries(
+                extent, codes, tables.ranks, row_of[dim], self._wholes, column, rows, columns, data
+            )
+            parts.append((rows[:used], columns[:used], data[:used]))
+            mine = np.arange(column, column + len(own))
+            parts.append((np.full(len(own), dim), mine, np.ones(len(own))))
+            column += len(own)
+        mine = np.arange(column, column + len(layouts))
+        parts.append((of_type + tables.leaf_type[states], mine, np.ones(len(mine))))
+        for number, state in enumerate(sure.tolist()):
+            there = mine[states == state]
+            parts.append((np.full(len(there), of_sure + number), there, np.ones(len(there))))
+        for dim in range(num_dims):
+            parts.append((row_of[dim, states], mine, -tables.ranks[states]))
+            needed = self._stretch * tables.layouts[dim, layouts]
+            parts.append((row_of[dim, states] + 1, mine, -needed))
+            if self._wholes:
+                runs = tables.layouts[dim, layouts] == 1
+                parts.append((row_of[dim, states[runs]] + 2, mine[runs], -np.ones(runs.sum())))
+        column += len(layouts)
+        missing = np.concatenate([np.arange(num_dims), np.arange(of_sure, num_rows)])
+        num_columns = column + len(missing)
+        parts.append((missing, np.arange(column, num_columns), np.ones(len(missing))))
+        rows, columns, data = (np.concatenate(own) for own in zip(*parts, strict=True))
+        lower, upper = np.zeros(num_rows), np.zeros(num_rows)
+        lower[:num_dims] = upper[:num_dims] = tables.lines
+        upper[num_dims + 1 : of_type : per_state] = np.inf
+        lower[of_type:of_sure] = -np.inf
+        upper[of_type:of_sure] = tables.multiplicity
+        lower[of_sure:] = guess.forced[sure]
+        upper[of_sure:] = np.where(guess.done[sure], guess.forced[sure], np.inf)
+        objective = np.zeros(num_columns)
+        objective[column:] = 1.0
+        helper: Any = mbh.ModelBuilderHelper()  # its stub names no array type that exists
+        helper.fill_model_from_sparse_data(
+            np.zeros(num_columns),
+            np.full(num_columns, np.inf),
+            objective,
+            lower,
+            upper,
+            sp.csr_matrix((data.astype(float), (rows, columns)), shape=(num_rows, num_columns)),
+        )
+        program = mbh.ModelSolverHelper("glop")
+        program.set_solver_specific_parameters(_GLOP)
+        program.solve(helper)
+        return program
+
+
+def likely_counts(oracle: LineOracle, thresholds: IntArray, deadline: float) -> list[IntArray]:
+    """Return leaves per state that may fit at thresholds, those with most room to spare first."""
+    found: dict[bytes, IntArray] = {}
+    for stretch in _STRETCHES:
+        if clock.now() > deadline:
+            break
+        mix = Decider(oracle.variant(stretch=stretch)).decide(thresholds, _PROGRAMS, deadline)
+        if isinstance(mix, Mix) and mix.counts is not None:
+            found.setdefault(mix.counts.tobytes(), mix.counts)
+    return list(found.values())

@@ -1,0 +1,312 @@
+"""The exact method: which requests start, where their ranks go, and what that proves."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.placement.switches.cost import CostModel
+from topoplace.placement.switches.exact._annealing import exhaust
+from topoplace.placement.switches.exact.binomial import doubles
+from topoplace.placement.switches.exact.job import JobStep
+from topoplace.placement.switches.exact.requests import Answer, Placing, domains, least_cost
+from topoplace.placement.switches.exact.starts import (
+    Choice,
+    StartModel,
+    certificate_of,
+    cheapest_choice,
+)
+from topoplace.placement.switches.outcome import fraction_model
+from topoplace.placement.switches.problem import TreeProblem
+from topoplace.result.tree import (
+    AllStartCertificate,
+    ThresholdProof,
+    ThresholdsCertificate,
+)
+from topoplace.solving import Bound, Options, Outcome, register
+from topoplace.types import IntArray
+
+_SECONDS = 10.0
+"""Per request, where no time limit is given."""
+
+_LEAST_SECONDS = 0.2
+_SMALL_RANKS = 12
+_SMALL_TRIES = 3_000_000
+_SMALL_QUEUE = 6
+_GRACE = 0.5
+"""Seconds after the limit in which all assignments of few ranks may still be begun: it is the last
+resort, and mostly over in some milliseconds."""
+
+_LARGEST = 1 << 60
+
+
+@register("allocation", "exact", "least cost (eq. 6) of the most nodes, with a bound")
+def exact(problem: TreeProblem, options: Options) -> Outcome:
+    """Start the most priority-weighted nodes, then at the least total cost of eq. (6).
+
+    Without a time limit the search stops ten seconds per request after its start.
+    """
+    return _Exact(problem, options).outcome()
+
+
+class _Exact:
+    """One solve; shares of the time limit say until when each part of it may run."""
+
+    def __init__(self, problem: TreeProblem, options: Options) -> None:
+        self.problem = problem
+        self.options = options
+        self.begin = clock.now()
+        self.limit = options.time_limit
+        if self.limit is None:
+            self.limit = _SECONDS * max(1, len(problem.requests))
+        self.domains = domains(problem.state.tree)
+        self.placing = Placing(problem, options.seed)
+        self.room = self.placing.room
+
+    def outcome(self) -> Outcome:
+        requests, placing = self.problem.requests, self.placing
+        versions = {"ortools": importlib.metadata.version("ortools")}
+        if not requests:
+            nodes = Bound(Fraction(0), AllStartCertificate())
+            cost = Bound(Fraction(0), ThresholdsCertificate(proofs=[]))
+            return Outcome({}, (nodes, cost), versions=versions)
+        self.options.say("choice of requests")
+        model = StartModel(requests, self.domains, self.room.free)
+        most = model.most_nodes(self._left(0.2))
+        nodes = self._nodes_bound(most)
+        self.options.report(None, [], [nodes])
+        self.options.say("bounds of each request", 1)
+        if most.value < most.bound:
+            # The cost's bound would have to hold for choices that are not known to exist.
+            leaves = self._together(most, most.value, 0.9)
+            return Outcome(placing.nodes(leaves), (nodes,), True, versions)
+        alone = [self._alone(q) for q in range(len(requests))]
+        bounds = [answer.bound if answer else Fraction(0) for answer in alone]
+        choice, value = model.least_total(bounds, most.value, self._left(0.1))
+        if not choice.started:  # the time was over before there was one
+            choice = most
+        only = alone[0]
+        if len(requests) == 1 and only is not None:
+            leaves = dict.fromkeys(choice.started, only.leaves)
+        else:
+            leaves = self._together(choice, most.value, 0.95)
+        found = placing.cost(leaves)
+        bound = Bound(value)
+        if value < found:
+            better, complete = self._all(most.value, found)
+            leaves = better or leaves
+            found = placing.cost(leaves)
+            if complete:
+                bound = Bound(found)
+        if bound.value == value:
+            bound = self._certified(value, most.value, alone)
+        if not bound.value:
+            bound = Bound(bound.value, ThresholdsCertificate(proofs=[]))
+        hit = bound.value < found and self._left(1.0) < 0
+        return Outcome(placing.nodes(leaves), (nodes, bound), hit, versions)
+
+    def _nodes_bound(self, most: Choice) -> Bound:
+        """Return the bound of the nodes that start, with what proves it if that is found."""
+        requests, seconds = self.problem.requests, max(self._left(0.05), _LEAST_SECONDS)
+        found = certificate_of(most.bound, requests, self.domains, self.room.free, seconds)
+        return Bound(Fraction(most.bound), found)
+
+    def _together(self, choice: Choice, value: int, share: float) -> dict[int, IntArray]:
+        """Return the best allocation found of several requests, no worse than any algorithm's."""
+        placing = self.placing
+        found = [placing.place(choice, self._at(0.7)), *placing.served(value)]
+        best = min(found, key=placing.cost)
+        self.options.report(placing.nodes(best), [value, placing.cost(best)])
+        self.options.say("allocations", 1)
+        return placing.improved(best, self._at(share))
+
+    def _at(self, share: float) -> float:
+        """Return when a share of the limit is over."""
+        assert self.limit is not None
+        return self.begin + share * self.limit
+
+    def _left(self, share: float) -> float:
+        """Return the seconds left of a share of the limit."""
+        return self._at(share) - clock.now()
+
+    def _alone(self, q: int) -> Answer | None:
+        """Return a request's best allocation and bound with the free nodes to itself."""
+        requests = self.problem.requests
+        request = requests[q]
+        jobs = self.room.jobs(request.patterns, request.nodes) if request.intensive else []
+        if not jobs:
+            return None
+        # Several requests are placed together after that, so their bounds get half the time.
+        whole = 0.92 if len(requests) == 1 else 0.45
+        begin = self._at(0.05 + whole * q / len(requests))
+        end = self._at(0.05 + whole * (q + 1) / len(requests))
+        # Where the search builds allocations itself, it needs less of a start.
+        start = (end - begin) / (8 if all(map(doubles, jobs)) else 4)
+        leaves = self.placing.good(q, self.room, begin + start)
+        if leaves is None:
+            return None
+        if not jobs[0].steps:
+            return Answer(leaves, Fraction(0), Fraction(0))
+        return least_cost(jobs, leaves, end, self.options.seed)
+
+    def _certified(self, value: Fraction, worth: int, answers: Sequence[Answer | None]) -> Bound:
+        """Return the least sum of bounds of a choice worth that much, with what proves it.
+
+        A bound without which the least sum is as large needs no proof.
+        """
+        requests, room = self.problem.requests, int(self.room.free.sum())
+        bounds = [answer.bound if answer else Fraction(0) for answer in answers]
+        if cheapest_choice(requests, bounds, room, worth) is None:
+            return Bound(value)
+        proofs: list[ThresholdProof] = []
+        for q, answer in enumerate(answers):
+            if answer is None or not answer.bound:
+                continue
+            less = [*bounds[:q], Fraction(0), *bounds[q + 1 :]]
+            # With all of them started, no bound can be left out.
+            some = worth < sum(request.value for request in requests) and self._left(1.0) > 0
+            least = cheapest_choice(requests, less, room, worth) if some else None
+            if least is not None and least >= value:
+                bounds = less
+                continue
+            if answer.nogoods is None or len(self.domains) > 1:
+                return Bound(value)
+            bound = fraction_model(answer.bound)
+            proofs.append(
+                ThresholdProof(request=requests[q].id, bound=bound, nogoods=answer.nogoods)
+            )
+        return Bound(value, ThresholdsCertificate(proofs=proofs))
+
+    def _all(self, value: int, cost: Fraction) -> tuple[dict[int, IntArray] | None, bool]:
+        """Try every allocation of every choice of that value, if there are not too many.
+
+        Returns
+        -------
+        The best one below the cost, if any, and whether none is better.
+        """
+        requests = self.problem.requests
+        best = None
+        if len(requests) > _SMALL_QUEUE:
+            return best, False
+        unit = 100 * int(self.room.model.scale)
+        for chosen in itertools.product((False, True), repeat=len(requests)):
+            started = [q for q, starts in enumerate(chosen) if starts]
+            nodes = sum(requests[q].nodes for q in started)
+            if sum(requests[q].value for q in started) != value or nodes > self.room.free.sum():
+                continue
+            if nodes > _SMALL_RANKS or self._left(1.0) < -_GRACE:
+                return best, False
+            jobs = [self._small(q) for q in started]
+            room, to_beat = self.room, int(cost * unit)
+            found, complete = best_of_all(
+                room.model, jobs, room.comm, room.free, to_beat, _SMALL_TRIES
+            )
+            if found is not None:
+                best = dict(zip(started, found, strict=True))
+                cost = self.placing.cost(best)
+            if not complete:
+                return best, False
+        return best, True
+
+    def _small(self, q: int) -> SmallJob:
+        request = self.problem.requests[q]
+        jobs = self.room.jobs(request.patterns, request.nodes)
+        return SmallJob(request.nodes, jobs[0].steps if jobs else (), request.intensive)
+
+
+@dataclass(frozen=True)
+class SmallJob:
+    """A job of `ranks` ranks; without `intensive` it only takes nodes."""
+
+    ranks: int
+    steps: tuple[JobStep, ...]
+    intensive: bool
+
+
+def best_of_all(
+    model: CostModel,
+    jobs: Sequence[SmallJob],
+    comm: IntArray,
+    free: IntArray,
+    to_beat: int,
+    limit: int,
+) -> tuple[list[IntArray] | None, bool]:
+    """Return the leaf of every rank of all jobs at the least total cost below `to_beat`.
+
+    Parameters
+    ----------
+    to_beat
+        In units of 1 / (100 `model.scale`).
+    limit
+        Assignments, partial ones included, to try.
+
+    Returns
+    -------
+    The assignment per job, None if there is none below; and whether that is certain.
+    """
+    prices = [step.price for job in jobs for step in job.steps]
+    common = math.gcd(*prices) or 1
+    levels = 2 * model.tree.common_level
+    worst = 4 * int(levels.max()) * int(model.scale)
+    if worst * sum(prices) // common >= _LARGEST:
+        return None, False
+    sizes = model.tree.nodes_per_leaf
+    pairs, step, job_of_rank = [np.zeros((0, 2), dtype=np.int64)], [], []
+    number, base = 0, 0
+    for idx, job in enumerate(jobs):
+        for each in job.steps:
+            pairs.append(np.sort(each.pairs, axis=1) + base)
+            step += [number] * len(each.pairs)
+            number += 1
+        job_of_rank += [idx] * job.ranks
+        base += job.ranks
+    all_pairs = np.concatenate(pairs)
+    order = np.argsort(all_pairs[:, 1], kind="stable")
+    all_pairs = all_pairs[order]
+    _, complete, leaf = exhaust(
+        all_pairs,
+        np.searchsorted(all_pairs[:, 1], np.arange(base + 1)),
+        np.array(step, dtype=np.int64)[order],
+        np.array([price // common for price in prices], dtype=np.int64),
+        np.array(job_of_rank, dtype=np.int64),
+        np.array([job.intensive for job in jobs], dtype=np.int64),
+        free.astype(np.int64),
+        comm.astype(np.int64),
+        levels.astype(np.int64),
+        int(model.scale),
+        (int(model.scale) // sizes).astype(np.int64),
+        (int(model.scale) // (2 * (sizes[:, None] + sizes))).astype(np.int64),
+        _twins(model, comm, free),
+        -(-to_beat // common),
+        limit,
+    )
+    if leaf[0] < 0:
+        return None, bool(complete)
+    ends = np.cumsum([job.ranks for job in jobs])
+    return np.split(leaf, ends[:-1]), bool(complete)
+
+
+def _twins(model: CostModel, comm: IntArray, free: IntArray) -> IntArray:
+    """Return, per leaf, the last leaf before it that is the same in size, state and place."""
+    tree = model.tree
+    twin = np.full(tree.num_leaves, -1, dtype=np.int64)
+    for leaf in range(tree.num_leaves):
+        for other in range(leaf - 1, -1, -1):
+            swapped = np.arange(tree.num_leaves)
+            swapped[[leaf, other]] = other, leaf
+            if (
+                tree.nodes_per_leaf[leaf] == tree.nodes_per_leaf[other]
+                and comm[leaf] == comm[other]
+                and free[leaf] == free[other]
+                and (tree.common_level[leaf] == tree.common_level[other][swapped]).all()
+            ):
+                twin[leaf] = other
+                break
+    return twin

@@ -1,0 +1,316 @@
+"""Requests alone at their least cost, and all that start together.
+
+Alone, a request gets a start, a bound, and better allocations where the bound leaves room.
+Together, they are placed one after the other, then each anew if that helps.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.machine.tree import SwitchTree
+from topoplace.placement.switches.allocators import registered_allocator, serve
+from topoplace.placement.switches.cost import CostModel
+from topoplace.placement.switches.exact.annealing import best_start, realised, turned
+from topoplace.placement.switches.exact.binomial import BinomialSearch, doubles
+from topoplace.placement.switches.exact.cubes import SideOracle, has_sides
+from topoplace.placement.switches.exact.grids import (
+    LineOracle,
+    grid_tables,
+    has_lines,
+    is_grid,
+    likely_counts,
+)
+from topoplace.placement.switches.exact.job import Job, job_of
+from topoplace.placement.switches.exact.leaf_states import StateOracle
+from topoplace.placement.switches.exact.settling import CountedSearch, around, chained
+from topoplace.placement.switches.exact.starts import Choice
+from topoplace.placement.switches.exact.thresholds import (
+    Open,
+    Oracle,
+    ThresholdSearch,
+    certificate_of,
+)
+from topoplace.placement.switches.outcome import costs_of
+from topoplace.placement.switches.problem import TreeProblem
+from topoplace.result.tree import ThresholdNogood
+from topoplace.snapshot.schema import Pattern, PatternUse
+from topoplace.types import IntArray
+
+Leaves = Mapping[int, IntArray]
+"""Per request that starts, the leaf of every rank."""
+
+_ALLOCATORS = ("default", "greedy", "balanced", "adaptive", "fewest-domains", "random")
+
+_SEARCH = 0.7
+"""Share of the time for the bound."""
+
+_MOST_OPEN = 12
+"""Thresholds to settle ranks at."""
+
+_START = 0.6
+"""Share of the time of a grid's start for annealing; chains have the rest."""
+
+_EACH, _ALL = 0.1, 0.8
+"""Shares of the time for counts that are likely to fit: for each of those, then for all; the
+first ones get most to settle."""
+
+
+def at_share(share: float, deadline: float) -> float:
+    """Return the time when a share of what is left until a deadline is over."""
+    now = clock.now()
+    return now + share * (deadline - now)
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where one request may go: L_comm without it and free nodes per leaf."""
+
+    model: CostModel
+    comm: IntArray
+    free: IntArray
+
+    def jobs(self, patterns: Sequence[PatternUse], ranks: int) -> list[Job]:
+        """Return the request on every set of leaves that it may use together and fits on."""
+        found = [
+            job_of(self.model, patterns, ranks, self.comm, self.free, domain)
+            for domain in domains(self.model.tree)
+        ]
+        return [job for job in found if int(self.free[job.domain].sum()) >= ranks]
+
+
+def domains(tree: SwitchTree) -> list[IntArray]:
+    """Return the largest sets of leaves any two of which have a common switch."""
+    near = tree.common_level > 0
+    if near.all():
+        return [np.arange(tree.num_leaves)]
+    found: list[IntArray] = []
+
+    def grow(clique: list[int], able: set[int], done: set[int]) -> None:
+        if not able:
+            if not done:
+                found.append(np.array(sorted(clique)))
+            return
+        pivot = max(able | done, key=lambda leaf: sum(near[leaf, list(able)]))
+        for leaf in [leaf for leaf in sorted(able) if not near[pivot, leaf] or leaf == pivot]:
+            around = set(np.flatnonzero(near[leaf]).tolist()) - {leaf}
+            grow([*clique, leaf], able & around, done & around)
+            able = able - {leaf}
+            done = done | {leaf}
+
+    grow([], set(range(tree.num_leaves)), set())
+    return found
+
+
+def good_leaves(
+    jobs: Sequence[Job], starts: Iterable[IntArray], deadline: float, seed: int
+) -> IntArray | None:
+    """Return the leaf of every rank at the least cost found, or None if there is no room."""
+    found = list(starts)
+    for number, job in enumerate(jobs):
+        share = (deadline - clock.now()) / (len(jobs) - number)
+        end = clock.now() + share
+        start = best_start(job, at_share(_START if is_grid(job) else 1.0, end), seed)
+        if start is not None:
+            found.append(start)
+            found += chained(job, end) if is_grid(job) else ()
+    return turned(jobs[0], min(found, key=jobs[0].cost)) if found else None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The least cost known of a request, the leaf of every rank at it, and a lower bound.
+
+    `nogoods` prove the bound on a single domain; None if they cannot.
+    """
+
+    leaves: IntArray
+    cost: Fraction
+    bound: Fraction
+    nogoods: list[ThresholdNogood] | None = None
+
+
+def least_cost(jobs: Sequence[Job], leaves: IntArray, deadline: float, seed: int) -> Answer:
+    """Return a bound over all domains of a request, and a better allocation if one turns up."""
+    cost = Fraction(jobs[0].cost(leaves), 100 * int(jobs[0].model.scale))
+    best = Answer(leaves, cost, cost)
+    for number, job in enumerate(jobs):
+        now = clock.now()
+        end = now + (deadline - now) / (len(jobs) - number)
+        found = (_doubled if doubles(job) else _settled)(job, best.leaves, end, seed)
+        best = replace(found, bound=min(best.bound, found.bound, found.cost))
+    return best if len(jobs) == 1 else replace(best, nogoods=None)
+
+
+def _answer(
+    job: Job, leaves: IntArray, bound: int, nogoods: list[ThresholdNogood] | None
+) -> Answer:
+    """Return an answer with a bound in units of the job."""
+    cost = Fraction(job.cost(leaves), 100 * int(job.model.scale))
+    found = Fraction(bound * job.price_unit, 100 * job.scale)
+    return Answer(leaves, cost, min(cost, found), nogoods if job.exact else None)
+
+
+def _doubled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
+    """Return the best allocation found and a bound of a binomial job."""
+    search = BinomialSearch(job, leaves, at_share(0.98, deadline), seed)
+    bound = search.run()
+    leaves = search.best.leaves
+    if bound < search.best.cost:
+        leaves = realised(job, leaves, bound, deadline, seed)
+    return _answer(job, leaves, bound, certificate_of(job, search.nogoods))
+
+
+def _settled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
+    """Return a bound, and the best allocation found where it leaves thresholds."""
+    oracles: Sequence[Oracle]
+    lines = LineOracle(grid_tables(job)) if has_lines(job) else None
+    if lines is not None:
+        oracles = [lines, lines.variant(wholes=True)]
+    else:
+        oracles = [SideOracle(job) if has_sides(job) else StateOracle(job)]
+    search = ThresholdSearch(job, oracles, job.units(leaves), at_share(_SEARCH, deadline), seed)
+    counted = CountedSearch(job, leaves, seed)
+    bound = search.to_beat
+    for num_open, found in enumerate(search.open_thresholds(), start=1):
+        bound = found.cost if num_open == 1 else bound
+        if num_open > _MOST_OPEN or clock.now() > search.deadline:
+            break
+        at = job.values[found.at]
+        likely = list(_counts(found, at, lines, at_share(_EACH, deadline)))
+        for counts in likely:
+            if job.families[0].pattern is Pattern.RING:
+                counted.best = min(counted.best, around(job, counts), key=job.cost)
+            else:
+                counted.add(at, found.cost, counts)
+        fits = counted.run(at_share(_EACH / num_open, deadline))
+        if fits or job.units(counted.best) <= found.cost or not (likely or lines):
+            break  # the next thresholds cost as much or more, or nothing is known of them
+    counted.run_on(bound, at_share(_ALL, deadline))
+    leaves = realised(job, counted.best, bound, deadline, seed)
+    return _answer(job, leaves, bound, certificate_of(job, search.nogoods, search.num_proven))
+
+
+def _counts(
+    found: Open, thresholds: IntArray, lines: LineOracle | None, deadline: float
+) -> Iterator[IntArray]:
+    """Yield leaves per state that may fit at open thresholds."""
+    if lines is not None:
+        yield from likely_counts(lines, thresholds, deadline)
+    elif found.counts is not None:
+        yield found.counts
+
+
+# ---- Several requests ---------------------------------------------------------------------------
+
+
+class Placing:
+    """Places the requests of a problem.
+
+    Attributes
+    ----------
+    room
+        The leaves as the running jobs leave them.
+    """
+
+    def __init__(self, problem: TreeProblem, seed: int) -> None:
+        self._problem = problem
+        self._seed = seed
+        tree = problem.state.tree
+        free = np.bincount(tree.leaf_of_node[problem.state.free], minlength=tree.num_leaves)
+        self.room = Room(problem.costs, problem.state.comm, free)
+
+    def good(self, q: int, room: Room, deadline: float) -> IntArray | None:
+        """Return a good allocation of one request; None if it does not fit.
+
+        Where only the running jobs are there, it is no worse than any of the algorithms'.
+        """
+        request = self._problem.requests[q]
+        jobs = room.jobs(request.patterns, request.nodes)
+        if not jobs:
+            return None
+        starts = []
+        if room is self.room:
+            occupancy = self._problem.occupancy()
+            rng = np.random.default_rng(self._seed)
+            for name in _ALLOCATORS:
+                allocator = registered_allocator(name)
+                nodes = allocator(occupancy, request, rng) if allocator else None
+                if nodes is not None:
+                    starts.append(self._problem.state.tree.leaf_of_node[nodes])
+        return good_leaves(jobs, starts, deadline, self._seed)
+
+    def served(self, value: int) -> Iterator[dict[int, IntArray]]:
+        """Yield what the algorithms make of the queue where they start that value."""
+        requests, leaf_of_node = self._problem.requests, self._problem.state.tree.leaf_of_node
+        for name in _ALLOCATORS:
+            allocator = registered_allocator(name)
+            started = serve(allocator, self._problem, self._seed) if allocator else {}
+            if sum(requests[q].value for q in started) == value:
+                yield {q: leaf_of_node[nodes] for q, nodes in started.items()}
+
+    def place(self, choice: Choice, deadline: float) -> dict[int, IntArray]:
+        """Place the requests of a choice one after the other, intensive and large ones first."""
+        requests = self._problem.requests
+        order = sorted(
+            choice.started, key=lambda q: (not requests[q].intensive, -requests[q].nodes, q)
+        )
+        placed: dict[int, IntArray] = {}
+        for number, q in enumerate(order):
+            later = [choice.reserved[other] for other in order[number + 1 :] if choice.reserved]
+            room = self._left(placed, sum(later, np.zeros_like(self.room.free)))
+            leaves = None
+            if requests[q].intensive:
+                share = (deadline - clock.now()) / (len(order) - number)
+                leaves = self.good(q, room, clock.now() + share)
+            if leaves is None:
+                free = choice.reserved.get(q, room.free)
+                leaves = np.repeat(np.arange(len(free)), free)[: requests[q].nodes]
+            placed[q] = leaves
+        return placed
+
+    def _left(self, placed: Leaves, reserved: IntArray) -> Room:
+        """Return the leaves as some requests leave them, some more nodes held back."""
+        comm, free = self.room.comm.copy(), self.room.free - reserved
+        for q, leaves in placed.items():
+            taken = np.bincount(leaves, minlength=len(free))
+            free = free - taken
+            if self._problem.requests[q].intensive:
+                comm += taken
+        return Room(self.room.model, comm, free)
+
+    def improved(self, placed: dict[int, IntArray], deadline: float) -> dict[int, IntArray]:
+        """Place one request after the other anew as long as that lowers the total cost."""
+        best = self.cost(placed)
+        movable = [q for q in placed if self._problem.requests[q].intensive]
+        tried = 0
+        for q in itertools.cycle(movable):
+            if tried == len(movable) or clock.now() > deadline:
+                break
+            tried += 1
+            others = {other: leaves for other, leaves in placed.items() if other != q}
+            room = self._left(others, np.zeros_like(self.room.free))
+            share = (deadline - clock.now()) / (2 * len(movable))
+            anew = self.good(q, room, clock.now() + share)
+            if anew is not None and (cost := self.cost({**others, q: anew})) < best:
+                best, placed, tried = cost, {**others, q: anew}, 0
+        return placed
+
+    def nodes(self, placed: Leaves) -> dict[int, IntArray]:
+        """Return the nodes of every rank: on each leaf the lowest-numbered free ones."""
+        occupancy = self._problem.occupancy()
+        nodes = {}
+        for q, leaves in placed.items():
+            nodes[q] = occupancy.nodes_of([(leaf, 1) for leaf in leaves.tolist()])
+            occupancy.start(nodes[q], self._problem.requests[q].intensive)
+        return nodes
+
+    def cost(self, placed: Leaves) -> Fraction:
+        """Return the total cost of eq. (6)."""
+        return sum(costs_of(self._problem, self.nodes(placed)).values(), Fraction(0))
