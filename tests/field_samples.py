@@ -15,9 +15,10 @@ import mapping_results
 from allocation_mutations import refigure
 from baseline_instances import problem_on, random_graph
 from graph_bound_cases import application_of, matrix_problem
-from random_certificates import random_parts
+from random_certificates import certificate_of, draw
 from small_snapshot import small_document
 from solved_results import Case, rare_cases, solved_case
+from tiny_packing import packing_of
 from topoplace.mapping.bounds.best import total_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
@@ -76,7 +77,7 @@ def _result(document: Document) -> PlacementResult:
 def _in_parts(case: Case) -> Document:
     """Return a result whose first bound is of the queue in parts: no more than all are worth."""
     document = case.spoilt()
-    parts = random_parts(random.Random(1), case.tiny, 1)
+    parts = certificate_of(draw(random.Random(1), packing_of(case.tiny), "parts", odd=False))
     worth = sum(request.priority * request.nodes for request in case.snapshot.queue)
     level = document["levels"][0]
     level.update(bound=worth, certificate=parts.model_dump(mode="json"))

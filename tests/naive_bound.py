@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from brute_force import Choice, Tiny
-from random_certificates import link_number, with_only
+from tiny_packing import link_number, with_only
 from topoplace.result import CoverBranch, Leaf, LeafRef, Parts, SharedLeaves, StartBranch
 from topoplace.result.certificate import WholeTree
 

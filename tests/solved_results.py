@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from brute_force import Box, Choice, Coords, Tiny, best_placement, numbers
-from random_certificates import random_tree
+from random_certificates import random_certificate
 from random_instances import random_snapshot
+from tiny_packing import packing_of
 from topoplace.certify.packing import certified_bound
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.oracle import TorusOracle
@@ -170,7 +171,7 @@ def solved(rng: random.Random, snapshot: Snapshot, mode: Interference) -> Case:
     instance = read_instance(snapshot, mode)
     bounds = []
     for level_idx in range(3):
-        tree = random_tree(rng, tiny, level_idx, depth=rng.choice((0, 0, 1, 2)))
+        tree = random_certificate(rng, packing_of(tiny, best[:level_idx]))
         proven = certified_bound(TorusOracle(instance), tree, best[:level_idx])
         bound = None if proven is None else proven.value
         assert bound is not None

@@ -8,14 +8,16 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
 from brute_force import Tiny, brute_force
 from naive_bound import Naive, sum_of_parts
-from random_certificates import random_leaf, random_parts, random_tree
+from random_certificates import certificate_of, draw, random_certificate
 from random_instances import random_snapshot
-from topoplace.certify.packing import ANYWHERE, Covers, certified_bound, read_prices
+from tiny_packing import packing_of
+from topoplace.certify.packing import ANYWHERE, Covers, Prices, certified_bound
 from topoplace.certify.torus.instance import Instance, read_instance
 from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.result import (
@@ -34,12 +36,22 @@ from topoplace.snapshot import Snapshot
 from topoplace.snapshot.geometry import Geometry
 
 MODES = list(Interference)
-NUM_MACHINES = 360
+NUM_MACHINES = 180
 
 
 def proven_by(instance: Instance, certificate: Certificate, earlier: Sequence[int]) -> int | None:
     proven = certified_bound(TorusOracle(instance), certificate, earlier)
     return None if proven is None else proven.value
+
+
+def random_prices(rng: random.Random, oracle: TorusOracle, level_idx: int) -> Prices:
+    scale = rng.choice((1, 3, 1000))
+    top = rng.choice((0, 1, 10, 1000)) * scale
+    rows = {
+        family: np.array([rng.choice((0, rng.randint(0, top))) for _ in capacities])
+        for family, capacities in oracle.rows.items()
+    }
+    return Prices(rows, 0, (*(rng.randint(0, 5 * scale) for _ in range(level_idx)), scale))
 
 
 def with_all_shapes(instance: Instance) -> Instance:
@@ -63,7 +75,7 @@ def test_bounds_are_those_of_the_naive_evaluation_and_hold(block: int) -> None:
         for level_idx in range(3):
             earlier = best[:level_idx]
             naive = Naive(tiny, level_idx, earlier)
-            tree = random_tree(rng, tiny, level_idx, depth=rng.choice((0, 1, 2, 4)))
+            tree = random_certificate(rng, packing_of(tiny, earlier))
             expected = naive.bound(tree, naive.choices, {})
             assert expected is not None
             assert proven_by(instance, tree, earlier) == expected, seed
@@ -80,7 +92,7 @@ def test_parts_of_a_queue_bound_what_they_do_alone_and_together_hold(block: int)
         snapshot = random_snapshot(rng, max_routers=12)
         mode = MODES[seed // 3 % 3]
         instance, tiny = read_instance(snapshot, mode), Tiny(snapshot, mode)
-        parts = random_parts(rng, tiny, depth=rng.choice((0, 1, 2)))
+        parts = certificate_of(draw(rng, packing_of(tiny), "parts", odd=False))
         expected = sum_of_parts(tiny, parts)
         assert proven_by(instance, parts, []) == expected, seed
         assert expected is not None
@@ -95,11 +107,11 @@ def test_the_sweep_agrees_with_the_shapes_on_machines_too_large_for_naive_evalua
         snapshot = random_snapshot(rng, max_routers=60)
         mode = MODES[seed % 3]
         instance = read_instance(snapshot, mode)
-        tiny, shapes = Tiny(snapshot, mode), with_all_shapes(instance)
+        shapes = with_all_shapes(instance)
         everywhere = dict.fromkeys(range(len(instance.requests)), ANYWHERE)
         for level_idx in range(3):
             oracle = TorusOracle(instance)
-            prices = read_prices(oracle, random_leaf(rng, tiny, level_idx), level_idx)
+            prices = random_prices(rng, oracle, level_idx)
             swept = oracle.best(prices, everywhere)
             assert TorusOracle(shapes).best(prices, everywhere) == swept, seed
 
@@ -149,19 +161,18 @@ def long_rings(rng: random.Random) -> Snapshot:
 
 def test_the_sweep_finds_prisms_that_cover_routers_either_way_round_a_ring() -> None:
     far_apart = 0
-    for seed in range(300):
+    for seed in range(100):
         rng = random.Random(seed)
         snapshot = long_rings(rng)
         instance = read_instance(snapshot, MODES[seed % 3])
         num = instance.torus.num_routers
         level_idx = rng.choice((0, 0, 1, 2))
-        tiny = Tiny(snapshot, MODES[seed % 3])
         oracle = TorusOracle(instance)
-        prices = read_prices(oracle, random_leaf(rng, tiny, level_idx), level_idx)
+        prices = random_prices(rng, oracle, level_idx)
         inside = frozenset(rng.sample(range(num), rng.randint(1, 3)))
         outside = frozenset(rng.sample(range(num), rng.randint(0, 2))) - inside
         wanted = {0: Covers(inside, outside), 1: Covers(inside), 2: Covers()}
         swept = oracle.best(prices, wanted)
         assert TorusOracle(with_all_shapes(instance)).best(prices, wanted) == swept, seed
         far_apart += len(inside) > 1 and swept[1] is not None
-    assert far_apart > 50
+    assert far_apart > 15

@@ -14,7 +14,7 @@ from mutations import CAUGHT_AS, MUTATIONS
 from solved_results import Case, rare_cases, result_from, solved_case
 from topoplace.certify import check_document
 
-NUM_CASES = 120
+NUM_CASES = 60
 LEVELS = ("nodes", "shape", "fragmentation")
 MUTANTS_PER_CLASS = 30
 

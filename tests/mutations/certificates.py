@@ -71,7 +71,7 @@ table(
         "wrong_number_of_prices": of_a_leaf(wrong_number_of_prices),
         "malformed_prices": of_a_leaf(malformed_prices),
         "huge_price": of_a_leaf(lambda leaf, _: word(leaf, 0, 2**64)),
-        "reference_to_no_leaf": of_a_reference(add("leaf", 3)),
+        "reference_to_no_leaf": of_a_reference(add("leaf", 9)),
         "reference_without_shared_leaves": put(
             "levels/*/certificate", {"kind": "shared", "leaves": [], "tree": REFERENCE}
         ),
@@ -281,7 +281,10 @@ OTHER_NUMBERS: dict[str, tuple[str, Edit]] = {
     "changed_link_prices": ("leaf", change_links),
     "left_out_prices": ("leaf", without_a_family),
     "changed_multipliers": ("leaf", change_multipliers),
-    "changed_scale": ("leaf", draw("scale", lambda rng, d: rng.choice((1, d + 1, d * 7)))),
+    "changed_scale": (
+        "leaf",
+        draw("scale", lambda rng, d: rng.choice((1, d + 1, d * 7 % 10**9))),
+    ),
     "another_multiple_of_a_shared_leaf": (
         "ref",
         lambda node, rng: add(rng.choice(("times", "over")), 1, 10)(node, rng),
