@@ -177,7 +177,7 @@ FIELDS: dict[Model, Covers] = {
         ),
         "reason": claim("explanations"),
         "text": harmless("It says for people what the other fields say, and those are checked."),
-        "prism": claim("explanations"),
+        "prism": claim("explanations", unless="Another prism may be as near to free."),
         "jobs": claim("explanations", unless="Their order says nothing."),
         "nodes_to_free": claim("explanations"),
     },

@@ -18,7 +18,7 @@ import topoplace.certify
 from solved_results import result_from, snapshot_of
 from topoplace.certify import check_document, check_file
 from topoplace.certify.torus.instance import read_instance
-from topoplace.certify.torus.solution import ShapeTables
+from topoplace.certify.torus.shapes import ShapeTables
 from topoplace.errors import InputError
 from topoplace.machine import bisection_per_node
 from topoplace.result import Interference

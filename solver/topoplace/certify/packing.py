@@ -60,17 +60,10 @@ ANYWHERE = Covers()
 
 @dataclass(frozen=True)
 class Prices:
-    """A leaf as arrays.
+    """A leaf as arrays: the price of every row by family (absent ones are free).
 
-    Attributes
-    ----------
-    rows
-        Price of every row, by family; a family that is absent is free.
-    total
-        What all rows cost together: price times capacity.
-    factors
-        What multiplies a candidate's values on the levels up to the leaf's: its multipliers, and
-        its scale.
+    All rows cost `total`, price times capacity. `factors` multiply a candidate's values on the
+    levels up to the leaf's: they are its multipliers and its scale.
     """
 
     rows: Mapping[str, IntArray]
@@ -127,7 +120,7 @@ class CheckingOracle(Protocol):
 
 @dataclass(frozen=True)
 class Proven:
-    """A bound in maximising sense, and the leaf that decides it, in words."""
+    """A bound in maximising sense, and which leaf decides it."""
 
     value: int
     where: str = ""
@@ -160,14 +153,7 @@ def certified_bound(
 
 
 def read_prices(oracle: CheckingOracle, leaf: Leaf, level_idx: int) -> Prices:
-    """Return a leaf's prices.
-
-    Raises
-    ------
-    RefusedError
-        If a family is none of the oracle's or has not a price per row, or if a number is negative
-        or too large to be added in 64 bits.
-    """
+    """Return a leaf's prices; refuse what is no price per row, or too large for 64 bits."""
     if len(leaf.multipliers) != level_idx:
         raise RefusedError(f"{len(leaf.multipliers)} multipliers for {level_idx} earlier levels")
     if any(m < 0 for m in leaf.multipliers):
@@ -227,47 +213,32 @@ def _bound_of_tree(
         return _Walk(oracle, earlier, (), ()).bound(root)
     if earlier:
         raise RefusedError("leaves are shared on the first level only")
-    groups = [_group(oracle, names) for names in root.alike]
-    first = dict.fromkeys(range(len(oracle.requests)), -1)
-    for group in groups:
-        for q in group:
-            if first[q] >= 0:
-                raise RefusedError(f"{oracle.requests[q].id} twice among alike requests")
-            first[q] = group[0]
-    if groups:
-        oracle = oracle.among([(q, q if m < 0 else m) for q, m in first.items()])
-    return _Walk(oracle, earlier, groups, root.leaves).bound(root.tree)
-
-
-def _group(oracle: CheckingOracle, names: Sequence[str]) -> list[int]:
-    """Return a group of alike requests, first one that may replace all others."""
     numbers = {request.id: q for q, request in enumerate(oracle.requests)}
-    for name in names:
-        if name not in numbers:
-            raise RefusedError(f"{name} among alike requests, which is no request")
-    group = [numbers[name] for name in names]
-    for q in group:
-        if all(q == other or oracle.may_replace(q, other) for other in group):
-            return [q, *(other for k, other in enumerate(group) if k != group.index(q))]
-    if group:
-        raise RefusedError(f"requests {', '.join(names)} are not alike")
-    return group
+    like = {q: q for q in numbers.values()}
+    groups: list[list[int]] = []
+    for names in root.alike:
+        for name in names:
+            if name not in numbers:
+                raise RefusedError(f"{name} among alike requests, which is no request")
+            if names.count(name) > 1 or any(numbers[name] in group for group in groups):
+                raise RefusedError(f"{name} twice among alike requests")
+        group = [numbers[name] for name in names]
+        widest = [q for q in group if all(q == o or oracle.may_replace(q, o) for o in group)]
+        if not group:
+            continue
+        if not widest:
+            raise RefusedError(f"requests {', '.join(names)} are not alike")
+        like |= dict.fromkeys(group, widest[0])
+        groups.append(group)
+    return _Walk(oracle.among([*like.items()]), earlier, groups, root.leaves).bound(root.tree)
 
 
 @dataclass(frozen=True)
 class _Scope:
     """What the branches above a node fix.
 
-    Attributes
-    ----------
-    starts
-        Who must start or must not, by a branch or since others do or do not.
-    named
-        Those that a branch names.
-    places
-        Where requests may go.
-    path
-        The sides taken so far, in words.
+    These are who must start or must not, whom of these a branch names, where requests may go,
+    and the sides taken so far in words.
     """
 
     starts: dict[int, bool] = field(default_factory=dict)
@@ -323,21 +294,23 @@ class _Walk:
         while todo:
             node, scope = todo.pop()
             try:
+                if isinstance(node, Leaf | LeafRef):
+                    bound = self._leaf(node, scope)
+                    if bound is not None and (best is None or bound > best.value):
+                        best = Proven(bound, scope.where)
+                    continue
+                if node.request not in self._numbers:
+                    raise RefusedError(f"a branch on {node.request}, which is no request")
+                q = self._numbers[node.request]
                 if isinstance(node, StartBranch):
-                    todo += self._starting(node, scope)
-                    continue
-                if isinstance(node, CoverBranch):
-                    todo += self._covering(node, scope)
-                    continue
-                bound = self._leaf(node, scope)
+                    todo += self._starting(node, q, scope)
+                else:
+                    todo += self._covering(node, q, scope)
             except RefusedError as error:
                 raise RefusedError(f"{error}{scope.where}") from None
-            if bound is not None and (best is None or bound > best.value):
-                best = Proven(bound, scope.where)
         return best
 
-    def _starting(self, node: StartBranch, scope: _Scope) -> Iterator[_Child]:
-        q = self._request(node.request)
+    def _starting(self, node: StartBranch, q: int, scope: _Scope) -> Iterator[_Child]:
         if q in scope.named:
             raise RefusedError(f"a second branch on whether {node.request} starts")
         for child, starts in ((node.out, False), (node.into, True)):
@@ -347,11 +320,6 @@ class _Walk:
                 path = (*scope.path, f"{node.request} {'in' if starts else 'out'}")
                 named = scope.named | {q}
                 yield child, replace(scope, starts=within, named=named, path=path)
-
-    def _request(self, name: str) -> int:
-        if name not in self._numbers:
-            raise RefusedError(f"a branch on {name}, which is no request")
-        return self._numbers[name]
 
     def _followers(self, q: int, starts: bool) -> list[int]:
         """Return who starts, too, if a request does, or who does not, either, if it does not."""
@@ -367,8 +335,7 @@ class _Walk:
             return False
         return gain > 0 or one < other or not self._oracle.may_replace(other, one)
 
-    def _covering(self, node: CoverBranch, scope: _Scope) -> Iterator[_Child]:
-        q = self._request(node.request)
+    def _covering(self, node: CoverBranch, q: int, scope: _Scope) -> Iterator[_Child]:
         if not scope.starts.get(q, False):
             raise RefusedError(f"a cover branch on {node.request} outside an `into` of it")
         if node.row >= self._oracle.coverable:
@@ -387,11 +354,7 @@ class _Walk:
             yield child, replace(scope, places=places, path=path)
 
     def _leaf(self, node: Leaf | LeafRef, scope: _Scope) -> int | None:
-        """Return the bound of a leaf at prices that are multiplied by ``times / over``.
-
-        Other factors than 1 come on the first level only, where no multipliers are: there a
-        candidate's value is the request's, so that the cheapest candidate stays the best.
-        """
+        """Return the bound of a leaf, or of one with its prices multiplied by ``times / over``."""
         times = over = 1
         everywhere = {q: scope.places.get(q, ANYWHERE) for q in range(len(self._requests))}
         places = {q: covers for q, covers in everywhere.items() if scope.starts.get(q, True)}
@@ -402,6 +365,8 @@ class _Walk:
                 raise RefusedError(f"there is no shared leaf {node.leaf}")
             leaf, times, over = self._shared[node.leaf], node.times, node.over
             leaf.best(everywhere)  # all at once, as others will be asked for
+        # A reference is on the first level, where a candidate's value is the request's: its
+        # cheapest candidate is the best at every multiple.
         *multipliers, scale = leaf.prices.factors
         # `over` times the scale makes all of it true units
         side = times * leaf.prices.total

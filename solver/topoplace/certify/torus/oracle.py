@@ -10,8 +10,7 @@ import numpy as np
 
 from topoplace.certify.packing import Covers, Prices
 from topoplace.certify.torus.instance import Instance, Request
-from topoplace.certify.torus.shapes import best_of_shapes
-from topoplace.certify.torus.solution import ShapeTables
+from topoplace.certify.torus.shapes import Box, ShapeTables
 from topoplace.certify.torus.sweep import NONE, Gains, Group, Sweep
 from topoplace.result import Interference
 from topoplace.snapshot.schema import Communication
@@ -79,7 +78,7 @@ class TorusOracle:
             request = self.requests[q]
             if request.geometries:
                 group = self._group([q], prices, covers.outside)
-                found[q] = best_of_shapes(self.instance, request, group, gains, covers.inside)
+                found[q] = self._best_of_shapes(request, group, gains, covers.inside)
             else:
                 payer = q if f"links of {request.id}" in prices.rows else None
                 kind = (covers.outside, *request.kind, payer)
@@ -113,3 +112,28 @@ class TorusOracle:
             np.sum(paid, axis=0) if paid else None,
             np.unique(np.array([self.requests[q].nodes for q in own], dtype=np.int64)),
         )
+
+    def _best_of_shapes(
+        self, request: Request, group: Group, gains: Gains, inside: frozenset[int]
+    ) -> int:
+        """Return the largest gain of a request with a geometry, `NONE` without a candidate."""
+        cover = np.zeros(self.coverable, dtype=np.int64)
+        cover[sorted(inside)] = 1
+        best = NONE
+        for extents in {(*g.extents[:-1], depth) for g in request.geometries for depth in g.depths}:
+            box = Box(self.instance, extents)
+            good = box.enough(request) & (box.sums(cover) == len(inside))
+            good &= box.sums(group.blocked) == 0
+            if group.closed is not None:
+                good &= box.links(group.closed) == 0
+            if not good.any():
+                continue
+            per_node = gains.to_shape * self.instance.snapshot.weights.idle
+            found = gains.to_shape * box.score - per_node * box.sums(group.usable)
+            found -= box.sums(gains.router_prices)
+            if group.link_prices is not None:
+                found -= box.links(group.link_prices)
+            if gains.to_boundary:
+                found -= gains.to_boundary * box.faces(self.instance.free)
+            best = max(best, int(found[good].max()))
+        return best

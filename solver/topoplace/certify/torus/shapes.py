@@ -1,26 +1,130 @@
-"""Sums over the prisms of one shape, from all origins at once.
+"""Sums over the prisms of one shape, from all origins at once, and what a shape is worth.
 
-So the best candidates of requests with a geometry are found, which have few shapes, and on small
-machines what explanations say of all prisms.
+So solutions are judged, the best candidates of requests with a geometry found, which have few
+shapes, and on small machines what explanations say of all prisms.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from topoplace.certify.torus.instance import Instance, Request
-from topoplace.certify.torus.solution import ShapeTables
-from topoplace.certify.torus.sweep import (
-    NONE,
-    Gains,
-    Group,
-    faces,
-    num_origins,
-    padded,
-    prefix_sums,
-    windows,
-)
+from topoplace.machine import uses_whole_ring
+from topoplace.snapshot.geometry import Geometry
 from topoplace.types import BoolArray, IntArray
+
+
+def num_origins(n: int, wraps: bool, extent: int) -> int:
+    """Return the number of canonical origins of an extent along a dimension of size `n`."""
+    return 1 if extent == n else n if wraps else n - extent + 1
+
+
+def prefix_sums(values: IntArray, axis: int, wraps: bool) -> IntArray:
+    """Return the prefix sums of an array along an axis, twice round where it is a ring."""
+    n = values.shape[axis]
+    shape = list(values.shape)
+    shape[axis] = (2 * n if wraps else n) + 1
+    prefix = np.zeros(shape, dtype=np.int64)
+    np.cumsum(values, axis=axis, out=_cut(prefix, axis, 1, n + 1))
+    if wraps:
+        once = _cut(prefix, axis, n, n + 1)
+        np.add(_cut(prefix, axis, 1, n + 1), once, out=_cut(prefix, axis, n + 1, 2 * n + 1))
+    return prefix
+
+
+def windows(prefix: IntArray, axis: int, length: int, num: int) -> IntArray:
+    """Return the sums over `length` positions from the first `num` origins, from prefix sums."""
+    return _cut(prefix, axis, length, length + num) - _cut(prefix, axis, 0, num)
+
+
+def padded(values: IntArray, axis: int, wraps: bool) -> IntArray:
+    """Return an array with what lies before its first position and after its last."""
+    n = values.shape[axis]
+    if wraps:
+        return np.concatenate([_cut(values, axis, n - 1, n), values, values], axis=axis)
+    edge = np.zeros_like(_cut(values, axis, 0, 1))
+    return np.concatenate([edge, values, edge], axis=axis)
+
+
+def faces(padded_values: IntArray, axis: int, extent: int, num: int) -> IntArray:
+    """Return what lies at both ends of an interval from the first `num` origins."""
+    after = _cut(padded_values, axis, extent + 1, extent + 1 + num)
+    return _cut(padded_values, axis, 0, num) + after
+
+
+def _cut(array: IntArray, axis: int, start: int, stop: int) -> IntArray:
+    return array[(slice(None),) * axis + (slice(start, stop),)]
+
+
+@dataclass(frozen=True)
+class ShapeTables:
+    """What every single extent adds to the shape score.
+
+    A prism's bisection per node is the least over the dimensions of
+    ``bandwidth * f / (extent * nodes_per_router)`` (the other extents cancel), so it and
+    the penalties are put together from one table per dimension, indexed by extent.
+    """
+
+    instance: Instance
+
+    @cached_property
+    def bisection(self) -> list[IntArray]:
+        """Thousandths of the slowest link per node, rounded down; the prism's is the least."""
+        torus = self.instance.torus
+        tables = []
+        for n, wraps, bandwidth in zip(torus.shape, torus.wrap, torus.bandwidth, strict=True):
+            table = np.zeros(n + 1, dtype=np.int64)
+            for e in range(1, n + 1):
+                up, down = 1, 1
+                if wraps and n > 1:
+                    if e == n:
+                        up = 2
+                    elif 2 * e > n:
+                        up, down = 2 * (e - 1), n - 1
+                below = down * e * torus.nodes_per_router * min(torus.bandwidth)
+                table[e] = 1000 * bandwidth * up // below
+            tables.append(table)
+        return tables
+
+    @cached_property
+    def penalties(self) -> list[IntArray]:
+        """What hops inside and traffic that leaves cost by extent; the prism's is the sum."""
+        torus, weights = self.instance.torus, self.instance.snapshot.weights
+        tables = []
+        for d, (n, wraps) in enumerate(zip(torus.shape, torus.wrap, strict=True)):
+            hops = np.minimum(np.maximum(np.arange(n + 1) - 1, 0), n // 2 if wraps else n)
+            leaves = [e < n and uses_whole_ring(torus, d, e) for e in range(n + 1)]
+            tables.append(weights.hops * hops + weights.wrap * np.array(leaves, dtype=np.int64))
+        return tables
+
+    def link_length(self, dim: int, extent: int) -> int:
+        """Return how many links of each of its rows a prism uses along a dimension."""
+        n = self.instance.torus.shape[dim]
+        return n if uses_whole_ring(self.instance.torus, dim, extent) else extent - 1
+
+    def scores(self, extents: IntArray) -> IntArray:
+        """Return the shape scores, idle nodes left out, of rows of extents."""
+        weights = self.instance.snapshot.weights
+        dims = range(self.instance.torus.num_dims)
+        bisection = np.min([self.bisection[d][extents[:, d]] for d in dims], axis=0)
+        penalties = np.sum([self.penalties[d][extents[:, d]] for d in dims], axis=0)
+        volumes = extents.prod(axis=1)
+        return np.asarray(weights.bisection * bisection - weights.volume * volumes - penalties)
+
+    @cached_property
+    def largest(self) -> int:
+        """An upper bound on the absolute shape score of any candidate."""
+        weights, torus = self.instance.snapshot.weights, self.instance.torus
+        return (
+            weights.bisection * max(int(table.max()) for table in self.bisection)
+            + weights.volume * torus.num_routers
+            + weights.hops * sum(torus.shape)
+            + weights.idle * torus.num_nodes
+            + weights.wrap * torus.num_dims
+        )
 
 
 class Box:
@@ -71,26 +175,25 @@ class Box:
         return total
 
     def enough(self, request: Request) -> BoolArray:
-        """Tell where prisms of this shape hold what a request wants (rules 2 and 3)."""
-        counts = self.sums(self.instance.usable_counts[request.class_idx])
+        """Tell where prisms of this shape hold what a request wants (rule 3)."""
         if not request.geometries:
+            counts = self.sums(self.instance.usable_counts[request.class_idx])
             return np.asarray(counts >= request.nodes)
-        found = np.zeros(counts.shape, dtype=bool)
-        for geometry in request.geometries:
-            if self.extents[:-1] == geometry.extents[:-1] and self.extents[-1] in geometry.depths:
-                if geometry.max_depth is None:
-                    found |= counts >= request.nodes
-                else:
-                    found |= self._whole_pencils(request, geometry.extents[-1])
-        return found
+        return np.any([self.fits(request, geometry) for geometry in request.geometries], axis=0)
 
-    def _whole_pencils(self, request: Request, wanted: int) -> BoolArray:
-        """Tell where every pencil holds so many whole routers."""
-        last = self._torus.num_dims - 1
+    def fits(self, request: Request, geometry: Geometry) -> BoolArray:
+        """Tell where an alternative of a request's geometry fits."""
+        *footprint, depth = self.extents
+        if footprint != [*geometry.extents[:-1]] or depth not in geometry.depths:
+            return np.zeros(self._num_origins, dtype=bool)
+        if geometry.max_depth is None:
+            counts = self.sums(self.instance.usable_counts[request.class_idx])
+            return np.asarray(counts >= request.nodes)
+        # every pencil holds so many whole routers
         whole = self.instance.whole(request.class_idx).astype(np.int64)
-        depth = self._along(whole.reshape(self._torus.shape), last, self.extents[last])
-        short = (depth < wanted).astype(np.int64)
-        return np.asarray(self._others(short, last) == 0)
+        last = self._torus.num_dims - 1
+        short = self._along(whole.reshape(self._torus.shape), last, depth) < geometry.extents[-1]
+        return np.asarray(self._others(short.astype(np.int64), last) == 0)
 
     def candidates(self, request: Request) -> BoolArray:
         """Tell which prisms of this shape are candidates of a request."""
@@ -98,36 +201,7 @@ class Box:
         closed = self.instance.closed(request.sharing)
         return good & (self.links(closed) == 0) if closed.any() else good
 
-    def best(self, request: Request, group: Group, gains: Gains, inside: frozenset[int]) -> int:
-        """Return the largest gain of a candidate that covers some routers, `NONE` without one."""
-        cover = np.zeros(self._torus.num_routers, dtype=np.int64)
-        cover[sorted(inside)] = 1
-        good = self.enough(request) & (self.sums(cover) == len(inside))
-        good &= self.sums(group.blocked) == 0
-        if group.closed is not None:
-            good &= self.links(group.closed) == 0
-        if not good.any():
-            return NONE
-        score = int(self.tables.scores(np.array([self.extents], dtype=np.int64))[0])
-        per_node = gains.to_shape * self.instance.snapshot.weights.idle
-        found = gains.to_shape * score - per_node * self.sums(group.usable)
-        found -= self.sums(gains.router_prices)
-        if group.link_prices is not None:
-            found -= self.links(group.link_prices)
-        if gains.to_boundary:
-            found -= gains.to_boundary * self.faces(self.instance.free)
-        return int(found[good].max())
-
-
-def best_of_shapes(
-    instance: Instance, request: Request, group: Group, gains: Gains, inside: frozenset[int]
-) -> int:
-    """Return the largest gain of a request with a geometry, `NONE` without a candidate.
-
-    Parameters
-    ----------
-    inside
-        Routers that its prism must cover.
-    """
-    shapes = {(*g.extents[:-1], depth) for g in request.geometries for depth in g.depths}
-    return max(Box(instance, shape).best(request, group, gains, inside) for shape in sorted(shapes))
+    @property
+    def score(self) -> int:
+        """The shape score, idle nodes left out."""
+        return int(self.tables.scores(np.array([self.extents], dtype=np.int64))[0])

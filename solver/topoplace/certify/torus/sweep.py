@@ -17,7 +17,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from topoplace.certify.torus.instance import Instance
-from topoplace.certify.torus.solution import ShapeTables
+from topoplace.certify.torus.shapes import (
+    ShapeTables,
+    faces,
+    num_origins,
+    padded,
+    prefix_sums,
+    windows,
+)
 from topoplace.machine import Torus
 from topoplace.types import BoolArray, IntArray
 
@@ -26,48 +33,6 @@ NONE = -(1 << 62)
 
 BLOCK = 1 << 33
 """Above the nodes of any machine, so that one blocked router makes every count negative."""
-
-
-def num_origins(n: int, wraps: bool, extent: int) -> int:
-    """Return the number of canonical origins of an extent along a dimension of size `n`."""
-    return 1 if extent == n else n if wraps else n - extent + 1
-
-
-def prefix_sums(values: IntArray, axis: int, wraps: bool) -> IntArray:
-    """Return the prefix sums of an array along an axis, twice round where it is a ring."""
-    n = values.shape[axis]
-    shape = list(values.shape)
-    shape[axis] = (2 * n if wraps else n) + 1
-    prefix = np.zeros(shape, dtype=np.int64)
-    np.cumsum(values, axis=axis, out=_cut(prefix, axis, 1, n + 1))
-    if wraps:
-        once = _cut(prefix, axis, n, n + 1)
-        np.add(_cut(prefix, axis, 1, n + 1), once, out=_cut(prefix, axis, n + 1, 2 * n + 1))
-    return prefix
-
-
-def windows(prefix: IntArray, axis: int, length: int, num: int) -> IntArray:
-    """Return the sums over `length` positions from the first `num` origins, from prefix sums."""
-    return _cut(prefix, axis, length, length + num) - _cut(prefix, axis, 0, num)
-
-
-def padded(values: IntArray, axis: int, wraps: bool) -> IntArray:
-    """Return an array with what lies before its first position and after its last."""
-    n = values.shape[axis]
-    if wraps:
-        return np.concatenate([_cut(values, axis, n - 1, n), values, values], axis=axis)
-    edge = np.zeros_like(_cut(values, axis, 0, 1))
-    return np.concatenate([edge, values, edge], axis=axis)
-
-
-def faces(padded_values: IntArray, axis: int, extent: int, num: int) -> IntArray:
-    """Return what lies at both ends of an interval from the first `num` origins."""
-    after = _cut(padded_values, axis, extent + 1, extent + 1 + num)
-    return _cut(padded_values, axis, 0, num) + after
-
-
-def _cut(array: IntArray, axis: int, start: int, stop: int) -> IntArray:
-    return array[(slice(None),) * axis + (slice(start, stop),)]
 
 
 def origins_that_cover(torus: Torus, routers: frozenset[int], dim: int, extent: int) -> BoolArray:
