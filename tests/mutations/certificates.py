@@ -283,7 +283,7 @@ OTHER_NUMBERS: dict[str, tuple[str, Edit]] = {
     "changed_multipliers": ("leaf", change_multipliers),
     "changed_scale": (
         "leaf",
-        draw("scale", lambda rng, d: rng.choice((1, d + 1, d * 7 % 10**9))),
+        draw("scale", lambda rng, d: rng.choice((1, d % 10**9 + 1, d * 7 % 10**9 + 1))),
     ),
     "another_multiple_of_a_shared_leaf": (
         "ref",

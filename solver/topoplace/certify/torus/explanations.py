@@ -54,15 +54,7 @@ def check_explanations(
 
 
 class _Settings:
-    """What a request that waits may be compared with.
-
-    Attributes
-    ----------
-    instance, idle
-        The machine with the running jobs, and without any.
-    are_small
-        Whether all prisms can be gone through.
-    """
+    """What a request that waits may be compared with: the machine as it is, and idle."""
 
     def __init__(self, instance: Instance, starts: list[Start]) -> None:
         self.instance, self.starts = instance, starts

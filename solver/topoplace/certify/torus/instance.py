@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from topoplace.snapshot.schema import (
 )
 from topoplace.snapshot.schema import Request as RequestModel
 from topoplace.types import BoolArray, IntArray
+
+Named = TypeVar("Named", str, str | None)
 
 
 @dataclass(frozen=True)
@@ -151,22 +154,29 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
             inside[prism_of(torus, prism).routers(torus)] = True
         regions[name] = inside
     requests = tuple(
-        _request(snapshot, torus, names, request, interference) for request in snapshot.queue
+        Request(
+            request.id,
+            request.nodes,
+            request.priority * request.nodes,
+            names.index(_known(request.node_class or names[0], names, request, "class")),
+            parse_geometry(request.shapes, torus, request.nodes, "shapes")
+            if request.shapes is not None
+            else (),
+            _known(request.region, (None, *snapshot.regions), request, "region"),
+            sharing_of(request.communication, interference),
+        )
+        for request in snapshot.queue
     )
     if len({job.id for job in jobs} | {r.id for r in requests}) < len(requests) + len(jobs):
         raise RefusedError("two jobs of the instance have one id")
-    return Instance(
-        torus,
-        snapshot,
-        node_class,
-        usable,
-        held,
-        jobs,
-        requests,
-        regions,
-        len(names),
-        interference,
-    )
+    queue = jobs, requests, regions
+    return Instance(torus, snapshot, node_class, usable, held, *queue, len(names), interference)
+
+
+def _known(name: Named, names: Collection[Named], request: RequestModel, what: str) -> Named:
+    if name not in names:
+        raise RefusedError(f"request {request.id} wants the unknown {what} {name}")
+    return name
 
 
 def prism_of(torus: Torus, model: PrismModel) -> Prism:
@@ -242,29 +252,3 @@ def crowded_prism(torus: Torus, jobs: Sequence[Job]) -> str | None:
         holders[job.routers] += 1
     crowded = (j.id for j in jobs if j.prism is not None and (holders[j.routers] > 1).any())
     return next(crowded, None)
-
-
-def _request(
-    snapshot: Snapshot,
-    torus: Torus,
-    classes: list[str],
-    request: RequestModel,
-    interference: Interference,
-) -> Request:
-    wanted = request.node_class or classes[0]
-    if wanted not in classes:
-        raise RefusedError(f"request {request.id} wants the unknown class {wanted}")
-    if request.region is not None and request.region not in snapshot.regions:
-        raise RefusedError(f"request {request.id} names the unknown region {request.region}")
-    geometries: tuple[Geometry, ...] = ()
-    if request.shapes is not None:
-        geometries = parse_geometry(request.shapes, torus, request.nodes, "shapes")
-    return Request(
-        request.id,
-        request.nodes,
-        request.priority * request.nodes,
-        classes.index(wanted),
-        geometries,
-        request.region,
-        sharing_of(request.communication, interference),
-    )

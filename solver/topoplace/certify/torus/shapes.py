@@ -179,7 +179,8 @@ class Box:
         if not request.geometries:
             counts = self.sums(self.instance.usable_counts[request.class_idx])
             return np.asarray(counts >= request.nodes)
-        return np.any([self.fits(request, geometry) for geometry in request.geometries], axis=0)
+        some = [self.fits(request, geometry) for geometry in request.geometries]
+        return np.asarray(np.any(some, axis=0))
 
     def fits(self, request: Request, geometry: Geometry) -> BoolArray:
         """Tell where an alternative of a request's geometry fits."""

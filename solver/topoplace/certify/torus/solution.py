@@ -68,15 +68,16 @@ def why_no_candidate(instance: Instance, request: Request, prism: Prism) -> str 
     if instance.closed(request.sharing)[prism_links(instance.torus, prism)].any():
         return "uses a link that a running job closes to it"
     if not fits(instance, request, prism):
-        return (
-            "is none that its geometry allows" if request.geometries else "has too few usable nodes"
-        )
+        return "is none that its geometry allows"
+    if instance.usable_counts[request.class_idx][inside].sum() < request.nodes:
+        return "has too few usable nodes"
     return None
 
 
 def fits(instance: Instance, request: Request, prism: Prism) -> bool:
-    """Tell whether a prism holds enough, as an alternative of the geometry wants it (rule 3)."""
-    return bool(Box(instance, prism.extents).enough(request)[prism.origin])
+    """Tell whether a prism fits an alternative of the geometry, if there is one (rule 3)."""
+    box = Box(instance, prism.extents)
+    return not request.geometries or bool(box.enough(request)[prism.origin])
 
 
 def _takes(instance: Instance, request: Request, job: Job) -> bool:
@@ -128,7 +129,7 @@ def worth(instance: Instance, starts: list[Start]) -> list[int | None]:
 
 def _values(instance: Instance, request: Request, prism: Prism) -> tuple[int, int, int]:
     """Return the values of a candidate on the three levels, all to be maximised."""
-    box, at = Box(instance, prism.extents), prism.origin
-    idle = int(box.sums(instance.usable_counts[request.class_idx])[at]) - request.nodes
+    box, inside = Box(instance, prism.extents), prism.routers(instance.torus)
+    idle = int(instance.usable_counts[request.class_idx][inside].sum()) - request.nodes
     shape = box.score - instance.snapshot.weights.idle * idle
-    return request.value, shape, -int(box.faces(instance.free)[at])
+    return request.value, shape, -int(box.faces(instance.free)[prism.origin])
