@@ -20,7 +20,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 from topoplace.kernels.compiling import PACKAGES
-from topoplace.kernels.types import encode
+from topoplace.kernels.worker import encode
 
 TABLE = Path(__file__).parent.parent / "solver" / "topoplace" / "kernels" / "table.json"
 

@@ -19,5 +19,5 @@ def _kernels_compile_when_called() -> Iterator[None]:
     `test_kernels.py` has the other behaviour, in processes of its own.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("topoplace.kernels.ahead.missing", lambda groups: [])
+        patch.setattr("topoplace.kernels.compiling.missing", lambda groups: [])
         yield

@@ -10,26 +10,20 @@ from topoplace.machine import Prism, Torus
 
 
 @st.composite
-def tori(draw: st.DrawFn, *, max_routers: int = 150, all_wrap: bool = False) -> Torus:
+def tori(draw: st.DrawFn, *, max_routers: int = 150) -> Torus:
     """A torus, mesh or mixture of 1 to 4 dimensions."""
-    shape = draw(
-        st.lists(st.integers(1, 8), min_size=1, max_size=4).filter(
-            lambda sizes: math.prod(sizes) <= max_routers
-        )
-    )
-    wrap = [True] * len(shape) if all_wrap else [draw(st.booleans()) for _ in shape]
-    bandwidth = [draw(st.integers(1, 3)) for _ in shape]
-    return Torus(tuple(shape), tuple(wrap), tuple(bandwidth), draw(st.integers(1, 3)))
+    sizes = st.lists(st.integers(1, 8), min_size=1, max_size=4)
+    shape = tuple(draw(sizes.filter(lambda sizes: math.prod(sizes) <= max_routers)))
+    wrap = tuple(draw(st.booleans()) for _ in shape)
+    bandwidth = tuple(draw(st.integers(1, 3)) for _ in shape)
+    return Torus(shape, wrap, bandwidth, draw(st.integers(1, 3)))
 
 
 @st.composite
-def tori_with_routers(
-    draw: st.DrawFn, num: int, *, all_wrap: bool = False
-) -> tuple[Torus, list[int]]:
+def tori_with_routers(draw: st.DrawFn, num: int) -> tuple[Torus, list[int]]:
     """A machine and some of its routers, not always different ones."""
-    torus = draw(tori(all_wrap=all_wrap))
-    routers = st.integers(0, torus.num_routers - 1)
-    return torus, [draw(routers) for _ in range(num)]
+    torus = draw(tori())
+    return torus, [draw(st.integers(0, torus.num_routers - 1)) for _ in range(num)]
 
 
 @st.composite

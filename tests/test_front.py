@@ -35,14 +35,16 @@ def tree_model() -> tp.Model:
     return model
 
 
+@pytest.fixture(scope="module")
 def results() -> list[tp.Result[Any, Any, Any]]:
+    """Return one result of each problem: on a torus, on a tree, a mapping."""
     mapped = tp.map(tp.grid(4, 2, 2, periodic=True), tp.torus(4, 2, 2), "blocks")
     return [tp.place(torus_model(), time_limit=20), tp.place(tree_model()), mapped]
 
 
-@pytest.fixture(scope="module", params=range(3), ids=["torus", "tree", "mapping"])
-def result(request: pytest.FixtureRequest) -> tp.Result[Any, Any, Any]:
-    return results()[request.param]
+@pytest.fixture(params=range(3), ids=["torus", "tree", "mapping"])
+def result(request: pytest.FixtureRequest, results: list[Any]) -> tp.Result[Any, Any, Any]:
+    return results[request.param]
 
 
 def test_the_door_has_few_names_and_opens_at_once() -> None:
@@ -56,7 +58,7 @@ def test_the_door_has_few_names_and_opens_at_once() -> None:
         _ = tp.plase
 
 
-def test_a_result_is_verified_and_saved_results_are_too(
+def test_a_result_is_verified_saved_and_shows_itself(
     result: tp.Result[Any, Any, Any], tmp_path: Path
 ) -> None:
     assert result.check().verified
@@ -65,34 +67,26 @@ def test_a_result_is_verified_and_saved_results_are_too(
         assert tp.check(tmp_path / "again.json").verified
         assert tp.check(json.loads(text)).verified
         assert tp.load(tmp_path / "again.json") == result
-
-
-def test_a_result_shows_itself(result: tp.Result[Any, Any, Any]) -> None:
     assert 3 <= len(repr(result).splitlines()) <= 12
     assert result.instance.name in repr(result).splitlines()[0]
     assert "<table" in result._repr_html_()
+    axes = result.plot()
+    assert axes.figure.get_size_inches().min() > 2
+    assert result.plot(axes) is axes
 
 
-def test_frames_have_a_row_for_every_request_or_task(result: tp.Result[Any, Any, Any]) -> None:
-    frame = result.to_frame()
-    if result.problem == "mapping":
-        assert list(frame.columns) == ["task", "node", "router", "x0", "x1", "x2"]
-        assert list(frame.node) == result.solution.nodes
-    else:
-        assert list(frame.request) == [request.id for request in result.instance.queue]
-        started = {start.request: start for start in result.placements}
-        assert {name for name, yes in zip(frame.request, frame.starts, strict=True) if yes} == {
-            *started
-        }
-        assert all(len(start.nodes) > 0 and start.hosts for start in started.values())
-
-
-def test_placements_are_typed() -> None:
-    on_torus, on_tree, _ = results()
+def test_frames_and_placements_name_every_request_or_task(results: list[Any]) -> None:
+    on_torus, on_tree, mapped = results
+    assert list(mapped.to_frame().columns) == ["task", "node", "router", "x0", "x1", "x2"]
+    assert list(mapped.to_frame().node) == mapped.solution.nodes
+    for placed in (on_torus, on_tree):
+        frame = placed.to_frame()
+        assert list(frame.request) == [request.id for request in placed.instance.queue]
+        assert set(frame.request[frame.starts]) == {start.request for start in placed.placements}
+        assert all(len(start.nodes) > 0 and start.hosts for start in placed.placements)
     lattice = next(start for start in on_torus.placements if start.request == "lattice")
     assert sorted(lattice.extents) == [2, 4, 4]
-    assert len(lattice.origin) == 3
-    assert len(set(lattice.nodes)) == 64
+    assert (len(lattice.origin), len(set(lattice.nodes))) == (3, 64)
     assert on_tree.placements[0].hosts.startswith("n")
     assert on_tree.placements[0].cost > 0
 
@@ -135,18 +129,15 @@ def test_a_mesh_does_not_close_and_a_tree_may_be_listed() -> None:
     assert tp.place(model).placements[0].hosts == "x[1-2],y[1-2]"
 
 
-def test_a_comparison_prints_and_shares_bounds(tmp_path: Path) -> None:
-    exact, on_tree, mapped = results()
+def test_a_comparison_prints_and_shares_bounds(results: list[Any], tmp_path: Path) -> None:
+    exact, on_tree, mapped = results
     exact.save(tmp_path / "r.json")
     found = tp.compare(tmp_path, torus_model(), on_tree, mapped, methods=["first-fit"])
-    assert [(row.problem, row.method) for row in found.rows] == [
-        ("placement", "exact"),
-        ("placement", "first-fit"),
-        ("allocation", "exact"),
-        ("mapping", "blocks"),
-    ]
+    shown = ["placement exact", "placement first-fit", "allocation exact", "mapping blocks"]
+    assert [f"{row.problem} {row.method}" for row in found.rows] == shown
     assert found.rows[1].levels[0].bound == exact.bound
     assert "first-fit" in str(found)
+    assert list(found.to_frame().method) == [row.method for row in found.rows]
 
 
 def test_methods_are_listed_with_what_they_do() -> None:
@@ -203,19 +194,5 @@ def test_a_solve_is_shown_and_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "now, exact: nodes" in capsys.readouterr().err
 
 
-def test_methods_are_compared_in_a_table() -> None:
-    result = tp.place(torus_model(), time_limit=20)
-    compared = tp.compare(torus_model(), result, methods=["first-fit"])
-    assert {row.method for row in compared.rows} == {"exact", "first-fit"}
-    assert list(compared.to_frame().method) == [row.method for row in compared.rows]
-    assert "first-fit" in str(compared)
-
-
 def test_a_typed_program_runs() -> None:
     assert len(set(front_as_typed.main())) == 4
-
-
-def test_results_are_drawn(result: tp.Result[Any, Any, Any]) -> None:
-    axes = result.plot()
-    assert axes.figure.get_size_inches().min() > 2
-    assert result.plot(axes) is axes

@@ -1,8 +1,9 @@
-"""Link sets: what prisms and scattered jobs use is the union of the routes of all pairs."""
+"""Tori and meshes: distances, routes, and the links, origins and bisection of prisms."""
 
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,29 +12,35 @@ from hypothesis import strategies as st
 
 from machine_strategies import tori, tori_with_prism, tori_with_routers
 from topoplace.errors import InputError
-from topoplace.machine import Prism, Torus, all_origins, prism_links, route, scattered_links
+from topoplace.machine import (
+    Prism,
+    Torus,
+    all_origins,
+    bisection_bandwidth,
+    bisection_per_node,
+    prism_links,
+    scattered_links,
+)
+
+GEMINI = Torus((24, 24, 24), bandwidth=(2, 1, 2), nodes_per_router=2)
 
 
-def links_both_ways(torus: Torus, a: int, b: int) -> set[int]:
-    """Links on the routes from a to b, where a tie at half a ring may be resolved either way.
+def route_links(torus: Torus, a: int, b: int) -> set[int]:
+    """Links on the routes from a to b, dimension by dimension, of a tie both ways round.
 
-    Walks dimension by dimension: the row on which dimension d is corrected does not depend on
-    how the ties of other dimensions are resolved, so each way round is walked by itself.
+    The row on which dimension d is corrected does not depend on how other ties are resolved.
     """
     used: set[int] = set()
     here, goal = list(torus.coords(a)), torus.coords(b)
     for d, n in enumerate(torus.shape):
         forward = (goal[d] - here[d]) % n
-        ways = []
+        ways = [1] * (2 * forward <= n) + [-1] * (2 * forward >= n)
         if not torus.wrap[d]:
             ways = [1 if goal[d] > here[d] else -1]
-        else:
-            ways = [1] * (2 * forward <= n) + [-1] * (2 * forward >= n)
         for way in ways if forward else []:
             at = list(here)
             while at[d] != goal[d]:
-                after = list(at)
-                after[d] = (at[d] + way) % n
+                after = [*at[:d], (at[d] + way) % n, *at[d + 1 :]]
                 used.add(d * torus.num_routers + torus.router(at if way == 1 else after))
                 at = after
         here[d] = goal[d]
@@ -42,30 +49,65 @@ def links_both_ways(torus: Torus, a: int, b: int) -> set[int]:
 
 def links_of_all_pairs(torus: Torus, routers: list[int]) -> list[int]:
     pairs = itertools.permutations(routers, 2)
-    return sorted(set().union(*(links_both_ways(torus, a, b) for a, b in pairs)))
+    return sorted(set().union(*(route_links(torus, a, b) for a, b in pairs)))
 
 
 @given(tori_with_routers(2))
-def test_the_reference_contains_the_route(case):
+def test_routes_are_as_long_as_the_distance_and_on_real_links(case):
     torus, (a, b) = case
-    ours = {link for link, _ in route(torus, a, b)}
-    reference = links_both_ways(torus, a, b)
-    assert ours <= reference
-    halves = [
-        2 * abs(ca - cb) == n and wraps and n > 1
-        for ca, cb, n, wraps in zip(
-            torus.coords(a), torus.coords(b), torus.shape, torus.wrap, strict=True
-        )
-    ]
-    assert (ours == reference) is not any(halves)
+    links = route_links(torus, a, b)
+    assert torus.link_mask.ravel()[sorted(links)].all()
+    pairs = zip(torus.coords(a), torus.coords(b), torus.shape, torus.wrap, strict=True)
+    halves = sum(n // 2 for x, y, n, wraps in pairs if wraps and n > 1 and 2 * abs(x - y) == n)
+    assert len(links) == torus.hops(a, b) + halves  # of ties both ways round
+    assert torus.distances_from(a)[b] == torus.hops(a, b) == torus.hops(b, a) <= torus.diameter
+
+
+@given(tori())
+def test_coordinates_and_router_are_inverse(torus):
+    for router, coords in enumerate(torus.coordinates.tolist()):
+        assert torus.coords(router) == tuple(coords)
+        assert torus.router(coords) == router
+    with pytest.raises(InputError, match="coordinates inside"):
+        torus.router([*torus.shape[:-1], -1])
+
+
+def test_link_numbers_of_a_mixed_machine():
+    torus = Torus((3, 2), (True, False))
+    assert np.flatnonzero(torus.link_mask).tolist() == [0, 1, 2, 3, 4, 5, 6, 8, 10]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (((),), "shape"),
+        (((0, 4),), "shape"),
+        (((1 << 11, 1 << 11),), "shape"),
+        (((4, 4), (True,)), "wrap"),
+        (((4, 4), (), (1, 2, 3)), "bandwidth"),
+        (((4, 4), (), (1, 0)), "bandwidth"),
+        (((4, 4), (), (), 0), "nodes_per_router"),
+    ],
+)
+def test_bad_machines_are_refused(arguments, field):
+    with pytest.raises(InputError) as caught:
+        Torus(*arguments)
+    assert caught.value.field == field
 
 
 @settings(deadline=None, max_examples=60)
 @given(tori_with_prism())
-def test_prism_links_are_those_of_all_pairs(case):
+def test_prisms_are_boxes_and_their_links_those_of_all_pairs(case):
     torus, prism = case
-    expected = links_of_all_pairs(torus, prism.routers(torus).tolist())
-    assert prism_links(torus, prism).tolist() == expected
+    offset = (torus.coordinates - np.asarray(prism.origin)) % np.asarray(torus.shape)
+    inside = np.flatnonzero((offset < np.asarray(prism.extents)).all(axis=1)).tolist()
+    assert sorted(prism.routers(torus).tolist()) == inside
+    assert len(inside) == prism.volume
+    links = prism_links(torus, prism).tolist()
+    assert links == links_of_all_pairs(torus, inside)
+    leaving = {k // torus.num_routers for k in links if k % torus.num_routers not in inside}
+    assert prism.num_wrapping_dims(torus) == len(leaving)
+    assert prism.max_hops(torus) == max(torus.distances_from(r)[inside].max() for r in inside)
 
 
 @settings(deadline=None)
@@ -76,42 +118,6 @@ def test_scattered_links_are_those_of_all_pairs(case):
     assert scattered_links(torus, routers).tolist() == expected
 
 
-@given(tori_with_prism())
-def test_prism_links_are_real(case):
-    torus, prism = case
-    assert torus.link_mask.ravel()[prism_links(torus, prism)].all()
-
-
-@given(tori_with_prism())
-def test_routers_of_a_prism_are_its_box(case):
-    torus, prism = case
-    offset = (torus.coordinates - np.asarray(prism.origin)) % np.asarray(torus.shape)
-    inside = (offset < np.asarray(prism.extents)).all(axis=1)
-    routers = prism.routers(torus)
-    assert len(routers) == prism.volume
-    assert np.sort(routers).tolist() == np.flatnonzero(inside).tolist()
-
-
-@given(tori_with_prism())
-def test_largest_hop_count_is_that_of_the_farthest_pair(case):
-    torus, prism = case
-    routers = prism.routers(torus)
-    farthest = max(int(torus.distances_from(int(r))[routers].max()) for r in routers)
-    assert prism.max_hops(torus) == farthest
-
-
-@given(tori_with_prism())
-def test_wrapping_dims_are_those_whose_links_leave_the_prism(case):
-    torus, prism = case
-    inside = set(prism.routers(torus).tolist())
-    leaving = {
-        link // torus.num_routers
-        for link in prism_links(torus, prism).tolist()
-        if link % torus.num_routers not in inside
-    }
-    assert prism.num_wrapping_dims(torus) == len(leaving)
-
-
 @given(tori(max_routers=60), st.data())
 def test_origins_are_all_canonical_and_every_set_of_routers_stands_once(torus, data):
     extents = tuple(data.draw(st.integers(1, n)) for n in torus.shape)
@@ -120,10 +126,7 @@ def test_origins_are_all_canonical_and_every_set_of_routers_stands_once(torus, d
         Prism(origin, extents).require_inside(torus)
     sets = {frozenset(Prism(o, extents).routers(torus).tolist()) for o in origins}
     assert len(sets) == len(origins)
-
-
-def test_extents_beyond_the_machine_have_no_origin():
-    assert all_origins(Torus((4, 4)), (5, 1)) == []
+    assert all_origins(torus, tuple(n + 1 for n in torus.shape)) == []
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,23 @@ def test_prisms_outside_are_refused(origin, extents, expected):
         Prism(origin, extents).require_inside(torus)
 
 
-def test_half_a_ring_keeps_to_itself_and_one_more_takes_the_ring():
-    torus = Torus((24, 1))
-    assert len(prism_links(torus, Prism((3, 0), (12, 1)))) == 11
-    assert len(prism_links(torus, Prism((3, 0), (13, 1)))) == 24
+@pytest.mark.parametrize(
+    ("extents", "expected"),
+    [
+        *(((24, n, 24), Fraction(1, 24)) for n in range(1, 7)),  # thin slabs
+        *(((24, n, 24), Fraction(1, 4 * n)) for n in range(6, 13)),  # up to half the ring
+        *(((24, n, 24), Fraction(n - 1, 46 * n)) for n in range(13, 24)),  # beyond
+        ((12, 6, 12), Fraction(1, 24)),
+        ((6, 24, 24), Fraction(1, 48)),
+        ((24, 24, 24), Fraction(1, 48)),
+    ],
+)
+def test_bisection_bandwidth_is_fiedlers(extents, expected):
+    assert bisection_per_node(GEMINI, extents) / GEMINI.bandwidth[0] == expected
+
+
+def test_a_mesh_has_no_second_way():
+    mesh = Torus((8, 8), (False, False))
+    assert bisection_bandwidth(mesh, (8, 8)) == 8
+    assert bisection_bandwidth(Torus((8, 8)), (8, 8)) == 16
+    assert bisection_bandwidth(mesh, (8, 2)) == 2

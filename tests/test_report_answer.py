@@ -5,29 +5,29 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from small_snapshot import write_small
 from topoplace.cli import run
 from topoplace.errors import ExitCode
+from topoplace.machine import parse_node_set
 from topoplace.machine.hostlist import expand_host_list
-from topoplace.machine.nodeset import parse_node_set
 from topoplace.report.answer import (
     answer_table,
     csv_text,
     hostlist_text,
-    shortened,
     starts_of,
     waiting_texts,
 )
-from topoplace.report.page import result_page
+from topoplace.report.page.pages import result_page
 from topoplace.report.summary import headline, summary
 from topoplace.result import PlacementResult, Proof, Status
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.load import load_any
-from topoplace.snapshot.schema import Communication, Pattern, Request, Snapshot
+from topoplace.snapshot.schema import Communication, Pattern, Request
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options, solve
 from tree_cases import apart, model_of, snapshot_on, uses
@@ -35,30 +35,20 @@ from tree_cases import apart, model_of, snapshot_on, uses
 RING = uses(Pattern.RING)
 
 
-def on_tree(snapshot: Snapshot, method: str = "exact") -> AllocationResult:
-    result = solve(prepare_tree(snapshot), method, Options(time_limit=2.0))
-    assert isinstance(result, AllocationResult)
-    return result
+def on_tree(queue: list[Any], sizes: tuple[int, ...] = (4, 4), method="exact") -> AllocationResult:
+    snapshot = snapshot_on(model_of(sizes), [], queue)
+    return solve(prepare_tree(snapshot), method, Options(time_limit=2.0))
 
 
-def on_torus(folder: Path, **changes: object) -> PlacementResult:
-    state = load_any(write_small(folder, **changes))
-    result = solve(state, "first-fit")
-    assert isinstance(result, PlacementResult)
-    return result
-
-
-def with_priority(snapshot: Snapshot, priority: int) -> Snapshot:
-    queue = [request.model_copy(update={"priority": priority}) for request in snapshot.queue]
-    return snapshot.model_copy(update={"queue": queue})
+def on_torus(folder: Path, method: str = "first-fit") -> PlacementResult:
+    return solve(load_any(write_small(folder)), method)
 
 
 # ---- What starts --------------------------------------------------------------------------------
 
 
 def test_a_tree_lists_the_hosts_of_every_request() -> None:
-    result = on_tree(snapshot_on(model_of([4, 4]), [], [(4, RING), (3, ())]))
-    assert result.solution is not None
+    result = on_tree([(5, RING), (3, ())])
     lines = dict(line.split(" ") for line in hostlist_text(result).splitlines())
     assert {name: expand_host_list(hosts) for name, hosts in lines.items()} == {
         own.request: own.nodes for own in result.solution.allocations
@@ -66,79 +56,58 @@ def test_a_tree_lists_the_hosts_of_every_request() -> None:
     table = "\n".join(answer_table(result))
     assert table.splitlines()[0].split() == ["request", "nodes", "cost", "hosts"]
     assert all(hosts in table for hosts in lines.values())
+    first, second = csv.DictReader(csv_text(result).splitlines())
+    assert float(first["cost"]) > 0 == float(second["cost"])
+    assert (first["hosts"], first["nodes"]) == (lines["q0"], "5")
+    assert first["prism"] == first["score"] == ""
 
 
 def test_a_torus_lists_prisms_and_node_numbers(tmp_path: Path) -> None:
     result = on_torus(tmp_path)
-    assert result.solution is not None
-    for line, own in zip(
-        hostlist_text(result).splitlines(), result.solution.placements, strict=True
-    ):
-        name, nodes = line.split(" ")
-        assert (name, nodes) == (own.request, own.nodes)
-        assert len(parse_node_set(nodes, 10_000)) > 0
-    lines = answer_table(result)[0].splitlines()
-    assert lines[0].split() == ["request", "nodes", "class", "prism"]
-    assert all("@" in line for line in lines[2:])
-
-
-def test_scores_add_up_to_the_level_of_shapes(tmp_path: Path) -> None:
-    result = on_torus(tmp_path)
-    scores = [start.score for start in starts_of(result)]
-    assert sum(score or 0 for score in scores) == result.levels[1].objective
+    lines = [line.split(" ") for line in hostlist_text(result).splitlines()]
+    assert lines == [[own.request, own.nodes] for own in result.solution.placements]
+    starts = starts_of(result)
+    for start, (_, nodes) in zip(starts, lines, strict=True):
+        assert list(start.nodes) == parse_node_set(nodes, 10_000).tolist()
+    table = answer_table(result)[0].splitlines()
+    assert table[0].split() == ["request", "nodes", "class", "prism"]
+    assert all("@" in line for line in table[2:])
+    assert sum(start.score for start in starts) == result.levels[1].objective
+    rows = list(csv.DictReader(csv_text(result).splitlines()))
+    assert [row["request"] for row in rows] == [start.request for start in starts]
+    assert all(row["cost"] == "" and row["score"] and "@" in row["prism"] for row in rows)
 
 
 def test_nodes_that_form_no_prism_are_listed(tmp_path: Path) -> None:
-    result = solve(load_any(write_small(tmp_path)), "random-nodes")
-    assert isinstance(result, PlacementResult)
+    result = on_torus(tmp_path, "random-nodes")
     assert "nodes " in answer_table(result)[0]
     assert [start.score for start in starts_of(result)] == [None] * 3
     assert [row["prism"] for row in csv.DictReader(csv_text(result).splitlines())] == [""] * 3
 
 
-def test_csv_has_a_row_per_request(tmp_path: Path) -> None:
-    result = on_torus(tmp_path)
-    rows = list(csv.DictReader(csv_text(result).splitlines()))
-    assert [row["request"] for row in rows] == [start.request for start in starts_of(result)]
-    assert all(row["cost"] == "" and row["score"] and "@" in row["prism"] for row in rows)
-    tree = on_tree(snapshot_on(model_of([4, 4]), [], [(5, RING), (3, ())]))
-    first, second = csv.DictReader(csv_text(tree).splitlines())
-    assert float(first["cost"]) > 0 == float(second["cost"])
-    assert len(expand_host_list(first["hosts"])) == int(first["nodes"]) == 5
-    assert first["prism"] == first["score"] == ""
-
-
-def test_long_tables_and_places_are_shortened() -> None:
-    result = on_tree(snapshot_on(model_of([40, 40]), [], [(2, ())] * 20), "random")
+def test_long_tables_and_places_are_shortened_but_for_pages() -> None:
+    result = on_tree([(2, ())] * 20, (40, 40), "random")
     shown = answer_table(result, 60)
-    rows = shown[0].splitlines()
-    assert len(rows) == 2 + 15
+    assert len(shown[0].splitlines()) == 2 + 15
     assert shown[1] == "... and 5 more in the result file"
-    wide = on_tree(snapshot_on(model_of([40, 40]), [], [(40, ())]), "random")
+    wide = on_tree([(40, ())], (40, 40), "random")
     for width in (50, 60, 90):
         last = answer_table(wide, width)[0].splitlines()[-1]
         assert len(last) <= width
         assert last.endswith(" ...")
     assert len(hostlist_text(wide)) > 90
-    assert shortened("n[1,2,3,4,5]", 12) == "n[1,2,3,4,5]"
-    assert shortened("n[1,2,3,4,5]", 11) == "n[1,2,3 ..."
-
-
-def test_nothing_to_list() -> None:
-    result = on_tree(snapshot_on(model_of([4]), [], []))
-    assert answer_table(result) == []
-    assert hostlist_text(result) == ""
-    assert csv_text(result) == "request,nodes,prism,hosts,cost,score\n"
-    nobody = result.model_copy(update={"solution": None})
-    assert starts_of(nobody) == []
-
-
-def test_the_page_has_the_table_in_full() -> None:
-    result = on_tree(snapshot_on(model_of([40, 40]), [], [(2, ())] * 20), "random")
     page = result_page(result)
     assert "<h2>What starts</h2>" in page
     assert all(f"<td>{start.hosts}</td>" in page for start in starts_of(result))
     assert "more in the result file" not in page
+
+
+def test_nothing_to_list() -> None:
+    result = on_tree([])
+    assert answer_table(result) == []
+    assert hostlist_text(result) == ""
+    assert csv_text(result) == "request,nodes,prism,hosts,cost,score\n"
+    assert starts_of(result.model_copy(update={"solution": None})) == []
 
 
 # ---- Files --------------------------------------------------------------------------------------
@@ -147,32 +116,22 @@ def test_the_page_has_the_table_in_full() -> None:
 def test_place_writes_host_lists_and_csv(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hosts, table = tmp_path / "hosts.txt", tmp_path / "table.csv"
-    result = tmp_path / "r.json"
+    hosts, table, result = (tmp_path / name for name in ("hosts.txt", "table.csv", "r.json"))
+    snapshot = str(write_small(tmp_path))
     more = ["--hostlist", str(hosts), "--csv", str(table), "-o", str(result)]
-    assert run(["place", str(write_small(tmp_path)), "--method", "first-fit", *more]) == 0
+    assert run(["place", snapshot, "--method", "first-fit", *more]) == 0
     written = PlacementResult.model_validate_json(result.read_text())
     assert hosts.read_text() == hostlist_text(written)
     assert table.read_text() == csv_text(written)
     said = capsys.readouterr().out
     assert f"host lists: {hosts}" in said
     assert f"csv: {table}" in said
-
-
-@pytest.mark.parametrize("option", ["--hostlist", "--csv"])
-def test_files_that_cannot_be_written_are_refused_first(
-    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["place", str(write_small(tmp_path)), option, str(tmp_path)]
-    assert run(arguments) == ExitCode.BAD_INPUT
-    assert option in capsys.readouterr().err
-
-
-def test_json_stays_alone_on_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    snapshot = tmp_path / "tree.json"
-    write_document(snapshot, snapshot_on(model_of([4, 4]), [], [(3, ()), (9, ()), (2, RING)][::2]))
-    more = ["--hostlist", str(tmp_path / "hosts"), "--json"]
-    assert run(["place", str(snapshot), "--method", "default", *more]) == 0
+    for option in ("--hostlist", "--csv"):
+        assert run(["place", snapshot, option, str(tmp_path)]) == ExitCode.BAD_INPUT
+        assert option in capsys.readouterr().err
+    write_document(tmp_path / "t.json", snapshot_on(model_of([4, 4]), [], [(3, ()), (2, RING)]))
+    more = ["--method", "default", "--hostlist", str(hosts), "--json"]
+    assert run(["place", str(tmp_path / "t.json"), *more]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["problem"] == "allocation"
     assert "host lists:" in captured.err
@@ -181,36 +140,38 @@ def test_json_stays_alone_on_stdout(tmp_path: Path, capsys: pytest.CaptureFixtur
 # ---- What is proven -----------------------------------------------------------------------------
 
 
-def test_the_headline_says_what_is_proven_of_every_level() -> None:
+def test_the_headline_says_what_is_proven_of_every_level(tmp_path: Path) -> None:
     snapshot = snapshot_on(model_of([4, 4]), [], [(5, ()), (4, ())])
-    result = on_tree(snapshot)
-    assert headline(result).startswith("case: nodes and cost optimal (exact, ")
-    weighted = on_tree(with_priority(snapshot, 3))
+    queue = [request.model_copy(update={"priority": 3}) for request in snapshot.queue]
+    weighted = solve(prepare_tree(snapshot.model_copy(update={"queue": queue})))
+    assert headline(on_tree([(5, ()), (4, ())])).startswith("case: nodes and cost optimal (exact, ")
     assert headline(weighted).startswith("case: weighted nodes and cost optimal (")
     assert "weighted nodes (max)" in summary(weighted)
-    assert "nothing proven (default, " in headline(on_tree(snapshot, "default"))
+    assert "nothing proven (default, " in headline(on_tree([(5, ())], method="default"))
+    assert ": nothing proven (first-fit, strict interference, " in summary(on_torus(tmp_path))
 
 
 def test_the_headline_says_how_far_and_why_it_stopped() -> None:
-    result = on_tree(snapshot_on(model_of([4, 4]), [], [(6, RING)]))
+    result = on_tree([(6, RING)])
     nodes, cost = result.levels
-    within = cost.model_copy(
-        update={"status": Status.FEASIBLE, "gap": 0.286, "proof": Proof.SEARCH}
-    )
-    limits = result.limits.model_copy(update={"hit": True, "time_limit": 3.0})
-    far = result.model_copy(update={"levels": [nodes, within], "limits": limits, "seconds": 3.01})
-    assert headline(far) == (
+    open_ = {"status": Status.FEASIBLE, "gap": 0.286, "proof": Proof.SEARCH}
+    levels = [nodes, cost.model_copy(update=open_)]
+
+    def stopped(seconds: float, limit: float | None) -> str:
+        limits = result.limits.model_copy(update={"hit": True, "time_limit": limit})
+        changes = {"levels": levels, "limits": limits, "seconds": seconds}
+        return headline(result.model_copy(update=changes))
+
+    assert stopped(3.01, 3.0) == (
         "case: nodes optimal; cost within 28.60 % by search; stopped at 3.01 s because of the time "
         "limit of 3 s (exact, 3.01 s)"
     )
-    open_end = far.model_copy(update={"limits": limits.model_copy(update={"time_limit": None})})
-    assert "; stopped at 3.01 s, before all was proven (" in headline(open_end)
-    early = far.model_copy(update={"seconds": 1.0})
-    assert "; stopped at 1 s, before the time limit of 3 s (" in headline(early)
+    assert "; stopped at 3.01 s, before all was proven (" in stopped(3.01, None)
+    assert "; stopped at 1 s, before the time limit of 3 s (" in stopped(1.0, 3.0)
 
 
 def test_the_headline_without_an_answer() -> None:
-    result = on_tree(snapshot_on(model_of([4, 4]), [], [(6, RING)]))
+    result = on_tree([(6, RING)])
     levels = [level.model_copy(update={"objective": None}) for level in result.levels]
     nothing = result.model_copy(update={"levels": levels, "solution": None})
     assert headline(nothing).startswith("case: nothing found, at most 6 nodes (")
@@ -219,39 +180,29 @@ def test_the_headline_without_an_answer() -> None:
     assert "nothing found that starts any of the 1 requests" in summary(nothing)
 
 
-def test_the_headline_of_a_torus_names_the_rule(tmp_path: Path) -> None:
-    result = on_torus(tmp_path)
-    assert ": nothing proven (first-fit, strict interference, " in summary(result)
-
-
 # ---- Why the rest waits -------------------------------------------------------------------------
 
 
 def test_why_requests_wait_on_a_tree() -> None:
     queue = [(9, RING), (5, RING), (4, ()), (8, ()), (3, RING)]
-    result = on_tree(snapshot_on(apart([5, 4]), [("n0", Communication.NONE)], queue))
+    snapshot = snapshot_on(apart([5, 4]), [("n0", Communication.NONE)], queue)
+    result = solve(prepare_tree(snapshot), "exact", Options(time_limit=2.0))
     texts = waiting_texts(result)
     assert texts["q0"] == "9 nodes wanted, 8 free"
-    assert texts["q1"] == ("no domain has 5 free nodes: the most with a common switch are 4")
+    assert texts["q1"] == "no domain has 5 free nodes: the most with a common switch are 4"
     assert "q0 waits: 9 nodes wanted, 8 free" in summary(result)
+    assert "  ... and 11 more wait" in summary(on_tree([(4, ())] * 20, (4,)))
 
 
 def test_who_is_outbid() -> None:
-    result = on_tree(snapshot_on(model_of([4, 4]), [], [(8, ()), (5, ())]))
-    assert waiting_texts(result) == {
+    assert waiting_texts(on_tree([(8, ()), (5, ())])) == {
         "q1": "outbid: it fits alone, but the started jobs are worth as much or more"
     }
-    first = on_tree(snapshot_on(model_of([4, 4]), [], [(5, ()), (8, ())]), "default")
+    first = on_tree([(5, ()), (8, ())], method="default")
     assert waiting_texts(first) == {"q1": "it fits alone, but not beside the started jobs"}
-    assert first.solution is not None
     empty = first.solution.model_copy(update={"allocations": []})
     nobody = first.model_copy(update={"solution": empty})
-    assert waiting_texts(nobody)["q0"] == ("5 nodes wanted are still free, but default left it out")
-
-
-def test_many_that_wait_are_counted() -> None:
-    result = on_tree(snapshot_on(model_of([4]), [], [(4, ())] * 20))
-    assert "  ... and 11 more wait" in summary(result)
+    assert waiting_texts(nobody)["q0"] == "5 nodes wanted are still free, but default left it out"
 
 
 def test_requests_of_a_torus_that_wait_without_explanation(tmp_path: Path) -> None:

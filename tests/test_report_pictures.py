@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -28,9 +29,9 @@ from topoplace.report.cells import (
     job_colour,
     palette_png,
 )
-from topoplace.report.figure import WIDTH, draw, full_figure, title, write_figure
-from topoplace.report.page.thumbnails import thumbnail
-from topoplace.report.tiles import leaf_tiles, machine_tiles
+from topoplace.report.figure import WIDTH, draw, full_figure, title
+from topoplace.report.page.exhibits import thumbnail
+from topoplace.report.tiles import leaf_tiles, tiles_of
 from topoplace.report.voxels import draw_torus
 from topoplace.result import PlacementResult
 from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, prepare
@@ -47,11 +48,8 @@ def solved(method: str = "first-fit", **changes: Any) -> tuple[PlacementResult, 
     return solve(state, method), state
 
 
-def on_machine(spec: str) -> PlacementResult:
-    queue = [{"id": "a", "nodes": 4}, {"id": "b", "nodes": 3}]
-    running = [{"id": "r", "nodes": "1"}]
-    machine = load_machine(spec).model_dump()
-    return solved(machine=machine, queue=queue, running=running, down="2")[0]
+def pixels_of(png: bytes) -> np.ndarray:
+    return imread(io.BytesIO(png))
 
 
 def image_of(axes: Axes) -> np.ndarray:
@@ -139,15 +137,16 @@ def test_in_space_jobs_are_opaque_and_running_ones_can_be_seen() -> None:
     [("torus:9", 2), ("mesh:5x4", 1), ("torus:4x3x2x5", 6), ("torus:3x2x2x2x2", 8)],
 )
 def test_tiles_show_every_router_once_with_its_colour(spec: str, num_tiles: int) -> None:
-    result = on_machine(spec)
-    state = prepare(result.instance)
-    tiles = machine_tiles(state.torus.shape)
+    queue = [{"id": "a", "nodes": 4}, {"id": "b", "nodes": 3}]
+    machine, running = load_machine(spec).model_dump(), [{"id": "r", "nodes": "1"}]
+    result, state = solved(machine=machine, queue=queue, running=running, down="2")
+    tiles = tiles_of(state)
     assert len(tiles.numbers) == num_tiles
     canvas = tiles.fitted(600, 300, 7).numbers
     assert sorted(canvas[canvas >= 0]) == list(range(state.torus.num_routers))
-    axes = draw(result)
     assert len(full_figure(result).axes) == 1
-    kinds, counts = np.unique(image_of(axes).reshape(-1, 4), axis=0, return_counts=True)
+    image = image_of(draw(result)).reshape(-1, 4)
+    kinds, counts = np.unique(image, axis=0, return_counts=True)
     codes = cells_of(result, state).codes
     for code in np.unique(codes[codes != FREE]):
         colour = colours_of(np.array(code))
@@ -163,29 +162,23 @@ def test_drawing_needs_no_pyplot_and_numbers_axes_and_jobs(tmp_path: Path) -> No
     assert {"0", "1", "2"} <= {label.get_text() for label in given.get_xticklabels()}
     program = (
         "import sys, topoplace; from topoplace.report.figure import write_figure;"
-        "write_figure(topoplace.load(sys.argv[1]), sys.argv[2]); print(*sys.modules)"
+        "result = topoplace.load(sys.argv[1]);"
+        "[write_figure(result, f'{k}.png', dark=k) for k in (False, True)]; print(*sys.modules)"
     )
-    command = [sys.executable, "-c", program, result.save(tmp_path / "r.json"), tmp_path / "r.png"]
-    modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    assert "matplotlib.figure" in modules
-    assert "matplotlib.pyplot" not in modules
-
-
-def test_the_file_is_a_png_light_or_dark(tmp_path: Path) -> None:
-    result = solved()[0]
-    for name, dark, paper in (("light.png", False, "#ffffff"), ("dark.png", True, "#15171a")):
-        write_figure(result, tmp_path / name, dark=dark)
+    command = [sys.executable, "-c", program, result.save(tmp_path / "r.json")]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert "matplotlib.figure" in run.stdout.split()
+    assert "matplotlib.pyplot" not in run.stdout.split()
+    for name, paper in (("False.png", "#ffffff"), ("True.png", "#15171a")):
         pixels = imread(tmp_path / name)[..., :3]
         assert 1000 < len(pixels) < 2500
         assert tuple(pixels[0, 0]) == pytest.approx(to_rgb(paper), abs=0.01)
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_the_legend_can_be_read_and_has_what_fits() -> None:
-    queue = [
-        {"id": f"a-job-with-quite-a-long-name-in-the-queue-{k}", "nodes": 1} for k in range(40)
-    ]
-    result, state = solved(queue=queue)
+    names = [f"a-job-with-quite-a-long-name-in-the-queue-{k}" for k in range(40)]
+    result, state = solved(queue=[{"id": name, "nodes": 1} for name in names])
     figure = full_figure(result)
     (legend,) = figure.legends
     assert min(text.get_fontsize() for text in legend.get_texts()) * 900 / 96 / WIDTH >= 8
@@ -240,35 +233,29 @@ def test_mappings_show_their_tasks_or_the_levels_of_pencils() -> None:
 
 
 @pytest.mark.parametrize("num_colours", [1, 3, 15, 200, 1000])
-def test_palette_images_decode_to_their_colours(num_colours: int, tmp_path: Path) -> None:
+def test_palette_images_decode_to_their_colours(num_colours: int) -> None:
     rng = np.random.default_rng(num_colours)
     palette = rng.integers(0, 256, size=(num_colours, 4), dtype=np.uint8)
     picture = palette[rng.integers(num_colours, size=(37, 53))]
     picture[:20] = 7
-    path = tmp_path / "p.png"
-    path.write_bytes(palette_png(picture))
-    off = np.abs(255 * imread(path) - picture)
+    off = np.abs(255 * pixels_of(palette_png(picture)) - picture)
     assert off[:20].max() < 0.01  # what is frequent stays exactly
     assert off.max() < (0.01 if num_colours < 256 else 130)
 
 
-def test_a_thumbnail_shows_every_router(tmp_path: Path) -> None:
+def test_a_thumbnail_shows_every_router() -> None:
     result, state = solved()
     picture = thumbnail(result, state)
-    path = tmp_path / "p.png"
-    path.write_bytes(picture.png)
-    pixels = imread(path)
+    pixels = pixels_of(picture.png)
     assert pixels.shape[:2] == (picture.height, picture.width)
     # Router 0,0,0 holds the service nodes: first slice, first column, lowest row.
     assert pixels[2, 0] == pytest.approx(colours_of(np.array(UNUSABLE)), abs=0.01)
 
 
-def test_nearer_messages_are_lighter(tmp_path: Path) -> None:
+def test_nearer_messages_are_lighter() -> None:
     problem = problem_on(grid((4, 4, 4)), [4, 4, 4])
     shades = []
     for method in ("default", "round-robin", "random-blocks"):
-        path = tmp_path / f"{method}.png"
-        path.write_bytes(thumbnail(solve(problem, method), problem).png)
-        pixels = imread(path)
+        pixels = pixels_of(thumbnail(solve(problem, method), problem).png)
         shades.append(float(pixels[pixels[..., 3] == 1][:, :3].mean()))
     assert shades[0] == shades[1] > shades[2]  # the first two are the identity here

@@ -120,7 +120,7 @@ def test_hops_between_prisms(seed: int) -> None:
         one, other = (random_prism(rng, list(shape), list(wrap)) for _ in range(2))
         a, b = (Prism(tuple(p.origin), tuple(p.extents)) for p in (one, other))
         pairs = itertools.product(a.routers(torus).tolist(), b.routers(torus).tolist())
-        assert hops_between(torus, a, b) == min(torus.distance(r, s) for r, s in pairs)
+        assert hops_between(torus, a, b) == min(torus.hops(r, s) for r, s in pairs)
 
 
 def row_of(num_routers: int, *queue: Request) -> Snapshot:

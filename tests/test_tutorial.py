@@ -1,13 +1,22 @@
-"""The tutorial shows what its commands print."""
+"""The tutorial shows what its commands print; its notebook, executed, has the same figures."""
 
 from __future__ import annotations
 
+import base64
+import os
 import re
+import sys
 from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
 
 from scripts_of_the_project import script
 
+ROOT = Path(__file__).resolve().parent.parent
 TUTORIAL = script("build_tutorial")
+PAGE = TUTORIAL.PAGE.read_text()
 
 
 def comparable(output: str) -> str:
@@ -16,18 +25,31 @@ def comparable(output: str) -> str:
     return " ".join(re.sub(r"-{3,}", "---", untimed).split())
 
 
+def stored() -> nbformat.NotebookNode:
+    return nbformat.read(ROOT / "docs" / "tutorial-python.ipynb", as_version=4)
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[nbformat.NotebookNode]:
+    """Execute the notebook in an empty folder and return what its cells put out."""
+    notebook = stored()
+    modules = os.pathsep.join(filter(None, sys.path))
+    folder = {"metadata": {"path": str(tmp_path_factory.mktemp("notebook"))}}
+    client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources=folder)
+    client.execute(env=os.environ | {"PYTHONPATH": modules})
+    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
+
+
 def test_the_tutorial_shows_what_its_commands_print(tmp_path: Path) -> None:
-    page = TUTORIAL.PAGE.read_text()
-    shown = TUTORIAL.BLOCK.findall(page)
-    came = TUTORIAL.BLOCK.findall(TUTORIAL.played(page, tmp_path))
-    outputs = [
-        (comparable(block[-1]), comparable(real[-1]))
-        for block, real in zip(shown, came, strict=True)
-        if block[:2] == ("text", "")
-    ]
-    assert len(outputs) > 10
-    for block, real in outputs:
-        assert real == block, "python scripts/build_tutorial.py writes the outputs anew"
+    shown, came = (
+        TUTORIAL.BLOCK.findall(PAGE),
+        TUTORIAL.BLOCK.findall(TUTORIAL.played(PAGE, tmp_path)),
+    )
+    blocks = [pair for pair in zip(shown, came, strict=True) if pair[0][:2] == ("text", "")]
+    assert len(blocks) > 10
+    for block, real in blocks:
+        told = "python scripts/build_tutorial.py writes the outputs anew"
+        assert comparable(real[-1]) == comparable(block[-1]), told
     assert (tmp_path / "result.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -35,3 +57,45 @@ def test_only_times_and_white_space_are_ignored() -> None:
     table = "method  gap  seconds\n------  ---  -------\nexact  0.00 %  1.25\n"
     assert comparable(table) == "method gap seconds --- --- --- exact 0.00 % SECONDS"
     assert comparable("cost 34.6250, 6.3 s, 108") == "cost 34.6250, SECONDS, 108"
+
+
+def test_the_notebook_begins_as_the_readme_and_is_stored_without_outputs() -> None:
+    [example] = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    cells = [cell for cell in stored().cells if cell.cell_type == "code"]
+    shown = "%matplotlib inline\n" + re.sub(r"  #.*", "", example)
+    shown = re.sub(r'\.figure\.savefig\(".*"\)', ";", shown)
+    assert shown.strip() == cells[0].source
+    assert not any(cell.outputs or cell.execution_count for cell in cells)
+
+
+def test_figures_of_the_notebook_are_those_of_the_commands(
+    outputs: list[nbformat.NotebookNode],
+) -> None:
+    commands = " ".join(PAGE.replace(",", "").split())
+    texts = [output.text for output in outputs if output.output_type == "stream"]
+    printed = "".join(texts).splitlines()
+    levels = [line.split() for line in printed if line.endswith(" 0.0 certificate")]
+    assert [level[0] for level in levels] == ["nodes", "shape", "fragmentation"]
+    for name, objective, bound, *_ in levels:
+        sense = "min" if name == "fragmentation" else "max"
+        assert f"{name} ({sense}) {objective} {bound} 0.00 % optimal certificate" in commands
+    starts = [line.split()[0] for line in printed if " starts on " in line]
+    assert starts == ["cfd", "weather", "genome"]
+    assert "started 3 of 5 requests" in commands
+    mapped = [line.split() for line in printed if " hop-bytes " in line]
+    assert [row[0] for row in mapped] == ["default", "auto"]
+    for method, _, objective, _, bound, status in mapped:
+        assert re.search(rf"{method} {objective} {bound} .{{,30}}{status}", commands)
+    rows = [line for line in printed if line.startswith((" " * 10 + "best", " " * 10 + "first"))]
+    assert len(rows) == 2
+    assert all(comparable(row) in comparable(PAGE) for row in rows)
+    assert "103 on n[17-32] costs 35" in printed
+    assert "103 16 35 n[17-32]" in commands
+    assert "as it is: True" in printed
+    assert any(line.startswith("bent: ") for line in printed)
+    assert any("did you mean 'exact'?" in line for line in printed)
+    pictures = [
+        output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})
+    ]
+    assert len(pictures) == 4
+    assert all(len(base64.b64decode(picture)) > 10_000 for picture in pictures)

@@ -36,39 +36,25 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _NAMES = {
-    "InputError": "errors",
-    "Comparison": "study.compare",
-    "Model": "model",
-    "Progress": "solving",
-    "Report": "certify.report",
-    "Result": "result",
-    "TopoplaceError": "errors",
-    "check": "front",
-    "compare": "front",
-    "graph": "model",
-    "grid": "model",
-    "load": "front",
-    "machines": "front",
-    "map": "front",
-    "mesh": "model",
-    "methods": "front",
-    "place": "front",
-    "snapshots": "front",
-    "torus": "model",
-    "tree": "model",
+    "certify.report": ("Report",),
+    "errors": ("InputError", "TopoplaceError"),
+    "front": ("check", "compare", "load", "machines", "map", "methods", "place", "snapshots"),
+    "model": ("Model", "graph", "grid", "mesh", "torus", "tree"),
+    "result": ("Result",),
+    "solving": ("Progress",),
+    "study.compare": ("Comparison",),
 }
-"""The front door: where each name is; they are imported when they are first used."""
+"""The front door: which names are where; they are imported when they are first used."""
 
-__all__ = [  # noqa: PLE0604 - names of the table above
-    "__version__",
-    *_NAMES,
-]
+_PLACES = {name: place for place, names in _NAMES.items() for name in names}
+
+__all__ = ["__version__", *_PLACES]  # noqa: PLE0604 - names of the table above
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
+    if name not in _PLACES:
         raise AttributeError(f"module 'topoplace' has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(f"topoplace.{_NAMES[name]}"), name)
+    found = globals()[name] = getattr(importlib.import_module(f"topoplace.{_PLACES[name]}"), name)
     return found
 
 

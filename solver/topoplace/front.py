@@ -12,7 +12,7 @@ from typing import Any
 from topoplace.certify.check import check_document
 from topoplace.certify.report import Report
 from topoplace.errors import InputError, unknown_name
-from topoplace.kernels.ahead import compile_for
+from topoplace.kernels import compile_for
 from topoplace.mapping.onto import Source, load_places, problem_on
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.model import Machine, Model
@@ -31,7 +31,7 @@ from topoplace.snapshot.schema import (
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, method_names, solve
 from topoplace.solving import methods as registered
-from topoplace.solving.progress import Display, Progress, Watch
+from topoplace.solving.outcome import Display, Progress, Watch
 from topoplace.study.case import Document, File, load_cases, load_document
 from topoplace.study.case import Source as Comparable
 from topoplace.study.compare import Comparison

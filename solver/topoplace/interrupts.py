@@ -15,6 +15,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -35,20 +36,12 @@ class Interrupted(BaseException):
     """A signal asked a solve to end that had no answer yet."""
 
 
+@dataclass
 class Interrupt:
-    """What signals ask of the solves of a block.
+    """What signals ask of the solves of a block: the first one, and when methods must end."""
 
-    Attributes
-    ----------
-    number
-        The first signal; None before there is one.
-    due
-        When a method that has not ended yet is left behind.
-    """
-
-    def __init__(self) -> None:
-        self.number: int | None = None
-        self.due = math.inf
+    number: int | None = None
+    due: float = math.inf
 
     def __bool__(self) -> bool:
         return self.number is not None

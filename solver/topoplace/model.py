@@ -137,16 +137,8 @@ class Model:
             prism = _checked(PrismModel, origin=_listed(origin), extents=_listed(extents))
         if nodes is None:
             nodes = self._nodes_of(prism)
-        self._running.append(
-            _checked(
-                RunningJob,
-                id=id,
-                nodes=_node_text(nodes),
-                prism=prism,
-                communication=communication,
-                patterns=_pattern_uses(patterns),
-            )
-        )
+        job = {"id": id, "nodes": _node_text(nodes), "prism": prism, "communication": communication}
+        self._running.append(_checked(RunningJob, **job, patterns=_pattern_uses(patterns)))
 
     def add_request(
         self,
@@ -211,14 +203,9 @@ class Model:
     @property
     def snapshot(self) -> Snapshot:
         """The snapshot that the model is now."""
-        return self._start.model_copy(
-            update={
-                "running": list(self._running),
-                "queue": list(self._queue),
-                "down": ",".join(self._down),
-                "regions": dict(self._regions),
-            }
-        )
+        now = {"running": list(self._running), "queue": list(self._queue)}
+        now |= {"down": ",".join(self._down), "regions": dict(self._regions)}
+        return self._start.model_copy(update=now)
 
     def prepare(self) -> SnapshotState | TreeState:
         """Return the snapshot, checked against its machine, as arrays.

@@ -39,7 +39,7 @@ app = typer.Typer(
 def warmup(problems: list[str] | None = None, *, as_json: bool = False) -> None:
     """Compile ahead what the solvers run; the first solve that needs it would do it otherwise."""
     from topoplace.kernels import PROBLEMS as GROUPS
-    from topoplace.kernels.ahead import compile_groups
+    from topoplace.kernels import compile_groups
 
     chosen = problems or list(METHODS)
     for problem in chosen:

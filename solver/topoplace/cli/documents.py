@@ -62,9 +62,10 @@ def show(
 
         write_figure(document, png)
     if html is not None:
-        from topoplace.report.page import write_result_page
+        from topoplace.report.page.pages import result_page
+        from topoplace.snapshot.files import write_text
 
-        write_result_page(html, document)
+        write_text(html, result_page(document))
     say_files({"picture": png, "page": html})
     written = {name: str(path) for name, path in (("png", png), ("html", html)) if path is not None}
     print_json({"schema": "topoplace.show/1", **written})

@@ -134,7 +134,7 @@ def map_command(
     as_json: bool = False,
 ) -> None:
     """Map the tasks of a grid or graph onto MACHINE and bound the hop-bytes of any mapping."""
-    from topoplace.kernels.ahead import compile_for
+    from topoplace.kernels import compile_for
     from topoplace.mapping.onto import problem_on
     from topoplace.mapping.rankfiles import read_mapping
     from topoplace.snapshot.readers.tables import name_of

@@ -101,7 +101,7 @@ def _placed(
     VerdictError
         If it is an external allocator and its answer does not count.
     """
-    from topoplace.kernels.ahead import compile_for
+    from topoplace.kernels import compile_for
     from topoplace.snapshot import SnapshotState
     from topoplace.solving import method_names, solve
     from topoplace.study.external.allocator import chosen

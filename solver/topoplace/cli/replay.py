@@ -102,7 +102,7 @@ def replay(
     as_json: bool = False,
 ) -> None:
     """Replay LOG on a machine through an allocation or placement method (docs/replay.md)."""
-    from topoplace.kernels.ahead import compile_for
+    from topoplace.kernels import compile_for
     from topoplace.report.replay import replay_document
     from topoplace.snapshot import TreeState, load_machine, prepare_empty
     from topoplace.study.external.verdict import VerdictError

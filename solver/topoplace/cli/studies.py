@@ -75,14 +75,17 @@ def compare(
     as_json: bool = False,
 ) -> None:
     """Run methods on each SNAPSHOT and hold all its results against the best certified bound."""
-    from topoplace.kernels.ahead import compile_for
+    from topoplace.kernels import compile_for
     from topoplace.report.page.exhibits import Exhibits
     from topoplace.report.table import comparison_csv, comparison_table
     from topoplace.snapshot.files import write_text
     from topoplace.solving import method_names
     from topoplace.study import compare as study
     from topoplace.study.case import load_cases
-    from topoplace.study.external.allocator import command_allocators, split_methods
+    from topoplace.study.external.allocator import (
+        command_allocators,
+        split_methods,
+    )
 
     options = solve_options(time_limit, interference, seed, thorough=thorough)
     require_writable(csv=csv, html=html, stderr=stderr)
@@ -104,9 +107,9 @@ def compare(
         options = replace(options, watch=watch)
         comparison = study.compare(cases, names, options, exhibits.keep, allocators)
     if html is not None:
-        from topoplace.report.page import write_comparison_page
+        from topoplace.report.page.pages import comparison_page
 
-        write_comparison_page(html, comparison, exhibits)
+        write_text(html, comparison_page(comparison, exhibits, html.parent))
     if csv is not None:
         write_text(csv, comparison_csv(comparison))
     say(comparison_table(comparison))
@@ -186,7 +189,7 @@ def batch(
 
 def compile_ahead(problem: str, method: str) -> None:
     """Compile what a method needs; workers on other machines compile what they miss."""
-    from topoplace.kernels.ahead import compile_for
+    from topoplace.kernels import compile_for
 
     compile_for(problem, [method])
 

@@ -3,11 +3,10 @@
 Numba compiles a kernel when it is first called and keeps the machine code on disk. That takes
 seconds per kernel, once for an installation, and is no part of a solve. `table.json` lists the
 kernels that are called from Python and the types that they are called with, group by group;
-`missing` tells, without importing numba, which groups are not compiled yet, and `compile_all`
+`missing` tells, without importing numba, which groups are not compiled yet, and `compile_groups`
 compiles them. A kernel that is called with other types is compiled at that call.
 """
 
-from topoplace.kernels.compiling import PROBLEMS, Announce, compile_all, groups_of, missing
-from topoplace.kernels.declaring import kernel
+from topoplace.kernels.compiling import PROBLEMS, compile_for, compile_groups, groups_of, kernel
 
-__all__ = ["PROBLEMS", "Announce", "compile_all", "groups_of", "kernel", "missing"]
+__all__ = ["PROBLEMS", "compile_for", "compile_groups", "groups_of", "kernel"]

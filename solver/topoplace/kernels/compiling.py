@@ -1,4 +1,4 @@
-"""Which kernels there are, which are compiled, and how to compile them ahead."""
+"""How kernels are declared, which are compiled, and how the others are compiled ahead."""
 
 from __future__ import annotations
 
@@ -7,17 +7,34 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import logging
 import os
 import platform
 import selectors
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+WORDS = "compiling kernels, once for this installation:"
+
+
+def kernel(**options: bool | str) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that compiles a function at its first call, or ahead of it.
+
+    Its options are more options of `numba.njit`.
+    """
+    import numba  # noqa: PLC0415 - heavy: whoever asks what is missing does without it
+
+    njit: Any = numba.njit
+    decorator: Callable[[Callable[..., Any]], Any] = njit(cache=True, nogil=True, **options)
+    return decorator
+
 
 # ---- Which groups of kernels the methods of every kind of problem need ---------------------------
 
@@ -84,17 +101,7 @@ def groups_of(problem: str, methods: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Entry:
-    """One kernel for one list of argument types.
-
-    Attributes
-    ----------
-    module, function
-        Where the kernel is.
-    types
-        Its argument types, as `topoplace.kernels.types` writes them.
-    seconds
-        About how long it takes to compile, with whatever it calls: the longest are begun first.
-    """
+    """One kernel for one list of argument types (see `worker`), and about how long it takes."""
 
     module: str
     function: str
@@ -156,17 +163,14 @@ def _path_of(group: str) -> Path:
 
 def _digest(group: str) -> str:
     """Return a number that changes whenever numba would compile a kernel of the group again."""
-    parts = [*_environment(), _table_text(group)]
-    for module in sorted({entry.module for entry in entries_of(group)}):
+    entries = entries_of(group)
+    listed = repr([(entry.module, entry.function, entry.types) for entry in entries])
+    parts = [*_environment(), listed]
+    for module in sorted({entry.module for entry in entries}):
         source = _PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
         seen = source.stat()
         parts.append(f"{source} {seen.st_mtime_ns} {seen.st_size}")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _table_text(group: str) -> str:
-    """Return what the table says of a group, in short."""
-    return repr([(entry.module, entry.function, entry.types) for entry in entries_of(group)])
 
 
 @functools.cache
@@ -184,36 +188,56 @@ def _environment() -> tuple[str, ...]:
 # ---- Compilation ahead of a solve, in processes of its own that share numba's cache on disk ------
 # Numba compiles one kernel of a process at a time, so that two cores need two processes.
 
-Announce = Callable[[int, int], None]
-"""Told how many of how many kernels are compiled."""
-
 _MOST = 4  # processes: each takes a few hundred MB
 _ROOT = str(Path(__file__).resolve().parent.parent.parent)
 
 Worker = subprocess.Popen[str]
 
 
-def compile_all(groups: Iterable[str], announce: Announce, processes: int | None = None) -> None:
-    """Compile the kernels of some groups, those that take longest first.
+def compile_for(problem: str, methods: Iterable[str]) -> float:
+    """Compile what methods of a kind of problem need and was never compiled; mostly nothing.
 
-    What cannot be compiled ahead is left to its first call, which says why.
-
-    Parameters
-    ----------
-    announce
-        Called before the first kernel, and after each.
-    processes
-        How many to work with; default one per core, at most four.
+    Call it before any clock starts: compiling is not solving. Returns the seconds it took.
     """
-    groups = list(groups)
-    entries = [entry for group in groups for entry in entries_of(group)]
+    began = time.perf_counter()
+    compile_groups(groups_of(problem, methods))
+    return time.perf_counter() - began
+
+
+def compile_groups(groups: Iterable[str]) -> int:
+    """Compile those of some groups that are not compiled yet; return how many kernels they have.
+
+    Those that take longest come first. What cannot be compiled ahead is left to its first call,
+    which says why. A line on stderr tells how far it is: rewritten at a terminal, elsewhere printed
+    in the beginning and in the end.
+    """
+    wanted = missing(groups)
+    if not wanted:
+        return 0
+    began = time.perf_counter()
+    entries = [entry for group in wanted for entry in entries_of(group)]
     entries.sort(key=lambda entry: -entry.seconds)
-    announce(0, len(entries))
-    with _workers(min(processes or _num_cores(), len(entries))) as workers:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with _workers(min(_MOST, cores or 1, len(entries))) as workers:
+        _show(0, len(entries), began)
         for done, _ in enumerate(_compiled(entries, workers), start=1):
-            announce(done, len(entries))
-    for group in groups:
+            _show(done, len(entries), began)
+    for group in wanted:
         stamp(group)
+    return len(entries)
+
+
+def _show(done: int, total: int, began: float) -> None:
+    """Show how many of how many kernels are compiled."""
+    if not logging.getLogger("topoplace").isEnabledFor(logging.ERROR):
+        return
+    text, over = f"{WORDS} {done} of {total}", done == total
+    if over:
+        text += f", {time.perf_counter() - began:.1f} s"
+    if sys.stderr.isatty():
+        print(f"\r{text}", end="\n" if over else "", file=sys.stderr, flush=True)
+    elif over or done == 0:
+        print(text, file=sys.stderr, flush=True)
 
 
 def _compiled(entries: list[Entry], workers: list[Worker]) -> Iterator[str]:
@@ -267,9 +291,3 @@ def _workers(num: int) -> Iterator[list[Worker]]:
             for pipe in (worker.stdin, worker.stdout):
                 if pipe is not None:
                     pipe.close()
-
-
-def _num_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return min(_MOST, len(os.sched_getaffinity(0)))
-    return min(_MOST, os.cpu_count() or 1)

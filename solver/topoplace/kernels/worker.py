@@ -1,4 +1,9 @@
-"""A process that compiles the kernels named on stdin, a line each, and answers each with a line."""
+"""A process that compiles the kernels named on stdin, a line each, and answers each with a line.
+
+Types of arguments are JSON: ``"int64"``, ``"float64:2C"``, and lists for tuples. An array is its
+element type, number of dimensions and layout, with an ``r`` after it if it may only be read. A
+tuple is a list that begins with the name of its class, empty if it has no names.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,35 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import numba
+import numpy as np
+
+types: Any = numba.types  # annotated in some releases of numba only
+
+
+def encode(kind: Any) -> Any:
+    """Return the JSON of a numba type."""
+    if isinstance(kind, types.Array):
+        return f"{kind.dtype}:{kind.ndim}{kind.layout}{'' if kind.mutable else 'r'}"
+    if isinstance(kind, types.BaseTuple):
+        named = getattr(kind, "instance_class", tuple)
+        name = "" if named is tuple else f"{named.__module__}.{named.__qualname__}"
+        return [name, *map(encode, kind.types)]
+    return str(kind)
+
+
+def decode(text: Any) -> Any:
+    """Return the numba type that `encode` wrote."""
+    if isinstance(text, str):
+        element, _, form = text.partition(":")
+        scalar = numba.from_dtype(np.dtype(element))
+        if not form:
+            return scalar
+        return types.Array(scalar, int(form[0]), form[1], readonly=form.endswith("r"))
+    module, _, name = text[0].rpartition(".")
+    named = getattr(importlib.import_module(module), name) if module else None
+    return types.BaseTuple.from_types(tuple(map(decode, text[1:])), named)
+
 
 def main() -> None:
     """Compile until stdin ends."""
@@ -17,14 +51,12 @@ def main() -> None:
         print(_answer(*json.loads(line)), file=answers, flush=True)
 
 
-def _answer(module: str, function: str, types: Sequence[Any]) -> str:
+def _answer(module: str, function: str, kinds: Sequence[Any]) -> str:
     """Compile a kernel, or load it where that has been done; return the seconds it took."""
     start = time.process_time()
     try:
-        from topoplace.kernels.types import decode  # noqa: PLC0415 - heavy
-
         dispatcher = getattr(importlib.import_module(module), function)
-        dispatcher.compile(tuple(map(decode, types)))
+        dispatcher.compile(tuple(map(decode, kinds)))
     except Exception as error:  # its first call fails again, and says so where it is seen
         return f"{type(error).__name__}: {error}".replace("\n", " ")
     return f"{time.process_time() - start:.2f}"

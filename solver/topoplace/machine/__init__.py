@@ -1,4 +1,8 @@
-"""What is there: routers, links, routes and prisms. Knows nothing of jobs."""
+"""What is there: routers, links and prisms. Knows nothing of jobs.
+
+Routes are dimension-ordered ("X, then Y, then Z", Fiedler 2014), the shortest way round a ring; a
+tie at half a ring goes the positive way, and counts as both where jobs must not share links.
+"""
 
 from topoplace.machine.links import prism_links, scattered_links
 from topoplace.machine.matrix import MatrixMachine
@@ -10,7 +14,6 @@ from topoplace.machine.prism import (
     bisection_per_node,
     uses_whole_ring,
 )
-from topoplace.machine.routing import route
 from topoplace.machine.torus import Torus
 
 __all__ = [
@@ -23,7 +26,6 @@ __all__ = [
     "format_node_set",
     "parse_node_set",
     "prism_links",
-    "route",
     "scattered_links",
     "uses_whole_ring",
 ]

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.machine.prism import Prism, uses_whole_ring
 from topoplace.machine.torus import Torus
+from topoplace.types import BoolArray, IntArray
 
 
-def prism_links(torus: Torus, prism: Prism) -> NDArray[np.int64]:
+def prism_links(torus: Torus, prism: Prism) -> IntArray:
     """Return the link numbers a job on a prism may use, ascending.
 
     In each dimension these are the links of the rows through the prism: the links inside the
@@ -33,7 +33,7 @@ def prism_links(torus: Torus, prism: Prism) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _places(start: int, length: int, ring: int, stride: int) -> NDArray[np.int64]:
+def _places(start: int, length: int, ring: int, stride: int) -> IntArray:
     """Return what so many steps from a coordinate add to a router's number, ascending.
 
     Sums of ascending places, dimension by dimension, are ascending: no links need sorting.
@@ -43,7 +43,7 @@ def _places(start: int, length: int, ring: int, stride: int) -> NDArray[np.int64
     return places
 
 
-def scattered_links(torus: Torus, routers: Iterable[int]) -> NDArray[np.int64]:
+def scattered_links(torus: Torus, routers: Iterable[int]) -> IntArray:
     """Return the links on the routes between all pairs of the given routers, ascending.
 
     Both directions of every pair count, and a tie at half a ring counts as using both ways
@@ -69,7 +69,7 @@ def scattered_links(torus: Torus, routers: Iterable[int]) -> NDArray[np.int64]:
     return np.flatnonzero(used)
 
 
-def _masks_by(keys: NDArray[np.int64], positions: NDArray[np.int64]) -> dict[tuple[int, ...], int]:
+def _masks_by(keys: IntArray, positions: IntArray) -> dict[tuple[int, ...], int]:
     """Group positions by key, each group as a bit mask."""
     groups: dict[tuple[int, ...], int] = {}
     for key, position in zip(map(tuple, keys.tolist()), positions.tolist(), strict=True):
@@ -78,7 +78,7 @@ def _masks_by(keys: NDArray[np.int64], positions: NDArray[np.int64]) -> dict[tup
 
 
 @lru_cache(maxsize=1 << 16)
-def _arc_union(n: int, wraps: bool, from_mask: int, to_mask: int) -> NDArray[np.bool_]:
+def _arc_union(n: int, wraps: bool, from_mask: int, to_mask: int) -> BoolArray:
     """Return which links of one row of `n` lie on a shortest way between the two sets.
 
     Of the arcs from one start in one direction the longest holds the others, so only the

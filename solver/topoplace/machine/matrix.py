@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.errors import InputError
+from topoplace.types import IntArray
 
 MAX_DISTANCE = 1 << 20
 MAX_PLACES = 1 << 12
@@ -24,7 +24,7 @@ class MatrixMachine:
         not negative, 0 on the diagonal, not necessarily symmetric.
     """
 
-    distances: NDArray[np.int64]
+    distances: IntArray
 
     def __post_init__(self) -> None:
         matrix = self.distances
@@ -62,7 +62,7 @@ class MatrixMachine:
         """Short form such as ``matrix of 16``."""
         return f"matrix of {self.num_routers}"
 
-    def hops(self, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.int64]:
+    def hops(self, sources: IntArray, targets: IntArray) -> IntArray:
         """Return the distances of router pairs, elementwise."""
-        found: NDArray[np.int64] = self.distances[sources, targets]
+        found: IntArray = self.distances[sources, targets]
         return found

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.errors import InputError
+from topoplace.types import IntArray
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 
-def parse_node_set(text: str, num_nodes: int, field: str = "nodes") -> NDArray[np.int64]:
+def parse_node_set(text: str, num_nodes: int, field: str = "nodes") -> IntArray:
     """Return the node numbers of a range list, ascending.
 
     Raises
@@ -45,12 +45,8 @@ def parse_node_set(text: str, num_nodes: int, field: str = "nodes") -> NDArray[n
 
 def format_node_set(nodes: Iterable[int]) -> str:
     """Return node numbers as a range list, ascending and without repetition."""
-    parts: list[str] = []
-    ordered = sorted({int(n) for n in nodes})
-    start = 0
-    for i in range(1, len(ordered) + 1):
-        if i == len(ordered) or ordered[i] != ordered[i - 1] + 1:
-            low, high = ordered[start], ordered[i - 1]
-            parts.append(str(low) if low == high else f"{low}-{high}")
-            start = i
+    parts = []
+    ordered = np.unique(np.fromiter(nodes, dtype=np.int64))
+    for run in np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1) if len(ordered) else ():
+        parts.append(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]))
     return ",".join(parts)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.errors import InputError
 from topoplace.machine.torus import Torus
+from topoplace.types import IntArray
 
 
 @dataclass(frozen=True, order=True)
@@ -55,7 +55,7 @@ class Prism:
                     "origin 0 where the prism spans the ring", field=field, value=self.text
                 )
 
-    def routers(self, torus: Torus) -> NDArray[np.int64]:
+    def routers(self, torus: Torus) -> IntArray:
         """Return the routers inside, in row-major order from the origin."""
         axes = [
             (np.arange(o, o + e, dtype=np.int64) % n) * s
@@ -100,7 +100,7 @@ def bisection_bandwidth(torus: Torus, extents: tuple[int, ...]) -> Fraction:
     f = 2(n-1)/(N-1) between; on a mesh f = 1 (Fiedler 2014, "Bisection Bandwidth: Slab w/N
     Geminis in Y").
     """
-    least: Fraction | None = None
+    widths = []
     for d, n in enumerate(extents):
         ring = torus.shape[d]
         factor = Fraction(1)
@@ -110,10 +110,8 @@ def bisection_bandwidth(torus: Torus, extents: tuple[int, ...]) -> Fraction:
             elif 2 * n > ring:
                 factor = Fraction(2 * (n - 1), ring - 1)
         others = math.prod(e for k, e in enumerate(extents) if k != d)
-        width = others * torus.bandwidth[d] * factor
-        least = width if least is None or width < least else least
-    assert least is not None
-    return least
+        widths.append(others * torus.bandwidth[d] * factor)
+    return min(widths)
 
 
 def bisection_per_node(torus: Torus, extents: tuple[int, ...]) -> Fraction:

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.errors import InputError
-
-IntArray = NDArray[np.int64]
+from topoplace.types import BoolArray, IntArray
 
 MAX_ROUTERS = 1 << 21
 """Largest machine accepted; above it tables of one integer per router stop being cheap."""
@@ -125,14 +123,8 @@ class Torus:
         """Return the coordinates of a router."""
         return tuple(router // s % n for s, n in zip(self.strides, self.shape, strict=True))
 
-    def link_exists(self, dim: int, router: int) -> bool:
-        """Tell whether a router has a link in the positive direction of a dimension."""
-        n = self.shape[dim]
-        at = router // self.strides[dim] % n
-        return n > 1 and (self.wrap[dim] or at < n - 1)
-
     @cached_property
-    def link_mask(self) -> NDArray[np.bool_]:
+    def link_mask(self) -> BoolArray:
         """Which link numbers are real links, shape ``(num_dims, *shape)``."""
         mask = np.ones((self.num_dims, *self.shape), dtype=bool)
         for d, n in enumerate(self.shape):
@@ -141,16 +133,6 @@ class Torus:
             elif not self.wrap[d]:
                 np.moveaxis(mask[d], d, 0)[n - 1] = False
         return mask
-
-    def distance(self, a: int, b: int) -> int:
-        """Return the hop distance of two routers: links on a shortest route."""
-        total = 0
-        for ca, cb, n, wraps in zip(
-            self.coords(a), self.coords(b), self.shape, self.wrap, strict=True
-        ):
-            step = abs(ca - cb)
-            total += min(step, n - step) if wraps else step
-        return total
 
     @property
     def diameter(self) -> int:
@@ -167,11 +149,7 @@ class Torus:
 
     def distances_from(self, router: int) -> IntArray:
         """Return the hop distance from one router to every router, shape ``(num_routers,)``."""
-        step = np.abs(self.coordinates - np.asarray(self.coords(router)))
-        sizes = np.asarray(self.shape)
-        folded = np.where(np.asarray(self.wrap), np.minimum(step, sizes - step), step)
-        total: IntArray = folded.sum(axis=1)
-        return total
+        return self.hops(np.array(router), np.arange(self.num_routers))
 
     @property
     def text(self) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.errors import InputError
-
-IntArray = NDArray[np.int64]
+from topoplace.types import IntArray
 
 
 @dataclass(frozen=True)
@@ -114,8 +113,7 @@ def build_tree(
         names = [*below, *(name for name, _ in uppers)]
         twice = next(name for idx, name in enumerate(names) if name in names[:idx])
         raise InputError("each switch once", field="switch", value=twice)
-    for name, _ in uppers:
-        _resolve(name, children, below)
+    _resolve(children, below)
     ordered = sorted(
         (below[name] for name, _ in uppers), key=lambda switch: switch.level
     )  # stable: keeps the description's order within a level
@@ -131,32 +129,22 @@ def build_tree(
     )
 
 
-def _resolve(name: str, children: dict[str, Sequence[str]], below: dict[str, Switch]) -> None:
-    """Fill in the level and the leaves of a switch and of all below it, without recursion."""
-    path = [name]
-    on_path = {name}
-    while path:
-        top = path[-1]
-        waiting = None
-        for child in children[top] if top not in below else ():
-            if child in below:
-                continue
-            if child not in children:
-                raise InputError("a switch that is described", field=f"switch {top}", value=child)
-            if child in on_path:
-                raise InputError("no cycle of switches", field=f"switch {top}", value=child)
-            waiting = child
-            break
-        if waiting is not None:
-            path.append(waiting)
-            on_path.add(waiting)
-            continue
-        path.pop()
-        on_path.discard(top)
-        if top in below:
-            continue
-        if not children[top]:
-            raise InputError("at least one child switch", field=f"switch {top}", value="")
-        parts = [below[child] for child in children[top]]
-        leaves = sorted({leaf for part in parts for leaf in part.leaves})
-        below[top] = Switch(top, 1 + max(part.level for part in parts), tuple(leaves))
+def _resolve(children: dict[str, Sequence[str]], below: dict[str, Switch]) -> None:
+    """Fill in the level and the leaves of all upper switches."""
+    for name, own in children.items():
+        unknown = [child for child in own if child not in below and child not in children]
+        if unknown:
+            expected = "a switch that is described"
+            raise InputError(expected, field=f"switch {name}", value=unknown[0])
+        if not own:
+            raise InputError("at least one child switch", field=f"switch {name}", value="")
+    try:
+        order = [*TopologicalSorter(children).static_order()]
+    except CycleError as error:
+        child, parent, *_ = error.args[1]
+        raise InputError("no cycle of switches", field=f"switch {parent}", value=child) from None
+    for name in order:
+        if name not in below:
+            parts = [below[child] for child in children[name]]
+            leaves = sorted({leaf for part in parts for leaf in part.leaves})
+            below[name] = Switch(name, 1 + max(part.level for part in parts), tuple(leaves))

@@ -97,7 +97,7 @@ def link_loads(torus: Torus, sources: IntArray, targets: IntArray, sizes: IntArr
     ndarray
         Shape ``(2, num_dims, num_routers)``: bytes in the positive (0) and the negative (1)
         direction over the d-link of every router. Ties at half a ring go the positive way
-        (`machine.routing.route`).
+        (`topoplace.machine`).
     """
     loads = np.zeros((2, torus.num_dims, torus.num_routers), dtype=np.int64)
     at = sources.copy()

@@ -13,7 +13,7 @@ from topoplace.result.mapping import (
     MappingResult,
     MappingSolution,
 )
-from topoplace.solving.frames import Frame
+from topoplace.solving.solve import Frame
 
 OVERTIME_SECONDS = 0.4
 

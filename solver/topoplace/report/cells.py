@@ -120,14 +120,12 @@ class Cells:
     Attributes
     ----------
     codes
-        Per router the code of its job, or one of `FREE`, `RUNNING`, `UNUSABLE`, `DOWN`, shape
-        ``torus.shape`` or ``(num,)``. Of a mapping, how far the messages of a router go.
+        Of a job, of how far the messages of a mapping's router go, or `FREE`, `RUNNING`,
+        `UNUSABLE`, `DOWN`; shape ``torus.shape`` or ``(num,)``, as `owner` and `special`.
     owner
-        Which job holds a router, started or running; -1 if none. Same shape.
-    special
-        Whether the router is of a class that is not the default one, same shape.
-    special_name
-        The names of such classes.
+        Which job holds a router, started or running; -1 if none.
+    special, special_name
+        Whether the router is of a class that is not the default one; the names of such classes.
     jobs
         What a legend says of started jobs, by code: their rank by size in the queue, from 0 on.
     tasks
@@ -177,18 +175,16 @@ def _of_placement(result: PlacementResult, state: SnapshotState) -> Cells:
     for idx, running in enumerate(state.running, start=len(state.queue)):
         codes[running.routers[~fixed[running.routers]]] = RUNNING
         owner[running.routers] = idx
-    ranks, routers, jobs = _ranks(state.queue), {}, {}
-    nodes = {request.id: request.nodes for request in state.queue}
-    for start in result.solution.placements if result.solution else []:
+    ranks, jobs = _ranks(state.queue), {}
+    sizes = {request.id: request.nodes for request in state.queue}
+    started = result.solution.placements if result.solution else []
+    for start in sorted(started, key=lambda start: ranks[start.request]):
         code = ranks[start.request]
-        jobs[code] = f"{start.request}: {nodes[start.request]:,}"
+        jobs[code] = f"{start.request}: {sizes[start.request]:,}"
         held = parse_node_set(start.nodes, torus.num_nodes) // torus.nodes_per_router
         if start.prism is not None:
-            prism = Prism(tuple(start.prism.origin), tuple(start.prism.extents))
-            held = prism.routers(torus)
+            held = Prism(tuple(start.prism.origin), tuple(start.prism.extents)).routers(torus)
             jobs[code] += f", {'x'.join(map(str, start.prism.extents))}"
-        routers[code] = np.unique(held)
-    for code, held in sorted(routers.items()):
         codes[held[~fixed[held]]] = code
         owner[held] = code
     special = np.asarray((node_class > 0).any(axis=1)).reshape(torus.shape)
@@ -197,7 +193,7 @@ def _of_placement(result: PlacementResult, state: SnapshotState) -> Cells:
     if (special | (codes == UNUSABLE))[block].all():
         special[block] = True
     names = ", ".join(state.classes[1:]).upper()
-    return Cells(codes, owner.reshape(torus.shape), special, names, dict(sorted(jobs.items())))
+    return Cells(codes, owner.reshape(torus.shape), special, names, jobs)
 
 
 def _of_allocation(result: AllocationResult, state: TreeState) -> Cells:

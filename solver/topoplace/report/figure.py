@@ -18,6 +18,7 @@ import numpy as np
 
 from topoplace.machine import Torus
 from topoplace.mapping.problem import MappingProblem
+from topoplace.report import mapping_plane as pencils
 from topoplace.report.answer import started_names
 from topoplace.report.cells import (
     CLASS_COLOUR,
@@ -29,13 +30,6 @@ from topoplace.report.cells import (
     far_colour,
     job_colour,
     palette_png,
-)
-from topoplace.report.mapping_plane import (
-    USED_COLOUR,
-    draw_distribution,
-    draw_plane,
-    heaviest_loads,
-    plane_of,
 )
 from topoplace.report.summary import AnyResult, headline, layout_text
 from topoplace.report.tiles import RIM, draw_tiles, tiles_height, tiles_of
@@ -178,16 +172,16 @@ def _mapping(result: MappingResult, problem: MappingProblem, cells: Cells) -> _P
     if layout is None:
         picture = _flat(problem, cells, _hops(cells, problem) + greys)
     else:
-        plane = plane_of(problem, nodes, layout)
+        plane = pencils.plane_of(problem, nodes, layout)
         rows, columns = plane.shape
         used = f"holds tasks: {np.count_nonzero(cells.codes >= 0):,} routers"
         picture = _Picture(
-            partial(draw_plane, plane=plane, problem=problem, nodes=nodes, layout=layout),
+            partial(pencils.draw_plane, plane=plane, problem=problem, nodes=nodes, layout=layout),
             min(_MOST_HEIGHT, _WIDE * rows / columns, 0.5 * rows),
-            [_entry(used, USED_COLOUR), *greys],
+            [_entry(used, pencils.USED_COLOUR), *greys],
         )
     on_torus = isinstance(problem.machine, Torus)
-    return replace(picture, loads=heaviest_loads(problem, nodes) if on_torus else None)
+    return replace(picture, loads=pencils.heaviest_loads(problem, nodes) if on_torus else None)
 
 
 def _jobs(cells: Cells, unit: str) -> list[Artist]:
@@ -262,7 +256,7 @@ def _assembled(
     picture.draw(_panel(figure, _MARGIN, low, _WIDE, picture.height))
     if picture.loads is not None:
         box = _MARGIN + 0.3, _AXIS, WIDTH - 2 * _MARGIN - 0.3, _LOADS_HEIGHT
-        draw_distribution(_panel(figure, *box), picture.loads)
+        pencils.draw_distribution(_panel(figure, *box), picture.loads)
     return figure
 
 

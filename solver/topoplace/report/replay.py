@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from topoplace import __version__
 from topoplace.report.text import csv_of, plain_table
 from topoplace.snapshot import SnapshotState
 from topoplace.solving import Options
-from topoplace.study.replay.figures import Moment
+from topoplace.study.replay.figures import JobRecord, Moment
 from topoplace.study.replay.run import MethodRun, Protocol, Setup
 
 REPLAY_SCHEMA = "topoplace.replay/1"
@@ -21,15 +21,28 @@ _IN_HOURS = {
     "turnaround": "turnaround, h",
     "node_seconds": "node-hours",
 }
-_CSV_COLUMNS = (
-    "method,job,nodes,intensive,submitted,start,end,wait,execution,log_execution,cost,default_cost"
-)
 _FIGURES = {
     "utilisation": "utilisation",
     "scheduling": "scheduling efficiency",
     "application": "application efficiency (E_AVE)",
     "system": "system efficiency",
     "fragmentation": "fragmentation",
+}
+
+
+_OF_JOB: dict[str, Callable[[MethodRun, JobRecord], object]] = {
+    "method": lambda run, _: run.method,
+    "job": lambda _, record: record.job.id,
+    "nodes": lambda _, record: record.job.nodes,
+    "intensive": lambda _, record: int(bool(record.job.patterns)),
+    "submitted": lambda _, record: record.job.submitted,
+    "start": lambda _, record: record.start,
+    "end": lambda _, record: record.end,
+    "wait": lambda _, record: record.start - record.job.submitted,
+    "execution": lambda _, record: record.execution,
+    "log_execution": lambda _, record: record.job.seconds,
+    "cost": lambda _, record: record.cost,
+    "default_cost": lambda _, record: record.default_cost,
 }
 
 
@@ -77,25 +90,8 @@ def timeline_csv(runs: Sequence[MethodRun]) -> str:
 
 def replay_csv(runs: Sequence[MethodRun]) -> str:
     """Return a line per run and job, in the order of the starts; times in seconds."""
-    rows = (
-        [
-            run.method,
-            record.job.id,
-            record.job.nodes,
-            int(bool(record.job.patterns)),
-            record.job.submitted,
-            record.start,
-            record.end,
-            record.start - record.job.submitted,
-            record.execution,
-            record.job.seconds,
-            record.cost,
-            record.default_cost,
-        ]
-        for run in runs
-        for record in run.records
-    )
-    return csv_of(_CSV_COLUMNS.split(","), rows)
+    records = [(run, record) for run in runs for record in run.records]
+    return csv_of(_OF_JOB, ([text(*of) for text in _OF_JOB.values()] for of in records))
 
 
 def replay_document(setup: Setup, runs: Sequence[MethodRun]) -> dict[str, object]:

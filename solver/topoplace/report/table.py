@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from topoplace.report.text import csv_of, gap_text, plain_table
 from topoplace.result import Proof
 from topoplace.study.compare import Comparison
-from topoplace.study.ranking import Exact, Figure, MethodSummary, Row, by_instance, summaries
+from topoplace.study.ranking import Exact, MethodSummary, Row, by_instance, summaries
 
 BREAKS_RULE = "does not obey the rule of prisms and links, so that the bound does not hold for it"
 
@@ -33,6 +34,10 @@ def _decimal(value: float | None, digits: int = 2) -> str:
 
 def _method(row: Row) -> str:
     return f"{row.method} *" if row.breaks_rule else row.method
+
+
+def _fact(name: str, row: Row) -> str:
+    return _count(row.facts.get(name))
 
 
 def _jobs(row: Row) -> str:
@@ -66,7 +71,8 @@ def columns_of(rows: Sequence[Row], *, whole: bool = False) -> list[Column]:
     facts = dict.fromkeys(name for row in rows for name in row.facts)
     if "queued" in facts:
         columns.append(Column("jobs", _jobs))
-    columns += [_fact(name) for name in facts if name not in ("started", "queued")]
+    others = [name for name in facts if name not in ("started", "queued")]
+    columns += [Column(name, partial(_fact, name)) for name in others]
     columns.append(Column("status", lambda row: str(row.status), number=False))
     if any(row.decider.proof is Proof.SEARCH for row in rows):
         columns.append(Column("proof", lambda row: str(row.decider.proof), number=False))
@@ -77,25 +83,15 @@ def _level_columns(rows: Sequence[Row], k: int, *, bounded: bool, whole: bool) -
     known = [x for row in rows for x in (row.levels[k].objective, row.levels[k].bound)]
     digits = 0 if all(x is None or x.denominator == 1 for x in known) else 4
 
-    def column(name: str, pick: Callable[[Figure], Exact | None]) -> Column:
-        def text(row: Row) -> str:
-            value = pick(row.levels[k])
-            return "-" if value is None else f"{float(value) if digits else int(value):,.{digits}f}"
+    def text(value: Exact | None) -> str:
+        return "-" if value is None else f"{float(value) if digits else int(value):,.{digits}f}"
 
-        return Column(name, text)
+    def gap(row: Row) -> str:
+        return "-" if row.breaks_rule else gap_text(row.levels[k].gap)
 
-    objective = column(rows[0].levels[k].name, lambda level: level.objective)
-    bound = [column("bound", lambda level: level.bound)] if bounded else []
-    gap = (
-        [Column("gap", lambda row: "-" if row.breaks_rule else gap_text(row.levels[k].gap))]
-        if bounded or whole
-        else []
-    )
-    return [objective, *bound, *gap]
-
-
-def _fact(name: str) -> Column:
-    return Column(name, lambda row: _count(row.facts.get(name)))
+    columns = [Column(rows[0].levels[k].name, lambda row: text(row.levels[k].objective))]
+    columns += [Column("bound", lambda row: text(row.levels[k].bound))] if bounded else []
+    return columns + ([Column("gap", gap)] if bounded or whole else [])
 
 
 def comparison_table(comparison: Comparison) -> str:
@@ -106,25 +102,15 @@ def comparison_table(comparison: Comparison) -> str:
 
 def _table(rows: Sequence[Row]) -> str:
     groups = by_instance(rows)
+    firsts = {id(group[0]) for group in groups}  # rows that name their instance
     name = "instance" if rows[0].problem == "mapping" else "snapshot"
-    columns = [Column(name, lambda row: row.label, number=False), *columns_of(rows)]
-    cells = []
-    for group in groups:
-        for idx, row in enumerate(group):
-            texts = [column.text(row) for column in columns]
-            cells.append(texts if idx == 0 else ["", *texts[1:]])
-    text = _column_table(columns, cells)
+    named = Column(name, lambda row: row.label if id(row) in firsts else "", number=False)
+    text = _column_table([named, *columns_of(rows)], [row for group in groups for row in group])
     if any(row.breaks_rule for row in rows):
         text += f"\n* {BREAKS_RULE}"
     if len(groups) > 1:
-        text += f"\n\n{summary_table(summaries(rows))}"
+        text += f"\n\n{_column_table(SUMMARY_COLUMNS, summaries(rows))}"
     return text
-
-
-def summary_table(entries: Sequence[MethodSummary]) -> str:
-    """Return a line per method: wins, ranks, gaps and seconds over all instances."""
-    cells = [[column.text(entry) for column in SUMMARY_COLUMNS] for entry in entries]
-    return _column_table(SUMMARY_COLUMNS, cells)
 
 
 def comparison_csv(comparison: Comparison) -> str:
@@ -145,6 +131,7 @@ def _record(row: dict[str, Any]) -> dict[str, object]:
     return {**record, **row["facts"]}
 
 
-def _column_table(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> str:
+def _column_table(columns: Sequence[Column], entries: Sequence[Row | MethodSummary]) -> str:
     right = [idx for idx, column in enumerate(columns) if column.number]
+    cells = [[column.text(entry) for column in columns] for entry in entries]
     return plain_table([column.name for column in columns], cells, right=right)

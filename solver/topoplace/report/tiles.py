@@ -46,8 +46,7 @@ class Tiles:
     names
         Of the tiles, or empty.
     rows
-        Whether the tiles are rows with their names at the left, column by column; else names stand
-        above, and the tiles go on row by row.
+        Whether tiles are rows with their names at the left, column by column; else row by row.
     across, up
         What is numbered below and at the left; `up` may be empty.
     """
@@ -84,21 +83,19 @@ class Tiles:
         row, column = np.divmod(np.argsort(order)[:num], columns)
         corners = np.stack([row * (height + gap_y) + gap_y, column * (width + gap_x) + gap_x], 1)
         unit = min(wide / numbers.shape[1], high / numbers.shape[0])
-        return Canvas(numbers, corners, unit, gap_y, gap_x)
+        return Canvas(numbers, corners, unit)
 
 
 @dataclass(frozen=True)
 class Canvas:
     """Tiles side by side: numbers of all cells, first row and column of each tile, size of a cell.
 
-    Above every tile are `gap_y` and left of it `gap_x` empty cells.
+    Above and left of every tile are as many empty cells as before the first.
     """
 
     numbers: IntArray
     corners: IntArray
     unit: float
-    gap_y: int
-    gap_x: int
 
 
 def tiles_of(state: State) -> Tiles:
@@ -252,8 +249,9 @@ def _name_axes(axes: Axes, tiles: Tiles, canvas: Canvas) -> None:
     """Number the cells below and at the left of all tiles, and name the tiles."""
     _, height, width = tiles.numbers.shape
     axes.set(xlabel=tiles.across, ylabel=tiles.up, aspect="equal")
-    axes.set_xlim(canvas.gap_x * (not tiles.rows), canvas.numbers.shape[1])
-    axes.set_ylim(len(canvas.numbers), canvas.gap_y)
+    gap_y, gap_x = canvas.corners[0]
+    axes.set_xlim(gap_x * (not tiles.rows), canvas.numbers.shape[1])
+    axes.set_ylim(len(canvas.numbers), gap_y)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=2, width=0.5, labelsize=TEXT, pad=1.5)
     tops, lefts = canvas.corners.T

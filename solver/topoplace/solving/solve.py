@@ -1,25 +1,24 @@
-"""The one call that solves, and how an outcome becomes a result document."""
+"""The one call that solves, what differs in it from problem to problem, and its result document."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import math
 import platform
 import time
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from topoplace import __version__
 from topoplace.interrupts import ended_in_time, heeded
-from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result, Status
+from topoplace.result import RESULT_SCHEMA, Limits, PlacementResult, Proof, Result, Status
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
-from topoplace.solving.frames import Frame, Problem, frame_of, problem_of
-from topoplace.solving.options import Options
-from topoplace.solving.outcome import Bound, Number, Outcome
-from topoplace.solving.progress import WATCH_SECONDS, Incumbent, gap_of
-from topoplace.solving.registry import Method, method_of
+from topoplace.solving.outcome import WATCH_SECONDS, Bound, Incumbent, Number, Outcome, gap_of
+from topoplace.solving.registry import Method, Options, method_of
 
 if TYPE_CHECKING:
     from topoplace.mapping.problem import MappingProblem
@@ -28,6 +27,99 @@ if TYPE_CHECKING:
     from topoplace.snapshot import SnapshotState, TreeState
 
     AnyResult = Result[Any, Any, Any]
+
+
+class Problem(Protocol):
+    """What a method solves."""
+
+    @property
+    def kind(self) -> str:
+        """What result documents call the problem: placement, allocation or mapping."""
+
+
+def limits_of(problem: Any, options: Options, hit: bool) -> Limits:
+    """Return what bounded a solve."""
+    return Limits(time_limit=options.time_limit, hit=hit)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One kind of problem.
+
+    Attributes
+    ----------
+    levels
+        Name and sense (``max`` or ``min``) of every level of the objective.
+    run
+        Runs a method on a problem; most do no more than call it.
+    worth
+        What a solution is worth on every level, None where a level does not apply.
+    result, level
+        The models of the result and of its levels.
+    solution
+        Makes the document of a solution.
+    instance
+        Makes the document of a problem.
+    number
+        Turns a figure into the form that the documents have.
+    limits
+        What bounded the solve, of a problem, options and whether the time limit was hit.
+    extra
+        Fields that only results of this problem have.
+    decisive
+        Number of the level by which methods are compared, after all before it.
+    facts
+        What a result counts beside the levels, for tables.
+    overtime
+        Seconds beyond the time limit after which a method that has reported a solution is ended.
+    """
+
+    levels: Sequence[tuple[str, str]]
+    run: Callable[[Any, Method, Options], Outcome]
+    worth: Callable[[Any, Any], Sequence[Number | None]]
+    result: type[Any]
+    level: type[Any]
+    solution: Callable[[Any, Any], Any]
+    instance: Callable[[Any], Any]
+    number: Callable[[Number], Any] = int
+    limits: Callable[[Any, Options, bool], Limits] = limits_of
+    extra: Callable[[Outcome], Mapping[str, Any]] = lambda outcome: {}
+    decisive: int = 0
+    facts: Callable[[Any], Mapping[str, int | None]] = lambda result: {}
+    overtime: float = math.inf
+
+
+_MODULES = {
+    "placement": "topoplace.placement.torus.outcome",
+    "allocation": "topoplace.placement.switches.outcome",
+    "mapping": "topoplace.mapping.outcome",
+}
+
+
+def frame_of(kind: str) -> Frame:
+    """Return the frame of a kind of problem, `FRAME` of its module."""
+    frame: Frame = importlib.import_module(_MODULES[kind]).FRAME
+    return frame
+
+
+def problem_of(instance: SnapshotState | TreeState | Problem, options: Options) -> Problem:
+    """Return the problem of placing a snapshot's queue; any other problem is returned as it is."""
+    from topoplace.snapshot import SnapshotState, TreeState  # noqa: PLC0415 - heavy
+
+    if isinstance(instance, SnapshotState):
+        from topoplace.placement.torus.problem import PlacementProblem  # noqa: PLC0415 - heavy
+
+        return PlacementProblem(instance, options.interference)
+    if isinstance(instance, TreeState):
+        from topoplace.placement.switches.problem import TreeProblem  # noqa: PLC0415 - heavy
+
+        return TreeProblem(instance)
+    return instance
+
+
+def called(problem: Any, method: Method, options: Options) -> Outcome:
+    """Run a method by calling it."""
+    return method.solver(problem, options)
 
 
 @overload
@@ -76,7 +168,7 @@ def solve(
         start = time.perf_counter()
         outcome = found_by(chosen, problem, options)
         seconds = time.perf_counter() - start
-        result = _result(problem, frame, outcome, method, options, seconds)
+        result: AnyResult = result_of(problem, outcome, method, options, seconds)
     if options.watch is not None:
         ended = replace(incumbent.progress(), level=frame.levels[0][0], phase=result.status)
         options.watch(replace(ended, objective=result.objective, bound=result.bound))
@@ -101,31 +193,14 @@ def found_by(method: Method, problem: Problem, options: Options) -> Outcome:
     return ended_in_time(run, lambda: incumbent.outcome, limit, look)
 
 
-@overload
-def result_of(
-    problem: PlacementProblem, outcome: Outcome, method: str, options: Options, seconds: float
-) -> PlacementResult: ...
-@overload
-def result_of(
-    problem: TreeProblem, outcome: Outcome, method: str, options: Options, seconds: float
-) -> AllocationResult: ...
-@overload
-def result_of(
-    problem: MappingProblem, outcome: Outcome, method: str, options: Options, seconds: float
-) -> MappingResult: ...
 def result_of(
     problem: Problem, outcome: Outcome, method: str, options: Options, seconds: float
-) -> AnyResult:
-    """Return the result document of an outcome.
+) -> Any:
+    """Return the result document of an outcome, of the class that the kind of problem has.
 
     Every figure is computed from the solution itself, so that no method can misreport one.
     """
-    return _result(problem, frame_of(problem.kind), outcome, method, options, seconds)
-
-
-def _result(
-    problem: Problem, frame: Frame, outcome: Outcome, method: str, options: Options, seconds: float
-) -> AnyResult:
+    frame = frame_of(problem.kind)
     worth: list[Any] = [None] * len(frame.levels)
     values = worth if outcome.solution is None else frame.worth(problem, outcome.solution)
     bounds = [*outcome.bounds, *worth][: len(worth)]
@@ -134,7 +209,7 @@ def _result(
         for (name, sense), value, bound in zip(frame.levels, values, bounds, strict=True)
     ]
     hit = outcome.time_limit_hit and any(level.status is not Status.OPTIMAL for level in levels)
-    result: AnyResult = frame.result(
+    return frame.result(
         schema_version=RESULT_SCHEMA,
         problem=problem.kind,
         method=method,
@@ -152,7 +227,6 @@ def _result(
         instance=frame.instance(problem),
         **frame.extra(outcome),
     )
-    return result
 
 
 def _level(
@@ -175,7 +249,5 @@ def _level(
 
 
 def _versions() -> dict[str, str]:
-    versions = {"topoplace": __version__, "python": platform.python_version()}
-    for package in ("numpy", "ortools"):
-        versions[package] = importlib.metadata.version(package)
-    return versions
+    packages = {name: importlib.metadata.version(name) for name in ("numpy", "ortools")}
+    return {"topoplace": __version__, "python": platform.python_version(), **packages}

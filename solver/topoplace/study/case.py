@@ -21,7 +21,7 @@ from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options
-from topoplace.solving.frames import frame_of, problem_of
+from topoplace.solving.solve import frame_of, problem_of
 
 State = SnapshotState | TreeState | MappingProblem
 AnyResult = PlacementResult | AllocationResult | MappingResult

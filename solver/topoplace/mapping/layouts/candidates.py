@@ -13,10 +13,10 @@ import numpy as np
 
 from topoplace.errors import InputError
 from topoplace.machine import Torus, bisection_bandwidth, bisection_per_node
-from topoplace.machine.torus import IntArray
 from topoplace.mapping.graph import VirtualGrid
 from topoplace.mapping.layouts.layout import Layout, Metrics, layer_order, line_cells, metrics_of
 from topoplace.snapshot.geometry import Geometry
+from topoplace.types import IntArray
 
 # ---- Bytes between the routers of a layout with nothing unusable, without listing the tasks ------
 # Everything is a sum over positions along single virtual dimensions: messages of one offset that

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from topoplace.machine.torus import IntArray
 from topoplace.mapping.graph import VirtualGrid
+from topoplace.types import IntArray
 
 # ---- One layout: partitions per router and logical routers, without a place on the machine -------
 

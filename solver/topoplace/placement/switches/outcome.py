@@ -8,8 +8,8 @@ from fractions import Fraction
 from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.tree import Allocation, AllocationResult, TreeLevel, TreeSolution
-from topoplace.solving.frames import Frame, called
 from topoplace.solving.outcome import Number
+from topoplace.solving.solve import Frame, called
 from topoplace.types import IntArray
 
 Started = Mapping[int, IntArray]

@@ -245,7 +245,7 @@ def _owners(held: IntArray, owner: IntArray, wanted: IntArray, size: int) -> lis
     """Return the jobs that hold some of what is wanted."""
     mask = np.zeros(size, dtype=bool)
     mask[wanted] = True
-    return np.unique(owner[mask[held]]).tolist()
+    return [int(q) for q in np.unique(owner[mask[held]])]
 
 
 def _blocked(nodes: int, jobs: Sequence[str]) -> str:

@@ -128,7 +128,8 @@ class Footprints:
     @cached_property
     def slots(self) -> IntArray:
         """First coordinate of every line: candidates are kept one per slot for variety."""
-        return self.line_coords[:, :1].sum(axis=1)
+        slots: IntArray = self.line_coords[:, :1].sum(axis=1)
+        return slots
 
     @property
     def num_slots(self) -> int:

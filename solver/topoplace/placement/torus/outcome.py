@@ -18,7 +18,7 @@ from topoplace.result import (
 )
 from topoplace.snapshot.schema import PrismModel
 from topoplace.solving import Options
-from topoplace.solving.frames import Frame, called
+from topoplace.solving.solve import Frame, called
 from topoplace.types import IntArray
 
 LEVELS = (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))

@@ -1,21 +1,86 @@
-"""What a page shows of every result beside its figures: a small picture, and the file it is in."""
+"""What a page shows of every result beside its figures: a small picture, and the file it is in.
+
+A picture has a pixel per router or node; its background is the page's, so that it is light or dark
+as the page is.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from topoplace.errors import InputError
+from topoplace.report.cells import (
+    FREE,
+    GREY_NAMES,
+    NOTHING,
+    NUM_FAR,
+    UNUSABLE,
+    cells_of,
+    colour_of,
+    colours_of,
+    far_colour,
+    job_colour,
+    palette_png,
+)
+from topoplace.report.tiles import tiles_of
 from topoplace.snapshot.files import write_document
 
 if TYPE_CHECKING:
-    from topoplace.report.page.thumbnails import Thumbnail
     from topoplace.study.case import AnyResult, State
     from topoplace.study.ranking import Row
 
 PICTURE_BYTES = 2_700_000
 """Bytes of PNG that one page holds, 3.6 MB in its text; pictures that come later are left out."""
+
+_SHOWN_PIXELS = 300
+
+
+@dataclass(frozen=True)
+class Thumbnail:
+    """A PNG image of so many pixels, to be shown enlarged."""
+
+    png: bytes
+    width: int
+    height: int
+
+    @property
+    def scale(self) -> int:
+        """By how much to enlarge it."""
+        return max(1, _SHOWN_PIXELS // max(self.width, self.height))
+
+
+def thumbnail(result: AnyResult, state: State) -> Thumbnail:
+    """Return the small picture of a result and its instance.
+
+    Of a torus or mesh the slices, of a tree a row of pixels per leaf, of a mapping how far the
+    messages of every router go.
+    """
+    cells = cells_of(result, state)
+    canvas = tiles_of(state).fitted(4, 3)
+    gap_y, gap_x = canvas.corners[0]
+    codes = np.append(cells.codes, NOTHING)[canvas.numbers[gap_y:, gap_x:]]
+    pixels = np.rint(255 * colours_of(codes, cells.inked)).astype(np.uint8)
+    return Thumbnail(palette_png(pixels), *codes.shape[::-1])
+
+
+def swatches(problem: str) -> list[tuple[list[str], str]]:
+    """Return colours of the pictures of a problem for CSS: those of answers, then grey by grey."""
+    inked, num_inked = (far_colour, NUM_FAR) if problem == "mapping" else (job_colour, 6)
+    greys = {FREE: "free", UNUSABLE: "not usable"} if problem == "mapping" else dict(GREY_NAMES)
+    if problem == "allocation":
+        del greys[UNUSABLE]
+
+    def css(code: int) -> str:
+        *mixed, opacity = colour_of(code, inked)
+        return f"rgb({' '.join(str(round(255 * part)) for part in mixed)} / {opacity:g})"
+
+    answers = [css(code) for code in range(num_inked)]
+    return [(answers, ""), *(([css(code)], name) for code, name in greys.items())]
 
 
 Kept = tuple[tuple[str, str | None], str]
@@ -24,19 +89,8 @@ Kept = tuple[tuple[str, str | None], str]
 class Exhibits:
     """Takes results as they are found, and keeps of each no more than a page needs.
 
-    Parameters
-    ----------
-    folder
-        Where to write every result as a file; None for nowhere. Made if missing.
-    pictures
-        Whether to draw them.
-
-    Attributes
-    ----------
-    left_out
-        How many pictures found no room on the page.
-    settings
-        What the results were computed under: time limits, seeds and interference rules.
+    With a folder, every result is written into it as a file; `left_out` counts pictures without
+    room on the page, and `settings` are the time limits, seeds and interference rules of results.
 
     Raises
     ------
@@ -56,16 +110,11 @@ class Exhibits:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise InputError(
-                    f"a folder that can be made ({error.strerror})",
-                    field="--results",
-                    value=str(folder),
-                ) from None
+                expected = f"a folder that can be made ({error.strerror})"
+                raise InputError(expected, field="--results", value=str(folder)) from None
 
     def keep(self, row: Row, result: AnyResult, state: State) -> None:
         """Take the result behind a row."""
-        from topoplace.report.page.thumbnails import thumbnail  # noqa: PLC0415 - heavy
-
         limit, rule = result.limits.time_limit, row.interference
         for name, value in (
             ("time limit per solve", "the method's own" if limit is None else f"{limit:g} s"),

@@ -21,7 +21,7 @@ from topoplace.errors import ExitCode, InputError
 from topoplace.interrupts import Interrupted, heeded
 from topoplace.result import Status
 from topoplace.snapshot.files import write_text
-from topoplace.solving.frames import frame_of
+from topoplace.solving.solve import frame_of
 from topoplace.study.batch.pool import Pool
 from topoplace.study.batch.store import (
     TABLE,

@@ -30,7 +30,7 @@ from topoplace.snapshot.files import (
     write_text,
 )
 from topoplace.snapshot.schema import MappingInstance, TreeModel
-from topoplace.solving.frames import frame_of
+from topoplace.solving.solve import frame_of
 from topoplace.study.batch.task import Failure, Settings
 from topoplace.study.case import AnyResult, load_instance
 

@@ -22,7 +22,7 @@ from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.files import parse_document
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, Outcome, result_of
-from topoplace.solving.frames import problem_of
+from topoplace.solving.solve import problem_of
 from topoplace.study.external.allocator import DEFAULT_SECONDS, Allocator
 from topoplace.study.external.answer import (
     PLACEMENTS_SCHEMA,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,21 +18,27 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from topoplace import __version__
 from topoplace.report.answer import rows_of
 from topoplace.report.figure import figure_png
-from topoplace.report.page.exhibits import Exhibits
+from topoplace.report.page.exhibits import Exhibits, swatches
 from topoplace.report.page.plots import NUM_COLOURS, gap_strips, profiles, time_strips
-from topoplace.report.page.thumbnails import picture_legend
 from topoplace.report.summary import AnyResult, summary
 from topoplace.report.table import BREAKS_RULE, SUMMARY_COLUMNS, columns_of
 from topoplace.report.text import gap_text
 from topoplace.result.mapping import MappingResult
-from topoplace.snapshot.files import write_text
 from topoplace.study.compare import Comparison
 from topoplace.study.ranking import Row, by_instance, certified_gap, summaries
 
-
-def write_comparison_page(path: Path, comparison: Comparison, exhibits: Exhibits) -> None:
-    """Write the page of a comparison, all of it or nothing (see `comparison_page`)."""
-    write_text(path, comparison_page(comparison, exhibits, path.parent))
+_WORDS = {"breaks_rule": BREAKS_RULE, "summary_columns": SUMMARY_COLUMNS}
+_FILTERS: dict[str, Callable[..., object]] = {
+    "by_instance": by_instance,
+    "certified_gap": certified_gap,
+    "columns": columns_of,
+    "gap_strips": gap_strips,
+    "profiles": profiles,
+    "summaries": summaries,
+    "swatches": swatches,
+    "time_strips": time_strips,
+}
+"""What templates ask of the rows of a problem."""
 
 
 def comparison_page(comparison: Comparison, exhibits: Exhibits, folder: Path) -> str:
@@ -48,55 +54,24 @@ def comparison_page(comparison: Comparison, exhibits: Exhibits, folder: Path) ->
         Where the page will be: links to result files are relative to it.
     """
     rows = comparison.rows
-    notes = [f"* {BREAKS_RULE}"] if any(row.breaks_rule for row in rows) else []
-    notes += comparison.notes
-    if exhibits.left_out:
-        notes.append(f"{exhibits.left_out:,} pictures are left out to keep the page small")
 
     def link(row: Row) -> str | None:
         file = exhibits.file_of(row)
         return None if file is None else quote(Path(os.path.relpath(file, folder)).as_posix())
 
-    num_methods, num_instances = len({row.method for row in rows}), len(by_instance(rows))
     return _rendered(
         "comparison.html",
-        title=f"{_count(num_methods, 'method')} on {_count(num_instances, 'instance')}",
-        settings="; ".join(
-            f"{name}: {', '.join(sorted(values))}" for name, values in exhibits.settings.items()
-        ),
-        notes=notes,
-        parts=[_part(own) for own in comparison.by_problem],
-        summary_columns=SUMMARY_COLUMNS,
-        certified_gap=certified_gap,
-        anchor=lambda row: "-".join(filter(None, ("i", row.sha256[:16], row.interference))),
-        picture_of=exhibits.picture_of,
+        title=f"{_count(len({row.method for row in rows}), 'method')} on "
+        f"{_count(len(by_instance(rows)), 'instance')}",
+        comparison=comparison,
+        broken=any(row.breaks_rule for row in rows),
+        exhibits=exhibits,
         link=link,
     )
 
 
-def _part(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return what a page says of one problem."""
-    methods = list(dict.fromkeys(row.method for row in rows))
-    return {
-        "problem": rows[0].problem,
-        "methods": methods,
-        "summaries": summaries(rows),
-        "gaps": gap_strips(rows, methods),
-        "profile": profiles(rows, methods),
-        "times": time_strips(rows, methods),
-        "groups": by_instance(rows),
-        "columns": columns_of(rows, whole=True),
-        "legend": picture_legend(rows[0].problem),
-    }
-
-
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def write_result_page(path: Path, result: AnyResult) -> None:
-    """Write the page of a result, all of it or nothing (see `result_page`)."""
-    write_text(path, result_page(result))
 
 
 def result_page(result: AnyResult) -> str:
@@ -107,21 +82,10 @@ def result_page(result: AnyResult) -> str:
     InputError
         If the instance inside is not valid.
     """
-    limit = result.limits.time_limit
-    facts = {
-        "instance": result.instance.name,
-        "method": result.method,
-        "status": result.status,
-        "proof": result.proof,
-        "seconds": f"{result.seconds:,.2f}",
-        "time limit": "none" if limit is None else f"{limit:g} s",
-        "seed": "-" if result.seed is None else result.seed,
-        "versions": ", ".join(f"{name} {number}" for name, number in result.versions.items()),
-    }
     return _rendered(
         "result.html",
         title=f"{result.instance.name}, {result.method}",
-        facts=facts,
+        result=result,
         summary=summary(result, table=False),
         starts=None if isinstance(result, MappingResult) else rows_of(result),
         light=figure_png(result),
@@ -137,8 +101,8 @@ def _rendered(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.globals |= {"version": __version__, "num_colours": NUM_COLOURS}
-    pages.filters |= {"gap_text": gap_text, "image_url": _image_url}
+    pages.globals |= {"version": __version__, "num_colours": NUM_COLOURS, **_WORDS}
+    pages.filters |= {"gap_text": gap_text, "image_url": _image_url, **_FILTERS}
     return pages.get_template(template).render(values) + "\n"
 
 
