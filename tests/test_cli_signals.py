@@ -338,7 +338,7 @@ def interrupted(name: str, number: signal.Signals, seconds: float, folder: Path,
     return 0
 
 
-@pytest.mark.parametrize(("name", "number"), zip(LONG, 2 * interrupts.SIGNALS, strict=True))
+@pytest.mark.parametrize(("name", "number"), list(zip(LONG, 2 * interrupts.SIGNALS, strict=True)))
 def test_an_interrupted_command_has_its_best_answer(
     name: str, number: signal.Signals, tmp_path: Path
 ) -> None:
