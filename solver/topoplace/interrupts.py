@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import math
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -170,7 +171,15 @@ def ended_in_time(
 
 
 def _leave_behind(thread: threading.Thread) -> None:
-    """End a thread as soon as it is back from native code."""
+    """End a thread as soon as it is back from native code, unless it may be compiling.
+
+    What ends it there would leave numba's lock closed, and every later kernel waiting for it.
+    """
     left_behind.append(thread)
-    ended = ctypes.py_object(SystemExit)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ended)
+    numba = sys.modules.get("numba.core.compiler_lock")
+    lock = numba and numba.global_compiler_lock._lock
+    if lock is None or lock.acquire(blocking=False):
+        ended = ctypes.py_object(SystemExit)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ended)
+        if lock is not None:
+            lock.release()
