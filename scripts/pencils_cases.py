@@ -11,12 +11,13 @@ import numpy as np
 
 from study_mapping_gaps import SNAPSHOTS, problem_of
 from topoplace.machine import Prism, Torus
-from topoplace.mapping.graph import IntArray
 from topoplace.mapping.layouts import ideal_hop_bytes
-from topoplace.mapping.onto import Allocation, load_allocation
+from topoplace.mapping.onto import Places, load_places
 from topoplace.mapping.pencils.space import admissible_layouts
 from topoplace.snapshot import load_torus
+from topoplace.snapshot.schema import TorusModel
 from topoplace.snapshot.state import torus_of
+from topoplace.types import IntArray
 
 SCATTERED, PRISMS, SNAPSHOT = "scattered", "prisms", "snapshot"
 """What is unusable: single routers, prisms of them, what a snapshot says."""
@@ -87,23 +88,24 @@ def unusable(torus: Torus, routers: IntArray, case: Case) -> IntArray:
     return taken
 
 
-def everywhere(grid: Grid, setting: str) -> Allocation:
+def everywhere(grid: Grid, setting: str) -> Places:
     """Return the nodes of a grid's region, or of Blue Waters, with nothing unusable."""
     bare = {"name": "bare", "service": "", "classes": {}, "nodes_per_router": grid.nodes_per_router}
     machine = load_torus("blue_waters").model_copy(update=bare)
     nodes = np.arange(torus_of(machine).num_nodes)
-    whole = Allocation(machine, nodes, "nothing unusable")
-    return whole if setting == SNAPSHOT else whole.within(Prism((0, 0, 0), grid.region))
+    whole = Places(machine, nodes, "nothing unusable")
+    return whole if setting == SNAPSHOT else whole.within("x".join(map(str, grid.region)))
 
 
-def allocation_of(case: Case) -> Allocation:
+def allocation_of(case: Case) -> Places:
     """Return the usable nodes of a case."""
     if case.setting == SNAPSHOT:
-        return load_allocation(str(SNAPSHOTS / f"{case.snapshot}.json"))
+        return load_places(str(SNAPSHOTS / f"{case.snapshot}.json"))
     whole = everywhere(case.grid, case.setting)
+    assert isinstance(whole.machine, TorusModel)
     routers = whole.nodes // case.grid.nodes_per_router
     bad = unusable(torus_of(whole.machine), np.unique(routers), case)
-    return Allocation(whole.machine, whole.nodes[~np.isin(routers, bad)], case.setting)
+    return Places(whole.machine, whole.nodes[~np.isin(routers, bad)], case.setting)
 
 
 @cache

@@ -22,14 +22,16 @@ from study_mapping_gaps import problem_of
 from study_page import STUDIES, markdown, stamp, write_rows
 from topoplace.errors import InputError
 from topoplace.machine import Prism
-from topoplace.mapping.evaluate import Evaluation, evaluate
-from topoplace.mapping.graph import IntArray
-from topoplace.mapping.onto import Allocation, load_allocation
+from topoplace.mapping.evaluate import evaluate
+from topoplace.mapping.onto import Places, load_places
 from topoplace.mapping.problem import MappingProblem
 from topoplace.placement.torus.heuristics.node_orders import TWO_Y, block_order
+from topoplace.result.mapping import MappingFigures
 from topoplace.snapshot.files import write_text
+from topoplace.snapshot.schema import TorusModel
 from topoplace.snapshot.state import torus_of
 from topoplace.solving import Options, method_of
+from topoplace.types import IntArray
 
 
 @dataclass(frozen=True)
@@ -97,13 +99,13 @@ def in_alps_order(problem: MappingProblem, nodes: IntArray) -> IntArray:
     return listed[np.searchsorted(problem.nodes, nodes)]
 
 
-def run(case: Case, allocation: Allocation) -> dict[str, Evaluation] | None:
+def run(case: Case, places: Places) -> dict[str, MappingFigures] | None:
     """Return the figures of every method in a region; None if one finds no room."""
     found = {}
     for method, tasks_per_node in case.tasks_per_node.items():
         options = Options(cell=case.cell if method == "grid-order" else None)
         try:
-            problem = problem_of(case.grid, False, tasks_per_node, allocation, case.bytes)
+            problem = problem_of(case.grid, False, tasks_per_node, places, case.bytes)
             outcome = method_of("mapping", method).solver(problem, options)
         except InputError:
             return None
@@ -118,7 +120,8 @@ def run(case: Case, allocation: Allocation) -> dict[str, Evaluation] | None:
 
 def study(num_regions: int, seed: int) -> list[dict[str, object]]:
     """Return a row for every case, region and method."""
-    everywhere = load_allocation("blue_waters")
+    everywhere = load_places("blue_waters")
+    assert isinstance(everywhere.machine, TorusModel)
     shape = torus_of(everywhere.machine).shape
     rng = np.random.default_rng(seed)
     rows: list[dict[str, object]] = []
@@ -131,7 +134,7 @@ def study(num_regions: int, seed: int) -> list[dict[str, object]]:
                 for extent, n in zip(case.region, shape, strict=True)
             )
             region = Prism(origin, case.region)
-            figures = run(case, everywhere.within(region))
+            figures = run(case, everywhere.within(region.text))
             if figures is None:
                 continue
             used += 1
@@ -143,7 +146,7 @@ def study(num_regions: int, seed: int) -> list[dict[str, object]]:
                         "table": case.table,
                         "region": region.text,
                         "method": method,
-                        "max_link_load": float(load),
+                        "max_link_load": load.numerator / load.denominator,
                         "max_hops": found.max_hops,
                         "hop_bytes": found.hop_bytes,
                     }

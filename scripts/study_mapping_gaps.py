@@ -20,7 +20,7 @@ import numpy as np
 from study_page import STUDIES, markdown, number, percent, stamp, write_rows
 from topoplace.certify import check_document
 from topoplace.errors import InputError
-from topoplace.mapping.onto import Allocation, load_allocation
+from topoplace.mapping.onto import Places, load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result.mapping import MappingResult
 from topoplace.snapshot.files import write_text
@@ -75,7 +75,7 @@ def problem_of(
     grid: tuple[int, ...],
     periodic: bool,
     tasks_per_node: int,
-    allocation: Allocation,
+    places: Places,
     num_bytes: int = 1,
 ) -> MappingProblem:
     """Return the mapping problem of a grid with so many bytes for every neighbour."""
@@ -84,8 +84,8 @@ def problem_of(
         MappingInstance(
             schema_version="topoplace.mapping/1",
             name="x".join(map(str, grid)),
-            machine=allocation.machine,
-            nodes=allocation.node_set,
+            machine=places.machine,
+            nodes=places.node_set,
             tasks_per_node=tasks_per_node,
             application=GridApplication(
                 shape=list(grid), periodic=[periodic] * dims, bytes=[[num_bytes] * 2] * dims
@@ -125,14 +125,14 @@ def row_of(problem: MappingProblem, machine: str, method: str, search: float, se
 
 def blue_waters_rows(names: list[str], search: float, seed: int) -> list[Row]:
     """Return the rows of the papers' grids: on an ideal machine, then on every snapshot."""
-    machines = {"nothing unusable": load_allocation("torus:24x24x24:2")}
+    machines = {"nothing unusable": load_places("torus:24x24x24:2")}
     for name in names:
         path = SNAPSHOTS / f"blue_waters_{name}.json"
-        machines[path.stem] = load_allocation(str(path))
+        machines[path.stem] = load_places(str(path))
     rows = []
-    for machine, allocation in machines.items():
+    for machine, places in machines.items():
         for _, grid, tasks_per_node in GRIDS:
-            problem = problem_of(grid, False, tasks_per_node, allocation)
+            problem = problem_of(grid, False, tasks_per_node, places)
             rows.append(row_of(problem, machine, "pencils", search, seed))
             print(rows[-1], file=sys.stderr)
     return rows
@@ -144,9 +144,9 @@ def bhatele_rows(search: float, seed: int) -> list[Row]:
     for side in BHATELE_GRIDS:
         for mesh in BHATELE_MESHES:
             text = "x".join(map(str, mesh))
-            allocation = load_allocation(f"mesh:{text}")
-            tasks_per_node = side**3 // len(allocation.nodes)
-            problem = problem_of((side,) * 3, True, tasks_per_node, allocation)
+            places = load_places(f"mesh:{text}")
+            tasks_per_node = side**3 // len(places.nodes)
+            problem = problem_of((side,) * 3, True, tasks_per_node, places)
             rows.append(row_of(problem, f"mesh {text}", "blocks", search, seed))
             print(rows[-1], file=sys.stderr)
     return rows

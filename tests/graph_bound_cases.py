@@ -11,9 +11,9 @@ import numpy as np
 from baseline_instances import problem_on, random_graph
 from topoplace.machine import Torus, format_node_set
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.snapshot.schema import MAPPING_SCHEMA, GraphApplication, MappingInstance, MatrixModel
+from topoplace.types import IntArray
 
 Draw = Callable[[np.random.Generator, int], MappingProblem]
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from topoplace.mapping.graph import IntArray
 from topoplace.mapping.pencils.space import CellTerms, PencilWindow
 from topoplace.mapping.problem import MappingProblem
 from topoplace.placement.switches.patterns import pattern_steps
 from topoplace.placement.switches.problem import TreeProblem
 from topoplace.placement.torus.minizinc import MAX_VALUE, ModelRun, run_minizinc
+from topoplace.types import IntArray
 
 
 def optimum_of(run: ModelRun) -> Any:

@@ -50,7 +50,7 @@ def percent(value: Fraction | float) -> int:
     return int(100 * value)
 
 
-def test_the_eight_layouts_of_a_cube_and_no_more() -> None:
+def test_the_eight_layouts_of_a_cube_and_no_more():
     found = enumerate_layouts(grid("32x32x32"), 32, 2, (12, 8, 12))
     assert len(found) == 8
     assert set(map(sides, found)) == {
@@ -66,7 +66,7 @@ def test_the_eight_layouts_of_a_cube_and_no_more() -> None:
     assert [sides(x) for x in found if x.is_balanced((32, 32, 32))] == [((8, 8, 8), (4, 4, 4))]
 
 
-def test_the_four_balanced_folded_layouts_and_no_more() -> None:
+def test_the_four_balanced_folded_layouts_and_no_more():
     found = enumerate_layouts(grid("110x120"), 16, 2, (12, 4, 12), balanced=True)
     assert sorted(map(folded, found)) == [
         (10, 4, 11, 3, 10, 3, 0),
@@ -76,7 +76,7 @@ def test_the_four_balanced_folded_layouts_and_no_more() -> None:
     ]
 
 
-def test_the_nine_layouts_of_enos_2014_iv_f_are_found() -> None:
+def test_the_nine_layouts_of_enos_2014_iv_f_are_found():
     found = set(map(folded, enumerate_layouts(grid("168x132"), 16, 2, (12, 8, 12))))
     assert found >= {
         (11, 8, 11, 6, 4, 1, 3),
@@ -91,7 +91,7 @@ def test_the_nine_layouts_of_enos_2014_iv_f_are_found() -> None:
     }
 
 
-def test_four_dimensions_keep_one_whole() -> None:
+def test_four_dimensions_keep_one_whole():
     found = enumerate_layouts(grid("8x8x8x8"), 16, 2, (24, 24, 24))
     assert set(map(sides, found)) >= {
         ((8, 4, 4), (1, 2, 2)),
@@ -104,7 +104,7 @@ def test_four_dimensions_keep_one_whole() -> None:
     assert whole[(11, 3, 11), (1, 4, 1)] == 3
 
 
-def test_fiedlers_order_metrics_and_request() -> None:
+def test_fiedlers_order_metrics_and_request():
     found = ranked("40x30x25", 32, "24x24x24", balanced=True)
     assert [(entry.layout.logical, entry.layout.map_text) for entry in found[:7]] == [
         ((10, 5, 10), "231"),
@@ -128,7 +128,7 @@ def test_fiedlers_order_metrics_and_request() -> None:
     assert [a.extents for a in alternatives] == [(10, 5, 10), (20, 5, 5), (5, 5, 20)]
 
 
-def test_metrics_of_the_unbalanced_list_of_fiedler_2014() -> None:
+def test_metrics_of_the_unbalanced_list_of_fiedler_2014():
     printed = {
         (8, 8, 8): 90,
         (11, 8, 8): 81,
@@ -142,7 +142,7 @@ def test_metrics_of_the_unbalanced_list_of_fiedler_2014() -> None:
     assert list(splits.values()) == [0, 1, 0, 1, 1]
 
 
-def test_bisection_and_bytes_of_a_ranked_layout() -> None:
+def test_bisection_and_bytes_of_a_ranked_layout():
     best = ranked("40x30x25", 32, "24x24x24", balanced=True)[0]
     assert best.bisection == 100  # 5 x 10 links of bandwidth 2, or 10 x 10 of bandwidth 1
     assert best.bisection_per_node == Fraction(100, 1000)
@@ -151,7 +151,7 @@ def test_bisection_and_bytes_of_a_ranked_layout() -> None:
     assert best.ideal_hop_bytes == best.off_router_bytes
 
 
-def test_exchangeable_dimensions_count_once_only_if_alike() -> None:
+def test_exchangeable_dimensions_count_once_only_if_alike():
     kept = grid_of(grid_application("4x4", periodic="x"))
     free = grid_of(grid_application("4x4"))
     wide = grid_of(grid_application("4x4", message_bytes="2,1"))
@@ -162,7 +162,7 @@ def test_exchangeable_dimensions_count_once_only_if_alike() -> None:
     assert number["kept"] == number["wide"] == 2 * number["free"]
 
 
-def test_impossible_input_is_refused() -> None:
+def test_impossible_input_is_refused():
     with pytest.raises(InputError, match="at most 3 dimensions"):
         enumerate_layouts(grid("2x2x2x2"), 4, 1, (4, 4))
     with pytest.raises(InputError, match="tasks_per_node"):

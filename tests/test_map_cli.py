@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from real_files import real_file
 from test_cli_bad_input import one_line_error
 from topoplace.cli import run
 from topoplace.solving import Bound, Display, Incumbent, Outcome
@@ -22,13 +21,13 @@ SQUARE = "0,9,0,9\n9,0,9,0\n0,9,0,9\n9,0,9,0\n"
 QAPLIB = "3\n0 1 2\n1 0 1\n2 1 0\n\n0 0 7\n0 0 5\n7 5 0\n"
 
 
-def mapped(capsys: pytest.CaptureFixture[str], *args: str | Path) -> dict:
+def mapped(capsys, *args):
     """Run `map`, which must succeed, and return its result."""
     assert run(["map", *map(str, args), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
-def checked(path: Path, capsys: pytest.CaptureFixture[str]) -> bool:
+def checked(path, capsys):
     """Tell whether `check` says of a result what its proof deserves, and refuses nothing."""
     code, said = run(["check", str(path)]), capsys.readouterr().out
     if json.loads(path.read_text())["proof"] == "search":
@@ -129,87 +128,52 @@ HUGE = str(1 << 53)
 
 
 @pytest.mark.parametrize(
-    ("text", "args", "message"),
+    ("text", "message"),
     [
-        ("0,1\n1,0\n0,0\n", [], "g.csv: line 3: expected a square matrix, 2 rows of 2 numbers"),
-        ("0,1\n-4,0\n", [], "g.csv: line 2, field 1: expected 0 or more, not a negative number"),
-        ("0,1\nx,0\n", [], "g.csv: line 2, field 1: expected an integer, 0 or more, found 'x'"),
-        (f"0,1\n{HUGE}9,0\n", [], f"g.csv: line 2, field 1: expected at most {HUGE}"),
-        ("0,1\n1,0\n", ["--on", "mesh:1"], "g.csv: num_tasks: expected at most 1 tasks"),
-        ("0,1\n1,0\n", ["--graph-format", "dot"], "one of csv, qaplib, metis, grf, edges"),
-        ("0,1\n1,0\n", ["--grid", "2x2"], "--grid: expected no such option beside --graph"),
-        ("0,1\n1,0\n", ["--stencil", "full"], "--stencil: expected no such option beside --graph"),
-        ("0,1\n1,0\n", ["--on", "qaplib"], "--graph: expected a QAPLIB file with --on qaplib"),
-        ("0,1\n1,0\n", ["--flow", "first"], "--flow: expected a QAPLIB file with --flow"),
-        ("0,1\n1,0\n", ["--on", "matrix:nowhere"], "nowhere: expected a file that exists"),
-        (
-            "0,1\n1,0\n",
-            ["--on", "matrix:g.csv", "--within", "1@0"],
-            "--within: expected a machine that",
-        ),
-        (
-            "0,1\n1,0\n",
-            ["--on", "matrix:g.csv", "--maplib", "m"],
-            "--maplib with --on: expected a torus",
-        ),
-        ("0,1\n1,0\n", ["--subset", "0-9"], "--subset: expected node numbers from 0 to 3"),
-        ("0,1\n1,0\n", ["--subset", "0-1,1"], "--subset: expected each node once"),
-        ("0,1\n1,0\n", ["--subset", "3"], "g.csv: num_tasks: expected at most 1 tasks"),
-        ("0,1\n1,0\n", ["--method", "grid-order"], "method: expected a grid, or one of"),
-        ("0,1\n1,0\n", ["--tasks-per-node", "0"], "--tasks-per-node: expected from 1 to 1048576"),
-        ("0,1\n1,0\n", ["--maplib", "."], "--maplib: expected a file, found a folder"),
-        ("0,1\n1,0\n", ["--mapping", "g.csv"], "g.csv: line 1: expected a header"),
-        (
-            "0,1\n1,0\n",
-            ["--mapping", "g.csv", "--format", "x"],
-            "format: expected one of rank-order",
-        ),
+        ("0,1\n1,0\n0,0\n", "g.csv: line 3: expected a square matrix, 2 rows of 2 numbers"),
+        ("0,1\n-4,0\n", "g.csv: line 2, field 1: expected 0 or more, not a negative number"),
+        (f"0,1\n{HUGE}9,0\n", f"g.csv: line 2, field 1: expected at most {HUGE}"),
+        ("\n".join([",".join([HUGE] * 32)] * 32), "g.csv: bytes: expected bytes x hops below"),
     ],
 )
-def test_bad_input_is_one_line(text, args, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("g.csv").write_text(text)
-    on = [] if "--on" in args else ["--on", "torus:2x2"]
-    assert run(["map", "--graph", "g.csv", *on, *args]) == 2
-    assert message in one_line_error(capsys)
-
-
-def test_sums_too_large_to_be_exact_are_bad_input(tmp_path, capsys):
+def test_a_bad_graph_is_one_line(text, message, tmp_path, capsys):
     path = tmp_path / "g.csv"
-    path.write_text("\n".join([",".join([HUGE] * 32)] * 32))
+    path.write_text(text)
     assert run(["map", "--graph", str(path), "--on", "torus:32"]) == 2
-    assert "g.csv: bytes: expected bytes x hops below" in one_line_error(capsys)
+    assert message in one_line_error(capsys)
 
 
 @pytest.mark.parametrize(
-    ("args", "message"),
+    ("words", "message"),
     [
-        (["--on", "torus:2"], "--grid: expected a virtual grid, or a graph file (--graph)"),
-        (
-            ["--on", "qaplib", "--grid", "2"],
-            "--graph: expected a graph file with --on qaplib, found none",
-        ),
-        (["--on", "torus:2", "--grid", "2", "--flow", "first"], "--flow: expected a graph file"),
-        (
-            ["--on", "torus:4", "--grid", "2", "--subset", "4"],
-            "--subset: expected node numbers from 0 to 3",
-        ),
+        ("--on mesh:1 G", "g.csv: num_tasks: expected at most 1 tasks"),
+        ("--on torus:4 G --graph-format dot", "one of csv, qaplib, metis, grf, edges"),
+        ("--on torus:4 G --grid 2x2", "--grid: expected no such option beside --graph"),
+        ("--on torus:4 G --stencil full", "--stencil: expected no such option beside --graph"),
+        ("--on qaplib G", "--graph: expected a QAPLIB file with --on qaplib"),
+        ("--on torus:4 G --flow first", "--flow: expected a QAPLIB file with --flow"),
+        ("--on matrix:nowhere G", "nowhere: expected a file that exists"),
+        ("--on matrix:g.csv G --within 1@0", "--within: expected a machine that"),
+        ("--on matrix:g.csv G --maplib m", "--maplib with --on: expected a torus"),
+        ("--on torus:4 G --subset 0-9", "--subset: expected node numbers from 0 to 3"),
+        ("--on torus:4 G --subset 0-1,1", "--subset: expected each node once"),
+        ("--on torus:4 G --subset 3", "g.csv: num_tasks: expected at most 1 tasks"),
+        ("--on torus:4 G --method grid-order", "method: expected a grid, or one of"),
+        ("--on torus:4 G --tasks-per-node 0", "--tasks-per-node: expected from 1 to 1048576"),
+        ("--on torus:4 G --maplib .", "--maplib: expected a file, found a folder"),
+        ("--on torus:4 G --mapping g.csv", "g.csv: line 1: expected a header"),
+        ("--on torus:4 G --mapping g.csv --format x", "format: expected one of rank-order"),
+        ("--on torus:2", "--grid: expected a virtual grid, or a graph file (--graph)"),
+        ("--on qaplib --grid 2", "--graph: expected a graph file with --on qaplib, found none"),
+        ("--on torus:2 --grid 2 --flow first", "--flow: expected a graph file"),
+        ("--on torus:4 --grid 2 --subset 4", "--subset: expected node numbers from 0 to 3"),
     ],
 )
-def test_bad_options_without_a_graph(args, message, capsys):
-    assert run(["map", *args]) == 2
+def test_bad_options_are_one_line(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("g.csv").write_text("0,1\n1,0\n")
+    assert run(["map", *words.replace("G", "--graph g.csv").split()]) == 2
     assert message in one_line_error(capsys)
-
-
-def test_maplib_figures_from_the_command(capsys, tmp_path):
-    folder = "maplib/amg"
-    given = real_file(f"{folder}/mapping_torus_sweep.csv")
-    args = ["--graph", real_file(f"{folder}/bytes.csv"), "--on", "torus:4x4x4", "--time-limit", "1"]
-    found = mapped(
-        capsys, *args, "--mapping", given, "--format", "maplib", "-o", tmp_path / "r.json"
-    )
-    assert found["objective"] == 5783590656
-    assert checked(tmp_path / "r.json", capsys)
 
 
 @pytest.mark.parametrize("live", [True, False], ids=["terminal", "lines"])
@@ -264,39 +228,38 @@ main()
 """
 
 
-def start_endless(
-    folder: Path, *args: str, native: bool = False, reports: bool = True
-) -> subprocess.Popen[str]:
-    """Start a run that never ends by itself, and wait until it is at work."""
+def endless(folder, *args, interrupt=False, native=False, reports=True):
+    """Run what never ends by itself; return its exit code, output, errors and result."""
     program = PROGRAM.format(native=native, reports=reports)
     words = ["map", "--graph", "square.csv", "--on", "torus:4", "--method", "endless", *args]
     process = subprocess.Popen(
-        [sys.executable, "-c", program, *words],
+        [sys.executable, "-c", program, *words, "-o", "r.json"],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
-    deadline = time.monotonic() + 60
-    while not (folder / "started").exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return process
+    try:
+        deadline = time.monotonic() + 60
+        while not (folder / "started").exists():
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        if interrupt:
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    result = folder / "r.json"
+    return process.returncode, out, err, json.loads(result.read_text()) if result.exists() else None
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["python", "native"])
 def test_ctrl_c_returns_the_best_so_far(native, square, tmp_path, capsys):
-    process = start_endless(tmp_path, "-o", "r.json", "--csv", "r.csv", native=native)
-    try:
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
-    finally:
-        process.kill()
-    assert (process.returncode, err) == (0, "")
+    code, out, err, found = endless(tmp_path, "--csv", "r.csv", interrupt=True, native=native)
+    assert (code, err) == (0, "")
     assert "(endless, " in out
-    found = json.loads((tmp_path / "r.json").read_text())
     assert found["limits"] == {"time_limit": None, "hit": True}
     assert (found["objective"], found["bound"]) == (108, 72)
     assert len((tmp_path / "r.csv").read_text().splitlines()) == 5
@@ -304,24 +267,13 @@ def test_ctrl_c_returns_the_best_so_far(native, square, tmp_path, capsys):
 
 
 def test_ctrl_c_before_any_answer_is_an_interrupt(square, tmp_path):
-    process = start_endless(tmp_path, "-o", "r.json", reports=False)
-    try:
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
-    finally:
-        process.kill()
-    assert (process.returncode, out, err) == (130, "", "topoplace: interrupted\n")
-    assert not (tmp_path / "r.json").exists()
+    found = endless(tmp_path, interrupt=True, reports=False)
+    assert found == (130, "", "topoplace: interrupted\n", None)
 
 
 def test_a_method_that_forgets_its_time_limit_is_ended(square, tmp_path, capsys):
-    process = start_endless(tmp_path, "-o", "r.json", "--time-limit", "1")
-    try:
-        _, err = process.communicate(timeout=20)
-    finally:
-        process.kill()
-    assert (process.returncode, err) == (0, "")
-    found = json.loads((tmp_path / "r.json").read_text())
+    code, _, err, found = endless(tmp_path, "--time-limit", "1")
+    assert (code, err) == (0, "")
     assert found["limits"] == {"time_limit": 1, "hit": True}
     assert 1 <= found["seconds"] < 3  # one second more than promised, for a machine that is busy
     assert checked(tmp_path / "r.json", capsys)

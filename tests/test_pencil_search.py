@@ -13,7 +13,7 @@ from topoplace.certify import check_document
 from topoplace.errors import InputError
 from topoplace.machine import format_node_set
 from topoplace.mapping.layouts import cells
-from topoplace.mapping.onto import load_allocation
+from topoplace.mapping.onto import load_places
 from topoplace.mapping.pencils import cell_terms, window_at
 from topoplace.mapping.pencils.space import (
     admissible_layouts,
@@ -157,7 +157,7 @@ def test_time_limit_leaves_a_bound_without_proof() -> None:
 
 
 def test_blue_waters_layout_and_window() -> None:
-    allocation = load_allocation("blue_waters")
+    allocation = load_places("blue_waters")
     problem = problem_of(allocation.machine, allocation.node_set, [32, 32, 32], 32)
     result = solve(problem, "pencils")
     assert check_document(result).holds

@@ -17,7 +17,6 @@ from baseline_instances import random_graph
 from random_grids import random_grid
 from random_instances import KINDS, random_prism, random_snapshot
 from topoplace.machine import MatrixMachine, Torus, format_node_set
-from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.snapshot.schema import (
     MAPPING_SCHEMA,
@@ -40,6 +39,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
+from topoplace.types import IntArray
 from tree_cases import model_of, snapshot_on
 from tree_exact_cases import tiny_snapshot
 

@@ -202,7 +202,7 @@ def _graph_and_places(
 ) -> tuple[Application, Places]:
     """Return the graph of a file, and the places to map it to: given, or of the same file."""
     from topoplace.mapping.graphfiles import graph_format, read_graph, read_qaplib
-    from topoplace.mapping.onto import load_places, places_of_qaplib
+    from topoplace.mapping.onto import load_places
 
     if on != OF_GRAPH_FILE:
         places = load_places(on, **parts)
@@ -210,7 +210,7 @@ def _graph_and_places(
     if (form or graph_format(path)) != OF_GRAPH_FILE:
         raise InputError("a QAPLIB file with --on qaplib", file=str(path), field="--graph")
     instance = read_qaplib(path, flow)
-    return instance.graph, places_of_qaplib(instance, **parts)
+    return instance.graph, load_places(instance.machine, **parts)
 
 
 def _require_coordinates(problem: MappingProblem) -> None:

@@ -66,3 +66,8 @@ class MatrixMachine:
         """Return the distances of router pairs, elementwise."""
         found: IntArray = self.distances[sources, targets]
         return found
+
+    def distances_from(self, router: int) -> IntArray:
+        """Return the distance from a router to every router."""
+        found: IntArray = self.distances[router]
+        return found

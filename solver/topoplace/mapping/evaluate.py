@@ -2,49 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
+from fractions import Fraction as Ratio
 
 import numpy as np
 
 from topoplace.machine import Torus
-from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The figures of one mapping.
-
-    Attributes
-    ----------
-    hop_bytes
-        Sum over messages of bytes x hops.
-    hops
-        Sum over messages of hops.
-    off_router_messages, off_router_bytes
-        Messages, and their bytes, between different routers.
-    max_hops
-        Largest hop count of a message.
-    histogram
-        Messages by hop count, from 0 to `max_hops`.
-    max_link_load
-        Largest bytes over one link in one direction, divided by its bandwidth: an estimate of
-        the time of the exchange. None on a machine without links.
-    """
-
-    hop_bytes: int
-    hops: int
-    off_router_messages: int
-    off_router_bytes: int
-    max_hops: int
-    histogram: tuple[int, ...]
-    max_link_load: Fraction | None
-
-
-def message_hops(torus: Torus, sources: IntArray, targets: IntArray) -> IntArray:
-    """Return the hop distance of router pairs, elementwise."""
-    return torus.hops(sources, targets)
+from topoplace.result import Fraction
+from topoplace.result.mapping import MappingFigures
+from topoplace.types import IntArray
 
 
 def hop_bytes(problem: MappingProblem, nodes: IntArray) -> int:
@@ -55,8 +21,12 @@ def hop_bytes(problem: MappingProblem, nodes: IntArray) -> int:
     return int(hops @ graph.bytes)
 
 
-def evaluate(problem: MappingProblem, nodes: IntArray) -> Evaluation:
-    """Return all figures of a mapping, given the node of every task."""
+def evaluate(problem: MappingProblem, nodes: IntArray) -> MappingFigures:
+    """Return all figures of a mapping, given the node of every task.
+
+    The largest bytes over one link in one direction, divided by its bandwidth, are an estimate of
+    the time of the exchange; a machine without links has None.
+    """
     routers = problem.routers_of(nodes)
     graph = problem.graph
     hops = problem.machine.hops(routers[graph.sources], routers[graph.targets])
@@ -65,39 +35,28 @@ def evaluate(problem: MappingProblem, nodes: IntArray) -> Evaluation:
     if isinstance(problem.machine, Torus):
         torus = problem.machine
         loads = link_loads(torus, routers[graph.sources], routers[graph.targets], graph.bytes)
-        heaviest = max(
-            Fraction(int(loads[:, d].max(initial=0)), bandwidth)
+        most = max(
+            Ratio(int(loads[:, d].max(initial=0)), bandwidth)
             for d, bandwidth in enumerate(torus.bandwidth)
         )
-    return Evaluation(
+        heaviest = Fraction(numerator=most.numerator, denominator=most.denominator)
+    return MappingFigures(
         hop_bytes=int(hops @ graph.bytes),
         hops=int(hops.sum()),
         off_router_messages=int(apart.sum()),
         off_router_bytes=int(graph.bytes[apart].sum()),
         max_hops=int(hops.max(initial=0)),
-        histogram=tuple(np.bincount(hops, minlength=1).tolist()),
+        histogram=np.bincount(hops, minlength=1).tolist(),
         max_link_load=heaviest,
     )
 
 
 def link_loads(torus: Torus, sources: IntArray, targets: IntArray, sizes: IntArray) -> IntArray:
-    """Return the bytes over every link under dimension-ordered routing.
+    """Return the bytes of messages between routers over every link, in dimension-ordered routing.
 
-    Parameters
-    ----------
-    torus
-        The machine.
-    sources, targets
-        Routers at the ends of every message.
-    sizes
-        Bytes of every message.
-
-    Returns
-    -------
-    ndarray
-        Shape ``(2, num_dims, num_routers)``: bytes in the positive (0) and the negative (1)
-        direction over the d-link of every router. Ties at half a ring go the positive way
-        (`topoplace.machine`).
+    Shape ``(2, num_dims, num_routers)``: bytes in the positive (0) and the negative (1) direction
+    over the d-link of every router. Ties at half a ring go the positive way
+    (`topoplace.machine`).
     """
     loads = np.zeros((2, torus.num_dims, torus.num_routers), dtype=np.int64)
     at = sources.copy()

@@ -7,14 +7,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.errors import InputError
 from topoplace.snapshot.schema import MAX_TASKS, GridApplication
+from topoplace.types import IntArray
 
 # ---- Communication graphs: which task sends how many bytes to which ------------------------------
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -88,40 +86,26 @@ class VirtualGrid:
     def graph(self) -> TaskGraph:
         """Return the messages of one halo exchange, kind by kind in order of the senders."""
         numbers = np.arange(self.num_tasks, dtype=np.int64).reshape(self.shape)
-        sources, targets, sizes = [], [], []
+        columns: list[tuple[IntArray, IntArray, IntArray]] = []
         for offset, size in self.offsets:
-            source, target = numbers, numbers
-            for d, (step, wraps) in enumerate(zip(offset, self.periodic, strict=True)):
-                if step == 0:
-                    continue
-                if wraps:
-                    target = np.roll(target, -step, axis=d)
-                else:
-                    inner = slice(None, -1) if step > 0 else slice(1, None)
-                    outer = slice(1, None) if step > 0 else slice(None, -1)
-                    at = (slice(None),) * d
-                    source, target = source[(*at, inner)], target[(*at, outer)]
-            apart = source.ravel() != target.ravel()
-            sources.append(source.ravel()[apart])
-            targets.append(target.ravel()[apart])
-            sizes.append(np.full(int(apart.sum()), size, dtype=np.int64))
-        empty = [np.zeros(0, dtype=np.int64)]
-        return TaskGraph(
-            self.num_tasks,
-            np.concatenate(sources or empty),
-            np.concatenate(targets or empty),
-            np.concatenate(sizes or empty),
-        )
+            target, inside = np.zeros(1, dtype=np.int64), np.ones(1, dtype=bool)
+            for d, (n, wraps, step) in enumerate(
+                zip(self.shape, self.periodic, offset, strict=True)
+            ):
+                to = np.arange(step, n + step).reshape(
+                    np.where(np.arange(self.num_dims) == d, n, 1)
+                )
+                target = target * n + to % n
+                inside = inside & (wraps | (to == to % n))
+            sources = numbers[inside & (target != numbers)]
+            columns.append((sources, target.ravel()[sources], np.full(len(sources), size)))
+        empty = np.zeros(0, dtype=np.int64)
+        parts = zip(*columns, strict=True) if columns else ([empty],) * 3
+        return TaskGraph(self.num_tasks, *(np.concatenate(part) for part in parts))
 
 
 def grid_of(application: GridApplication) -> VirtualGrid:
-    """Return the grid an application describes.
-
-    Raises
-    ------
-    InputError
-        If its lists differ in length or the grid is too large.
-    """
+    """Return the grid an application describes; `InputError` if it is too large or lists differ."""
     shape = tuple(application.shape)
     dims = len(shape)
     expected = f"one entry for each of the {dims} dimensions"

@@ -7,12 +7,10 @@ from heapq import heappop, heappush
 import numpy as np
 
 from topoplace.kernels import kernel
-from topoplace.mapping.graph import IntArray
 from topoplace.mapping.local_search import distance, guest_arrays, machine_arrays
-from topoplace.mapping.positions import compact_routers, distances_from
+from topoplace.mapping.positions import compact_routers
 from topoplace.mapping.problem import MappingProblem
-
-# ---- The compiled loop of the greedy construction ------------------------------------------------
+from topoplace.types import IntArray
 
 # mypy: allow-untyped-defs, allow-untyped-calls
 # Compiled for the array types it is called with; annotations would be noise.
@@ -135,7 +133,7 @@ def grow_mapping(problem: MappingProblem) -> IntArray:
     seeds = np.argsort(-volume, kind="stable")
     usable = np.flatnonzero(problem.capacity)
     _, centre = compact_routers(problem)
-    outward = usable[np.argsort(distances_from(problem.machine, centre)[usable], kind="stable")]
+    outward = usable[np.argsort(problem.machine.distances_from(centre)[usable], kind="stable")]
     everywhere = len(usable) * len(guest.other) <= MOST_LOOKS
     room = np.minimum(problem.capacity, problem.num_tasks)
     return np.asarray(grow(machine, guest, seeds, outward, room, everywhere), dtype=np.int64)

@@ -7,10 +7,16 @@ from heapq import heappop, heappush
 import numpy as np
 
 from topoplace.kernels import kernel
-from topoplace.mapping.graph import IntArray
-from topoplace.mapping.local_search import below, distance, guest_arrays, machine_arrays
+from topoplace.mapping.local_search import (
+    below,
+    distance,
+    guest_arrays,
+    machine_arrays,
+    random_state,
+)
 from topoplace.mapping.positions import compact_routers, positions
 from topoplace.mapping.problem import MappingProblem
+from topoplace.types import IntArray
 
 # ---- Compiled refinement of a bisection (Fiduccia and Mattheyses 1982), with sizes kept in a range
 
@@ -118,9 +124,6 @@ def next_vertex(heaps, size, filled, low, high):
 
 
 # ---- The compiled recursion over regions of the machine and the tasks in them --------------------
-
-# mypy: allow-untyped-defs, allow-untyped-calls
-# Compiled for the array types it is called with; annotations would be noise.
 
 
 @kernel()
@@ -270,9 +273,6 @@ def halves(machine, guest, place, local, tasks, homes, low, high, random):
 
 # ---- Compiled multilevel bisection (Hendrickson and Leland 1995; Karypis and Kumar 1998) ---------
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# Compiled for the array types it is called with; annotations would be noise.
-
 
 COARSE = 48
 TRIALS = 6
@@ -412,8 +412,6 @@ def halve_mapping(problem: MappingProblem, *, seed: int = 0) -> IntArray:
     coordinates, rings = positions(problem.machine)
     chosen, _ = compact_routers(problem)
     room = np.minimum(problem.capacity, problem.num_tasks)
-    # the generator's state must not be 0
-    random = np.random.default_rng(seed).integers(1, 1 << 63, size=1, dtype=np.uint64)
     found = descend(
         machine_arrays(problem.machine, problem.capacity),
         guest_arrays(problem.graph),
@@ -421,6 +419,6 @@ def halve_mapping(problem: MappingProblem, *, seed: int = 0) -> IntArray:
         rings,
         room,
         np.sort(chosen),
-        random,
+        random_state(seed),
     )
     return np.asarray(found, dtype=np.int64)

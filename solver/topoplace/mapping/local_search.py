@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +13,10 @@ from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.kernels import kernel
 from topoplace.machine import MatrixMachine, Torus
-from topoplace.mapping.graph import IntArray, TaskGraph
+from topoplace.mapping.graph import TaskGraph
+from topoplace.mapping.mapped import Keeper
 from topoplace.mapping.problem import MappingProblem
+from topoplace.types import IntArray
 
 # ---- The arrays a compiled search works on: a machine, a graph and a mapping ---------------------
 
@@ -34,19 +34,9 @@ class Machine(NamedTuple):
     """Distances as sums over tables: ``sum over d of table[left[a, d] + right[b, d]]``.
 
     A torus has one small table per dimension, indexed by the difference of coordinates; a
-    machine given by its distances has one dimension and the matrix as its table.
-
-    Attributes
-    ----------
-    left, right
-        Shape ``(num_routers, num_dims)``.
-    table
-        All tables, one after the other.
-    near, num_near
-        Routers next to each router (itself if it has no neighbour), and how many, shapes
-        ``(num_routers, most)`` and ``(num_routers,)``.
-    usable
-        Routers with room for tasks.
+    machine given by its distances has one dimension and the matrix as its table. The first
+    ``num_near[r]`` entries of ``near[r]`` are next to r (itself if it has no neighbour); `usable`
+    are the routers with room for tasks.
     """
 
     left: Index
@@ -66,6 +56,16 @@ class Guest(NamedTuple):
     first: IntArray
     other: Index
     weight: IntArray
+
+    @property
+    def size(self) -> int:
+        """Number of tasks."""
+        return len(self.first) - 1
+
+    @property
+    def degree(self) -> IntArray:
+        """Partners of every task."""
+        return np.diff(self.first)
 
 
 class State(NamedTuple):
@@ -88,16 +88,10 @@ class State(NamedTuple):
 
 
 def machine_arrays(machine: Torus | MatrixMachine, capacity: IntArray) -> Machine:
-    """Return the arrays of a machine, `capacity[r]` tasks fitting on router r.
-
-    Raises
-    ------
-    InputError
-        If the distances are not symmetric.
-    """
+    """Return the arrays of a machine; `InputError` if its distances are not symmetric."""
     if isinstance(machine, Torus):
         left, right, table = _torus_distances(machine)
-        near, num_near = _torus_neighbours(machine)
+        near, num_near = torus_neighbours(machine)
     else:
         left, right, table = _matrix_distances(machine)
         near, num_near = _closest(machine)
@@ -152,8 +146,8 @@ def _torus_distances(torus: Torus) -> tuple[IntArray, IntArray, IntArray]:
     return left, -torus.coordinates, np.concatenate(tables)
 
 
-def _torus_neighbours(torus: Torus) -> tuple[IntArray, IntArray]:
-    """Return every router's neighbours, packed to the left, and their number."""
+def torus_neighbours(torus: Torus) -> tuple[IntArray, IntArray]:
+    """Return every router's neighbours, packed to the left before itself, and their number."""
     routers = np.arange(torus.num_routers)
     near = np.repeat(routers[:, None], 2 * torus.num_dims, axis=1)
     num_near = np.zeros(torus.num_routers, dtype=np.int64)
@@ -194,6 +188,11 @@ def _closest(machine: MatrixMachine) -> tuple[IntArray, IntArray]:
 
 
 WALK_TRIES = 4
+
+
+def random_state(seed: int) -> NDArray[np.uint64]:
+    """Return the state of a generator (`draw`), which must not be 0."""
+    return np.random.default_rng(seed).integers(1, 1 << 63, size=1, dtype=np.uint64)
 
 
 @kernel(inline="always")
@@ -361,118 +360,52 @@ CHUNK = 1 << 13
 """Most moves between two looks at the clock."""
 
 
-@dataclass(frozen=True)
-class Improved:
-    """What a search found.
-
-    Attributes
-    ----------
-    routers
-        Router of every task.
-    hop_bytes
-        Its hop-bytes.
-    hit
-        Whether the time limit ended the search.
-    """
-
-    routers: IntArray
-    hop_bytes: int
-    hit: bool
-
-
-def improve(
-    problem: MappingProblem,
-    routers: IntArray,
-    *,
-    seed: int = 0,
-    time_limit: float | None = None,
-    num_moves: int | None = None,
-    watch: Callable[[IntArray], None] | None = None,
-) -> Improved:
-    """Search for a mapping of fewer hop-bytes than the one given.
+def improve(keeper: Keeper, num_moves: int | None = None) -> None:
+    """Search for a mapping of fewer hop-bytes than the one that is kept.
 
     The first part of the work starts at the highest temperature that does not undo the start, so
     that a good start is polished; the rest anneals from hot to cold, whatever the start, more
-    than once if there is time. The best mapping of all is returned.
+    than once if there is time. All of a time limit is used unless nothing is left to gain; without
+    one, the moves to try grow with the tasks by default.
 
-    Parameters
-    ----------
-    problem
-        The instance.
-    routers
-        Router of every task to start from, shape ``(num_tasks,)``, within the capacities.
-    seed
-        Of the random moves.
-    time_limit
-        Seconds; all of it is used unless nothing is left to gain. The outcome then depends on
-        the speed of the computer.
-    num_moves
-        Moves to try if there is no time limit; by default a number that grows with the tasks.
-    watch
-        Called with the router of every task after every improvement.
-
-    Raises
-    ------
-    InputError
-        If the distances of the machine are not symmetric.
+    Raises `InputError` if the distances of the machine are not symmetric.
     """
+    num_tasks = keeper.problem.num_tasks
     if num_moves is None:
-        num_moves = min(max(FEWEST_MOVES, MOVES_PER_TASK * problem.num_tasks), MOST_MOVES)
-    search = Annealing(problem, routers, seed, time_limit, num_moves)
-    if watch is not None:
-        search.watch = lambda: watch(search.best.astype(np.int64))
+        num_moves = min(max(FEWEST_MOVES, MOVES_PER_TASK * num_tasks), MOST_MOVES)
+    search = Annealing(keeper, keeper.problem, num_moves)
     unit = search.typical_change()
     if unit > 0:
         start = search.state.copy()
         mild = search.mildest(HOT * unit, COLD * unit, POLISH_SHARE / 3)
         search.cool(mild, COLD * unit, POLISH_SHARE)
         rest = search.tried / max(search.spent(), 1e-9) * (1 - POLISH_SHARE)
-        rounds = max(1, min(MOST_ROUNDS, int(rest / (ROUND_PER_TASK * problem.num_tasks))))
+        rounds = max(1, min(MOST_ROUNDS, int(rest / (ROUND_PER_TASK * num_tasks))))
         for done in range(1, rounds + 1):
             search.resume(start)
             until = POLISH_SHARE + (1 - POLISH_SHARE) * done / rounds
             search.cool(HOT * unit, COLD * unit, until)
-    hit = time_limit is not None and search.spent() >= 1
-    return Improved(search.best.astype(np.int64), search.least, hit)
+    search.offer()
 
 
 class Annealing:
     """A mapping on its way, the best one seen, and how much of the work is done.
 
-    Parameters
-    ----------
-    problem, routers, seed, time_limit, num_moves
-        See `improve`.
-    watch
-        Called after every improvement of the best mapping.
-    floor
-        Hop-bytes that no mapping goes below: the search ends there.
-
-    Attributes
-    ----------
-    best, least
-        The best mapping seen, as router of every task, and its hop-bytes.
+    The keeper has the start, the seed and the time limit, and is offered improvements; without a
+    time limit so many moves are tried. `problem` is the keeper's, or one that stands for it.
     """
 
-    def __init__(
-        self,
-        problem: MappingProblem,
-        routers: IntArray,
-        seed: int,
-        time_limit: float | None,
-        num_moves: int,
-        watch: Callable[[], None] | None = None,
-        floor: int = 0,
-    ) -> None:
-        self.watch, self.floor = watch, floor
+    def __init__(self, keeper: Keeper, problem: MappingProblem, num_moves: int) -> None:
+        self.keeper, self.num_moves, self.tried = keeper, num_moves, 0
+        # a mean of distances is no floor of the distances themselves
+        self.floor = keeper.floor if problem is keeper.problem else 0
         self.began = clock.now()
-        self.time_limit, self.num_moves, self.tried = time_limit, num_moves, 0
-        self.chunk = CHUNK if time_limit else max(1, min(CHUNK, num_moves // 500))
+        self.time_limit = None if keeper.options.time_limit is None else keeper.left
+        self.chunk = CHUNK if self.time_limit else max(1, min(CHUNK, num_moves // 500))
         self.machine = machine_arrays(problem.machine, problem.capacity)
         self.guest = guest_arrays(problem.graph)
-        # the generator's state must not be 0
-        self.random = np.random.default_rng(seed).integers(1, 1 << 63, size=1, dtype=np.uint64)
-        self.resume(state_arrays(problem, routers))
+        self.random = random_state(keeper.options.seed)
+        self.resume(state_arrays(problem, keeper.routers))
         self.least, self.best = self.cost, self.state.router.copy()
 
     def spent(self) -> float:
@@ -507,7 +440,7 @@ class Annealing:
         while temperature > cold and self.least > self.floor and self.spent() < until:
             self.resume(start)
             begun = self.spent()
-            while self.spent() < begun + part:
+            while self.least > self.floor and self.spent() < begun + part:
                 self.run(temperature)
             if self.cost <= cost:
                 break
@@ -531,5 +464,8 @@ class Annealing:
         self.cost += int(change)
         if self.cost < self.least:
             self.least, self.best = self.cost, self.state.router.copy()
-            if self.watch is not None:
-                self.watch()
+            self.keeper.offer_sometimes(self.best.astype(np.int64), "annealing")
+
+    def offer(self) -> None:
+        """Offer the best mapping."""
+        self.keeper.offer(self.best.astype(np.int64), "annealing")

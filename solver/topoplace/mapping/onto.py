@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +11,7 @@ import numpy as np
 
 from topoplace.errors import InputError
 from topoplace.machine import Prism, format_node_set, parse_node_set
-from topoplace.mapping.graph import IntArray
-from topoplace.mapping.graphfiles import Qaplib, read_matrix_machine
+from topoplace.mapping.graphfiles import read_matrix_machine
 from topoplace.mapping.problem import MappingProblem, machine_of, prepare_mapping
 from topoplace.result import RESULT_SCHEMA, PlacementResult
 from topoplace.snapshot.files import file_meant, parse_object, read_bytes, read_document
@@ -28,8 +28,11 @@ from topoplace.snapshot.schema import (
     TreeModel,
 )
 from topoplace.snapshot.state import SnapshotState, prepare, torus_of
+from topoplace.types import IntArray
 
-# ---- Where tasks may go: the nodes of a machine, of a snapshot, or of a job placed in a result ---
+MATRIX = "matrix:"
+"""What comes before the file of a matrix of distances that stands for a machine."""
+MOST_PER_NODE = 1 << 20
 
 Document = PlacementResult | Snapshot | TorusModel | TreeModel
 Source = str | Document
@@ -37,10 +40,10 @@ Source = str | Document
 
 
 @dataclass(frozen=True)
-class Allocation:
-    """A machine and the nodes on it that tasks may go to, ascending."""
+class Places:
+    """A machine, the nodes of it that tasks may go to (ascending), and where both come from."""
 
-    machine: TorusModel
+    machine: TorusModel | MatrixModel
     nodes: IntArray
     source: str
 
@@ -49,79 +52,97 @@ class Allocation:
         """The nodes as ranges."""
         return format_node_set(self.nodes.tolist())
 
-    def within(self, prism: Prism) -> Allocation:
-        """Return the part of the allocation inside a prism of routers."""
+    def only(self, subset: str, field: str = "--subset") -> Places:
+        """Return the part of the places on the nodes of a set such as ``0-47,60``.
+
+        Raises `InputError` if the set is malformed, or names a node that is none of these.
+        """
+        wanted = parse_node_set(subset, machine_of(self.machine).num_nodes, field)
+        strange = np.setdiff1d(wanted, self.nodes)
+        if len(strange):
+            raise InputError(
+                f"some of the {len(self.nodes)} usable nodes", field=field, value=int(strange[0])
+            )
+        return Places(self.machine, wanted, f"{self.source}, some nodes")
+
+    def within(self, text: str, field: str = "--within") -> Places:
+        """Return the part on a prism of routers such as ``12x8x12@0,4,0``; by default from 0 on.
+
+        Raises `InputError` if the text is malformed or the prism does not lie on the machine.
+        """
+        match = re.fullmatch(r"(\d{1,7}(?:x\d{1,7})*)(?:@(\d{1,7}(?:,\d{1,7})*))?", text)
+        if match is None:
+            raise InputError("a prism such as 12x8x12@0,4,0", field=field, value=text)
+        assert isinstance(self.machine, TorusModel)
         torus = torus_of(self.machine)
-        prism.require_inside(torus, "--within")
+        extents = tuple(map(int, match[1].split("x")))
+        origin = tuple(map(int, match[2].split(","))) if match[2] else (0,) * len(extents)
+        prism = Prism(origin, extents)
+        prism.require_inside(torus, field)
         inside = np.isin(self.nodes // torus.nodes_per_router, prism.routers(torus))
-        return Allocation(self.machine, self.nodes[inside], f"{self.source}, {prism.text}")
+        return Places(self.machine, self.nodes[inside], f"{self.source}, {prism.text}")
 
 
-def load_allocation(
-    source: Source, job: str | None = None, node_class: str | None = None
-) -> Allocation:
+def load_places(
+    on: Source | MatrixModel,
+    *,
+    job: str | None = None,
+    node_class: str | None = None,
+    within: str | None = None,
+) -> Places:
     """Return the nodes that a machine, a snapshot or a result offers.
 
     Parameters
     ----------
-    source
-        A machine (all its nodes but the service nodes; also a shipped name or a shorthand), a
-        snapshot (its usable nodes, or those of a running job), or a placement result (the nodes
-        of a job it started); the document or its file.
+    on
+        A machine (all its nodes but the service nodes; also a shipped name, a shorthand, or
+        ``matrix:FILE``), a snapshot (its usable nodes, or those of a running job), or a placement
+        result (the nodes of a job it started); the document or its file.
     job
         The job inside whose nodes to map.
     node_class
         Class of the nodes of a machine or snapshot; its default class if not given.
+    within
+        A prism such as ``12x8x12@0,0,0`` to stay inside.
 
     Raises
     ------
     InputError
-        If there is no such thing, or no such job or class in it.
+        If there is no such thing, or no such job or class in it; or if a matrix is asked for a
+        job, a class or a prism.
     """
-    if not isinstance(source, str):
-        name = source.instance.name if isinstance(source, PlacementResult) else source.name
-        return _of_document(name, source, job, node_class)
-    schema = _schema_of(source)
-    document: Document
-    if schema == RESULT_SCHEMA:
-        document = read_document(source, PlacementResult, RESULT_SCHEMA)
-    elif schema == SNAPSHOT_SCHEMA:
-        document = load_snapshot(source).snapshot
-    elif job is not None:
-        raise InputError("a snapshot or a result that has jobs", field="--on", value=source)
-    else:
-        document = load_machine(source)
-    return _of_document(source, document, job, node_class)
-
-
-def _of_document(
-    label: str, document: Document, job: str | None, node_class: str | None
-) -> Allocation:
+    document = _document(on, job) if isinstance(on, str) else on
+    if isinstance(document, MatrixModel):
+        for field, value in (("--job", job), ("--class", node_class), ("--within", within)):
+            if value is not None:
+                expected = "a machine that is no matrix (or --subset)"
+                raise InputError(expected, field=field, value=value)
+        nodes = np.arange(len(document.distances), dtype=np.int64)
+        return Places(document, nodes, document.source or document.name)
     if isinstance(document, PlacementResult):
-        return _of_result(label, document, job)
-    if not isinstance(document, Snapshot):
-        document = Snapshot(
-            schema_version="topoplace.snapshot/1", name=document.name, machine=document
-        )
-    return _of_state(label, prepare(resolve_machine(document)), job, node_class)
+        label = on if isinstance(on, str) else document.instance.name
+        places = _of_result(label, document, job)
+    else:
+        label = on if isinstance(on, str) else document.name
+        if not isinstance(document, Snapshot):
+            document = Snapshot(
+                schema_version="topoplace.snapshot/1", name=document.name, machine=document
+            )
+        places = _of_state(label, prepare(resolve_machine(document)), job, node_class)
+    return places if within is None else places.within(within)
 
 
-def parse_prism(text: str, machine: TorusModel, field: str) -> Prism:
-    """Return the prism of a text such as ``12x8x12@0,4,0``; without origin it lies at 0.
-
-    Raises
-    ------
-    InputError
-        If the text is malformed or the prism does not lie on the machine.
-    """
-    match = re.fullmatch(r"(\d{1,7}(?:x\d{1,7})*)(?:@(\d{1,7}(?:,\d{1,7})*))?", text)
-    if match is None:
-        raise InputError("a prism such as 12x8x12@0,4,0", field=field, value=text)
-    extents = tuple(map(int, match[1].split("x")))
-    origin = tuple(map(int, match[2].split(","))) if match[2] else (0,) * len(extents)
-    prism = Prism(origin, extents)
-    prism.require_inside(torus_of(machine), field)
-    return prism
+def _document(spec: str, job: str | None) -> Document | MatrixModel:
+    if spec.startswith(MATRIX):
+        return read_matrix_machine(spec.removeprefix(MATRIX))
+    schema = _schema_of(spec)
+    if schema == RESULT_SCHEMA:
+        return read_document(spec, PlacementResult, RESULT_SCHEMA)
+    if schema == SNAPSHOT_SCHEMA:
+        return load_snapshot(spec).snapshot
+    if job is not None:
+        raise InputError("a snapshot or a result that has jobs", field="--on", value=spec)
+    return load_machine(spec)
 
 
 def _schema_of(spec: str) -> str | None:
@@ -135,129 +156,41 @@ def _schema_of(spec: str) -> str | None:
     return schema if isinstance(schema, str) else None
 
 
-def _of_state(
-    spec: str, state: SnapshotState, job: str | None, node_class: str | None
-) -> Allocation:
+def _of_state(spec: str, state: SnapshotState, job: str | None, node_class: str | None) -> Places:
     machine = state.snapshot.machine
     assert isinstance(machine, TorusModel)
     if job is not None:
-        for running in state.running:
-            if running.id == job:
-                return Allocation(machine, np.sort(running.nodes), f"{Path(spec).name}, job {job}")
-        names = [running.id for running in state.running]
-        raise InputError(_one_of(names, "running job"), field="--job", value=job, known=names)
+        nodes_of = {running.id: running.nodes for running in state.running}
+        if job not in nodes_of:
+            raise _one_of(nodes_of, "running job", "--job", job)
+        return Places(machine, np.sort(nodes_of[job]), f"{Path(spec).name}, job {job}")
     wanted = node_class or state.classes[0]
     if wanted not in state.classes:
-        known = state.classes
-        raise InputError(_one_of(list(known), "class"), field="--class", value=wanted, known=known)
+        raise _one_of(state.classes, "class", "--class", wanted)
     usable = state.usable & (state.node_class == state.classes.index(wanted))
-    return Allocation(machine, np.flatnonzero(usable), f"{Path(spec).name}, class {wanted}")
+    return Places(machine, np.flatnonzero(usable), f"{Path(spec).name}, class {wanted}")
 
 
-def _of_result(spec: str, result: PlacementResult, job: str | None) -> Allocation:
+def _of_result(spec: str, result: PlacementResult, job: str | None) -> Places:
     placements = result.solution.placements if result.solution else []
-    names = [placement.request for placement in placements]
-    if job is None and len(placements) == 1:
-        job = names[0]
-    if job not in names:
-        raise InputError(
-            _one_of(names, "started job"),
-            field="--job",
-            value=job,
-            found="nothing" if job is None else None,
-            known=names,
-        )
+    nodes_of = {placement.request: placement.nodes for placement in placements}
+    if job is None and len(nodes_of) == 1:
+        (job,) = nodes_of
+    if job is None or job not in nodes_of:
+        raise _one_of(nodes_of, "started job", "--job", job)
     machine = resolve_machine(result.instance).machine
     if not isinstance(machine, TorusModel):
         raise InputError("a torus or mesh machine", file=spec, field="machine.kind")
-    text = placements[names.index(job)].nodes
-    nodes = parse_node_set(text, torus_of(machine).num_nodes, f"nodes of {job}")
-    return Allocation(machine, nodes, f"{Path(spec).name}, job {job}")
+    nodes = parse_node_set(nodes_of[job], torus_of(machine).num_nodes, f"nodes of {job}")
+    return Places(machine, nodes, f"{Path(spec).name}, job {job}")
 
 
-def _one_of(names: list[str], what: str) -> str:
+def _one_of(known: Iterable[str], what: str, field: str, value: str | None) -> InputError:
+    names = list(known)
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-    return f"one {what} of: {shown}" if names else f"a {what}, of which there are none"
-
-
-# ---- Where a graph may be mapped to: an allocation, or a machine given as a matrix of distances --
-
-MATRIX = "matrix:"
-"""What comes before the file of a matrix of distances that stands for a machine."""
-MOST_PER_NODE = 1 << 20
-
-
-@dataclass(frozen=True)
-class Places:
-    """A machine, the nodes of it that tasks may go to (ascending), and where both come from."""
-
-    machine: TorusModel | MatrixModel
-    nodes: IntArray
-    source: str
-
-    def only(self, subset: str, field: str = "--subset") -> Places:
-        """Return the part of the places on the nodes of a set such as ``0-47,60``.
-
-        Raises
-        ------
-        InputError
-            If the set is malformed, or names a node that is none of these.
-        """
-        wanted = parse_node_set(subset, machine_of(self.machine).num_nodes, field)
-        strange = np.setdiff1d(wanted, self.nodes)
-        if len(strange):
-            raise InputError(
-                f"some of the {len(self.nodes)} usable nodes", field=field, value=int(strange[0])
-            )
-        return Places(self.machine, wanted, f"{self.source}, some nodes")
-
-
-def load_places(
-    on: Source | MatrixModel,
-    *,
-    job: str | None = None,
-    node_class: str | None = None,
-    within: str | None = None,
-) -> Places:
-    """Return the places of ``matrix:FILE``, or of all that `load_allocation` takes.
-
-    Parameters
-    ----------
-    on
-        What to map onto.
-    job, node_class
-        See `load_allocation`.
-    within
-        A prism such as ``12x8x12@0,0,0`` to stay inside.
-
-    Raises
-    ------
-    InputError
-        If there is no such thing, or a matrix is asked for a job, a class or a prism.
-    """
-    if isinstance(on, MatrixModel):
-        _refuse_parts(job, node_class, within)
-        return _all_of(on, on.name)
-    if isinstance(on, str) and on.startswith(MATRIX):
-        path = on.removeprefix(MATRIX)
-        _refuse_parts(job, node_class, within)
-        return _all_of(read_matrix_machine(path), Path(path).name)
-    allocation = load_allocation(on, job, node_class)
-    if within is not None:
-        allocation = allocation.within(parse_prism(within, allocation.machine, "--within"))
-    return Places(allocation.machine, allocation.nodes, allocation.source)
-
-
-def places_of_qaplib(
-    instance: Qaplib,
-    *,
-    job: str | None = None,
-    node_class: str | None = None,
-    within: str | None = None,
-) -> Places:
-    """Return the places that the distances of a QAPLIB file make; other arguments are refused."""
-    _refuse_parts(job, node_class, within)
-    return _all_of(instance.machine, Path(instance.file).name)
+    expected = f"one {what} of: {shown}" if names else f"a {what}, of which there are none"
+    found = "nothing" if value is None else None
+    return InputError(expected, field=field, value=value, found=found, known=names)
 
 
 def problem_on(
@@ -272,12 +205,8 @@ def problem_on(
 
     Parameters
     ----------
-    places
-        Where tasks may go.
-    application
-        What to map.
-    tasks_per_node
-        Most tasks on a node.
+    places, application, tasks_per_node
+        Where tasks may go, what to map, and the most tasks on a node.
     name
         Name of the instance; by default the kind of the application.
     file
@@ -305,13 +234,3 @@ def problem_on(
         return prepare_mapping(instance)
     except InputError as error:
         raise (error if file is None else error.located(file)) from None
-
-
-def _all_of(machine: MatrixModel, source: str) -> Places:
-    return Places(machine, np.arange(len(machine.distances), dtype=np.int64), source)
-
-
-def _refuse_parts(job: str | None, node_class: str | None, within: str | None) -> None:
-    for field, value in (("--job", job), ("--class", node_class), ("--within", within)):
-        if value is not None:
-            raise InputError("a machine that is no matrix (or --subset)", field=field, value=value)

@@ -1,49 +1,75 @@
-"""What a mapping costs, and its form in a result document."""
+"""A mapping method and a bound in turn, within one time limit; and their result document."""
 
 from __future__ import annotations
 
-from topoplace.mapping.bounding import bounded
-from topoplace.mapping.evaluate import Evaluation, evaluate, hop_bytes
+from dataclasses import replace
+
+from topoplace import clock
+from topoplace.errors import InputError
+from topoplace.mapping.bounds.best import best_bound
+from topoplace.mapping.evaluate import evaluate, hop_bytes
 from topoplace.mapping.mapped import Mapped
 from topoplace.mapping.problem import MappingProblem
-from topoplace.result import Fraction
-from topoplace.result.mapping import (
-    MappingFigures,
-    MappingLevel,
-    MappingResult,
-    MappingSolution,
-)
+from topoplace.result.mapping import MappingLevel, MappingResult, MappingSolution
+from topoplace.solving import Method, Options, Outcome, methods, stronger
 from topoplace.solving.solve import Frame
+
+STAGES = ((0.1, 0.4), (1.0, 1.0))
+"""Shares of a time limit at which a method, and then the bound, end. A graph's mapping may be
+optimal long before its method would stop: then the bound of the first stage says so. Grids have
+their bound at once and need no first stage."""
 
 OVERTIME_SECONDS = 0.4
 
 
-def worth(problem: MappingProblem, mapped: Mapped) -> list[int | None]:
-    """Return the hop-bytes of a mapping."""
-    return [hop_bytes(problem, mapped.nodes)]
+def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcome:
+    """Map an application by a method, and bound the hop-bytes of any mapping.
+
+    Raises
+    ------
+    InputError
+        If the method needs a grid and the application is none.
+    """
+    if method.needs_grid and problem.grid is None:
+        names = [name for name, entry in methods("mapping").items() if not entry.needs_grid]
+        raise InputError(f"a grid, or one of {', '.join(names)}", field="method", value=method.name)
+    start = clock.now()
+    bound = best_bound(problem, 0.0)
+    options.report(None, [], [bound])
+    for method_until, bound_until in STAGES if problem.grid is None else STAGES[-1:]:
+        options.say(method.name)
+        outcome: Outcome = method.solver(problem, _until(options, method_until, start))
+        own = next(iter(outcome.bounds), None)
+        bound = stronger(bound, own)
+        if outcome.solution is None:
+            continue
+        value, hit = hop_bytes(problem, outcome.solution.nodes), outcome.time_limit_hit
+        options.report(outcome.solution, [value], [own])  # lest an interrupt lose it
+        options.say("bound")
+        if bound is None or bound.value < value:
+            left = _until(options, bound_until if hit else 1.0, start).time_limit
+            bound = stronger(best_bound(problem, left, value), bound)
+        options.report(None, [], [bound])  # the next stage may be cut short
+        if not hit or (bound is not None and bound.value >= value):
+            break
+        options = replace(options, start=outcome.solution.nodes)
+    return replace(outcome, bounds=(bound,))
+
+
+def _until(options: Options, share: float, start: float) -> Options:
+    """Return the options with the time left until a share of the limit is over."""
+    if options.time_limit is None:
+        return options
+    spent = clock.now() - start
+    return replace(options, time_limit=max(0.0, share * options.time_limit - spent))
 
 
 def _solution(problem: MappingProblem, mapped: Mapped) -> MappingSolution:
     return MappingSolution(
         nodes=mapped.nodes.tolist(),
-        figures=_figures(evaluate(problem, mapped.nodes)),
+        figures=evaluate(problem, mapped.nodes),
         layout=mapped.layout,
         optimum=mapped.optimum,
-    )
-
-
-def _figures(found: Evaluation) -> MappingFigures:
-    load = found.max_link_load
-    return MappingFigures(
-        hop_bytes=found.hop_bytes,
-        hops=found.hops,
-        off_router_messages=found.off_router_messages,
-        off_router_bytes=found.off_router_bytes,
-        max_hops=found.max_hops,
-        histogram=list(found.histogram),
-        max_link_load=None
-        if load is None
-        else Fraction(numerator=load.numerator, denominator=load.denominator),
     )
 
 
@@ -54,7 +80,7 @@ def _facts(result: MappingResult) -> dict[str, int | None]:
 FRAME = Frame(
     (("hop-bytes", "min"),),
     bounded,
-    worth,
+    lambda problem, mapped: [hop_bytes(problem, mapped.nodes)],
     MappingResult,
     MappingLevel,
     _solution,

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse.linalg import eigsh
 
 from topoplace.machine import MatrixMachine, Torus
-from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem
+from topoplace.types import IntArray
 
 # ---- Routers as points: coordinates for curves and cuts on any machine, and symmetric distances --
 
@@ -23,15 +23,9 @@ SMALL = 64
 def positions(machine: Torus | MatrixMachine) -> tuple[IntArray, IntArray]:
     """Return coordinates of all routers, and which dimensions are rings.
 
-    A machine given by its distances gets the coordinates of classical scaling (Torgerson 1952),
-    rounded: near routers get near points.
-
-    Returns
-    -------
-    coordinates : ndarray
-        Shape ``(num_routers, num_dims)``, not negative.
-    rings : ndarray
-        Per dimension the length of the ring, 0 for a line.
+    Coordinates, not negative, have a row per router; a dimension is the length of its ring, 0 for
+    a line. A machine given by its distances gets the coordinates of classical scaling (Torgerson
+    1952), rounded: near routers get near points.
     """
     if isinstance(machine, Torus):
         lengths = [n if wraps else 0 for n, wraps in zip(machine.shape, machine.wrap, strict=True)]
@@ -78,17 +72,7 @@ MOST_CENTRES = 16
 
 
 def fill(problem: MappingProblem, tasks: IntArray, routers: IntArray) -> IntArray:
-    """Return the router of every task when tasks fill routers to the last place, in order.
-
-    Parameters
-    ----------
-    problem
-        The instance.
-    tasks
-        All tasks, in the order in which they are placed.
-    routers
-        Routers in the order in which they are filled; together they have room for all tasks.
-    """
+    """Return the router of every task when all, in order, fill routers to the last place."""
     room = np.minimum(problem.capacity[routers], problem.num_tasks)
     needed = int(np.searchsorted(np.cumsum(room), problem.num_tasks)) + 1
     found = np.empty(problem.num_tasks, dtype=np.int64)
@@ -106,7 +90,7 @@ def compact_routers(problem: MappingProblem) -> tuple[IntArray, int]:
     step = max(1, len(usable) // MOST_CENTRES)
     best: tuple[int, IntArray, int] | None = None
     for centre in usable[step // 2 :: step].tolist():
-        away = distances_from(problem.machine, centre)[usable]
+        away = problem.machine.distances_from(centre)[usable]
         order = np.argsort(away, kind="stable")
         room = np.cumsum(problem.capacity[usable[order]])
         needed = int(np.searchsorted(room, problem.num_tasks)) + 1
@@ -115,11 +99,3 @@ def compact_routers(problem: MappingProblem) -> tuple[IntArray, int]:
             best = (total, usable[order[:needed]], centre)
     assert best is not None
     return best[1], best[2]
-
-
-def distances_from(machine: Torus | MatrixMachine, router: int) -> IntArray:
-    """Return the distance from a router to every router."""
-    if isinstance(machine, Torus):
-        return machine.distances_from(router)
-    found: IntArray = machine.distances[router]
-    return found

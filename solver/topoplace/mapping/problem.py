@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.errors import InputError
 from topoplace.machine import MatrixMachine, Torus, parse_node_set
-from topoplace.mapping.graph import IntArray, TaskGraph, VirtualGrid, grid_of
+from topoplace.mapping.graph import TaskGraph, VirtualGrid, grid_of
 from topoplace.snapshot.schema import (
     GraphApplication,
     GridApplication,
@@ -20,6 +20,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
 )
 from topoplace.snapshot.state import torus_of
+from topoplace.types import BoolArray, IntArray
 
 MAX_HOP_BYTES = 1 << 62
 """Objectives must stay exact in 64-bit integers."""
@@ -70,12 +71,9 @@ class MappingProblem:
         return self.tasks_per_node * np.bincount(routers, minlength=self.machine.num_routers)
 
     @cached_property
-    def whole_routers(self) -> NDArray[np.bool_]:
+    def whole_routers(self) -> BoolArray:
         """Routers all of whose nodes may be used, shape ``(num_routers,)``."""
-        whole: NDArray[np.bool_] = (
-            self.capacity == self.tasks_per_node * self.machine.nodes_per_router
-        )
-        return whole
+        return np.equal(self.capacity, self.tasks_per_node * self.machine.nodes_per_router)
 
     def routers_of(self, nodes: IntArray) -> IntArray:
         """Return the router of every node of an array."""
@@ -143,3 +141,54 @@ def graph_of(application: GraphApplication) -> TaskGraph:
             )
     kept = (sizes > 0) & (sources != targets)
     return TaskGraph(application.num_tasks, sources[kept], targets[kept], sizes[kept])
+
+
+# ---- Which nodes tasks may have: a node for every router, and what makes a mapping ---------------
+
+
+def spread_over_nodes(problem: MappingProblem, routers: IntArray) -> IntArray:
+    """Return a node for every task, given its router: each router's tasks evenly on its nodes.
+
+    No router may get more tasks than its capacity.
+    """
+    num_routers = problem.machine.num_routers
+    count = np.bincount(routers, minlength=num_routers)
+    assert (count <= problem.capacity).all()
+    usable = np.bincount(problem.routers_of(problem.nodes), minlength=num_routers)
+    order = np.argsort(routers, kind="stable")
+    at = routers[order]
+    rank = np.arange(len(at)) - (np.cumsum(count) - count)[at]
+    nodes = np.empty(len(at), dtype=np.int64)
+    nodes[order] = problem.nodes[(np.cumsum(usable) - usable)[at] + rank * usable[at] // count[at]]
+    return nodes
+
+
+def require_mapping(
+    problem: MappingProblem,
+    nodes: IntArray,
+    *,
+    file: str | None = None,
+    where: Callable[[int], str] = "task {}".format,
+) -> None:
+    """Raise `InputError` unless every task has a usable node and no node too many tasks.
+
+    Messages name the file the mapping was read from, and the place in it of a task.
+    """
+    if len(nodes) != problem.num_tasks:
+        raise InputError(f"nodes for {problem.num_tasks} tasks", file=file, value=len(nodes))
+    strange = np.flatnonzero(~np.isin(nodes, problem.nodes))
+    if len(strange):
+        task = int(strange[0])
+        raise InputError(
+            "a node that tasks may go to", file=file, field=where(task), value=int(nodes[task])
+        )
+    count = np.bincount(nodes)
+    if count.max() > problem.tasks_per_node:
+        node = int(count.argmax())
+        task = int(np.flatnonzero(nodes == node)[problem.tasks_per_node])
+        raise InputError(
+            f"at most {problem.tasks_per_node} tasks on a node",
+            file=file,
+            field=where(task),
+            value=f"{count[node]} on node {node}",
+        )

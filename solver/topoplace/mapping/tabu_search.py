@@ -7,9 +7,10 @@ import numpy as np
 from topoplace.errors import InputError
 from topoplace.kernels import kernel
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.graph import IntArray
-from topoplace.mapping.local_search import chance
+from topoplace.mapping.local_search import chance, random_state, state_arrays
+from topoplace.mapping.mapped import Keeper
 from topoplace.mapping.problem import MappingProblem
+from topoplace.types import IntArray
 
 # ---- The compiled moves of robust tabu search, with the change of every swap kept as they go -----
 
@@ -118,86 +119,55 @@ MAX_PLACES = 512
 """Places up to which the tables of all swaps are small and quick to go through."""
 
 
-class Tabu:
-    """A tabu search under way: the mapping it is at, and the best one it has seen.
-
-    Any distances will do, symmetric or not. Places without a task hold padding, so that a move
-    to a free place is a swap too.
-
-    Parameters
-    ----------
-    problem
-        The instance, of at most `MAX_PLACES` places; a router counts at most as many as tasks.
-    routers
-        Router of every task to start from, shape ``(num_tasks,)``.
-    seed
-        Of the random times for which moves are barred.
-
-    Attributes
-    ----------
-    least
-        Hop-bytes of the best mapping seen.
-
-    Raises
-    ------
-    InputError
-        If there are more places.
-    """
-
-    def __init__(self, problem: MappingProblem, routers: IntArray, seed: int = 0) -> None:
-        size = num_places(problem)
-        if size > MAX_PLACES:
-            raise InputError(f"at most {MAX_PLACES} places for tabu search", value=size)
-        num_tasks, graph = problem.num_tasks, problem.graph
-        room = np.minimum(problem.capacity, num_tasks)
-        self._router = np.repeat(np.arange(problem.machine.num_routers), room)
-        dist = problem.machine.hops(self._router[:, None], self._router[None, :])
-        flow = np.zeros((size, size), dtype=np.int64)
-        np.add.at(flow, (graph.sources, graph.targets), graph.bytes)
-        self._problem = (flow, np.ascontiguousarray(dist), self._router, num_tasks)
-        # the generator's state must not be 0
-        self._random = np.random.default_rng(seed).integers(1, 1 << 63, size=1, dtype=np.uint64)
-        self._place = self._places_of(routers)
-        self._best = self._place.copy()
-        self._delta = np.zeros((size, size), dtype=np.int64)
-        # barred in the past, each at its own time: what was never done becomes due one by one
-        self._barred = -np.arange(size * size, dtype=np.int64).reshape(size, size)
-        self._made = np.zeros(1, dtype=np.int64)
-        all_changes(flow, dist, self._place, num_tasks, self._delta)
-        self.cost = hop_bytes(problem, routers * problem.machine.nodes_per_router)
-        self.least = self.cost
-
-    @property
-    def routers(self) -> IntArray:
-        """Router of every task in the best mapping seen."""
-        found: IntArray = self._router[self._best[: self._problem[3]]]
-        return found
-
-    @property
-    def move_work(self) -> int:
-        """Swaps looked at per move."""
-        return self._problem[3] * len(self._place)
-
-    def run(self, num_moves: int) -> None:
-        """Make that many moves."""
-        state = (self._place, self._best, self._delta, self._barred, self._made)
-        cost, least = tabu_moves(
-            self._problem, state, self.cost, self.least, num_moves, self._random
-        )
-        self.cost, self.least = int(cost), int(least)
-
-    def _places_of(self, routers: IntArray) -> IntArray:
-        """Return the place of every task, and of the padding, given the tasks' routers."""
-        order = np.argsort(routers, kind="stable")
-        at = routers[order]
-        begin = np.searchsorted(self._router, at)
-        nth = np.arange(len(at)) - np.searchsorted(at, at)
-        taken = np.empty(len(at), dtype=np.int64)
-        taken[order] = begin + nth
-        free = np.setdiff1d(np.arange(len(self._router)), taken)
-        return np.concatenate([taken, free])
-
-
 def num_places(problem: MappingProblem) -> int:
     """Return the places that can be told apart: a router has no more than there are tasks."""
     return int(np.minimum(problem.capacity, problem.num_tasks).sum())
+
+
+CHUNK_WORK = 4_000_000
+"""Swaps looked at between two looks at the clock."""
+
+
+def tabu(keeper: Keeper, routers: IntArray, seed: int, num_moves: int) -> None:
+    """Offer what tabu search makes of a mapping by so many moves, if there is time for them.
+
+    Any distances will do, symmetric or not. Places without a task hold padding, so that a move
+    to a free place is a swap too. The seed is that of the random times for which moves are barred.
+
+    Raises `InputError` if there are more than `MAX_PLACES` places.
+    """
+    problem = keeper.problem
+    tables, state = tabu_arrays(problem, routers)
+    random = random_state(seed)
+    cost = least = hop_bytes(problem, routers * problem.machine.nodes_per_router)
+    chunk = max(1, CHUNK_WORK // len(state[0]) // problem.num_tasks)
+    while num_moves > 0 and not keeper.done:
+        moves = min(chunk, num_moves)
+        cost, least = tabu_moves(tables, state, cost, least, moves, random)
+        num_moves -= moves
+        if keeper.least is None or least < keeper.least:
+            _, best, *_ = state
+            keeper.offer(tables[2][best[: problem.num_tasks]], "tabu")
+
+
+def tabu_arrays(
+    problem: MappingProblem, routers: IntArray
+) -> tuple[tuple[IntArray, IntArray, IntArray, int], tuple[IntArray, ...]]:
+    """Return the tables and the state that `tabu_moves` takes, for a mapping to start from."""
+    size = num_places(problem)
+    if size > MAX_PLACES:
+        raise InputError(f"at most {MAX_PLACES} places for tabu search", value=size)
+    num_tasks, graph = problem.num_tasks, problem.graph
+    room = np.minimum(problem.capacity, num_tasks)
+    router = np.repeat(np.arange(problem.machine.num_routers), room)
+    dist = np.ascontiguousarray(problem.machine.hops(router[:, None], router[None, :]))
+    flow = np.zeros((size, size), dtype=np.int64)
+    np.add.at(flow, (graph.sources, graph.targets), graph.bytes)
+    taken = state_arrays(problem, routers).place.astype(np.int64)
+    place = np.concatenate([taken, np.setdiff1d(np.arange(size), taken)])
+    delta = np.zeros((size, size), dtype=np.int64)
+    all_changes(flow, dist, place, num_tasks, delta)
+    # barred in the past, each at its own time: what was never done becomes due one by one
+    barred = -np.arange(size * size, dtype=np.int64).reshape(size, size)
+    made = np.zeros(1, dtype=np.int64)
+    return (flow, dist, router, num_tasks), (place, place.copy(), delta, barred, made)

@@ -112,7 +112,7 @@ SHIPPED: dict[str, dict[str, str]] = {
         "hilbert": f"{_MAPPING}.orders",
         "local-search": f"{_MAPPING}.searches",
         "pencils": f"{_MAPPING}.constructions",
-        "random-blocks": f"{_MAPPING}.orders",
+        "random-blocks": f"{_MAPPING}.constructions",
         "round-robin": f"{_MAPPING}.orders",
         "scotch": f"{_MAPPING}.best",
         "search": f"{_MAPPING}.searches",

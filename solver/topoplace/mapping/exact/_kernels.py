@@ -20,13 +20,9 @@ NEVER = np.int64(1) << 62
 def assign(cost, kind, num_rows, num_columns, work):
     """Assign every row to a column of its own at least cost (Jonker and Volgenant 1987).
 
-    The cost of row i in column c is ``cost[i, kind[c]]``. Leaves in `work` the dual values:
-    ``cost - u - v`` is never negative, v is never positive, and 0 for columns left free.
-
-    Returns
-    -------
-    int
-        The least cost, or `NEVER` if there is no assignment.
+    The cost of row i in column c is ``cost[i, kind[c]]``. Returns the least cost, or `NEVER` if
+    there is no assignment, and leaves in `work` the dual values: ``cost - u - v`` is never
+    negative, v is never positive, and 0 for columns left free.
     """
     row_of, u, v = work.row_of, work.u, work.v
     row_of[:num_columns] = -1
@@ -96,9 +92,6 @@ def _augment(cost, kind, num_columns, start, work):
 # ---- Compiled questions to the symmetries that leave in place all that a partial mapping placed --
 # ``listed[kept[depth, s]]`` for s below ``count[depth]`` are the symmetries of a level.
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# Compiled for the array types it is called with; annotations would be noise.
-
 
 @kernel()
 def keep_fixing(listed, kept, count, depth, point):
@@ -133,9 +126,6 @@ def representatives(listed, kept, count, depth, first):
 # Costs are doubled, so that the cost of two tasks can be shared between them. `Tree` holds one
 # level per task placed. Whatever is left out, by bound or by symmetry, is left out because it is
 # shown to be no better than the best mapping or than something searched before.
-
-# mypy: allow-untyped-defs, allow-untyped-calls
-# Compiled for the array types it is called with; annotations would be noise.
 
 
 @kernel()

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from topoplace import clock
 from topoplace.kernels import kernel
 from topoplace.mapping.exact._kernels import NEVER, search
-from topoplace.mapping.graph import IntArray
 from topoplace.mapping.problem import MappingProblem
+from topoplace.types import IntArray
 
 # ---- A small mapping problem as the branch and bound sees it: two matrices and room --------------
 
@@ -30,20 +30,10 @@ MAX_COST = 1 << 60
 class SmallProblem:
     """Tasks that send or receive, routers with room, and the cost of any two pairs of them.
 
-    Task i on router r and task j on router s cost ``unit`` times the sum over k of
-    ``weight[k, i, j] * distance[k, r, s]``: both directions, k being one sum of both where
-    distances are symmetric, else the direction.
-
-    Attributes
-    ----------
-    tasks, routers
-        Their numbers in the problem, shapes ``(n,)`` and ``(m,)``.
-    room
-        Most tasks per router, none above n, shape ``(m,)``.
-    weight, distance
-        Shapes ``(k, n, n)`` and ``(k, m, m)``.
-    unit
-        Greatest common divisor of all weights.
+    Task i on router r and task j on router s cost `unit`, the greatest common divisor of all
+    weights, times the sum over k of ``weight[k, i, j] * distance[k, r, s]``: both directions, k
+    being one sum of both where distances are symmetric, else the direction. `tasks` and `routers`
+    are their numbers in the problem, `room` the most tasks per router, none above all.
     """
 
     tasks: IntArray
@@ -52,14 +42,6 @@ class SmallProblem:
     weight: IntArray
     distance: IntArray
     unit: int
-
-    def cost(self, at: IntArray) -> int:
-        """Return the cost, in units, of tasks at positions in `routers`."""
-        total = sum(
-            int((weight * distance[np.ix_(at, at)]).sum())
-            for weight, distance in zip(self.weight, self.distance, strict=True)
-        )
-        return total // 2
 
 
 def small_problem(problem: MappingProblem) -> SmallProblem | None:
@@ -93,23 +75,11 @@ MAX_COMPARISONS = 1 << 28
 
 
 def symmetries(matrix: IntArray, colour: IntArray) -> NDArray[np.int16]:
-    """List permutations p with ``matrix[p[i], p[j]] == matrix[i, j]`` that keep colours.
+    """List permutations p with ``matrix[p[i], p[j]] == matrix[i, j]`` that keep colours, in rows.
 
     The colours are refined first by what rows and columns hold in each colour. Exchanges of two
     equal rows come first; large groups are not listed whole, but with about as many
     permutations for every image of row 0.
-
-    Parameters
-    ----------
-    matrix
-        Shape ``(n, n)``.
-    colour
-        Shape ``(n,)``.
-
-    Returns
-    -------
-    ndarray
-        Shape ``(num_symmetries, n)``.
     """
     n = len(matrix)
     _, flat = np.unique(matrix, return_inverse=True)
@@ -133,26 +103,19 @@ def _refined(cells: IntArray, colour: IntArray) -> IntArray:
         now = after
 
 
-@kernel()
 def _exchanges(cells: IntArray, colour: IntArray, most: int) -> NDArray[np.int16]:
-    """Return the exchanges of two rows that are symmetries."""
+    """Return exchanges of two rows that are symmetries."""
     n = len(cells)
-    listed = np.empty((most, n), dtype=np.int16)
-    count = 0
+    listed: list[NDArray[np.int16]] = []
     for i in range(n):
-        for j in range(i):
-            alike = colour[i] == colour[j] and cells[i, j] == cells[j, i] and count < most
-            alike = alike and cells[i, i] == cells[j, j]
-            for k in range(n):
-                if not alike:
-                    break
-                if k not in (i, j):
-                    alike = cells[i, k] == cells[j, k] and cells[k, i] == cells[k, j]
-            if alike:
-                listed[count] = np.arange(n)
-                listed[count, i], listed[count, j] = j, i
-                count += 1
-    return listed[:count].copy()
+        near = (cells[:i] != cells[i]).sum(axis=1) <= 2
+        for j in np.flatnonzero(near & (colour[:i] == colour[i])).tolist():
+            turn = np.arange(n, dtype=np.int16)
+            turn[i], turn[j] = j, i
+            alike = (cells[i, turn] == cells[j]).all() and (cells[turn, i] == cells[:, j]).all()
+            if alike and len(listed) < most:
+                listed.append(turn)
+    return np.array(listed, dtype=np.int16).reshape(-1, n)
 
 
 @kernel()
@@ -254,42 +217,33 @@ class _Tree(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """Memory that a node uses."""
+    """Memory that a node uses: per task and router or task, per task, per router, per place."""
 
     cost: IntArray
-    kind: IntArray
-    tasks: IntArray
     sent: IntArray
+    tasks: IntArray
     num_sent: IntArray
     near: IntArray
-    price: IntArray
     trial: IntArray
-    row_of: IntArray
     u: IntArray
+    late: IntArray
+    guest_first: IntArray
+    price: IntArray
+    host_first: IntArray
+    kind: IntArray
+    row_of: IntArray
     v: IntArray
-    late: NDArray[np.uint8]
     length: IntArray
     before: IntArray
-    scanned: NDArray[np.uint8]
-    guest_first: IntArray
-    host_first: IntArray
+    scanned: IntArray
 
 
 @dataclass(frozen=True)
 class Branched:
     """What branch and bound found.
 
-    Attributes
-    ----------
-    at
-        Position in `SmallProblem.routers` of every task; None if nothing better was found than
-        the cost given.
-    bound
-        Lower bound on the cost of any mapping, in units.
-    complete
-        Whether the search ended by itself; then the bound is the optimum.
-    num_nodes
-        Nodes bounded.
+    `at` has the position of every task in `SmallProblem.routers`, None if nothing better was found
+    than the hop-bytes given; `bound` holds for any mapping, and is met if the search is complete.
     """
 
     at: IntArray | None
@@ -311,16 +265,8 @@ def branch_and_bound(
     children. Of children that a symmetry of the machine, of the graph, or of both makes of each
     other, one is searched.
 
-    Parameters
-    ----------
-    small
-        The problem.
-    upper
-        Cost of a known mapping, in units; only better ones are looked for.
-    time_limit
-        Seconds.
-    watch
-        Told every `WATCH_SECONDS` what is known.
+    `upper` are the hop-bytes of a known mapping: only better ones are looked for. `watch` is told
+    every `WATCH_SECONDS` what is known.
     """
     if len(small.tasks) == 0:
         return Branched(np.zeros(0, dtype=np.int64), 0, True, 0)
@@ -328,19 +274,19 @@ def branch_and_bound(
     case = _case(small)
     tree, work = _tree(case, small.room), _work(case, small.room)
     if upper is not None:
-        tree.best[0] = upper
+        tree.best[0] = upper // small.unit
     complete = False
+
+    def known() -> Branched:
+        found = tree.best_where.copy() if tree.best_where[0] >= 0 else None
+        return Branched(found, _least_open(tree) * small.unit, complete, int(tree.at[1]))
+
     while not complete and clock.now() < stop:
         complete = bool(search(case, tree, work, CHUNK_NODES))
         if watch is not None and time.perf_counter() >= told + WATCH_SECONDS:
-            watch(_state_of(tree, complete))
+            watch(known())
             told = time.perf_counter()
-    return _state_of(tree, complete)
-
-
-def _state_of(tree: _Tree, complete: bool) -> Branched:
-    found = tree.best_where.copy() if tree.best_where[0] >= 0 else None
-    return Branched(found, _least_open(tree), complete, int(tree.at[1]))
+    return known()
 
 
 def _least_open(tree: _Tree) -> int:
@@ -348,14 +294,12 @@ def _least_open(tree: _Tree) -> int:
     least = int(tree.best[0])
     for depth in range(int(tree.at[0]) + 1):
         if tree.num_children[depth] < 0:  # not bounded yet; its parent knows its bound
-            return 0 if depth == 0 else min(least, _bound_of_parent(tree, depth))
+            if depth == 0:
+                return 0
+            return min(least, int(tree.child[depth - 1, tree.next[depth - 1] - 1, 2]))
         waiting = tree.child[depth, tree.next[depth] : tree.num_children[depth], 2]
         least = min(least, int(waiting.min(initial=least)))
     return least
-
-
-def _bound_of_parent(tree: _Tree, depth: int) -> int:
-    return int(tree.child[depth - 1, tree.next[depth - 1] - 1, 2])
 
 
 def _case(small: SmallProblem) -> _Case:
@@ -404,26 +348,5 @@ def _tree(case: _Case, room: IntArray) -> _Tree:
 
 def _work(case: _Case, room: IntArray) -> _Work:
     n, m = case.weight.shape[1], case.distance.shape[1]
-    places = int(room.sum())
-    numbers = {
-        "cost": (n, m),
-        "kind": places,
-        "tasks": n,
-        "sent": (n, n),
-        "num_sent": n,
-        "near": n,
-        "price": m,
-        "trial": n,
-        "row_of": places,
-        "u": n,
-        "v": places,
-        "length": places,
-        "before": places,
-        "guest_first": n,
-        "host_first": m,
-    }
-    return _Work(
-        late=np.zeros(n, dtype=np.uint8),
-        scanned=np.zeros(places, dtype=np.uint8),
-        **{name: np.zeros(shape, dtype=np.int64) for name, shape in numbers.items()},
-    )
+    shapes = [(n, m), (n, n), *[n] * 7, *[m] * 2, *[int(room.sum())] * 6]
+    return _Work(*(np.zeros(shape, dtype=np.int64) for shape in shapes))

@@ -6,15 +6,16 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import coo_array
+from scipy.sparse import csr_array, kron
+from scipy.sparse.csgraph import connected_components
 
 from topoplace import clock
 from topoplace.kernels import kernel
 from topoplace.machine import Torus
-from topoplace.mapping.graph import IntArray
-from topoplace.mapping.local_search import guest_arrays
+from topoplace.mapping.graph import TaskGraph
+from topoplace.mapping.local_search import Guest, guest_arrays, torus_neighbours
 from topoplace.mapping.problem import MappingProblem
+from topoplace.types import FloatArray, IntArray
 
 # ---- Compiled search for a copy of one graph inside another, by backtracking ---------------------
 # Graphs are rows of partners, ``other[first[t]:first[t + 1]]``. Tasks are placed in a given order.
@@ -40,29 +41,6 @@ def distances(first, other, start):
                 queue[tail] = other[e]
                 tail += 1
     return found
-
-
-@kernel()
-def two_coloured(first, other):
-    """Tell whether all cycles of a graph are even."""
-    n = first.shape[0] - 1
-    colour = np.full(n, -1, dtype=np.int64)
-    stack = np.empty(n, dtype=np.int64)
-    for start in range(n):
-        if colour[start] >= 0:
-            continue
-        stack[0], colour[start], height = start, 0, 1
-        while height > 0:
-            height -= 1
-            at = stack[height]
-            for e in range(first[at], first[at + 1]):
-                if colour[other[e]] == colour[at]:
-                    return False
-                if colour[other[e]] < 0:
-                    colour[other[e]] = 1 - colour[at]
-                    stack[height] = other[e]
-                    height += 1
-    return True
 
 
 @kernel()
@@ -93,7 +71,7 @@ def placing_order(first, other, root):
                 partner = other[e]
                 if not placed[partner]:
                     before[partner] += 1
-                    heapq.heappush(waiting, (-before[partner], steps + 1, partner))
+                    heapq.heappush(waiting, (-before[partner], steps + 1, np.int64(partner)))
     return order[:count]
 
 
@@ -267,28 +245,6 @@ FAR = 1 << 40
 """Stands for no way at all between two vertices."""
 
 
-class Graph(NamedTuple):
-    """Rows of partners: those of t are ``other[first[t]:first[t + 1]]``, each once."""
-
-    first: IntArray
-    other: IntArray
-
-    @property
-    def size(self) -> int:
-        """Number of vertices."""
-        return len(self.first) - 1
-
-    @property
-    def degree(self) -> IntArray:
-        """Partners of every vertex."""
-        return np.diff(self.first)
-
-    def distances(self, start: int) -> IntArray:
-        """Return the distances from a vertex, `FAR` where there is no way."""
-        found = distances(self.first, self.other, start)
-        return np.where(found < 0, FAR, found).astype(np.int64)
-
-
 class _State(NamedTuple):
     """Where tasks are, and what is left to try."""
 
@@ -299,7 +255,7 @@ class _State(NamedTuple):
     choice: IntArray
     num_choices: IntArray
     next: IntArray
-    rank: NDArray[np.float64]
+    rank: FloatArray
 
 
 class _Reach(NamedTuple):
@@ -323,34 +279,19 @@ def find_embedding(
     where a shortest path of messages to the first task would be shorter than one of links. The
     search begins anew, with ties broken at random, when it does not get on.
 
-    Parameters
-    ----------
-    problem
-        The instance; routers may have more than one place, of which one is used.
-    seed
-        Of the ties.
-    time_limit
-        Seconds.
-    max_nodes
-        Most placements to try.
-
-    Returns
-    -------
-    ndarray or None
-        Router of every task; None if there is none or none was found.
+    Returns the router of every task; None if there is none, or none was found within the time
+    limit and `max_nodes` placements.
     """
     stop = clock.deadline(time_limit)
     usable = np.flatnonzero(problem.capacity)
-    rows = guest_arrays(problem.graph)
-    active = np.flatnonzero(np.diff(rows.first))
+    guest = guest_arrays(problem.graph)
     if problem.num_tasks > len(usable):
         return None
-    guest = Graph(rows.first, rows.other.astype(np.int64))
     host = _links(problem, usable)
     if not _may_fit(guest, host):
         return None
     found = np.full(guest.size, -1, dtype=np.int64)
-    if len(active):
+    if len(guest.other):
         placed = _search(guest, host, _starts(problem, usable), seed, stop, max_nodes)
         if placed is None:
             return None
@@ -361,30 +302,20 @@ def find_embedding(
     return usable[found]
 
 
-def _links(problem: MappingProblem, usable: IntArray) -> Graph:
+def _links(problem: MappingProblem, usable: IntArray) -> Guest:
     """Return the usable routers, numbered from 0, and the links between them."""
     machine = problem.machine
     if isinstance(machine, Torus):
-        numbers = np.arange(machine.num_routers).reshape(machine.shape)
-        real = machine.link_mask
-        ends = [
-            (numbers[real[d]], np.roll(numbers, -1, axis=d)[real[d]])
-            for d in range(machine.num_dims)
-        ]
-        tails, heads = (np.concatenate(parts) for parts in zip(*ends, strict=True))
+        near, _ = torus_neighbours(machine)
+        tails, heads = np.repeat(np.arange(len(near)), near.shape[1]), near.ravel()
     else:
         near = machine.distances == 1
         tails, heads = np.nonzero(near & near.T)
     place = np.full(machine.num_routers, -1)
     place[usable] = np.arange(len(usable))
     tails, heads = place[tails], place[heads]
-    kept = (tails >= 0) & (heads >= 0)
-    tails, heads = tails[kept], heads[kept]
-    pairs = (np.concatenate([tails, heads]), np.concatenate([heads, tails]))
-    shape = (len(usable), len(usable))
-    rows = coo_array((np.ones(len(pairs[0])), pairs), shape=shape).tocsr()
-    rows.sum_duplicates()  # the two links of a ring of two lead to the same router
-    return Graph(rows.indptr.astype(np.int64), rows.indices.astype(np.int64))
+    kept = (tails >= 0) & (heads >= 0) & (tails != heads)
+    return guest_arrays(TaskGraph(len(usable), tails[kept], heads[kept], np.ones(kept.sum(), int)))
 
 
 def _starts(problem: MappingProblem, usable: IntArray) -> IntArray:
@@ -394,16 +325,31 @@ def _starts(problem: MappingProblem, usable: IntArray) -> IntArray:
     return np.arange(1 if alike else len(usable))
 
 
-def _may_fit(guest: Graph, host: Graph) -> bool:
+def _may_fit(guest: Guest, host: Guest) -> bool:
     """Test degrees and, on a machine of two colours, the colours of the graph."""
     tasks, routers = np.sort(guest.degree)[::-1], np.sort(host.degree)[::-1]
     if (tasks > routers[: len(tasks)]).any():
         return False
-    return bool(two_coloured(guest.first, guest.other)) or not two_coloured(*host)
+    return _two_coloured(guest) or not _two_coloured(host)
+
+
+def _two_coloured(graph: Guest) -> bool:
+    """Tell whether all cycles are even: each component is two in the graph's double cover."""
+    shape = (graph.size, graph.size)
+    rows = csr_array((np.ones(len(graph.other)), graph.other, graph.first), shape=shape)
+    cover = kron(rows, np.array([[0, 1], [1, 0]]))
+    components = connected_components(rows, directed=False, return_labels=False)
+    return bool(connected_components(cover, directed=False, return_labels=False) == 2 * components)
+
+
+def _distances(graph: Guest, start: int) -> IntArray:
+    """Return the distances from a vertex, `FAR` where there is no way."""
+    found = distances(graph.first, graph.other, start)
+    return np.where(found < 0, FAR, found).astype(np.int64)
 
 
 def _search(
-    guest: Graph, host: Graph, starts: IntArray, seed: int, stop: float, max_nodes: int
+    guest: Guest, host: Guest, starts: IntArray, seed: int, stop: float, max_nodes: int
 ) -> IntArray | None:
     """Try starts in rounds; return the place of every task that has partners."""
     state = _state(guest, host)
@@ -415,13 +361,13 @@ def _search(
     while left > 0:
         root = _central(guest, active) if rounds == 0 else int(rng.choice(active))
         order = placing_order(guest.first, guest.other, root)
-        from_root = guest.distances(root)
+        from_root = _distances(guest, root)
         within = _ball_sizes(from_root, guest.size)
         ended = True
         for start in starts.tolist():
             if left <= 0 or clock.now() >= stop:
                 return None
-            reach = _Reach(from_root, host.distances(start))
+            reach = _Reach(from_root, _distances(host, start))
             if (within > _ball_sizes(reach.router, guest.size)).any():
                 continue
             noise = 0.5 if rounds else 0.0
@@ -443,14 +389,14 @@ def _ball_sizes(found: IntArray, most: int) -> IntArray:
     return sizes
 
 
-def _central(guest: Graph, active: IntArray) -> int:
+def _central(guest: Guest, active: IntArray) -> int:
     """Return the task with the most others near it: fewest routers can take it."""
     some = active[:: -(-len(active) * guest.size // CENTRE_STEPS)]
-    reached = [int(guest.distances(task).sum()) for task in some.tolist()]
+    reached = [int(_distances(guest, task).sum()) for task in some.tolist()]
     return int(some[int(np.argmin(reached))])
 
 
-def _state(guest: Graph, host: Graph) -> _State:
+def _state(guest: Guest, host: Guest) -> _State:
     width = max(1, int(host.degree.max()))
     return _State(
         at=np.full(guest.size, -1, dtype=np.int64),

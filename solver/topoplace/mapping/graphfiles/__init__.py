@@ -7,33 +7,45 @@ from pathlib import Path
 
 from topoplace.errors import InputError, unknown_name
 from topoplace.mapping.graphfiles.lists import read_edge_list, read_grf_graph, read_metis_graph
-from topoplace.mapping.graphfiles.matrices import (
+from topoplace.mapping.graphfiles.numbers import (
     Qaplib,
+    lines_of,
     read_csv_graph,
     read_matrix_machine,
     read_qaplib,
+    split_fields,
 )
-from topoplace.mapping.graphfiles.sniff import GRAPH_FORMATS, graph_format
 from topoplace.snapshot.schema import GraphApplication
 
 __all__ = [
     "GRAPH_FORMATS",
     "Qaplib",
     "graph_format",
-    "read_csv_graph",
-    "read_edge_list",
     "read_graph",
-    "read_grf_graph",
     "read_matrix_machine",
-    "read_metis_graph",
     "read_qaplib",
 ]
 
 _READERS: dict[str, Callable[[str | Path], GraphApplication]] = {
     "csv": read_csv_graph,
+    "qaplib": lambda path: read_qaplib(path).graph,
     "metis": read_metis_graph,
     "grf": read_grf_graph,
     "edges": read_edge_list,
+}
+
+GRAPH_FORMATS = tuple(_READERS)
+"""Names of the formats of graph files."""
+
+_ENDINGS = {
+    ".dat": "qaplib",
+    ".graph": "metis",
+    ".metis": "metis",
+    ".grf": "grf",
+    ".src": "grf",
+    ".edges": "edges",
+    ".edgelist": "edges",
+    ".el": "edges",
 }
 
 
@@ -59,10 +71,55 @@ def read_graph(
         Naming the file, the line or field, and the value at fault.
     """
     known = format or graph_format(path)
-    if known == "qaplib":
-        return read_qaplib(path, flow).graph
     if known not in _READERS:
-        raise unknown_name(format, GRAPH_FORMATS, field="graph format")
-    if flow is not None:
+        raise unknown_name(known, GRAPH_FORMATS, field="graph format")
+    if flow is None:
+        return _READERS[known](path)
+    if known != "qaplib":
         raise InputError("a QAPLIB file with --flow", file=str(path), field="--flow", value=flow)
-    return _READERS[known](path)
+    return read_qaplib(path, flow).graph
+
+
+def graph_format(path: str | Path) -> str:
+    """Return the name of a graph file's format.
+
+    The endings ``.dat`` (QAPLIB), ``.graph`` and ``.metis``, ``.grf`` and ``.src`` (Scotch),
+    ``.edges``, ``.edgelist`` and ``.el`` tell. In a ``.csv`` file a first line of names starts an
+    edge list, anything else is a matrix. Other files are told by their first lines: ``%`` starts
+    METIS, a line of names an edge list, one number alone QAPLIB or, if it is 0 and two numbers
+    follow, Scotch; a line of as many fields as the file has lines starts a matrix, and one of two
+    or three fields an edge list.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or looks like none of these.
+    """
+    ending = Path(path).suffix.lower()
+    if ending in _ENDINGS:
+        return _ENDINGS[ending]
+    lines = [text for _, text in lines_of(path, "#")]
+    found = _by_lines(lines, ending) if lines else None
+    if found is None:
+        raise InputError(
+            f"a graph file of a known form (or --graph-format {', '.join(GRAPH_FORMATS)})",
+            file=str(path),
+            value=lines[0] if lines else "",
+        )
+    return found
+
+
+def _by_lines(lines: list[str], ending: str) -> str | None:
+    if lines[0].startswith("%"):
+        return "metis"
+    first = split_fields(lines[0])
+    width = len(first)
+    if all(field[:1].isalpha() for field in first):
+        return "edges"
+    if ending == ".csv":
+        return "csv"  # never a list: a matrix that lost a row would become one
+    if width == 1 and len(lines) > 1:
+        return "grf" if first == ["0"] and len(split_fields(lines[1])) == 2 else "qaplib"
+    if len(lines) == width:
+        return "csv"
+    return "edges" if width in (2, 3) else None

@@ -2,7 +2,6 @@
 
 from topoplace.mapping.layouts.candidates import (
     RankedLayout,
-    alike_dims,
     enumerate_layouts,
     geometry_request,
     ideal_hop_bytes,
@@ -10,13 +9,11 @@ from topoplace.mapping.layouts.candidates import (
     one_per_prism,
     rank_layouts,
 )
-from topoplace.mapping.layouts.layout import Layout, Metrics, cells, metrics_of, node_slots
+from topoplace.mapping.layouts.layout import Layout, cells, metrics_of, node_slots
 
 __all__ = [
     "Layout",
-    "Metrics",
     "RankedLayout",
-    "alike_dims",
     "cells",
     "enumerate_layouts",
     "geometry_request",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
@@ -19,33 +19,15 @@ from topoplace.snapshot.geometry import Geometry
 from topoplace.types import IntArray
 
 # ---- Bytes between the routers of a layout with nothing unusable, without listing the tasks ------
-# Everything is a sum over positions along single virtual dimensions: messages of one offset that
-# move alike in each dimension are counted together.
-
-
-@dataclass(frozen=True)
-class _Moves:
-    """Steps along one virtual dimension that are alike, and how many positions make each.
-
-    `change` is the step in cells, before stagger; `tile`, `next_tile` are the supertiles;
-    `num_positions` is the sum of `count`.
-    """
-
-    change: IntArray
-    tile: IntArray
-    next_tile: IntArray
-    count: IntArray
-    num_positions: int
+# Tasks that step alike along every single virtual dimension are counted together.
 
 
 def off_router_bytes(layout: Layout, grid: VirtualGrid) -> int:
     """Return the bytes of all messages between tasks of different cells."""
     total = 0
-    for offset, size in _two_way(grid).items():
-        moves = _all_moves(layout, grid, offset)
-        stay = (m.count[(m.change == 0) & (m.tile == m.next_tile)].sum() for m in moves)
-        leave = math.prod(m.num_positions for m in moves) - math.prod(map(int, stay))
-        total += size * _beside(layout, grid, offset) * leave
+    for size, count, steps in _alike_messages(layout, grid):
+        apart = functools.reduce(np.logical_or, [step != 0 for step in steps.values()])
+        total += size * int((count * apart).sum())
     return total
 
 
@@ -54,94 +36,62 @@ def ideal_hop_bytes(layout: Layout, grid: VirtualGrid, torus: Torus) -> int:
 
     Equal to `off_router_bytes` when every logical neighbour is one hop away.
     """
-    hops_of = _folded_hops if layout.layer_order else _direct_hops
-    return sum(
-        size
-        * _beside(layout, grid, offset)
-        * hops_of(layout, torus, _all_moves(layout, grid, offset))
-        for offset, size in _two_way(grid).items()
-    )
-
-
-def _two_way(grid: VirtualGrid) -> dict[tuple[int, ...], int]:
-    """Return the bytes per offset, those of -v added to v: both go the same way, back and forth."""
-    total: dict[tuple[int, ...], int] = {}
-    for offset, size in grid.offsets:
-        key = max(offset, tuple(-step for step in offset))
-        total[key] = total.get(key, 0) + size
+    total = 0
+    for size, count, steps in _alike_messages(layout, grid):
+        for dim, step in steps.items():
+            hops = np.abs(step)
+            if torus.wrap[dim]:
+                hops = np.minimum(hops, torus.shape[dim] - hops)
+            total += size * int((count * hops).sum())
     return total
 
 
-def _beside(layout: Layout, grid: VirtualGrid, offset: tuple[int, ...]) -> int:
-    """Return the positions in the dimension that lies whole on a router, 1 if none does."""
-    if layout.whole is None:
-        return 1
-    ends = offset[layout.whole] != 0 and not grid.periodic[layout.whole]
-    return grid.shape[layout.whole] - ends
+def _alike_messages(
+    layout: Layout, grid: VirtualGrid
+) -> Iterator[tuple[int, IntArray, dict[int, IntArray]]]:
+    """Yield bytes of messages, how many there are of each kind, and their steps in cells.
+
+    Counts have an axis per entry of `Layout.plane_dims`; steps, which are per machine dimension,
+    broadcast to them.
+    """
+    two_way: dict[tuple[int, ...], int] = {}
+    for offset, size in grid.offsets:  # those of -v go the same way as those of v, back and forth
+        key = max(offset, tuple(-step for step in offset))
+        two_way[key] = two_way.get(key, 0) + size
+    first, stack = layout.plane_dims[0], layout.layer_dim
+    order = np.asarray(layout.layer_order or [0], dtype=np.int64)
+    order = order.reshape([layout.tiles[i] for i in layout.plane_dims])
+    for offset, size in two_way.items():
+        beside = 1  # positions in the dimension that lies whole on every router
+        if layout.whole is not None:
+            open_end = offset[layout.whole] != 0 and not grid.periodic[layout.whole]
+            beside = grid.shape[layout.whole] - open_end
+        alike = []
+        for i in layout.plane_dims:
+            d, n, logical = layout.axes[i], layout.partitions[i], layout.logical[i]
+            alike.append(_alike_steps(grid.shape[d], grid.periodic[d], n, logical, offset[d]))
+        change, tile, next_tile, count = (np.ix_(*parts) for parts in zip(*alike, strict=True))
+        steps = dict(zip(layout.plane_dims, change, strict=True))
+        if stack is not None:
+            layer, next_layer = order[tile], order[next_tile]
+            steps[stack] = next_layer - layer
+            if layout.stagger:
+                steps[first] = steps[first] + next_layer % 2 - layer % 2
+        yield size * beside, functools.reduce(np.multiply, count), steps
 
 
-def _all_moves(layout: Layout, grid: VirtualGrid, offset: tuple[int, ...]) -> list[_Moves]:
-    """Return the moves of one offset along every dimension in `Layout.plane_dims`."""
-    return [
-        _moves(
-            grid.shape[layout.axes[i]],
-            grid.periodic[layout.axes[i]],
-            layout.partitions[i],
-            layout.logical[i],
-            offset[layout.axes[i]],
-        )
-        for i in layout.plane_dims
-    ]
-
-
-@lru_cache(maxsize=1 << 14)
-def _moves(size: int, periodic: bool, partitions: int, logical: int, step: int) -> _Moves:
-    """Return the moves by `step` along one virtual dimension."""
+@functools.lru_cache(maxsize=1 << 14)
+def _alike_steps(
+    size: int, periodic: bool, partitions: int, logical: int, step: int
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return cells moved, tiles before and after, and counts of alike steps in one dimension."""
     positions = np.arange(size, dtype=np.int64)
     if not periodic:
         positions = positions[(positions + step >= 0) & (positions + step < size)]
     here, tile = line_cells(positions, partitions, logical)
     there, next_tile = line_cells((positions + step) % size, partitions, logical)
     alike, count = np.unique(np.stack([there - here, tile, next_tile]), axis=1, return_counts=True)
-    return _Moves(alike[0], alike[1], alike[2], count.astype(np.int64), len(positions))
-
-
-def _direct_hops(layout: Layout, torus: Torus, moves: list[_Moves]) -> int:
-    """Return the hops of all messages that make one move in each dimension."""
-    if not all(m.num_positions for m in moves):
-        return 0
-    messages = math.prod(m.num_positions for m in moves)
-    return sum(
-        int(m.count @ _hops(torus, i, m.change)) * (messages // m.num_positions)
-        for i, m in zip(layout.plane_dims, moves, strict=True)
-    )
-
-
-def _folded_hops(layout: Layout, torus: Torus, moves: list[_Moves]) -> int:
-    """Return the hops of all messages that make one move in each in-plane dimension."""
-    (first, second), stack = layout.plane_dims, layout.layer_dim
-    assert stack is not None
-    a, b = moves
-    order = np.asarray(layout.layer_order, dtype=np.int64).reshape(
-        layout.tiles[first], layout.tiles[second]
-    )
-    layer = order[a.tile[:, None], b.tile]
-    next_layer = order[a.next_tile[:, None], b.next_tile]
-    change = np.broadcast_to(a.change[:, None], layer.shape)
-    if layout.stagger:
-        change = change + next_layer % 2 - layer % 2
-    hops = (
-        _hops(torus, first, change)
-        + _hops(torus, second, b.change)
-        + _hops(torus, stack, next_layer - layer)
-    )
-    return int(a.count @ hops @ b.count)
-
-
-def _hops(torus: Torus, dim: int, change: IntArray) -> IntArray:
-    """Return the hops of steps along one machine dimension."""
-    steps: IntArray = np.abs(change)
-    return np.minimum(steps, torus.shape[dim] - steps) if torus.wrap[dim] else steps
+    return alike[0], alike[1], alike[2], count.astype(np.int64)
 
 
 # ---- Every admissible layout of a virtual grid in a region (Enos 2014 IV) --------------
@@ -177,19 +127,13 @@ def enumerate_layouts(
         The virtual grid, of at most one dimension more than the region.
     tasks_per_node, nodes_per_router
         c and r.
-    region
-        Extents of the region in routers.
-    rings
-        Whether the region fills a ring, per dimension; default nowhere. Layers are ordered for it.
+    region, rings
+        Extents of the region in routers, and where it fills a ring (by default nowhere), for which
+        layers are ordered.
     balanced
         Leave out layouts whose cells differ in size (Enos 2014 IV.F).
     stagger
         Add the staggered variants of folded layouts that fit.
-
-    Raises
-    ------
-    InputError
-        If the grid has too many dimensions, or a number is not positive.
     """
     if grid.num_dims > len(region) + 1:
         raise InputError(
@@ -399,23 +343,9 @@ PartitionKey = tuple[object, ...]
 class RankedLayout:
     """A layout with what speaks for it.
 
-    Attributes
-    ----------
-    layout, metrics
-        The layout and its metrics (Fiedler 2014).
-    balanced
-        Whether all logical routers get the same number of tasks.
-    bisection, bisection_per_node
-        Bisection bandwidth of the prism needed with nothing unusable, in the unit of
-        `Torus.bandwidth`, and its share per node of the prism.
-    off_router_bytes
-        Bytes between different cells.
-    ideal_hop_bytes
-        Hop-bytes with nothing unusable.
-    turned
-        Whether the same partitions have a larger bisection bandwidth in another orientation.
-    partition
-        Key of the partitions per virtual dimension, the same in every orientation.
+    Bisection bandwidth (in the unit of `Torus.bandwidth`, and per node) and bytes are those of its
+    prism with nothing unusable. It is `turned` if the same partitions have a larger bisection
+    bandwidth in another orientation; `partition` is their key, the same in every orientation.
     """
 
     layout: Layout
@@ -493,17 +423,13 @@ def geometry_request(ranked: Sequence[RankedLayout], torus: Torus) -> str:
     three examples are a fifth more, rounded up, which is what is asked for here, at most the
     machine. Turned prisms are left out unless the first is one. Empty without layouts.
     """
-    shapes: dict[tuple[int, ...], Geometry] = {}
-    for entry in ranked:
-        extents = entry.layout.extents
-        alike = (entry.layout.num_nodes, entry.turned) == (
-            ranked[0].layout.num_nodes,
-            ranked[0].turned,
-        )
-        if alike and extents not in shapes:
-            depth = min(extents[-1] + -(-extents[-1] // 5), torus.shape[-1])
-            shapes[extents] = Geometry(extents, depth if depth > extents[-1] else None)
-    return "/".join(shape.text for shape in shapes.values())
+    kinds = [(entry.layout.num_nodes, entry.turned) for entry in ranked]
+    asked = [e.layout.extents for e, kind in zip(ranked, kinds, strict=True) if kind == kinds[0]]
+    shapes = []
+    for extents in dict.fromkeys(asked):
+        depth = min(extents[-1] + -(-extents[-1] // 5), torus.shape[-1])
+        shapes.append(Geometry(extents, depth if depth > extents[-1] else None))
+    return "/".join(shape.text for shape in shapes)
 
 
 def _partition_key(layout: Layout, alike: Sequence[int]) -> PartitionKey:

@@ -20,25 +20,12 @@ from topoplace.types import IntArray
 class Layout:
     """How a virtual grid lies on a logical grid of routers (Enos 2014 IV.A, IV.C, IV.E, IV.F).
 
-    Tuples have one entry per machine dimension; docs/proofs.md, "Layouts", has the task -> cell
-    rule.
+    The attributes but these are those of `LayoutModel`, tuples with one entry per machine
+    dimension; `folds` and `layer_order` are empty if nothing is folded. docs/proofs-mapping.md,
+    "Layouts", has the task -> cell rule.
 
     Attributes
     ----------
-    axes
-        Virtual dimension on each machine dimension; -1 where there is none.
-    logical
-        L: logical routers along each machine dimension.
-    partitions
-        N: partitions (tasks) per router along each machine dimension; 1 where `axes` is -1.
-    whole
-        Virtual dimension that lies whole on every router, if any.
-    folds
-        Folds of the virtual dimension on each machine dimension; empty if nothing is folded.
-    layer_order
-        Layer of each supertile, supertiles row-major; empty if nothing is folded.
-    stagger
-        Whether odd layers are shifted by one in the first in-plane dimension.
     nodes_per_router
         Nodes among which the tasks of a cell are split.
     split
@@ -119,12 +106,9 @@ class Layout:
 
 
 def cells(layout: Layout, grid: VirtualGrid) -> IntArray:
-    """Return the logical router of every task by docs/proofs.md, "Layouts".
+    """Return the logical router of every task by docs/proofs-mapping.md, "Layouts".
 
-    Returns
-    -------
-    ndarray
-        Shape ``(num_tasks, num_machine_dims)``, inside `Layout.extents`.
+    Shape ``(num_tasks, num_machine_dims)``, inside `Layout.extents`.
     """
     tasks = grid.coordinates()
     found = np.zeros((grid.num_tasks, len(layout.axes)), dtype=np.int64)
@@ -179,18 +163,9 @@ def layer_order(
 
     Up to `MAX_EXHAUSTIVE` supertiles the order minimises the bytes x layer distance over all
     folds (and over the seam of periodic dimensions); above, it is the best of the orders row by
-    row and column by column, plain and boustrophedon.
-
-    Parameters
-    ----------
-    tiles
-        Supertiles per folded dimension.
-    weights
-        Bytes across one fold between two supertiles that are neighbours in either dimension.
-    periodic
-        Whether the first and the last supertile of a dimension exchange bytes too.
-    ring
-        Whether the layers fill a ring, so that the first and the last are neighbours.
+    row and column by column, plain and boustrophedon. `tiles` are the supertiles per folded
+    dimension, `weights` the bytes across one fold; on a `ring` the first and the last layer are
+    neighbours.
     """
     count = tiles[0] * tiles[1]
     numbers = np.arange(count, dtype=np.int64).reshape(tiles)
@@ -230,18 +205,13 @@ def _row_orders(tiles: tuple[int, int]) -> IntArray:
 class Metrics:
     """Quality of a layout; all are shares of 1, exact.
 
-    The slide names the metrics and prints them for one layout (partitions 4x3x5, 30 of 32 tasks
-    per node): 100, 100, 93, 80. The formulas of `bal_metric` and `p2c_metric` are inferred:
-
-    - mean over longest side gives the 80; "volume to surface ratio compared to cube" taken at
-      its word, 6 V^(2/3) / S, would give 97;
-    - with the mean tasks per node cut to an integer the unbalanced list has its ratios (below).
-
-    `qual_metric`, their geometric mean as the slide says, is then the printed 90 90 88 88 88 88
-    for the layouts of 40x30x25 after the first. For the first we get 93; the slide prints
-    94, although the geometric mean of the four figures printed beside it is 92.9. The list of
-    32x32x32 (90 81 81 80 80, its cube that fills all nodes included) is 0.9 times ours, cut to
-    integers: a `percent_used` of 0.66 in that run would explain it.
+    The slide prints them for one layout (partitions 4x3x5, 30 of 32 tasks per node): 100, 100, 93,
+    80. Two formulas are inferred: mean over longest side gives the 80 ("volume to surface ratio
+    compared to cube", 6 V^(2/3) / S, would give 97), and the mean tasks per node cut to an integer
+    gives the ratios of the unbalanced list. Their geometric mean is then the printed 90 90 88 88
+    88 88 for the layouts of 40x30x25 after the first, for which we get 93 and the slide prints 94,
+    although its own four figures give 92.9. The list of 32x32x32 (90 81 81 80 80) is 0.9 times
+    ours: a `percent_used` of 0.66 in that run would explain it.
 
     Attributes
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import tempfile
@@ -13,15 +14,18 @@ import numpy as np
 from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.machine import MatrixMachine, Torus
+from topoplace.mapping.bounds.best import total_bound
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.exact import embedded, solved_by_search
-from topoplace.mapping.graph import IntArray, TaskGraph
-from topoplace.mapping.local_search import guest_arrays
-from topoplace.mapping.mapped import outcome_of
-from topoplace.mapping.methods.orders import spread_over_nodes
-from topoplace.mapping.positions import compact_routers, distances_from, symmetric
-from topoplace.mapping.problem import MappingProblem
-from topoplace.solving import Options, Outcome, method_of, register
+from topoplace.mapping.exact.branch import Branched, SmallProblem, branch_and_bound, small_problem
+from topoplace.mapping.exact.embedding import find_embedding
+from topoplace.mapping.graph import TaskGraph
+from topoplace.mapping.local_search import guest_arrays, improve
+from topoplace.mapping.mapped import Keeper, Mapped, cheapest, mapped_by, outcome_of
+from topoplace.mapping.methods.orders import map_default
+from topoplace.mapping.positions import compact_routers, symmetric
+from topoplace.mapping.problem import MappingProblem, spread_over_nodes
+from topoplace.solving import Bound, Options, Outcome, method_of, register
+from topoplace.types import IntArray
 
 # ---- The static mapper of Scotch, run as the external program ``gmap`` (Pellegrini 1994) ---------
 
@@ -41,28 +45,22 @@ LOADS = 1 << 30
 
 
 def is_installed() -> bool:
-    """Tell whether the programs that `run_scotch` needs are installed."""
-    return _mapper() is not None and shutil.which(TARGET_MAKER) is not None
+    """Tell whether the programs that `map_scotch` needs are installed."""
+    return bool(_mapper() and shutil.which(TARGET_MAKER))
 
 
 def run_scotch(problem: MappingProblem, time_limit: float | None = None) -> IntArray:
     """Return the router that Scotch gives every task, among a compact set of just enough routers.
 
     The load imbalance asked for is 0, but routers may get more tasks than they have room for.
-    A machine with both rings and lines is described as a torus.
-
-    Raises
-    ------
-    InputError
-        If the programs are missing, Scotch cannot describe the machine, or it fails.
-    TimeoutError
-        If the time limit ends the program.
+    A machine with both rings and lines is described as a torus. Raises `InputError` if the
+    programs are missing, Scotch cannot describe the machine, or it fails, and `TimeoutError` if
+    the time limit ends it.
     """
     mapper = _mapper()
     if mapper is None or not is_installed():
-        raise InputError(
-            "the programs gmap and amk_grf of Scotch, for the method scotch", field="method"
-        )
+        expected = "the programs gmap and amk_grf of Scotch, for the method scotch"
+        raise InputError(expected, field="method")
     chosen = np.sort(compact_routers(problem)[0])
     if len(chosen) == 1:
         return np.full(problem.num_tasks, chosen[0])
@@ -139,17 +137,11 @@ def _write_target(machine: Torus | MatrixMachine, chosen: IntArray, path: Path) 
     return False
 
 
-# ---- The mapping of Scotch, where it is installed, made to keep to the capacities ----------------
-
-
 @register("mapping", "scotch", "the external program gmap of Scotch, where installed")
 def map_scotch(problem: MappingProblem, options: Options) -> Outcome:
     """Map with Scotch (`run_scotch`), and move what does not fit to the nearest free routers.
 
-    Raises
-    ------
-    InputError
-        If Scotch is not installed or cannot map the instance.
+    Raises `InputError` if Scotch is not installed or cannot map the instance.
     """
     options.say("gmap")
     try:
@@ -166,7 +158,7 @@ def within_capacity(problem: MappingProblem, routers: IntArray) -> IntArray:
     found = routers.copy()
     for router in np.flatnonzero(free < 0).tolist():
         surplus = np.flatnonzero(routers == router)[free[router] :]
-        away = distances_from(problem.machine, router)
+        away = problem.machine.distances_from(router)
         for task in surplus.tolist():
             open_ = np.flatnonzero(free > 0)
             goal = int(open_[away[open_].argmin()])
@@ -175,13 +167,11 @@ def within_capacity(problem: MappingProblem, routers: IntArray) -> IntArray:
     return found
 
 
-# ---- Proven optima where they can be had: embeddings, and branch and bound for a few tasks -------
-
-HEURISTIC = "search"
-"""The method for what is too large."""
-
 EMBEDDING_SHARE = 0.25
 """Share of a time limit that is spent to look for an embedding."""
+
+FIRST_MOVES = 200_000
+"""Moves of the local search before branch and bound: a tenth of a second or so."""
 
 
 @register("mapping", "exact", "embedding with one hop per message, else branch and bound if small")
@@ -214,10 +204,69 @@ def exact_or_search(
     found = solved_by_search(problem, within)
     if found is not None:
         return found
-    return method_of("mapping", HEURISTIC).solver(problem, limited(1.0))
+    return method_of("mapping", "search").solver(problem, limited(1.0))
 
 
-# ---- The default method: what proves most for the application at hand ----------------------------
+def embedded(problem: MappingProblem, options: Options) -> Outcome | None:
+    """Return a mapping with every message over one link, which nothing can better.
+
+    None if there is none, none was found, or it would prove nothing because routers take more
+    than one task.
+    """
+    bound = total_bound(problem)
+    if bound is None:
+        return None
+    routers = find_embedding(problem, seed=options.seed, time_limit=options.time_limit)
+    if routers is None:
+        return None
+    return outcome_of(spread_over_nodes(problem, routers), bound=bound)
+
+
+def solved_by_search(problem: MappingProblem, options: Options) -> Outcome | None:
+    """Return the result of branch and bound, open or not; None if the problem is too large."""
+    deadline = clock.deadline(options.time_limit)
+    small = small_problem(problem)
+    if small is None:
+        return None
+    nodes = _first_mapping(problem, options)
+    options.report(Mapped(nodes), [hop_bytes(problem, nodes)])
+
+    def watch(found: Branched) -> None:
+        options.say("branch and bound")
+        improved = _nodes_of(problem, small, found, nodes)
+        options.report(Mapped(improved), [hop_bytes(problem, improved)], [Bound(found.bound)])
+
+    left = max(0.0, deadline - clock.now())
+    found = branch_and_bound(small, hop_bytes(problem, nodes), left, watch)
+    improved = _nodes_of(problem, small, found, nodes)
+    return outcome_of(improved, hit=not found.complete, bound=Bound(found.bound))
+
+
+def _first_mapping(problem: MappingProblem, options: Options) -> IntArray:
+    """Return a good mapping: better ones only are then looked for."""
+    start = options.start
+    if start is None:
+        start = mapped_by(map_default, problem, options)
+    keeper = Keeper(problem, Options(seed=options.seed), start)
+    with contextlib.suppress(InputError):  # the local search takes symmetric distances only
+        improve(keeper, FIRST_MOVES)
+    return keeper.nodes
+
+
+def _nodes_of(
+    problem: MappingProblem, small: SmallProblem, found: Branched, otherwise: IntArray
+) -> IntArray:
+    """Return the node of every task, the silent ones where there is room."""
+    if found.at is None:
+        return otherwise
+    routers = np.full(problem.num_tasks, -1, dtype=np.int64)
+    routers[small.tasks] = small.routers[found.at]
+    silent = np.flatnonzero(routers < 0)
+    load = np.bincount(routers[small.tasks], minlength=problem.machine.num_routers)
+    room = np.minimum(problem.capacity - load, len(silent))
+    routers[silent] = np.repeat(np.arange(len(room)), room)[: len(silent)]
+    return spread_over_nodes(problem, routers)
+
 
 STRUCTURED = ("pencils", "blocks", "fold-2d")
 """Constructions that use the shape of a grid; each refuses what it cannot map."""
@@ -232,23 +281,6 @@ def auto(problem: MappingProblem, options: Options) -> Outcome:
 
     Ties go to the earlier method, so that a pencil placement keeps its statement of optimality.
     """
-    best: Outcome | None = None
-    least = 0
-    for name in STRUCTURED:
-        method = method_of("mapping", name)
-        if method.needs_grid and problem.grid is None:
-            continue
-        try:
-            found = method.solver(problem, options)
-        except InputError:
-            continue  # no such structure here: that is what it is asked for
-        if found.solution is None:
-            continue
-        cost = hop_bytes(problem, found.solution.nodes)
-        if best is None or cost < least:
-            best, least = found, cost
-    if best is not None:
-        return best
-    from topoplace.mapping.methods.best import exact_or_search  # noqa: PLC0415 - heavy
-
-    return exact_or_search(problem, options, BRANCH_SECONDS)
+    return cheapest(problem, options, STRUCTURED) or exact_or_search(
+        problem, options, BRANCH_SECONDS
+    )

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from topoplace.errors import InputError
+from topoplace.machine import Prism, Torus
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.graph import IntArray, VirtualGrid
+from topoplace.mapping.graph import VirtualGrid
 from topoplace.mapping.growing import grow_mapping
 from topoplace.mapping.halving import halve_mapping
 from topoplace.mapping.layouts import rank_layouts
 from topoplace.mapping.mapped import outcome_of
-from topoplace.mapping.methods.orders import (
-    INVALID,
-    cheapest_prism,
-    cut_bytes,
-    cut_hops,
-    part_of_tasks,
-    spread_over_nodes,
-)
 from topoplace.mapping.pencils.network import leftmost_selection
 from topoplace.mapping.pencils.search import layout_model, nodes_of, search_pencils
 from topoplace.mapping.pencils.space import (
@@ -32,10 +27,18 @@ from topoplace.mapping.pencils.space import (
     window_at,
 )
 from topoplace.mapping.positions import symmetric
-from topoplace.mapping.problem import MappingProblem
+from topoplace.mapping.problem import MappingProblem, spread_over_nodes
 from topoplace.solving import Options, Outcome, register
+from topoplace.types import BoolArray, IntArray
 
-# ---- Topology-aware blocks: the grid laid over a prism of routers like one box over another ------
+# ---- The grid laid over a prism of usable routers, in equal boxes and perhaps folded -------------
+
+INVALID = -1
+"""Cost of extents that cannot be used."""
+
+Way = tuple[tuple[int, ...], ...]
+"""How a grid lies on a machine: for each virtual dimension the machine dimension that it goes
+along, and where it is folded a second one, along which the layers of its folds are stacked."""
 
 
 @register(
@@ -48,12 +51,9 @@ def map_blocks(problem: MappingProblem, options: Options) -> Outcome:
     assignments of dimensions and all prisms of wholly usable routers it takes those of least
     hop-bytes.
 
-    Raises
-    ------
-    InputError
-        If the grid has more dimensions than the machine, or no prism of usable routers has room.
+    Raises `InputError` if the grid has more dimensions than the machine, or no prism of usable
+    routers has room.
     """
-    del options
     grid, torus = problem.grid, problem.torus
     assert grid is not None
     if grid.num_dims > torus.num_dims:
@@ -63,61 +63,8 @@ def map_blocks(problem: MappingProblem, options: Options) -> Outcome:
             field="shape",
             value=list(grid.shape),
         )
-    ways = list(itertools.permutations(range(torus.num_dims), grid.num_dims))
-    found = cheapest_prism(problem, [_costs(problem, dims) for dims in ways])
-    if found is None:
-        raise InputError(
-            "a full prism of usable routers with room for equal blocks of the grid; pencils "
-            "work around unusable routers",
-            field="nodes",
-        )
-    dims, prism = ways[found[0]], found[1]
-    parts = part_of_tasks(grid, [prism.extents[d] for d in dims])
-    cells = np.zeros((grid.num_tasks, torus.num_dims), dtype=np.int64)
-    cells[:, dims] = parts
-    place = (cells + np.asarray(prism.origin)) % np.asarray(torus.shape)
-    return outcome_of(spread_over_nodes(problem, place @ np.asarray(torus.strides)))
-
-
-def _costs(problem: MappingProblem, dims: tuple[int, ...]) -> IntArray:
-    """Return the hop-bytes on a prism for all its extents, virtual dimension v along `dims[v]`."""
-    grid, torus = problem.grid, problem.torus
-    assert grid is not None
-    ones = (1,) * torus.num_dims
-    total = np.zeros(ones, dtype=np.int64)
-    largest = np.ones(ones, dtype=np.int64)
-    valid = np.ones(ones, dtype=bool)
-    for n, periodic, price, d in zip(grid.shape, grid.periodic, cut_bytes(grid), dims, strict=True):
-        along = (*ones[:d], torus.shape[d], *ones[d + 1 :])
-        hops = cut_hops(torus, d, periodic, n).reshape(along)
-        extents = np.arange(1, torus.shape[d] + 1).reshape(along)
-        total = total + price * hops
-        largest = largest * -(-n // extents)
-        valid = valid & (hops != INVALID)
-    room = problem.tasks_per_node * torus.nodes_per_router
-    return np.where(valid & (largest <= room), total, INVALID)
-
-
-# ---- A two-dimensional grid folded onto a three-dimensional machine ------------------------------
-
-
-@dataclass(frozen=True)
-class Fold:
-    """How the grid lies: one virtual dimension flat, the other folded over layers.
-
-    Attributes
-    ----------
-    folded
-        The virtual dimension that is folded (0 or 1).
-    flat, along, layers
-        Machine dimensions: of the virtual dimension that is not folded, of the folded one within
-        a layer, and of the stack of layers.
-    """
-
-    folded: int
-    flat: int
-    along: int
-    layers: int
+    places = itertools.permutations(range(torus.num_dims), grid.num_dims)
+    return _on_prism(problem, [tuple((d,) for d in dims) for dims in places], "equal blocks of")
 
 
 @register("mapping", "fold-2d", "a 2D grid folded over the layers of a full prism", needs_grid=True)
@@ -128,13 +75,9 @@ def map_fold_2d(problem: MappingProblem, options: Options) -> Outcome:
     others, its direction reversed from layer to layer so that parts on both sides of a fold are
     one hop apart. Of all foldings and prisms it takes those of least hop-bytes.
 
-    Raises
-    ------
-    InputError
-        If the grid has not two dimensions, the machine fewer than three, or no prism of usable
-        routers has room.
+    Raises `InputError` if the grid has not two dimensions, the machine fewer than three, or no
+    prism of usable routers has room.
     """
-    del options
     grid, torus = problem.grid, problem.torus
     assert grid is not None
     if grid.num_dims != 2:
@@ -145,72 +88,193 @@ def map_fold_2d(problem: MappingProblem, options: Options) -> Outcome:
             field="machine",
             value=torus.text,
         )
-    ways = [
-        Fold(folded, *dims)
-        for folded in (0, 1)
-        for dims in itertools.permutations(range(torus.num_dims), 3)
-    ]
-    found = cheapest_prism(problem, [_fold_costs(problem, way) for way in ways])
+    places = list(itertools.permutations(range(torus.num_dims), 3))
+    ways: list[Way] = [((along, layers), (flat,)) for flat, along, layers in places]
+    ways += [((flat,), (along, layers)) for flat, along, layers in places]
+    return _on_prism(problem, ways, "the folds of")
+
+
+def _on_prism(problem: MappingProblem, ways: Sequence[Way], what: str) -> Outcome:
+    """Return the grid laid the cheapest way over a prism of wholly usable routers."""
+    grid, torus = problem.grid, problem.torus
+    assert grid is not None
+    found = _cheapest_prism(problem, [_costs(problem, way) for way in ways])
     if found is None:
         raise InputError(
-            "a full prism of usable routers with room for the folded grid; pencils work around "
+            f"a full prism of usable routers with room for {what} the grid; pencils work around "
             "unusable routers",
             field="nodes",
         )
-    way, prism = ways[found[0]], found[1]
-    cells = folded_cells(grid, way, prism.extents)
-    place = (cells + np.asarray(prism.origin)) % np.asarray(torus.shape)
+    cells = cells_on_prism(grid, ways[found[0]], found[1].extents)
+    place = (cells + np.asarray(found[1].origin)) % np.asarray(torus.shape)
     return outcome_of(spread_over_nodes(problem, place @ np.asarray(torus.strides)))
 
 
-def folded_cells(
-    grid: VirtualGrid, way: Fold, extents: tuple[int, ...], reverse: bool = True
+def cells_on_prism(
+    grid: VirtualGrid, way: Way, extents: tuple[int, ...], reverse: bool = True
 ) -> IntArray:
     """Return the place of every task in the prism, shape ``(num_tasks, machine dimensions)``.
 
     Without `reverse` every layer starts again at the same side: the grid is cut into layers,
     which is how the hop counts of Bhatele 2008, Table 4, come out.
     """
-    long = extents[way.along]
-    counts = [extents[way.flat]] * 2
-    counts[way.folded] = long * extents[way.layers]
-    parts = part_of_tasks(grid, counts)
-    layer, at = np.divmod(parts[:, way.folded], long)
+    parts = part_of_tasks(grid, [math.prod(extents[d] for d in dims) for dims in way])
     cells = np.zeros((grid.num_tasks, len(extents)), dtype=np.int64)
-    cells[:, way.flat] = parts[:, 1 - way.folded]
-    cells[:, way.along] = np.where(layer % 2 == 1, long - 1 - at, at) if reverse else at
-    cells[:, way.layers] = layer
+    for part, (along, *stack) in zip(parts.T, way, strict=True):
+        layer, at = np.divmod(part, extents[along])
+        turned = reverse & (layer % 2 == 1)
+        cells[:, along] = np.where(turned, extents[along] - 1 - at, at)
+        for d in stack:
+            cells[:, d] = layer
     return cells
 
 
-def _fold_costs(problem: MappingProblem, way: Fold) -> IntArray:
-    """Return the hop-bytes on a prism for all its extents (1 beyond the three dimensions)."""
+def _costs(problem: MappingProblem, way: Way) -> IntArray:
+    """Return the hop-bytes on a prism by its extents less 1, or `INVALID`.
+
+    A cut between neighbouring parts takes one hop. In a periodic dimension an even number of
+    layers ends above its start, an odd one at the far side.
+    """
     grid, torus = problem.grid, problem.torus
     assert grid is not None
+
+    def steps(d: int) -> IntArray:
+        """Return 0, 1, ... along an axis of extents."""
+        axis = [-1 if e == d else 1 for e in range(torus.num_dims)]
+        return np.arange(torus.shape[d], dtype=np.int64).reshape(axis)
+
+    def away(d: int) -> IntArray:
+        return np.minimum(steps(d), torus.shape[d] - steps(d)) if torus.wrap[d] else steps(d)
+
+    total, largest, valid = np.zeros(1, np.int64), np.ones(1, np.int64), np.ones(1, bool)
+    for n, periodic, price, (along, *stack) in zip(
+        grid.shape, grid.periodic, cut_bytes(grid), way, strict=True
+    ):
+        high, up = (steps(stack[0]) + 1, away(stack[0])) if stack else (np.ones(1, int), 0)
+        num_parts = (steps(along) + 1) * high
+        hops = num_parts - 1
+        if periodic:
+            hops = hops + up + high % 2 * away(along)
+        total = total + price * hops
+        largest = largest * -(-n // num_parts)
+        valid = valid & (num_parts <= n)
+    room = problem.tasks_per_node * torus.nodes_per_router
+    return np.where(valid & (largest <= room), total, INVALID)
+
+
+def _cheapest_prism(problem: MappingProblem, costs: Sequence[IntArray]) -> tuple[int, Prism] | None:
+    """Return the way and the first prism of usable routers of least cost; None if there is none.
+
+    `costs` has one array per way, indexed by the extents less 1 in every machine dimension.
+    """
+    flat = np.concatenate([cost.ravel() for cost in costs])
+    first = np.cumsum([0] + [cost.size for cost in costs])
+    valid = np.flatnonzero(flat != INVALID)
+    usable = problem.whole_routers.reshape(problem.torus.shape)
+    # a prism that contains one that does not fit does not fit either
+    impossible = np.zeros(problem.torus.shape, dtype=bool)
+    for entry in valid[np.argsort(flat[valid], kind="stable")].tolist():
+        way = int(np.searchsorted(first, entry, side="right")) - 1
+        index = np.unravel_index(entry - first[way], costs[way].shape)
+        if impossible[index]:
+            continue
+        extents = tuple(int(i) + 1 for i in index)
+        fits = usable_origins(problem.torus, usable, extents)
+        if fits.any():
+            return way, Prism(problem.torus.coords(int(fits.argmax())), extents)
+        impossible[tuple(slice(int(i), None) for i in index)] = True
+    return None
+
+
+def usable_origins(torus: Torus, usable: BoolArray, extents: Sequence[int]) -> BoolArray:
+    """Tell for every router whether the prism that starts there has usable routers only.
+
+    `usable` and the result have the shape of the machine.
+    """
+    fits = usable
+    for d, (n, extent, wraps) in enumerate(zip(torus.shape, extents, torus.wrap, strict=True)):
+        reached = 1
+        while reached < extent:
+            step = min(reached, extent - reached)
+            fits = fits & np.roll(fits, -step, axis=d)
+            reached += step
+        if not wraps and extent > 1:
+            fits = fits.copy()
+            np.moveaxis(fits, d, 0)[n - extent + 1 :] = False
+    return fits
+
+
+# ---- Equal boxes of the grid, on random nodes: keeps neighbours together, ignores the topology ---
+
+
+def cut_bytes(grid: VirtualGrid) -> list[int]:
+    """Return per virtual dimension the bytes that cross one plane between neighbouring tasks."""
+    sent = np.zeros(grid.num_dims, dtype=object)
+    for offset, size in grid.offsets:
+        sides = [
+            n - 1 if step and not wraps else n
+            for n, wraps, step in zip(grid.shape, grid.periodic, offset, strict=True)
+        ]
+        for d in np.flatnonzero(offset):
+            sent[d] += size * math.prod(sides[:d] + sides[d + 1 :])
+    return sent.tolist()
+
+
+def part_of_tasks(grid: VirtualGrid, counts: Sequence[int]) -> IntArray:
+    """Return which part every task is in when each dimension is cut into so many equal parts.
+
+    Where a dimension does not divide, some parts have one row more than others (Bhatele 2008,
+    section 3). Shape ``(num_tasks, num_dims)``.
+    """
+    parts: IntArray = grid.coordinates() * np.asarray(counts) // np.asarray(grid.shape)
+    return parts
+
+
+@register("mapping", "random-blocks", "equal boxes of the grid on random nodes", needs_grid=True)
+def map_random_blocks(problem: MappingProblem, options: Options) -> Outcome:
+    """Put equal boxes of the grid on random nodes (Bhatele 2008, section 3: "RD").
+
+    The boxes are those with the fewest bytes between them.
+
+    Raises `InputError` if no cut into equal boxes fits the nodes.
+    """
+    grid = problem.grid
+    assert grid is not None
+    counts = _fewest_bytes_between(problem)
+    parts = part_of_tasks(grid, counts)
+    box = np.ravel_multi_index(tuple(parts.T), counts)
+    rng = np.random.default_rng(options.seed)
+    return outcome_of(rng.choice(problem.nodes, size=math.prod(counts), replace=False)[box])
+
+
+def _fewest_bytes_between(problem: MappingProblem) -> tuple[int, ...]:
+    """Return the parts per dimension of the best cut, one box per node."""
+    grid, limit = problem.grid, problem.tasks_per_node
+    assert grid is not None
+    # more parts than the fewest for a given longest side only add cuts
+    choices = [sorted({-(-n // side) for side in range(1, n + 1)}) for n in grid.shape]
     prices = cut_bytes(grid)
 
-    def axis(d: int, values: IntArray) -> IntArray:
-        return values.reshape([-1 if e == d else 1 for e in range(torus.num_dims)])
+    def between(counts: tuple[int, ...]) -> int:
+        return sum(
+            price * (count - 1 + (wraps and count > 1))
+            for price, count, wraps in zip(prices, counts, grid.periodic, strict=True)
+        )
 
-    flat, folded = grid.shape[1 - way.folded], grid.shape[way.folded]
-    across = axis(way.flat, cut_hops(torus, way.flat, grid.periodic[1 - way.folded], flat))
-    width, long, high = (
-        axis(d, np.arange(1, torus.shape[d] + 1)) for d in (way.flat, way.along, way.layers)
-    )
-    hops = long * high - 1
-    if grid.periodic[way.folded]:
-        # an even number of layers ends above the start, an odd one at the far side
-        hops = hops + _away(torus.shape[way.layers], torus.wrap[way.layers], high - 1)
-        aside = _away(torus.shape[way.along], torus.wrap[way.along], long - 1)
-        hops = hops + np.where(high % 2 == 1, aside, 0)
-    room = problem.tasks_per_node * torus.nodes_per_router
-    box = -(-flat // width) * -(-folded // (long * high))
-    valid = (across != INVALID) & (long * high <= folded) & (box <= room)
-    return np.where(valid, prices[1 - way.folded] * across + prices[way.folded] * hops, INVALID)
-
-
-def _away(ring: int, wraps: bool, steps: IntArray) -> IntArray:
-    return np.minimum(steps, ring - steps) if wraps else steps
+    fitting = [
+        counts
+        for counts in itertools.product(*choices)
+        if math.prod(counts) <= len(problem.nodes)
+        and math.prod(-(-n // c) for n, c in zip(grid.shape, counts, strict=True)) <= limit
+    ]
+    if not fitting:
+        raise InputError(
+            f"a grid that can be cut into at most {len(problem.nodes)} equal boxes of at most "
+            f"{limit} tasks",
+            field="shape",
+            value=list(grid.shape),
+        )
+    return min(fitting, key=between)
 
 
 # ---- Topaware: the best-ranked layout, and the leftmost usable routers of every pencil -----------
@@ -225,10 +289,7 @@ def map_topaware(problem: MappingProblem, options: Options) -> Outcome:
     Layouts and window depths are those of `search_pencils`; windows are scanned in order of the
     routers they begin at.
 
-    Raises
-    ------
-    InputError
-        If the grid has no admissible layout, or no window has room for one.
+    Raises `InputError` if the grid has no admissible layout, or no window has room for one.
     """
     assert problem.grid is not None
     torus, pencil = problem.torus, problem.torus.num_dims - 1
@@ -248,8 +309,6 @@ def map_topaware(problem: MappingProblem, options: Options) -> Outcome:
     raise no_room(problem)
 
 
-# ---- Pencil placement with exact selection: the default method for grids -------------------------
-
 DEFAULT_SECONDS = 30.0
 """Time limit where none is given: where no window is nearly free of holes, the search is long."""
 
@@ -258,27 +317,18 @@ DEFAULT_SECONDS = 30.0
 def map_pencils(problem: MappingProblem, options: Options) -> Outcome:
     """Return a best pencil placement of all admissible layouts in all windows.
 
-    Raises
-    ------
-    InputError
-        If the grid has no admissible layout, or no window has room for one.
+    Raises `InputError` if the grid has no admissible layout, or no window has room for one.
     """
     if options.time_limit is None:
         options = replace(options, time_limit=DEFAULT_SECONDS)
     return search_pencils(problem, options)
 
 
-# ---- Greedy construction of a mapping of any graph -----------------------------------------------
-
-
 @register("mapping", "greedy", "the most connected task next to its placed partners")
 def map_greedy(problem: MappingProblem, options: Options) -> Outcome:
     """Place task after task, the one with most bytes to those placed (`grow_mapping`)."""
-    del options
     return outcome_of(spread_over_nodes(problem, grow_mapping(symmetric(problem))))
 
-
-# ---- Recursive bisection of any graph and any machine --------------------------------------------
 
 TRIALS = 4
 """Bisections tried, each from other random matchings."""

@@ -8,31 +8,26 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from topoplace.errors import InputError
-from topoplace.machine import Prism, Torus
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.graph import IntArray, VirtualGrid
 from topoplace.mapping.local_search import Guest, guest_arrays
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.positions import fill, positions
-from topoplace.mapping.problem import MappingProblem
+from topoplace.mapping.problem import MappingProblem, spread_over_nodes
 from topoplace.solving import Options, Outcome, register
+from topoplace.types import IntArray
 
 # ---- Hilbert's curve in any dimension (Skilling 2004, "Programming the Hilbert curve") -----------
 
 
 def hilbert_order(coordinates: IntArray) -> IntArray:
-    """Return points in the order in which Hilbert's curve visits them.
+    """Return points, their coordinates in rows, in the order in which Hilbert's curve visits them.
 
-    Parameters
-    ----------
-    coordinates
-        Not negative, shape ``(num_points, num_dims)``. The curve is that of the smallest cube
-        with sides 2^k that holds all points; on a full cube each step is one hop.
+    The curve is that of the smallest cube with sides 2^k that holds all points, none of them
+    negative; on a full cube each step is one hop.
     """
     if not coordinates.size:
         return np.arange(len(coordinates))
@@ -62,134 +57,6 @@ def _transposed(words: IntArray, bits: int) -> IntArray:
     return words
 
 
-# ---- Boxes of a virtual grid, prisms of usable routers to put them on, and nodes for their tasks -
-
-INVALID = -1
-"""Cost of extents that cannot be used."""
-
-
-def cut_bytes(grid: VirtualGrid) -> list[int]:
-    """Return per virtual dimension the bytes that cross one plane between neighbouring tasks."""
-    return [
-        sum(
-            size
-            * math.prod(
-                n - 1 if step and not wraps else n
-                for d, (n, wraps, step) in enumerate(
-                    zip(grid.shape, grid.periodic, offset, strict=True)
-                )
-                if d != dim
-            )
-            for offset, size in grid.offsets
-            if offset[dim]
-        )
-        for dim in range(grid.num_dims)
-    ]
-
-
-def part_of_tasks(grid: VirtualGrid, counts: Sequence[int]) -> IntArray:
-    """Return which part every task is in when each dimension is cut into so many equal parts.
-
-    Where a dimension does not divide, some parts have one row more than others (Bhatele 2008,
-    section 3). Shape ``(num_tasks, num_dims)``.
-    """
-    parts: IntArray = grid.coordinates() * np.asarray(counts) // np.asarray(grid.shape)
-    return parts
-
-
-def spread_over_nodes(problem: MappingProblem, routers: IntArray) -> IntArray:
-    """Return a node for every task, given its router: each router's tasks evenly on its nodes.
-
-    Parameters
-    ----------
-    problem
-        The instance; no router may get more tasks than its capacity.
-    routers
-        Router of every task, shape ``(num_tasks,)``.
-    """
-    num_routers = problem.machine.num_routers
-    count = np.bincount(routers, minlength=num_routers)
-    assert (count <= problem.capacity).all()
-    usable = np.bincount(problem.routers_of(problem.nodes), minlength=num_routers)
-    order = np.argsort(routers, kind="stable")
-    at = routers[order]
-    rank = np.arange(len(at)) - (np.cumsum(count) - count)[at]
-    nodes = np.empty(len(at), dtype=np.int64)
-    nodes[order] = problem.nodes[(np.cumsum(usable) - usable)[at] + rank * usable[at] // count[at]]
-    return nodes
-
-
-def usable_origins(
-    torus: Torus, usable: NDArray[np.bool_], extents: Sequence[int]
-) -> NDArray[np.bool_]:
-    """Tell for every router whether the prism that starts there has usable routers only.
-
-    `usable` and the result have the shape of the machine.
-    """
-    fits = usable
-    for d, (n, extent, wraps) in enumerate(zip(torus.shape, extents, torus.wrap, strict=True)):
-        reached = 1
-        while reached < extent:
-            step = min(reached, extent - reached)
-            fits = fits & np.roll(fits, -step, axis=d)
-            reached += step
-        if not wraps and extent > 1:
-            fits = fits.copy()
-            np.moveaxis(fits, d, 0)[n - extent + 1 :] = False
-    return fits
-
-
-def cheapest_prism(problem: MappingProblem, costs: Sequence[IntArray]) -> tuple[int, Prism] | None:
-    """Find the cheapest extents for which a prism of wholly usable routers exists.
-
-    Parameters
-    ----------
-    problem
-        The instance.
-    costs
-        One array per way to use a prism: the cost at index ``extents - 1`` (one index per
-        dimension of the machine), or `INVALID`.
-
-    Returns
-    -------
-    tuple or None
-        Index of the way, and the first prism with those extents; None if there is none.
-    """
-    flat = np.concatenate([cost.ravel() for cost in costs])
-    first = np.cumsum([0] + [cost.size for cost in costs])
-    valid = np.flatnonzero(flat != INVALID)
-    usable = problem.whole_routers.reshape(problem.torus.shape)
-    # a prism that contains one that does not fit does not fit either
-    impossible = np.zeros(problem.torus.shape, dtype=bool)
-    for entry in valid[np.argsort(flat[valid], kind="stable")].tolist():
-        way = int(np.searchsorted(first, entry, side="right")) - 1
-        index = np.unravel_index(entry - first[way], costs[way].shape)
-        if impossible[index]:
-            continue
-        extents = tuple(int(i) + 1 for i in index)
-        fits = usable_origins(problem.torus, usable, extents)
-        if fits.any():
-            return way, Prism(problem.torus.coords(int(fits.argmax())), extents)
-        impossible[tuple(slice(int(i), None) for i in index)] = True
-    return None
-
-
-def cut_hops(torus: Torus, dim: int, periodic: bool, most: int) -> IntArray:
-    """Return the hops over all cuts of a row of tasks laid on 1, 2, ... routers of a dimension.
-
-    Entry ``e - 1`` counts e - 1 links between neighbouring parts and, if the row is periodic,
-    the way from the last part back to the first; `INVALID` for more than `most` parts.
-    """
-    n = torus.shape[dim]
-    links = np.arange(n, dtype=np.int64)
-    back = np.minimum(links, n - links) if torus.wrap[dim] else links
-    hops = links + back if periodic else links
-    return np.where(links < most, hops, INVALID)
-
-
-# ---- A mapping made elsewhere --------------------------------------------------------------------
-
-
 @register("mapping", "given", "a mapping made elsewhere, only evaluated and bounded")
 def given(problem: MappingProblem, options: Options) -> Outcome:
     """Return the mapping that the options start from."""
@@ -198,18 +65,11 @@ def given(problem: MappingProblem, options: Options) -> Outcome:
     return outcome_of(options.start)
 
 
-# ---- The default (SMP) order: consecutive ranks fill node after node -----------------------------
-
-
 @register("mapping", "default", "consecutive tasks fill node after node (SMP order)")
 def map_default(problem: MappingProblem, options: Options) -> Outcome:
     """Put task i on the usable node number ``i // tasks_per_node`` (Enos 2014 IV.B, "default")."""
-    del options
     tasks = np.arange(problem.num_tasks, dtype=np.int64)
     return outcome_of(problem.nodes[tasks // problem.tasks_per_node])
-
-
-# ---- Round robin: tasks dealt out one by one -----------------------------------------------------
 
 
 @register("mapping", "round-robin", "tasks dealt out one by one to as many nodes as are needed")
@@ -218,7 +78,6 @@ def map_round_robin(problem: MappingProblem, options: Options) -> Outcome:
 
     The round robin of Bhatele 2008, section 3, on a node list.
     """
-    del options
     needed = -(-problem.num_tasks // problem.tasks_per_node)
     tasks = np.arange(problem.num_tasks, dtype=np.int64)
     return outcome_of(problem.nodes[tasks % needed])
@@ -239,15 +98,14 @@ def map_grid_order(problem: MappingProblem, options: Options) -> Outcome:
     A node gets whole cells only, as many as it has room for, if the nodes suffice for that and a
     cell fits on a node; else the order fills every node to the last place.
 
-    Raises
-    ------
-    InputError
-        If the cell does not fit the grid.
+    Raises `InputError` if the cell does not fit the grid.
     """
     assert problem.grid is not None
     shape, limit = problem.grid.shape, problem.tasks_per_node
     cell = options.cell or most_cubic_cell(shape, limit)
-    order = tasks_in_grid_order(shape, cell, options.column_major)
+    order = grid_order(shape, cell, options.column_major)
+    if options.column_major:  # our numbers of tasks are always row-major
+        order = np.arange(problem.num_tasks).reshape(shape).ravel(order="F")[order]
     volume = math.prod(cell)
     together = limit // volume * volume or limit
     if -(-problem.num_tasks // together) > len(problem.nodes):
@@ -274,11 +132,8 @@ def grid_order(shape: Sequence[int], cell: Sequence[int], column_major: bool = F
     fastest; column-major (``-C``), all with the first one fastest. Where the cell does not divide
     the grid, the cells at its end are cut off.
 
-    Raises
-    ------
-    InputError
-        If the cell has another number of dimensions than the grid, or a side outside 1..side of
-        the grid.
+    Raises `InputError` if the cell has another number of dimensions than the grid, or a side that
+    is not from 1 to the grid's.
     """
     if len(cell) != len(shape) or any(not 1 <= c <= n for c, n in zip(cell, shape, strict=False)):
         raise InputError(
@@ -294,68 +149,6 @@ def grid_order(shape: Sequence[int], cell: Sequence[int], column_major: bool = F
     return np.lexsort((at // sides)[::-1])
 
 
-def tasks_in_grid_order(shape: Sequence[int], cell: Sequence[int], column_major: bool) -> IntArray:
-    """Return our (always row-major) task numbers in the order of `grid_order`."""
-    ranks = grid_order(shape, cell, column_major)
-    if not column_major:
-        return ranks
-    tasks: IntArray = np.arange(math.prod(shape), dtype=np.int64).reshape(shape).ravel(order="F")
-    return tasks[ranks]
-
-
-# ---- Equal boxes of the grid on random nodes: keeps neighbours together, ignores the topology ----
-
-
-@register("mapping", "random-blocks", "equal boxes of the grid on random nodes", needs_grid=True)
-def map_random_blocks(problem: MappingProblem, options: Options) -> Outcome:
-    """Put equal boxes of the grid on random nodes (Bhatele 2008, section 3: "RD").
-
-    The boxes are those with the fewest bytes between them.
-
-    Raises
-    ------
-    InputError
-        If no cut into equal boxes fits the nodes.
-    """
-    grid = problem.grid
-    assert grid is not None
-    counts = _fewest_bytes_between(problem)
-    parts = part_of_tasks(grid, counts)
-    box = np.ravel_multi_index(tuple(parts.T), counts)
-    rng = np.random.default_rng(options.seed)
-    return outcome_of(rng.choice(problem.nodes, size=math.prod(counts), replace=False)[box])
-
-
-def _fewest_bytes_between(problem: MappingProblem) -> tuple[int, ...]:
-    """Return the parts per dimension of the best cut, one box per node."""
-    grid, limit = problem.grid, problem.tasks_per_node
-    assert grid is not None
-    # more parts than the fewest for a given longest side only add cuts
-    choices = [sorted({-(-n // side) for side in range(1, n + 1)}) for n in grid.shape]
-    prices = cut_bytes(grid)
-
-    def between(counts: tuple[int, ...]) -> int:
-        return sum(
-            price * (count - 1 + (wraps and count > 1))
-            for price, count, wraps in zip(prices, counts, grid.periodic, strict=True)
-        )
-
-    fitting = [
-        counts
-        for counts in itertools.product(*choices)
-        if math.prod(counts) <= len(problem.nodes)
-        and math.prod(-(-n // c) for n, c in zip(grid.shape, counts, strict=True)) <= limit
-    ]
-    if not fitting:
-        raise InputError(
-            f"a grid that can be cut into at most {len(problem.nodes)} equal boxes of at most "
-            f"{limit} tasks",
-            field="shape",
-            value=list(grid.shape),
-        )
-    return min(fitting, key=between)
-
-
 # ---- Tasks along Hilbert's curve through the machine ---------------------------------------------
 
 
@@ -366,7 +159,6 @@ def map_hilbert(problem: MappingProblem, options: Options) -> Outcome:
     Tasks come in rank order, in reverse Cuthill-McKee order, or by a depth-first search along
     the heaviest messages; the best is kept.
     """
-    del options
     usable = np.flatnonzero(problem.capacity)
     curve = usable[hilbert_order(positions(problem.machine)[0][usable])]
     found = (

@@ -1,8 +1,8 @@
-"""Graphs and machines from files of matrices: CSV and QAPLIB."""
+"""Numbers in text files, and what is made of numbers alone: CSV matrices and QAPLIB instances."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from topoplace.errors import InputError, unknown_name
 from topoplace.machine.matrix import MAX_DISTANCE, MAX_PLACES
-from topoplace.mapping.graph import IntArray
 from topoplace.snapshot.readers.tables import name_of, text_of
 from topoplace.snapshot.schema import GraphApplication, MatrixModel
+from topoplace.types import IntArray
 
 # ---- Counts in text files: exact, not negative, bounded; errors name file, line and value --------
 
@@ -21,13 +21,7 @@ MAX_BYTES = 1 << 53
 
 
 def count(text: str, most: int, *, file: str, field: str) -> int:
-    """Return a decimal integer from 0 to `most`.
-
-    Raises
-    ------
-    InputError
-        That says whether the text is no integer, negative or too large.
-    """
+    """Return a decimal integer from 0 to `most`; errors say what is wrong with the text."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()):
         raise InputError("an integer, 0 or more", file=file, field=field, value=text)
@@ -39,48 +33,56 @@ def count(text: str, most: int, *, file: str, field: str) -> int:
     return int(digits)
 
 
-def counts(texts: Sequence[str], most: int, *, file: str, line: str) -> list[int]:
-    """Return the integers of a line; errors say which one (`field 3`) is wrong."""
-    # One test of the whole line: a matrix of 4,096 rows has 16 million entries.
-    joined = "".join(texts)
-    shorter = max(map(len, texts)) < len(str(most))
-    if joined.isascii() and joined.isdigit() and all(texts) and shorter:
-        return list(map(int, texts))
-    return [
-        count(text, most, file=file, field=f"{line}, field {number}")
-        for number, text in enumerate(texts, start=1)
-    ]
+def lines_of(path: str | Path, comments: str) -> Iterator[tuple[str, str]]:
+    """Yield ``("line 7", text)`` for every line but empty ones and comments, by first letter."""
+    for number, line in enumerate(text_of(path).splitlines(), start=1):
+        text = line.strip()
+        if text and text[0] not in comments:
+            yield f"line {number}", text
 
 
-@dataclass
+def split_fields(line: str) -> list[str]:
+    """Return the fields of a line, separated by commas, else by semicolons, else by blanks."""
+    for separator in ",;":
+        if separator in line:
+            return [field.strip() for field in line.split(separator)]
+    return line.split()
+
+
 class Tokens:
-    """The numbers of a file in which line ends mean nothing, one after the other."""
+    """The numbers of some lines (names and texts), one after the other, wherever lines end."""
 
-    file: str
-    _fields: Iterator[tuple[str, str]]
-    line: str = "line 1"
+    def __init__(self, file: str, lines: Iterable[tuple[str, str]], line: str = "line 1") -> None:
+        self.file, self.line = file, line
+        self._texts = ((name, text) for name, whole in lines for text in whole.split())
+        self._next = next(self._texts, None)
 
-    @classmethod
-    def of(cls, path: str | Path) -> Tokens:
-        """Return the numbers of a file."""
-        lines = enumerate(text_of(path).splitlines(), start=1)
-        return cls(
-            str(path), ((f"line {number}", text) for number, line in lines for text in line.split())
-        )
+    @property
+    def more(self) -> bool:
+        """Whether there is another number."""
+        return self._next is not None
 
     def take(self, what: str, most: int, least: int = 0) -> int:
         """Return the next number; `what` says in errors what was expected."""
-        self.line, text = next(self._fields, (self.line, ""))
-        if not text:
-            raise InputError(f"{what}, not the end of the file", file=self.file, field=self.line)
+        if self._next is None:
+            raise InputError(f"{what}, not the end", file=self.file, field=self.line)
+        (self.line, text), self._next = self._next, next(self._texts, None)
         value = count(text, most, file=self.file, field=f"{self.line}, {what}")
         if value < least:
             raise self.error(f"at least {least}", what, value)
         return value
 
+    def flags(self, what: str) -> tuple[bool, bool, bool]:
+        """Return three digits 0 or 1; digits may be missing at the front."""
+        value = self.take(what, 111)
+        if not set(str(value)) <= {"0", "1"}:
+            raise self.error("three digits 0 or 1", what, value)
+        return value >= 100, value % 100 >= 10, value % 10 == 1
+
     def end(self) -> None:
         """Raise `InputError` if there is more."""
-        for line, text in self._fields:
+        if self._next is not None:
+            line, text = self._next
             raise InputError("the end of the file", file=self.file, field=line, value=text)
 
     def error(self, expected: str, what: str, value: object) -> InputError:
@@ -91,21 +93,24 @@ class Tokens:
 # ---- Square tables of numbers: bytes between tasks, or distances between routers -----------------
 
 
+def graph_of(num_tasks: int, messages: Iterable[tuple[int, int, int]]) -> GraphApplication:
+    """Return the graph of messages: source, target and bytes."""
+    columns = [list(column) for column in zip(*messages, strict=True)] or [[], [], []]
+    return GraphApplication(
+        num_tasks=num_tasks, sources=columns[0], targets=columns[1], bytes=columns[2]
+    )
+
+
 def graph_of_matrix(matrix: IntArray) -> GraphApplication:
     """Return the messages of a matrix of bytes, row by row.
 
     Entry ``[i, j]`` is one message of so many bytes from task i to task j; zeros are no messages
     and the diagonal is ignored.
     """
-    bytes_between = matrix.copy()
-    np.fill_diagonal(bytes_between, 0)
-    sources, targets = np.nonzero(bytes_between)
-    return GraphApplication(
-        num_tasks=len(matrix),
-        sources=sources.tolist(),
-        targets=targets.tolist(),
-        bytes=bytes_between[sources, targets].tolist(),
-    )
+    sources, targets = np.nonzero(matrix * ~np.eye(len(matrix), dtype=bool))
+    sent = matrix[sources, targets]
+    lists = (sources.tolist(), targets.tolist(), sent.tolist())
+    return graph_of(len(matrix), zip(*lists, strict=True))
 
 
 def read_csv_graph(path: str | Path) -> GraphApplication:
@@ -113,13 +118,8 @@ def read_csv_graph(path: str | Path) -> GraphApplication:
 
     Numbers are separated by commas, semicolons or blanks; empty lines and lines that start with
     ``#`` are left out. The diagonal is ignored.
-
-    Raises
-    ------
-    InputError
-        Naming file, line, field and value.
     """
-    return graph_of_matrix(read_square(path, MAX_BYTES))
+    return graph_of_matrix(_read_square(path, MAX_BYTES))
 
 
 def read_matrix_machine(path: str | Path) -> MatrixModel:
@@ -132,47 +132,31 @@ def read_matrix_machine(path: str | Path) -> MatrixModel:
     InputError
         Naming file, line, field and value.
     """
-    distances = read_square(path, MAX_DISTANCE)
-    return matrix_model(distances, name_of(path), str(path))
+    return _matrix_model(_read_square(path, MAX_DISTANCE), path)
 
 
-def matrix_model(distances: IntArray, name: str, file: str) -> MatrixModel:
+def _matrix_model(distances: IntArray, path: str | Path) -> MatrixModel:
     """Return the machine of a matrix of distances; `InputError` unless its diagonal is zero."""
     off = np.flatnonzero(np.diag(distances))
     if len(off):
         at = int(off[0])
         raise InputError(
             "zeros on the diagonal of the distances",
-            file=file,
+            file=str(path),
             field=f"row {at + 1}",
             value=int(distances[at, at]),
         )
     return MatrixModel(
-        kind="matrix", name=name, distances=distances.tolist(), source=Path(file).name
+        kind="matrix", name=name_of(path), distances=distances.tolist(), source=Path(path).name
     )
 
 
-def read_square(path: str | Path, most: int) -> IntArray:
-    """Read a square table of integers from 0 to `most`.
-
-    Returns
-    -------
-    ndarray
-        Shape ``(n, n)``, with n from 1 to `MAX_PLACES`.
-
-    Raises
-    ------
-    InputError
-        Naming file, line, field and value.
-    """
+def _read_square(path: str | Path, most: int) -> IntArray:
+    """Read a square table of integers from 0 to `most`, of at most `MAX_PLACES` rows."""
     file = str(path)
     rows: list[IntArray] = []
-    for number, text in enumerate(text_of(path).splitlines(), start=1):
-        stripped = text.strip()
-        if not stripped or stripped.startswith("#"):
-            continue
-        line = f"line {number}"
-        row = counts(split_fields(stripped), most, file=file, line=line)
+    for line, text in lines_of(path, "#"):
+        row = _row(split_fields(text), most, file, line)
         width = len(rows[0]) if rows else len(row)
         if len(row) != width or len(rows) == width:
             expected = f"a square matrix, {width} rows of {width} numbers"
@@ -188,12 +172,17 @@ def read_square(path: str | Path, most: int) -> IntArray:
     return np.stack(rows)
 
 
-def split_fields(line: str) -> list[str]:
-    """Return the fields of a line, separated by commas, else by semicolons, else by blanks."""
-    for separator in ",;":
-        if separator in line:
-            return [field.strip() for field in line.split(separator)]
-    return line.split()
+def _row(texts: list[str], most: int, file: str, line: str) -> list[int]:
+    """Return the integers of a line; errors say which one (`field 3`) is wrong."""
+    # One test of the whole line: a matrix of 4,096 rows has 16 million entries.
+    joined = "".join(texts)
+    shorter = max(map(len, texts)) < len(str(most))
+    if joined.isascii() and joined.isdigit() and all(texts) and shorter:
+        return list(map(int, texts))
+    return [
+        count(text, most, file=file, field=f"{line}, field {number}")
+        for number, text in enumerate(texts, start=1)
+    ]
 
 
 # ---- QAPLIB instances: one matrix of flows, one of distances -------------------------------------
@@ -207,15 +196,7 @@ FLOWS = ("first", "second")
 
 @dataclass(frozen=True)
 class Qaplib:
-    """A QAPLIB instance.
-
-    Attributes
-    ----------
-    file
-        Where it was read from.
-    flows, distances
-        The two matrices, shape ``(n, n)``, not negative.
-    """
+    """A QAPLIB instance: two matrices of shape ``(n, n)``, not negative, and their file."""
 
     file: str
     flows: IntArray
@@ -234,7 +215,7 @@ class Qaplib:
             raise InputError(
                 f"distances up to {MAX_DISTANCE}", file=self.file, field="distances", value=largest
             )
-        return matrix_model(self.distances, name_of(self.file), self.file)
+        return _matrix_model(self.distances, self.file)
 
 
 def read_qaplib(path: str | Path, flow: str | None = None) -> Qaplib:
@@ -256,7 +237,7 @@ def read_qaplib(path: str | Path, flow: str | None = None) -> Qaplib:
     """
     if flow is not None and flow not in FLOWS:
         raise unknown_name(flow, FLOWS, field="--flow")
-    tokens = Tokens.of(path)
+    tokens = Tokens(str(path), lines_of(path, ""))
     size = tokens.take("the size n", MAX_PLACES, least=1)
     first, second = (_matrix(tokens, size, name) for name in FLOWS)
     tokens.end()

@@ -1,0 +1,435 @@
+"""Mappings as files of other tools: rank orders, host files, tables, MapLib's and Scotch's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from topoplace.errors import InputError, unknown_name
+from topoplace.machine import Torus
+from topoplace.mapping.problem import MappingProblem, require_mapping, spread_over_nodes
+from topoplace.snapshot.files import write_text
+from topoplace.snapshot.readers.tables import field_lines, integer
+from topoplace.types import IntArray
+
+__all__ = [
+    "FORMATS",
+    "node_list_beside",
+    "read_mapping",
+    "read_rank_order",
+    "write_mapping",
+    "write_rank_order",
+]
+
+# ---- What all formats share: a site's node ids, and lines that put tasks somewhere ---------------
+
+_HOST = re.compile(r"nid(\d{1,18})")
+
+
+class _Nids:
+    """The node ids (nids) of a site's files; without a table a nid is our node number."""
+
+    def __init__(self, node_of_nid: Mapping[int, int] | None = None) -> None:
+        self._nodes = node_of_nid
+        self._nids = {node: nid for nid, node in (node_of_nid or {}).items()}
+        if node_of_nid is not None and len(self._nids) < len(node_of_nid):
+            raise InputError("one nid for each node", field="node_of_nid")
+
+    def of(self, node: int) -> int:
+        if self._nodes is None:
+            return node
+        if node not in self._nids:
+            raise InputError("a nid for every node of the mapping", field="node", value=node)
+        return self._nids[node]
+
+    def node(self, nid: int, *, file: str, field: str) -> int:
+        if self._nodes is None:
+            return nid
+        if nid not in self._nodes:
+            raise InputError("a nid of the machine", file=file, field=field, value=nid)
+        return self._nodes[nid]
+
+
+def _placed(
+    num_tasks: int, lines: Iterable[tuple[str, int, int]], file: str
+) -> tuple[IntArray, Callable[[int], str]]:
+    """Return where lines (their name, task, place) put every task, and the line of a task."""
+    found = np.full(num_tasks, -1, dtype=np.int64)
+    line_of = [""] * num_tasks
+    for line, task, place in lines:
+        if not 0 <= task < num_tasks:
+            expected = f"one of {num_tasks} tasks, from 0 to {num_tasks - 1}"
+            raise InputError(expected, file=file, field=line, value=task)
+        if line_of[task]:
+            raise InputError("each task once", file=file, field=line, value=task)
+        found[task], line_of[task] = place, line
+    if "" in line_of:
+        raise InputError("every task", file=file, value=f"no task {line_of.index('')}")
+    return found, line_of.__getitem__
+
+
+def _mapping(problem: MappingProblem, lines: Iterable[tuple[str, int, int]], file: str) -> IntArray:
+    """Return the mapping of lines that put every task on a node."""
+    nodes, where = _placed(problem.num_tasks, lines, file)
+    require_mapping(problem, nodes, file=file, where=where)
+    return nodes
+
+
+# ---- Cray's ``MPICH_RANK_ORDER`` with a node list: the two files Topaware writes -----------------
+# ``aprun -l NODE_LIST -N m`` puts m ranks on each node of the list, node by node; with
+# ``MPICH_RANK_REORDER_METHOD=3`` those are the ranks in the order of ``MPICH_RANK_ORDER`` (Fiedler
+# 2014, "Running Batch Jobs Using Topaware"). Every node gets the same number of ranks, so a mapping
+# that fills nodes unevenly has idle ranks: they are numbered from the number of tasks on, and come
+# last on their node (Enos 2014 IV.F).
+
+MAX_NUMBERS = 1 << 24
+"""Most numbers read from one file: no line can ask for more by a range."""
+
+
+def node_list_beside(path: str | Path) -> Path:
+    """Return where the node list of a rank order lies if not said otherwise."""
+    path = Path(path)
+    return path.with_name(path.name + ".nodes")
+
+
+def write_rank_order(
+    problem: MappingProblem,
+    nodes: IntArray,
+    path: str | Path,
+    node_list_path: str | Path | None = None,
+    node_of_nid: Mapping[int, int] | None = None,
+) -> int:
+    """Write a mapping as a rank order and a node list.
+
+    Parameters
+    ----------
+    problem
+        The instance.
+    nodes
+        Node of every task.
+    path, node_list_path
+        The two files; the list goes beside the order (`node_list_beside`) if not given. The order
+        has one line per node, the list is one line of nids with commas between, ascending in our
+        node numbers; nodes without tasks are left out.
+    node_of_nid
+        See `read_mapping`.
+
+    Returns
+    -------
+    int
+        Ranks per node (``aprun -N``); times the nodes it is the number of ranks (``aprun -n``).
+    """
+    require_mapping(problem, nodes)
+    nids = _Nids(node_of_nid)
+    used, position = np.unique(nodes, return_inverse=True)
+    per_node = int(np.bincount(position).max())
+    order = np.argsort(position, kind="stable")
+    idle = problem.num_tasks
+    lines = []
+    for tasks in np.split(order, np.searchsorted(position[order], np.arange(1, len(used)))):
+        spare = per_node - len(tasks)
+        lines.append(",".join(map(str, [*tasks.tolist(), *range(idle, idle + spare)])))
+        idle += spare
+    listed = ",".join(str(nids.of(node)) for node in used.tolist())
+    write_text(path, "\n".join(lines) + "\n")
+    write_text(node_list_path or node_list_beside(path), listed + "\n")
+    return per_node
+
+
+def read_rank_order(
+    problem: MappingProblem,
+    path: str | Path,
+    node_list_path: str | Path | None = None,
+    node_of_nid: Mapping[int, int] | None = None,
+) -> IntArray:
+    """Read a rank order with its node list and return the node of every task.
+
+    Both files hold numbers and ranges such as ``4-7``, separated by commas, spaces or line ends;
+    ``#`` starts a comment line. Ranks from the number of tasks on are idle.
+
+    Raises `InputError`, naming file, line and value, for numbers that are none, ranks missing or
+    twice, a number of ranks that the nodes cannot share equally, and what is no mapping.
+    """
+    list_path, file = str(node_list_path or node_list_beside(path)), str(path)
+    nids = _Nids(node_of_nid)
+    listed: dict[int, None] = {}
+    for line, nid in _numbers(list_path):
+        node = nids.node(nid, file=list_path, field=line)
+        if node in listed:
+            raise InputError("each node once", file=list_path, field=line, value=nid)
+        listed[node] = None
+    ranks = _numbers(file)
+    if not listed or len(ranks) % len(listed) or len(ranks) < problem.num_tasks:
+        raise InputError(
+            f"the same number of ranks for each of the {len(listed)} nodes of {list_path}, and at "
+            f"least {problem.num_tasks}",
+            file=file,
+            value=f"{len(ranks)} ranks",
+        )
+    goals = np.repeat(np.array(list(listed)), len(ranks) // len(listed)).tolist()
+    lines = ((line, rank, goal) for (line, rank), goal in zip(ranks, goals, strict=True))
+    nodes, where = _placed(len(ranks), lines, file)
+    tasks = nodes[: problem.num_tasks]
+    require_mapping(problem, tasks, file=file, where=lambda t: f"{where(t)}, rank {t}")
+    return tasks
+
+
+def _numbers(path: str) -> list[tuple[str, int]]:
+    """Return all numbers of a file with the line each stands in, ranges written out."""
+    found: list[tuple[str, int]] = []
+    for line, fields in field_lines(path, "#"):
+        for text in filter(None, ",".join(fields).split(",")):
+            low, dash, high = text.partition("-")
+            first = integer(low, 0, file=path, field=line)
+            last = integer(high, first, file=path, field=line) if dash else first
+            if last - first >= MAX_NUMBERS - len(found):
+                expected = f"at most {MAX_NUMBERS} numbers"
+                raise InputError(expected, file=path, field=line, value=text)
+            found.extend((line, number) for number in range(first, last + 1))
+    return found
+
+
+# ---- Host files with one line per task, as ``srun -m arbitrary`` reads ``SLURM_HOSTFILE`` --------
+# Line i names the host of task i, such as ``nid00012``. The shorter forms ``host slots=4`` and
+# ``host:4`` take the next four tasks: what is not consecutive has no such form, so they are read
+# but not written.
+
+
+def _hostfile_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> str:
+    return "".join(f"nid{nids.of(node):05d}\n" for node in nodes.tolist())
+
+
+def _read_hostfile(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
+    def lines() -> Iterator[tuple[str, int, int]]:
+        task = 0
+        for line, fields in field_lines(path, "#"):
+            text = " ".join(fields)
+            host, separator, slots = text.partition(" slots=" if " slots=" in text else ":")
+            count = integer(slots, 1, file=path, field=line) if separator else 1
+            match = _HOST.fullmatch(host)
+            if match is None:
+                raise InputError("a host name such as nid00012", file=path, field=line, value=host)
+            node = nids.node(int(match[1]), file=path, field=line)
+            for _ in range(count):
+                yield line, task, node
+                task += 1
+
+    return _mapping(problem, lines(), path)
+
+
+# ---- Tables ``task,node,c0,c1,...`` with the coordinates of the router ---------------------------
+# A machine without coordinates has its router numbers as the only ones. Rows may come in any order;
+# all coordinates may be left out, but where they are given they must be those of the node's router.
+
+
+def _csv_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> str:
+    places = _coordinates(problem, nodes)
+    rows = np.column_stack([np.arange(problem.num_tasks), nodes, places]).tolist()
+    return "".join(f"{','.join(map(str, row))}\n" for row in [_header(places), *rows])
+
+
+def _read_csv(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
+    given: dict[int, list[int]] = {}
+    rows = [
+        (line, [text.strip() for text in " ".join(fields).split(",")])
+        for line, fields in field_lines(path, "#")
+    ]
+    full = _header(_coordinates(problem, problem.nodes[:1]))
+    field, header = rows[0] if rows else (None, [])
+    if header not in (full, full[:2]):
+        expected = f"a header {','.join(full)} or task,node"
+        raise InputError(expected, file=path, field=field, value=",".join(header) or None)
+
+    def lines() -> Iterator[tuple[str, int, int]]:
+        for line, fields in rows[1:]:
+            if len(fields) != len(header):
+                raise InputError(f"{len(header)} columns", file=path, field=line, value=len(fields))
+            task, node, *coordinates = (integer(t, 0, file=path, field=line) for t in fields)
+            given[task] = coordinates
+            yield line, task, node
+
+    nodes, where = _placed(problem.num_tasks, lines(), path)
+    require_mapping(problem, nodes, file=path, where=where)
+    for task, true in enumerate(_coordinates(problem, nodes).tolist()):
+        if given[task] and given[task] != true:
+            expected = "the coordinates of the node's router"
+            raise InputError(expected, file=path, field=where(task), value=given[task])
+    return nodes
+
+
+def _header(coordinates: IntArray) -> list[str]:
+    return ["task", "node", *(f"c{d}" for d in range(coordinates.shape[1]))]
+
+
+def _coordinates(problem: MappingProblem, nodes: IntArray) -> IntArray:
+    """Return the coordinates of every node's router."""
+    routers = problem.routers_of(nodes)
+    if not isinstance(problem.machine, Torus):
+        return routers[:, None]
+    return problem.machine.coordinates[routers]
+
+
+# ---- Mappings as MapLib writes them (Korndoerfer et al., arXiv:2005.10413): one line per router --
+# After up to two lines of words, a title and the names of the columns, a line has the coordinates
+# of a router, the number of tasks on it, and those tasks, separated by blanks or commas. It does
+# not say on which of a router's nodes a task is, so that reading spreads them evenly: hop-bytes are
+# kept, nodes only where a router has one.
+
+_NUM_TITLES = 2
+_LETTERS = "xyzt"
+
+
+def _maplib_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> str:
+    torus = problem.torus
+    order = np.lexsort((nodes, problem.routers_of(nodes)))
+    used, count = np.unique(problem.routers_of(nodes), return_counts=True)
+    parts = np.split(order, np.cumsum(count)[:-1])
+    names = [f"{_LETTERS[d] if d < 4 else f'c{d}'}_coord" for d in range(torus.num_dims)]
+    lines = ["topoplace", " ".join([*names, "number_of_processes", "process_id(s)"])]
+    for router, tasks in zip(used.tolist(), parts, strict=True):
+        lines.append(" ".join(map(str, [*torus.coords(router), len(tasks), *tasks.tolist()])))
+    return "\n".join(lines) + "\n"
+
+
+def _read_maplib(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
+    torus = problem.torus
+
+    def lines() -> Iterator[tuple[str, int, int]]:
+        seen = set()
+        for position, (line, words) in enumerate(field_lines(path, "#")):
+            fields = " ".join(words).replace(",", " ").split()
+            if position < _NUM_TITLES and fields and not fields[0].removeprefix("-").isdigit():
+                continue
+            numbers = [integer(text, 0, file=path, field=line) for text in fields]
+            coordinates, tasks = numbers[: torus.num_dims], numbers[torus.num_dims + 1 :]
+            if len(numbers) <= torus.num_dims or numbers[torus.num_dims] != len(tasks):
+                expected = f"{torus.num_dims} coordinates, a number of tasks, and so many tasks"
+                raise InputError(expected, file=path, field=line, value=" ".join(fields))
+            if any(c >= n for c, n in zip(coordinates, torus.shape, strict=True)):
+                expected = f"coordinates inside {torus.text}"
+                raise InputError(expected, file=path, field=line, value=coordinates)
+            router = torus.router(coordinates)
+            if router in seen:
+                raise InputError("each router once", file=path, field=line, value=coordinates)
+            seen.add(router)
+            if len(tasks) > problem.capacity[router]:
+                expected = f"at most {problem.capacity[router]} tasks, the places on the router"
+                raise InputError(expected, file=path, field=line, value=len(tasks))
+            yield from ((line, task, router) for task in tasks)
+
+    return spread_over_nodes(problem, _placed(problem.num_tasks, lines(), path)[0])
+
+
+# ---- Mappings as Scotch writes them (Scotch user's guide, "Mapping files") -----------------------
+# The number of lines, then per line, in any order, a vertex of the graph and the vertex of the
+# target it goes to. Target vertices are our node numbers; those of the graph are counted from its
+# base value: from 1 if the highest one is the number of tasks, else from 0. Scotch numbers its
+# built-in meshes and tori with the first dimension fastest and we with the last, so that our torus
+# 4x6x8 is its ``torus3D 8 6 4``.
+
+
+def _scotch_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> str:
+    lines = [f"{problem.num_tasks}", *(f"{t}\t{node}" for t, node in enumerate(nodes.tolist()))]
+    return "\n".join(lines) + "\n"
+
+
+def _read_scotch(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
+    rows = list(field_lines(path, "#"))
+    if not rows or len(rows[0][1]) != 1:
+        field, found = (rows[0][0], " ".join(rows[0][1])) if rows else (None, None)
+        raise InputError("the number of lines", file=path, field=field, value=found)
+    told = integer(rows[0][1][0], 0, file=path, field=rows[0][0])
+    if told != len(rows) - 1 or told != problem.num_tasks:
+        raise InputError(
+            f"a line for each of the {problem.num_tasks} tasks, and their number first",
+            file=path,
+            value=f"{told}, and {len(rows) - 1} lines",
+        )
+    lines: list[tuple[str, int, int]] = []
+    for line, fields in rows[1:]:
+        if len(fields) != 2:
+            raise InputError("a task and a node", file=path, field=line, value=" ".join(fields))
+        task, node = (integer(text, 0, file=path, field=line) for text in fields)
+        lines.append((line, task, node))
+    base = int(max(task for _, task, _ in lines) == problem.num_tasks)
+    return _mapping(problem, ((line, task - base, node) for line, task, node in lines), path)
+
+
+_TABLE: dict[
+    str,
+    tuple[
+        Callable[[MappingProblem, str, _Nids], IntArray],
+        Callable[[MappingProblem, IntArray, _Nids], str],
+    ],
+] = {
+    "hostfile": (_read_hostfile, _hostfile_text),
+    "csv": (_read_csv, _csv_text),
+    "maplib": (_read_maplib, _maplib_text),
+    "scotch": (_read_scotch, _scotch_text),
+}
+"""How the formats of one file are read, and their text."""
+
+FORMATS = ("rank-order", *_TABLE)
+"""Names of the formats that `read_mapping` and `write_mapping` know."""
+
+
+def read_mapping(
+    path: str | Path,
+    format: str,
+    problem: MappingProblem,
+    node_of_nid: Mapping[int, int] | None = None,
+) -> IntArray:
+    """Read a mapping file and return the node of every task.
+
+    Parameters
+    ----------
+    path
+        The file; the node list of a rank order is expected beside it (`node_list_beside`).
+    format
+        One of `FORMATS`.
+    problem
+        The instance.
+    node_of_nid
+        Our node number (``router * nodes_per_router + k``) of every node id in rank orders and
+        host files, such as `CrayTable.router_of_nid` of a machine with one node per router.
+        Without it a node id is our node number, as it always is in the other formats.
+
+    Raises
+    ------
+    InputError
+        If the format is unknown, or the file is no mapping of the instance; it names file, line
+        and value.
+    """
+    if format == "rank-order":
+        return read_rank_order(problem, path, node_of_nid=node_of_nid)
+    if format not in _TABLE:
+        raise unknown_name(format, FORMATS, field="format")
+    return _TABLE[format][0](problem, str(path), _Nids(node_of_nid))
+
+
+def write_mapping(
+    path: str | Path,
+    format: str,
+    problem: MappingProblem,
+    nodes: IntArray,
+    node_of_nid: Mapping[int, int] | None = None,
+) -> None:
+    """Write a mapping file that `read_mapping` reads back unchanged.
+
+    (``maplib`` says on which router a task is, not on which of its nodes.)
+
+    Raises
+    ------
+    InputError
+        If the format is unknown or `nodes` is no mapping of the instance.
+    """
+    if format == "rank-order":
+        write_rank_order(problem, nodes, path, node_of_nid=node_of_nid)
+        return
+    if format not in _TABLE:
+        raise unknown_name(format, FORMATS, field="format")
+    require_mapping(problem, nodes)
+    write_text(path, _TABLE[format][1](problem, nodes, _Nids(node_of_nid)))
