@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,10 @@ from topoplace import clock
 from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.packing.budget import Budget
 from topoplace.placement.torus._ruin_recreate import anneal
+from topoplace.placement.torus.footprints import footprints_of
 from topoplace.placement.torus.heuristics.prism_search import PrismSearch, Room, search_of
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.types import IntArray
-
-CountArray = NDArray[np.int32]
 
 _MOST_FORMS = 90  # per request
 _MOST_BYTES = 1 << 27
@@ -57,7 +57,15 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
     torus = problem.torus
     most = _MOST_BYTES // max(1, torus.num_routers * len(problem.requests))
     most = max(4, min(_MOST_FORMS, most))
-    counter = _Counter(problem)
+    view = footprints_of(torus)
+    every = view.sums(problem.state.usable_per_router.sum(axis=0))
+    tables = [sums.astype(np.int32) for sums in (*problem.usable_sums, every)]
+
+    @cache
+    def usable(class_idx: int, size: tuple[int, ...]) -> NDArray[np.int32]:
+        """Return the usable nodes at every origin, of one class or (-1) of all."""
+        return view.everywhere(tables[class_idx], size)
+
     room = Room(problem)
     first = [0]
     extents: list[tuple[int, ...]] = []
@@ -74,10 +82,10 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
                 continue
             here = (reach.table[footprint] >= depth) & (least <= depth)
             size = (*search_of(problem).footprints.extents[footprint].tolist(), depth)
-            here &= counter.usable(request.class_idx, size) >= request.nodes
+            here &= usable(request.class_idx, size) >= request.nodes
             if not here.any():
                 continue
-            idle = np.minimum(255, 1 + counter.usable(None, size) - request.nodes)
+            idle = np.minimum(255, 1 + usable(-1, size) - request.nodes)
             row = np.where(here, idle, 0).astype(np.uint8)
             rank = int(row[here].min()) + _roughness(torus, size)
             found.append((rank, size, row))
@@ -131,36 +139,6 @@ def _roughness(torus: Torus, extents: tuple[int, ...]) -> float:
     """Return what makes extents bad for packing, in nodes: surface, and rings passed through."""
     volume = int(np.prod(extents))
     return 0.02 * sum(volume // e for e in extents) + (100.0 if passes(torus, extents) else 0.0)
-
-
-class _Counter:
-    """Counts the usable nodes in every prism of given extents."""
-
-    def __init__(self, problem: PlacementProblem) -> None:
-        self._torus = problem.torus
-        usable = problem.state.usable_per_router
-        self._sums = {k: self._prefix_sums(row) for k, row in enumerate(usable)}
-        self._every = self._prefix_sums(usable.sum(axis=0))
-        self._known: dict[tuple[int | None, tuple[int, ...]], CountArray] = {}
-
-    def _prefix_sums(self, per_router: IntArray) -> CountArray:
-        table: CountArray = per_router.astype(np.int32).reshape(self._torus.shape)
-        for d in range(self._torus.num_dims):
-            table = np.concatenate([table, table], axis=d).cumsum(axis=d, dtype=np.int32)
-            start = np.zeros_like(table.take([0], axis=d))
-            table = np.concatenate([start, table], axis=d)
-        return table
-
-    def usable(self, class_idx: int | None, extents: tuple[int, ...]) -> CountArray:
-        """Return the count at every origin, of one class or (None) of all."""
-        key = (class_idx, extents)
-        if key not in self._known:
-            table = self._every if class_idx is None else self._sums[class_idx]
-            for d, (n, e) in enumerate(zip(self._torus.shape, extents, strict=True)):
-                before = (slice(None),) * d
-                table = table[(*before, slice(e, e + n))] - table[(*before, slice(n))]
-            self._known[key] = table.ravel()
-        return self._known[key]
 
 
 _LOOK = 0.1  # seconds between looks at the clock, about
