@@ -272,6 +272,14 @@ class Footprints:
             total += sign * sums.ravel()[first + extents[:, self.axes] @ (strides * corner)]
         return total
 
+    def everywhere(self, sums: NDArray[Any], extents: tuple[int, ...]) -> NDArray[Any]:
+        """Return what `sums` are of, summed over a prism at every origin of the turned machine."""
+        table = sums.reshape([2 * n + 1 for n in self.turned.shape])
+        for d, (n, e) in enumerate(zip(self.turned.shape, extents, strict=True)):
+            before = (slice(None),) * d
+            table = table[(*before, slice(e, e + n))] - table[(*before, slice(n))]
+        return table.ravel()
+
     def reach(self, blocked: BoolArray, closed: BoolArray, over: Reach | None = None) -> Reach:
         """Return how deep prisms go that hold no blocked router and use no closed link.
 
