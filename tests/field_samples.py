@@ -14,22 +14,19 @@ from pydantic import BaseModel
 import mapping_results
 from allocation_mutations import refigure
 from baseline_instances import problem_on, random_graph
-from graph_bound_cases import application_of, matrix_problem
 from random_certificates import certificate_of, draw
 from small_snapshot import small_document
 from solved_results import Case, rare_cases, solved_case
 from tiny_packing import packing_of
 from topoplace.mapping.bounds.best import total_bound
-from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
-from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, prepare
-from topoplace.snapshot.schema import Communication, GraphApplication, GridApplication, Pattern
+from topoplace.snapshot.schema import Communication, GridApplication, Pattern
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Bound, Options, result_of, solve
 from tree_cases import apart, model_of, snapshot_on, uses
@@ -109,8 +106,8 @@ def _mappings() -> Iterator[tuple[str, MappingResult]]:
     alone = mapping_results.solved("alone")
     yield "total", _mapped(prepare_mapping(alone.instance), total_bound)
     yield "classes", _mapped(graph, distance_classes_bound)
-    yield "star", _mapped(_star(), star_bound)
-    yield "cuts", _mapped(problem_on(_near(6), [6, 6]), cuts_bound)
+    yield "star", mapping_results.solved("star")
+    yield "cuts", mapping_results.solved("factors")
     yield "no solution", mapping_results.result_for(graph, outcome_of(None, hit=True))
     yield "search", _searched(mapping_results.solved("rough"))
     full = GridApplication(
@@ -129,29 +126,6 @@ def _mapped(problem: MappingProblem, bounded: object) -> MappingResult:
     assert isinstance(bound, Bound)
     outcome = outcome_of(problem.nodes[: problem.num_tasks], bound=bound)
     return result_of(problem, outcome, "by-hand", Options(), 0.5)
-
-
-def _star() -> MappingProblem:
-    """Return a task that talks to all others, on distances that are no torus."""
-    distances = np.add.outer(np.arange(5), np.arange(5) ** 2)
-    distances = np.minimum(distances, distances.T) + 1
-    np.fill_diagonal(distances, 0)
-    sent = np.zeros((5, 5), dtype=np.int64)
-    sent[3, :3] = 3, 5, 7
-    return matrix_problem(application_of(sent), distances)
-
-
-def _near(side: int) -> GraphApplication:
-    """Return a grid's messages as a graph, of uneven bytes."""
-    task = np.arange(side * side).reshape(side, side)
-    sources = np.concatenate([task[1:].ravel(), task[:, 1:].ravel()])
-    targets = np.concatenate([task[:-1].ravel(), task[:, :-1].ravel()])
-    return GraphApplication(
-        num_tasks=side * side,
-        sources=sources.tolist(),
-        targets=targets.tolist(),
-        bytes=(97 + np.arange(len(sources)) % 7).tolist(),
-    )
 
 
 def _searched(result: MappingResult) -> MappingResult:
