@@ -305,3 +305,13 @@ def test_thresholds_ruled_out_by_states_are_those_of_the_solver(kind: str) -> No
             assert (view is not None) is possible, seed
             answers.add(possible)
     assert answers == {True, False}
+
+
+@pytest.mark.parametrize(("ranks", "fits"), [(3, True), (4, False)])
+def test_where_a_rank_is_idle_a_leaf_need_not_double(ranks: int, fits: bool) -> None:
+    """One of 3 ranks has no child in the last step: a leaf without partners may get one there."""
+    instance = read_instance(snapshot_on(model_of([4, 4]), [], [(ranks, uses(Pattern.BINOMIAL))]))
+    wish = instance.wishes["q0"]
+    every = np.ones((2, 1), dtype=np.bool_)
+    found = rules_of(Relaxed(instance, wish), wish).fits(np.array([1]), every, every)
+    assert found.tolist() == [fits]
