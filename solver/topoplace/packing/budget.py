@@ -12,6 +12,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TypeVar
 
 from topoplace import clock
@@ -25,6 +26,14 @@ USUAL_WORK = 300.0
 _LONGEST_RESERVE, _RESERVE_SHARE = 0.5, 0.05  # seconds, and of the limit: to write the result
 
 _second_thread = ThreadPoolExecutor(8, thread_name_prefix="packing")
+
+
+@dataclass
+class _Shared:
+    """The thread that a search began in, and the work that it has done."""
+
+    thread: int
+    spent: float = 0.0
 
 
 class Budget:
@@ -45,7 +54,7 @@ class Budget:
 
     def __init__(self, time_limit: float | None) -> None:
         self.counts_work = time_limit is None
-        self._lane = threading.local()
+        self._lane, self._shared = threading.local(), _Shared(threading.get_ident())
         if time_limit is None:
             self.start, self.end = 0.0, USUAL_WORK
             self.limit = self.deadline = clock.deadline(None)
@@ -59,6 +68,7 @@ class Budget:
         """Return the budget of a search within this one, which gets so much of it."""
         inner = Budget.__new__(Budget)
         inner.counts_work, inner._lane = self.counts_work, self._lane
+        inner._shared = self._shared
         inner.start = self.now()
         inner.end = min(self.end, inner.start + seconds)
         inner.deadline = inner.limit = self.deadline if self.counts_work else inner.end
@@ -79,7 +89,17 @@ class Budget:
     def spend(self, work: float) -> None:
         """Count some work, in nominal seconds, of the thread that calls."""
         if self.counts_work:
-            self._lane.spent = getattr(self._lane, "spent", 0.0) + work
+            self._reach(getattr(self._lane, "spent", 0.0) + work)
+
+    def _reach(self, spent: float) -> None:
+        self._lane.spent = spent
+        if threading.get_ident() == self._shared.thread:
+            self._shared.spent = spent
+
+    @property
+    def front(self) -> float:
+        """The work that the thread has done in which the budget was made."""
+        return math.inf if clock.is_stopped() else self._shared.spent
 
     def is_over(self) -> bool:
         """Tell whether all is spent."""
@@ -116,5 +136,5 @@ class Budget:
             done = [other.result() for other in others]
         latest = max([self.now(), *(end for _, end in done)])
         if self.counts_work and not clock.is_stopped():
-            self._lane.spent = latest
+            self._reach(latest)
         return found + [result for result, _ in done]
