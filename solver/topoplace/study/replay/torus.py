@@ -21,7 +21,7 @@ from topoplace.snapshot import QueuedState, RunningState, SnapshotState
 from topoplace.snapshot.schema import Communication, RunningJob, Snapshot
 from topoplace.solving import Method, Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
-from topoplace.study.replay import _largest
+from topoplace.study.replay._largest import most_usable
 from topoplace.study.replay.figures import Decision, Decisions
 from topoplace.study.replay.log import LogJob
 from topoplace.types import BoolArray, IntArray
@@ -210,7 +210,7 @@ class _LargestPrism:
         most = self._reach.deepest * footprints.area * per
         order = np.argsort(-most, kind="stable")
         return int(
-            _largest.most_usable(
+            most_usable(
                 order, most, per, footprints.area, self._reach.table, footprints.sums(there),
                 footprints.bases, footprints.box, footprints.signs,
             )
