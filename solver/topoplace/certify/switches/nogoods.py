@@ -41,6 +41,7 @@ class Nogoods:
     def __init__(self, relaxed: Relaxed, wish: Wish) -> None:
         self._relaxed = relaxed
         self.rules = rules_of(relaxed, wish)
+        self._any = AnyPatterns(relaxed)
         self._parts = self._work = 0
 
     def follow(self, nogoods: Sequence[ThresholdNogood], bound: Fraction) -> None:
@@ -83,7 +84,9 @@ class Nogoods:
         if self._work > MOST_WORK:
             raise RefusedError(f"more than {MOST_WORK} additions")
         view = self.rules.view(most, assumed)
-        return view is None or (not isinstance(tree, Empty) and self.rules.refutes(tree, view))
+        if view is None or not isinstance(tree, Empty):
+            return view is None or self.rules.refutes(tree, view)
+        return self._any.view(most, assumed) is None
 
 
 class AnyPatterns(Rules):
