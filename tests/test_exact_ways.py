@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from brute_force import brute_force
-from exact_cases import MODES, mid_size_snapshot, reached, solve
+from exact_cases import MODES, mid_size_snapshot, reached, solve, text_without_seconds
 from random_instances import random_snapshot
 from topoplace.certify import check_document
 from topoplace.certify.packing import certified_bound
@@ -155,6 +155,14 @@ def test_machines_of_some_size_come_out_alike_both_ways(seed: int) -> None:
     result = solve(snapshot, mode, time_limit=60)
     assert check_document(result).holds
     assert result.levels[0].status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.usefixtures("hard_way")
+def test_without_a_limit_work_counts_and_not_the_clock(seed: int) -> None:
+    snapshot, mode = mid_size_snapshot(seed + 10, (6, 6, 6), 6), MODES[seed % 3]
+    first, second = (text_without_seconds(solve(snapshot, mode, seed=seed)) for _ in range(2))
+    assert first == second
 
 
 def small_ring() -> Snapshot:
