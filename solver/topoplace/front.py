@@ -94,7 +94,7 @@ def place(
     method
         A name of ``methods("placement")``, on trees of ``methods("allocation")``.
     time_limit
-        Seconds; by default at most 300 for the method ``exact``, none for others.
+        Seconds; by default some 300 for the method ``exact``, none for others.
     interference
         On tori, which jobs may share links: ``strict`` (none), ``tolerant`` (tolerant ones with
         each other) or ``off`` (all).

@@ -51,7 +51,7 @@ VERBOSITY = {
 }
 SHARED = {
     "as_json": flag("Print one JSON document on stdout; talk goes to stderr.", "--json"),
-    "time_limit": option("S", "Seconds per solve; the method exact takes at most 300 without it."),
+    "time_limit": option("S", "Seconds per solve; without it method exact ends after some 300."),
     "thorough": flag(
         "On tori: method exact spends what is left of the time limit on the later levels.",
         "--thorough",
