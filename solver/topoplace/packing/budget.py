@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from topoplace import clock
@@ -129,7 +130,7 @@ class Budget:
         are awaited.
         """
         first, *rest = items
-        others = [self.aside(lambda item=item: work(item)) for item in rest]  # type: ignore[misc]
+        others = [self.aside(partial(work, item)) for item in rest]
         try:
             found = [work(first)]
         finally:

@@ -23,7 +23,7 @@ from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.problem import Subproblem, capacities_left
 from topoplace.types import IntArray
 
-_LEVEL_REACH = 10.0  # how much softer the row of an earlier level is than those of routers
+_LEVEL_REACH = 10.0  # how much softer the row of an earlier level is than other rows
 
 
 class _FlatColumns:
@@ -123,7 +123,7 @@ class _FlatColumns:
         first = np.searchsorted(self._owner[members], np.arange(self._num_requests + 1))
         self._normalise(first, members)
         earlier = self._values[:level]
-        # a level's row has one price where a column has many routers': let it go farther
+        # a level's row has one price where a column takes of many others: let it go farther
         size = np.maximum(1.0, (earlier**2).mean(axis=1)) if num else np.ones(level)
         usual = _LEVEL_REACH * step_size * max(1, len(self._rows)) / max(1, num)
         prices, multipliers, model, solved = minimise_near(

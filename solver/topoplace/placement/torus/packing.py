@@ -7,7 +7,7 @@ rule those of every tolerant request, which it shares with all strict jobs (docs
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -79,6 +79,10 @@ class TorusPacking(PackingProblem):
         num_rows = torus.num_routers + len(self._families) * torus.num_links
         self.capacities = np.ones(num_rows, dtype=np.int64)
         self.capacities[: torus.num_routers] = ~problem.state.occupied
+        self.families = {"routers": slice(0, torus.num_routers)}
+        for k, own in enumerate(self._families):
+            name = "links" if own is None else f"links of {self.names[own]}"
+            self.families[name] = self._links_of(k)
         self._machine = np.array(torus.shape), np.array(torus.strides), np.array(torus.wrap)
         self._listed = ListedOracle(self, lambda: all_candidates(problem, self.deadline))
         self._pricer = ScanPricer(problem, threads)
@@ -88,14 +92,6 @@ class TorusPacking(PackingProblem):
         num_links = self.placement.torus.num_links
         start = self.num_covers + k * num_links
         return slice(start, start + num_links)
-
-    @cached_property
-    def families(self) -> Mapping[str, slice]:  # type: ignore[override]
-        """The rows by name."""
-        named = {"routers": slice(0, self.num_covers)}
-        for k, own in enumerate(self._families):
-            named["links" if own is None else f"links of {self.names[own]}"] = self._links_of(k)
-        return named
 
     @cached_property
     def row_weights(self) -> FloatArray:
