@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
@@ -19,8 +20,12 @@ _LONGEST_BURST, _BURST_SHARE = 15.0, 0.1  # seconds, and of the time limit
 _CHAIN_SHARE = 0.3  # of the time limit, for one annealing run
 _ROOT_SHARE = 0.1  # of the time limit, for the bound without branches
 _DIVE_SHARE, _FIRST_SHARE = 0.2, 0.3  # of the time limit at most, for the first dive and its end
-_NEAR = 0.03  # gap below which neighbourhoods of the incumbent are searched
-_SHORTEST, _LONGEST = 0.125, 3.0  # turns of either side, in bursts
+_NEAR = 0.03  # gap below which the bound is worked on more than the placement
+_NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # in bursts, for branches, if they lowered the bound last time
+_LEAST_SHARE = 0.15  # if they did not
+_CLOSE_BURST = 0.5  # of the usual length, of what looks for placements in between then
+_ASIDE, _LONG_ASIDE = 0.25, 1.0  # of the time of branches at most, if they lowered the bound; else
+_MOST_PATIENCE = 3.0  # in bursts, for branches, once they ask for places
 _IN_VAIN = 4  # turns without a better placement, before annealing is begun
 _LOOK = 0.001  # seconds, of a thread that waits for another to do as much work
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
@@ -35,9 +40,10 @@ def primal_dual_loop(state: State, root: Root, bundle: Bundle, around: Around, e
     First the bundle lowers the bound until no step promises anything, while a second thread
     anneals; then a dive looks for a placement. After that branches lower the bound, in turn with
     neighbourhoods of the incumbent, dives from the root, and dives from the leaf of the largest
-    bound. The next turn of either side is twice as long as its last if that moved its figure, else
-    half as long. When nothing finds a better placement any more, or the first dive found none, the
-    second thread anneals again, in turn from the first placement and from the incumbent.
+    bound. While the gap is small and branches lower the bound, they get most of the time; once they
+    ask for places first, more every time that lowers it, and less if no tree's bound falls. When
+    nothing finds a better placement any more, or the first dive found none, and the gap is large,
+    the second thread anneals again, in turn from the first placement and from the incumbent.
     """
     budget, incumbent = state.budget, state.incumbent
     if incumbent.closes(root) or budget.now() >= end:
@@ -60,26 +66,32 @@ def primal_dual_loop(state: State, root: Root, bundle: Bundle, around: Around, e
         now, known = budget.now(), incumbent.objective(0)
         from_root.first(min(end, now + _DIVE_SHARE * limit), min(end, now + _FIRST_SHARE * limit))
         in_vain = 0 if incumbent.objective(0) > known else _IN_VAIN
-        turn, for_bound, for_placement = 0, 0.5, 1.0
+        turn, pace = 0, _Pace()
         while not incumbent.closes(root) and (now := budget.now()) < end:
-            if in_vain >= _IN_VAIN and _gap(state, root) > _NEAR:
+            close = _gap(state, root) <= _NEAR
+            near = pace.helps and (close or trees.asks_places)
+            if not near and in_vain >= _IN_VAIN:
                 chains.turn(min(end, now + _CHAIN_SHARE * limit))
-            state.say("branches", 0, trees.bound)
-            fell = trees.run(min(end, now + for_bound * burst))
-            for_bound = _next_turn(for_bound, fell)
+            before = trees.bound
+            state.say("branches", 0, before)
+            pace.helps = trees.run(min(end, now + burst * pace.share(trees.asks_places, near)))
             if incumbent.closes(root):
                 break
+            pace.fell = trees.bound < before
+            spent, close = budget.now() - now, _gap(state, root) <= _NEAR
+            now, known = budget.now(), incumbent.objective(0)
+            aside = _CLOSE_BURST * burst if close else burst
+            if close and pace.helps and (trees.asks_places or turn % 2):
+                aside = min(aside, (_ASIDE if pace.fell else _LONG_ASIDE) * spent)
+            until = min(end, now + aside)
             state.say("placements", 0, root.bound)
-            known, until = incumbent.objective(0), min(end, budget.now() + for_placement * burst)
-            if turn % 2 == 0 and _gap(state, root) <= _NEAR:
+            if close and turn % 2 == 0:
                 neighbourhoods.run(until)
             elif turn % 4 == 1:
                 from_leaf.run(until, trees.highest(), alone=not chains.busy)
             else:
                 from_root.run(until, alone=not chains.busy)
-            rose = incumbent.objective(0) > known
-            for_placement = _next_turn(for_placement, rose)
-            in_vain = 0 if rose else in_vain + 1
+            in_vain = 0 if incumbent.objective(0) > known else in_vain + 1
             turn += 1
         chains.end()
 
@@ -89,9 +101,29 @@ def _gap(state: State, root: Root) -> float:
     return (bound - reached) / max(1, reached)
 
 
-def _next_turn(length: float, moved: bool) -> float:
-    """Return how long a side's next turn is, by whether the last moved its figure."""
-    return min(_LONGEST, length * 2.0) if moved else max(_SHORTEST, length * 0.5)
+@dataclass
+class _Pace:
+    """How much of a burst branches get.
+
+    Attributes
+    ----------
+    helps, fell
+        Whether they still lowered bounds when they were run last, and the root's as well.
+    """
+
+    helps: bool = True
+    fell: bool = True
+    _patience: float = _NEAR_SHARE
+
+    def share(self, asks_places: bool, near: bool) -> float:
+        """Return the share of the next burst."""
+        if asks_places:
+            self._patience *= 0.5 if not self.helps else 2.0 if self.fell else 1.0
+            self._patience = min(_MOST_PATIENCE, max(_LEAST_SHARE, self._patience))
+            return self._patience
+        if near:
+            return _NEAR_SHARE
+        return _FAR_SHARE if self.helps else _LEAST_SHARE
 
 
 class _Chains:
