@@ -12,7 +12,7 @@ dimension d only, so they travel beside the routers and join them once d is done
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from topoplace.certify.torus.shapes import (
     prefix_sums,
     windows,
 )
-from topoplace.machine import Torus
 from topoplace.types import BoolArray, IntArray
 
 NONE = -(1 << 62)
@@ -33,14 +32,6 @@ NONE = -(1 << 62)
 
 BLOCK = 1 << 33
 """Above the nodes of any machine, so that one blocked router makes every count negative."""
-
-
-def origins_that_cover(torus: Torus, routers: frozenset[int], dim: int, extent: int) -> BoolArray:
-    """Mark the canonical origins along a dimension whose interval covers all of some routers."""
-    n = torus.shape[dim]
-    origins = np.arange(num_origins(n, torus.wrap[dim], extent))
-    coords = np.array(sorted(routers), dtype=np.int64) // torus.strides[dim] % n
-    return np.asarray(((coords[:, None] - origins) % n < extent).all(axis=0))
 
 
 @dataclass(frozen=True)
@@ -78,14 +69,9 @@ class Gains:
 
 
 class Best:
-    """The largest gain found so far among candidates with at least so many usable nodes.
+    """For every need, ascending, the largest gain so far of candidates that hold that many nodes.
 
-    Attributes
-    ----------
-    needs
-        Node counts of the group's requests, ascending, each once.
-    reach
-        For every need the largest gain among the candidates that hold that many nodes.
+    The gains are `reach`, which falls with the need.
     """
 
     def __init__(self, needs: IntArray) -> None:
@@ -118,95 +104,82 @@ class Best:
         self.reach[:] = np.maximum.accumulate(self.reach[::-1])[::-1]
 
 
-@dataclass(frozen=True)
-class _Layer:
-    """The sums over a footprint so far; arrays are ``(channel, last, dimension 0, 1, ...)``.
-
-    Channels 2g and 2g+1 are the gains and the counts of group g. Links and faces are listed for
-    the dimensions still to come, None where nothing is charged or closed; faces have one channel.
-    """
-
-    base: IntArray
-    links: tuple[IntArray | None, ...]
-    faces: tuple[IntArray | None, ...]
-    extents: tuple[int, ...]
-
-    def only(self, axis: int, origins: IntArray) -> _Layer:
-        """Return the sums from some origins along an axis."""
-        return replace(
-            self,
-            base=self.base.take(origins, axis),
-            links=tuple(None if x is None else x.take(origins, axis) for x in self.links),
-            faces=tuple(None if x is None else x.take(origins, axis) for x in self.faces),
-        )
-
-
 class Sweep:
-    """One run over all prisms that cover some routers, for several groups at once."""
+    """One run over all prisms that cover some routers, for several groups at once.
+
+    Its sums over footprints are arrays ``(channel, last, dimension 0, 1, ...)``. The first channels
+    are the gains of all groups, then come their counts, then free routers if the boundary counts.
+    Links of the dimensions to come follow, the next one's last, as gains and counts of all groups;
+    a dimension whose links matter to nobody has none.
+    """
 
     def __init__(
         self, instance: Instance, groups: list[Group], gains: Gains, inside: frozenset[int]
     ) -> None:
-        self._torus = instance.torus
-        self._free = instance.free.astype(np.int64)
+        self._instance, self._torus = instance, instance.torus
         self._tables = ShapeTables(instance)
         self._groups, self._gains, self._inside = groups, gains, inside
         self._per_node = gains.to_shape * instance.snapshot.weights.idle
         # Prices only grow with the prism; without shape and boundary terms so does the loss.
         self._minimal = not gains.to_shape and not gains.to_boundary
         self._best = [Best(group.needs) for group in groups]
-        last = self._torus.num_dims - 1
-        depths = range(1, self._torus.shape[last] + 1)
-        self._link_lengths = [0, *(self._tables.link_length(last, e) for e in depths)]
         self._covering = [
-            origins_that_cover(self._torus, inside, last, e) for e in (0, *depths) if inside
+            [self._origins_that_cover(dim, e) for e in range(n + 1) if inside]
+            for dim, n in enumerate(self._torus.shape)
         ]
 
     def run(self) -> list[IntArray]:
         """Return per group the largest gain for each of its needs (`NONE`: none)."""
-        self._descend(self._first_layer(), 0)
+        gains = [-self._gains.router_prices - self._per_node * g.usable for g in self._groups]
+        counts = [g.usable - BLOCK * g.blocked.astype(np.int64) for g in self._groups]
+        boundary = self._gains.to_boundary
+        free = [-boundary * self._instance.free.astype(np.int64)] if boundary else []
+        zero = np.zeros(self._torus.num_links, dtype=np.int64)
+        paid = [zero if g.link_prices is None else -g.link_prices for g in self._groups]
+        closed = [zero if g.closed is None else -BLOCK * g.closed for g in self._groups]
+        links = np.stack([*paid, *closed]).reshape(2 * len(gains), self._torus.num_dims, -1)
+        self._has_links = links.any(axis=(0, 2))
+        of_links = [links[:, d] for d in np.flatnonzero(self._has_links)[::-1]]
+        own = np.stack([*gains, *counts, *free])
+        rows = np.concatenate([own, *of_links]).reshape(-1, *self._torus.shape)
+        self._descend(np.ascontiguousarray(np.moveaxis(rows, -1, 1)), ())
         return [best.reach for best in self._best]
 
-    def _first_layer(self) -> _Layer:
-        base, links = [], []
-        for group in self._groups:
-            base.append(-self._gains.router_prices - self._per_node * group.usable)
-            base.append(group.usable - BLOCK * group.blocked.astype(np.int64))
-            zero = np.zeros(self._torus.num_links, dtype=np.int64)
-            links.append(zero if group.link_prices is None else -group.link_prices)
-            links.append(zero if group.closed is None else -BLOCK * group.closed.astype(np.int64))
-        dims = self._torus.num_dims
-        stacked = np.stack(links).reshape(len(links), dims, -1)
-        free = -self._gains.to_boundary * self._free
-        return _Layer(
-            self._grid(np.stack(base)),
-            tuple(self._grid(x) if x.any() else None for x in np.moveaxis(stacked, 1, 0)),
-            (self._grid(free) if self._gains.to_boundary else None,) * dims,
-            (),
-        )
+    def _origins_that_cover(self, dim: int, extent: int) -> BoolArray:
+        """Mark the canonical origins whose interval covers all that must be covered."""
+        n = self._torus.shape[dim]
+        origins = np.arange(num_origins(n, self._torus.wrap[dim], extent))
+        coords = np.array(sorted(self._inside), dtype=np.int64) // self._torus.strides[dim] % n
+        return np.asarray(((coords[:, None] - origins) % n < extent).all(axis=0))
 
-    def _grid(self, rows: IntArray) -> IntArray:
-        return np.ascontiguousarray(np.moveaxis(rows.reshape(-1, *self._torus.shape), -1, 1))
-
-    def _descend(self, layer: _Layer, dim: int) -> None:
+    def _descend(self, sums: IntArray, footprint: tuple[int, ...]) -> None:
+        """Go through the extents of the next dimension, from the sums over a footprint so far."""
+        dim, num = len(footprint), len(self._groups)
         if dim == self._torus.num_dims - 1:
-            self._search_columns(layer)
+            self._search_columns(sums, footprint)
             return
         axis, n, wraps = 2 + dim, self._torus.shape[dim], self._torus.wrap[dim]
-        sums = _Sums(layer, axis, wraps)
+        prefix = prefix_sums(sums, axis, wraps)
+        rest = len(sums) - 2 * num * int(self._has_links[dim])
+        free = padded(sums[2 * num : 2 * num + 1], axis, wraps) if self._gains.to_boundary else None
         for extent in range(1, n + 1):
-            length = self._tables.link_length(dim, extent)
-            wider = sums.layer(extent, num_origins(n, wraps, extent), length, extent < n)
-            counts = wider.base[1::2]
+            origins = num_origins(n, wraps, extent)
+            wider = windows(prefix[:rest], axis, extent, origins)
+            if self._has_links[dim]:
+                length = self._tables.link_length(dim, extent)
+                wider[: 2 * num] += windows(prefix[rest:], axis, length, origins)
+            if free is not None and extent < n:
+                wider[:num] += faces(free, axis, extent, origins)
+            counts = wider[num : 2 * num]
             # What blocks the thinnest prism of a footprint blocks every one that contains it.
             if (counts < 0).all():
                 return
             if self._inside:
-                covering = origins_that_cover(self._torus, self._inside, dim, extent)
+                covering = self._covering[dim][extent]
                 if covering.any():
-                    self._descend(wider.only(axis, np.flatnonzero(covering)), dim + 1)
+                    self._descend(wider.compress(covering, axis), (*footprint, extent))
                 continue  # a wider one may hold what must be covered the other way round a ring
-            self._descend(wider, dim + 1)
+            self._descend(wider, (*footprint, extent))
             if self._minimal and self._all_served(counts):
                 return
 
@@ -217,28 +190,26 @@ class Sweep:
             for c, group in zip(counts, self._groups, strict=True)
         )
 
-    def _search_columns(self, layer: _Layer) -> None:
-        last = self._torus.num_dims - 1
-        n, wraps = self._torus.shape[last], self._torus.wrap[last]
-        consts = self._shape_gains(layer.extents, n)
-        ends = None if layer.faces[0] is None else padded(layer.faces[0].reshape(n, -1), 0, wraps)
+    def _search_columns(self, sums: IntArray, footprint: tuple[int, ...]) -> None:
+        n, wraps, num = self._torus.shape[-1], self._torus.wrap[-1], len(self._groups)
+        columns = sums.reshape(len(sums), n, -1)
+        consts = self._shape_gains(footprint, n)
+        ends = padded(columns[2 * num], 0, wraps) if self._gains.to_boundary else None
         for g, best in enumerate(self._best):
-            per_depth = int(layer.base[2 * g + 1].max())
+            per_depth = int(columns[num + g].max())
             if per_depth > 0:
-                rows = [
-                    _Column(
-                        prefix_sums(layer.base[channel].reshape(n, -1), 0, wraps),
-                        self._links_of(layer.links[0], channel),
-                    )
-                    for channel in (2 * g + 1, 2 * g)
-                ]
+                of_gains, of_counts = (self._column(columns, at) for at in (g, num + g))
                 depths = range(-(-int(best.needs[0]) // per_depth), n + 1)
-                self._search_column(best, depths, rows[0], rows[1], ends, consts)
+                self._search_column(best, depths, of_counts, of_gains, ends, consts)
 
-    def _links_of(self, links: IntArray | None, channel: int) -> IntArray | None:
-        if links is None or not links[channel].any():
-            return None
-        return prefix_sums(links[channel].reshape(len(links[channel]), -1), 0, self._torus.wrap[-1])
+    def _column(self, columns: IntArray, channel: int) -> _Column:
+        wraps, links = self._torus.wrap[-1], None
+        if self._has_links[-1]:
+            links = columns[channel - 2 * len(self._groups)]
+        return _Column(
+            prefix_sums(columns[channel], 0, wraps),
+            prefix_sums(links, 0, wraps) if links is not None and links.any() else None,
+        )
 
     def _shape_gains(self, footprint: tuple[int, ...], n: int) -> list[int]:
         """Return what the shapes on a footprint gain, by depth from 0 (unused) to `n`."""
@@ -274,13 +245,13 @@ class Sweep:
                 live = live[: np.searchsorted(live, num)]
                 if not len(live):
                     return
-            length = self._link_lengths[depth]
+            length = self._tables.link_length(-1, depth)
             counts = counts_of.windows(depth, length, num, live)
             if int(counts.max()) < 0:
                 return
-            if self._covering:  # too few nodes elsewhere, but not blocked for good
+            if self._inside:  # too few nodes elsewhere, but not blocked for good
                 at = np.arange(num) if live is None else live
-                elsewhere = ~self._covering[depth][at // width]
+                elsewhere = ~self._covering[-1][depth][at // width]
                 counts[elsewhere] = np.minimum(counts[elsewhere], best.needs[0] - 1)
             most, const = int(counts.max()), consts[depth]
             if most >= best.needs[0] and not best.hopeless(most, const, self._per_node):
@@ -317,7 +288,7 @@ class _Column:
         """Return the sums over prisms from the first `num` origins, or the live ones of them."""
         before, after = _both(self.prefix, depth, num, live)
         sums: IntArray = after - before
-        if self.links is not None and depth > 1:
+        if self.links is not None:
             before, after = _both(self.links, length, num, live)
             sums += after
             sums -= before
@@ -330,34 +301,3 @@ def _both(rows: IntArray, shift: int, num: int, live: IntArray | None) -> tuple[
     if live is None:
         return flat[:num], flat[shift : shift + num]
     return flat.take(live), flat.take(live + shift)
-
-
-class _Sums:
-    """Window sums of a layer along its next dimension."""
-
-    def __init__(self, layer: _Layer, axis: int, wraps: bool) -> None:
-        self._layer, self._axis = layer, axis
-        self._base = prefix_sums(layer.base, axis, wraps)
-        self._links = [None if x is None else prefix_sums(x, axis, wraps) for x in layer.links]
-        self._faces = [None if x is None else prefix_sums(x, axis, wraps) for x in layer.faces[1:]]
-        own = layer.faces[0]
-        self._own_faces = None if own is None else padded(own, axis, wraps)
-
-    def layer(self, extent: int, num: int, link_length: int, has_faces: bool) -> _Layer:
-        """Return the layer of one extent more, this dimension's links and faces joined in."""
-        base = windows(self._base, self._axis, extent, num)
-        own, *others = self._links
-        if own is not None and extent > 1:
-            base += windows(own, self._axis, link_length, num)
-        if self._own_faces is not None and has_faces:
-            base[::2] += faces(self._own_faces, self._axis, extent, num)
-        return replace(
-            self._layer,
-            base=base,
-            links=tuple(self._along(x, extent, num) for x in others),
-            faces=tuple(self._along(x, extent, num) for x in self._faces),
-            extents=(*self._layer.extents, extent),
-        )
-
-    def _along(self, prefix: IntArray | None, extent: int, num: int) -> IntArray | None:
-        return None if prefix is None else windows(prefix, self._axis, extent, num)
