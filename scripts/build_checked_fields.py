@@ -110,7 +110,7 @@ NODES_PROOF = evidence("nodes.bound")
 LEVELS = ("levels", "nodes", "shape", "fragmentation")
 HOP_BOUND = evidence("hop-bytes.bound")
 COST_BOUND = evidence("cost.bound")
-TREE_BOUNDS = ("nodes.bound", "cost.bound")
+TREE_LEVELS = ("levels", "nodes", "nodes.bound", "cost", "cost.bound")
 
 METHOD = harmless("It says who found the answer, and the answer is as good whoever found it.")
 SECONDS = harmless("How long a solve took cannot be seen from what it found.")
@@ -234,15 +234,15 @@ FIELDS: dict[Model, Covers] = {
     ),
     tree.AllocationResult: {
         **RESULT,
-        "solution": claim("allocations", "costs", "levels"),
+        "solution": claim("allocations", "costs", "nodes", "cost"),
     },
     tree.TreeLevel: {
         **same(claim("levels"), "name sense"),
-        **same(claim("levels", *TREE_BOUNDS), "status objective bound gap proof"),
-        "certificate": evidence("levels", *TREE_BOUNDS),
+        **same(claim(*TREE_LEVELS), "status objective bound gap proof"),
+        "certificate": evidence(*TREE_LEVELS),
     },
     tree.TreeSolution: {
-        "allocations": claim("allocations", "costs", "levels", unless="Their order says nothing."),
+        "allocations": claim("allocations", "costs", "nodes", unless="Their order says nothing."),
         "cost": claim("costs"),
     },
     tree.Allocation: {

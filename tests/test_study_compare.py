@@ -16,13 +16,14 @@ from topoplace.errors import InputError, TopoplaceError
 from topoplace.report.table import comparison_csv
 from topoplace.report.text import gap_text
 from topoplace.result import Interference, Proof
+from topoplace.result.reading import AnyResult
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.schema import Pattern
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options, method_names, solve
 from topoplace.study import ranking
-from topoplace.study.case import AnyResult, Case, load_case, load_cases, load_document
+from topoplace.study.case import Case, load_case, load_cases, load_document
 from topoplace.study.compare import Comparison, compare
 from tree_cases import model_of, snapshot_on, uses
 

@@ -1,16 +1,22 @@
-"""Whether objective, bound, gap, status and proof of a level fit each other and the solution."""
+"""What the frame asks of a problem, and whether the figures of its levels fit each other.
+
+Figures are objective, bound, gap, status and proof.
+"""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from topoplace.certify.report import RefusedError
+from topoplace.certify.report import Claims, RefusedError
 from topoplace.result import Fraction as FractionModel
 from topoplace.result import Level, Proof, Result, Status
 
 AnyLevel = Level[Any, Any]
+AnyResult = TypeVar("AnyResult", bound=Result[Any, Any, Any])
 Number = int | Fraction
 Searches = Literal["none", "alone", "beside"]
 """Which bounds may rest on a search: none, those without a certificate, or any."""
@@ -19,8 +25,42 @@ _TOLERANCE = Fraction(1, 10**9)
 """A gap is written as a float, which is off by a share of some 10^-16."""
 
 
-def exact(number: int | FractionModel | None) -> Number | None:
-    """Return a number of a document."""
+class Problem(ABC, Generic[AnyResult]):
+    """A problem, made of a result of it.
+
+    Attributes
+    ----------
+    levels
+        Name and sense of every level.
+    searches
+        Which bounds may rest on a search of the solver.
+    values
+        What the solution is worth by the checker's own computation, per level; known after
+        `follow`. None without a solution, or where a level does not apply.
+    """
+
+    levels: ClassVar[tuple[tuple[str, str], ...]]
+    searches: ClassVar[Searches]
+
+    def __init__(self, result: AnyResult) -> None:
+        self.result = result
+        self.values: Sequence[Number | None] = [None] * len(self.levels)
+
+    @abstractmethod
+    def read(self) -> str:
+        """Read the instance and return what it is; raise if it contradicts itself."""
+
+    @abstractmethod
+    def follow(self, claims: Claims) -> bool:
+        """Add the claims about the solution; tell whether it is understood."""
+
+    @abstractmethod
+    def bound(self, level_idx: int) -> tuple[Number, str]:
+        """Return what the certificate of a level proves, and which part of it decides."""
+
+
+def exact(number: Any) -> Any:
+    """Return a figure of a document, fractions in lowest terms."""
     return fraction_of(number) if isinstance(number, FractionModel) else number
 
 
@@ -33,26 +73,13 @@ def check_top(result: Result[Any, Any, Any]) -> None:
     """Raise unless the figures of the result are those of its first level."""
     first = result.levels[0]
     for field in ("status", "objective", "bound", "gap", "proof"):
-        top, own = getattr(result, field), getattr(first, field)
-        if isinstance(own, FractionModel):
-            own = exact(own)
+        top, own = getattr(result, field), exact(getattr(first, field))
         if top != own:
             raise RefusedError(f"{field} of the result is {top}, that of its first level {own}")
 
 
 def check_figures(level: AnyLevel, value: Number | None, searches: Searches) -> str:
-    """Check the figures of a level against what its solution is worth.
-
-    Parameters
-    ----------
-    value
-        The objective of the solution; None if there is no solution, or the level does not apply.
-
-    Returns
-    -------
-    str
-        A summary for the report.
-    """
+    """Check the figures of a level against what its solution is worth; return a summary."""
     objective, bound = exact(level.objective), exact(level.bound)
     if objective != value:
         raise RefusedError(f"objective is {objective}, the solution's is {value}")
@@ -69,19 +96,9 @@ def check_figures(level: AnyLevel, value: Number | None, searches: Searches) -> 
 
 
 def check_proven(level: AnyLevel, value: Number | None, proven: Number, where: str = "") -> str:
-    """Check a bound, and what the solution reaches, against what the certificate proves.
+    """Check a bound, and what the solution is worth, against what the certificate proves.
 
-    Parameters
-    ----------
-    value
-        What the checker itself finds the solution to be worth; None if there is none.
-    where
-        Which part of the certificate decides, for the reason of a refusal.
-
-    Returns
-    -------
-    str
-        A summary for the report.
+    `where` is the part of the certificate that decides, for the reason of a refusal.
     """
     bound, searched = exact(level.bound), level.proof is Proof.SEARCH
     if value is not None and _is_beyond(level, proven, value):

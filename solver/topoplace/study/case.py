@@ -12,10 +12,10 @@ from typing import Any
 from topoplace.errors import InputError
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import RESULT_SCHEMA, PlacementResult
-from topoplace.result.mapping import MappingResult
+from topoplace.result.reading import AnyResult, parse_instance, parse_result
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, SnapshotState, TreeState, prepare, prepare_any
-from topoplace.snapshot.files import files_below, parse_document, parse_object, read_bytes
+from topoplace.snapshot.files import files_below, parse_object, read_bytes
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance
@@ -24,7 +24,6 @@ from topoplace.solving import Options
 from topoplace.solving.solve import frame_of, problem_of
 
 State = SnapshotState | TreeState | MappingProblem
-AnyResult = PlacementResult | AllocationResult | MappingResult
 File = str | Path
 Document = Mapping[str, Any]
 Source = File | Document | Snapshot | MappingInstance | AnyResult
@@ -71,7 +70,7 @@ def load_document(source: File | Document) -> State | AnyResult:
     """
     text, name = _read(source)
     if parse_object(text, name).get("schema") == RESULT_SCHEMA:
-        return _result(text, name)
+        return parse_result(text, name)
     try:
         return state_of(_instance(text, name))
     except InputError as error:
@@ -80,7 +79,7 @@ def load_document(source: File | Document) -> State | AnyResult:
 
 def load_result(source: File | Document) -> AnyResult:
     """Read the result of any problem (see `load_document`)."""
-    return _result(*_read(source))
+    return parse_result(*_read(source))
 
 
 def load_instance(source: File | Document) -> Snapshot | MappingInstance:
@@ -154,16 +153,8 @@ def _schema(path: Path) -> object:
 
 
 def _instance(text: bytes, name: str) -> Snapshot | MappingInstance:
-    if parse_object(text, name).get("schema") == MAPPING_SCHEMA:
-        return parse_document(text, MappingInstance, MAPPING_SCHEMA, name)
-    snapshot = parse_document(text, Snapshot, SNAPSHOT_SCHEMA, name)
+    instance = parse_instance(text, name)
     try:
-        return resolve_machine(snapshot)
+        return instance if isinstance(instance, MappingInstance) else resolve_machine(instance)
     except InputError as error:
         raise error.located(name) from None
-
-
-def _result(text: bytes, name: str) -> AnyResult:
-    problem = str(parse_object(text, name).get("problem"))
-    models: dict[str, type[AnyResult]] = {"allocation": AllocationResult, "mapping": MappingResult}
-    return parse_document(text, models.get(problem, PlacementResult), RESULT_SCHEMA, name)

@@ -14,9 +14,10 @@ from topoplace.errors import InputError, TopoplaceError
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof
+from topoplace.result.reading import AnyResult
 from topoplace.solving import Options, method_names, method_of, solve
 from topoplace.solving.solve import Frame, frame_of
-from topoplace.study.case import AnyResult, Case, State
+from topoplace.study.case import Case, State
 from topoplace.study.external.allocator import Allocator, split_methods
 from topoplace.study.external.trial import Trial, try_on
 from topoplace.study.ranking import (

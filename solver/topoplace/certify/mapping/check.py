@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from topoplace.certify.figures import Searches
+from topoplace.certify.figures import Problem
 from topoplace.certify.integers import IntArray
 from topoplace.certify.mapping.blocks import blocks_value, total_value
 from topoplace.certify.mapping.cuts import cuts_value
@@ -32,26 +32,21 @@ VALUES: dict[str, Callable[[Instance, Any], int]] = {
 """What a certificate of every kind proves: hop-bytes that no mapping of the instance is below."""
 
 
-class Mapping:
-    """A mapping, as the frame asks for it (`certify.check.Problem`)."""
+class Mapping(Problem[MappingResult]):
+    """A mapping, as the frame asks for it."""
 
     levels = (("hop-bytes", "min"),)
-    together = False
-    searches: Searches = "beside"
-
-    def __init__(self, result: MappingResult) -> None:
-        self._result = result
-        self._instance: Instance
-        self.values: list[int | None] = [None]
+    searches = "beside"
+    _instance: Instance
 
     def read(self) -> str:
         """Read the instance and return what it is."""
-        self._instance = read_instance(self._result.instance)
+        self._instance = read_instance(self.result.instance)
         return f"{self._instance.machine.text}, {self._instance.num_tasks} tasks"
 
     def follow(self, claims: Claims) -> bool:
         """Add the claims about the solution."""
-        instance, solution = self._instance, self._result.solution
+        instance, solution = self._instance, self.result.solution
         if solution is None:
             return True
         nodes = claims.add(
@@ -94,7 +89,7 @@ class Mapping:
 
     @cached_property
     def _proven(self) -> int:
-        certificates = [level.certificate for level in self._result.levels]
+        certificates = [level.certificate for level in self.result.levels]
         if len(certificates) != 1 or certificates[0] is None:
             raise RefusedError("there is no certificate")
         return VALUES[certificates[0].kind](self._instance, certificates[0])

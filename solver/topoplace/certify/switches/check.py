@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from topoplace.certify.figures import Number, Searches, fraction_of
+from topoplace.certify.figures import Number, Problem, fraction_of
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.certify.switches.filling import counted, priced
 from topoplace.certify.switches.instance import Instance, Wish, read_instance
@@ -26,44 +26,35 @@ from topoplace.result.tree import (
 )
 
 
-class TreeAllocation:
-    """An allocation, as the frame asks for it (`certify.check.Problem`)."""
+class TreeAllocation(Problem[AllocationResult]):
+    """An allocation, as the frame asks for it."""
 
     levels = (("nodes", "max"), ("cost", "min"))
-    together = True
-    searches: Searches = "alone"
-
-    def __init__(self, result: AllocationResult) -> None:
-        self._result = result
-        self._instance: Instance
-        self._starts: Starts | None = None
-
-    @property
-    def values(self) -> tuple[Number | None, Number | None]:
-        """What the solution is worth, per level."""
-        starts = self._starts
-        return (None, None) if starts is None else (Fraction(starts.value), starts.cost)
+    searches = "alone"
+    _instance: Instance
+    _starts: Starts | None = None
 
     def read(self) -> str:
         """Read the instance and return what it is."""
-        self._instance = read_instance(self._result.instance)
+        self._instance = read_instance(self.result.instance)
         tree = self._instance.tree
         return f"{tree.num_leaves} leaves, {tree.num_nodes} nodes"
 
     def follow(self, claims: Claims) -> bool:
         """Add the claims about the solution."""
-        solution = self._result.solution
+        solution = self.result.solution
         if solution is None:
             return True
         starts = claims.add("allocations", lambda: read_starts(self._instance, solution), _counts)
         if starts is not None:
             self._starts = starts
+            self.values = Fraction(starts.value), starts.cost
             claims.add("costs", lambda: check_costs(starts, solution))
         return starts is not None
 
     def bound(self, level_idx: int) -> tuple[Number, str]:
         """Return what the certificate of a level proves, and where."""
-        certificate = self._result.levels[level_idx].certificate
+        certificate = self.result.levels[level_idx].certificate
         assert certificate is not None
         if not isinstance(certificate, ThresholdsCertificate):
             if level_idx != 0:

@@ -1,51 +1,52 @@
-"""The claims of a placement on a torus or mesh (docs/proofs.md)."""
+"""The claims of a placement on a torus or mesh, and what it is worth (docs/proofs.md)."""
 
 from __future__ import annotations
 
-from topoplace.certify.figures import Number, Searches
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from topoplace.certify.figures import Number, Problem
 from topoplace.certify.packing import certified_bound
 from topoplace.certify.report import Claims, RefusedError
-from topoplace.certify.torus.explanations import check_explanations
-from topoplace.certify.torus.instance import Instance, read_instance
-from topoplace.certify.torus.oracle import TorusOracle
-from topoplace.certify.torus.solution import (
-    Start,
-    check_exclusive,
-    count_shared_links,
-    read_starts,
-    worth,
+from topoplace.certify.torus.instance import (
+    Instance,
+    Job,
+    Request,
+    crowded_prism,
+    job_on,
+    prism_of,
+    read_instance,
 )
-from topoplace.result import PlacementResult, Solution
+from topoplace.certify.torus.oracle import TorusOracle
+from topoplace.certify.torus.shapes import Box
+from topoplace.machine import Prism, parse_node_set, prism_links
+from topoplace.result import Explanation, Placement, PlacementResult, Solution
+from topoplace.snapshot.schema import Communication
 
 
-class TorusPlacement:
-    """A placement, as the frame asks for it (`certify.check.Problem`)."""
+class TorusPlacement(Problem[PlacementResult]):
+    """A placement, as the frame asks for it."""
 
     levels = (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))
-    together = False
-    searches: Searches = "none"
-
-    def __init__(self, result: PlacementResult) -> None:
-        self._result = result
-        self._instance: Instance
-        self._scattered = False
-        self._worth: list[int | None] = [None] * len(self.levels)
-
-    @property
-    def values(self) -> list[Number | None]:
-        """What the solution is worth, per level."""
-        return [_turned(sense, w) for w, (_, sense) in zip(self._worth, self.levels, strict=True)]
+    searches = "none"
+    _instance: Instance
+    _scattered = False
 
     def read(self) -> str:
         """Read the instance and return what it is."""
-        self._instance = read_instance(self._result.instance, self._result.limits.interference)
+        self._instance = read_instance(self.result.instance, self.result.limits.interference)
         counts = f"{len(self._instance.jobs)} running, {len(self._instance.requests)} waiting"
         rule = f"{self._instance.interference.value} interference"
         return f"{self._instance.torus.text}, {counts}, {rule}"
 
     def follow(self, claims: Claims) -> bool:
         """Add the claims about the solution and the explanations."""
-        instance, solution = self._instance, self._result.solution
+        instance, solution = self._instance, self.result.solution
         starts: list[Start] | None = []
         if solution is not None:
             starts = claims.add("placements", lambda: read_starts(instance, solution), _counts)
@@ -56,30 +57,24 @@ class TorusPlacement:
             claims.add("exclusive", lambda: check_exclusive(instance, known))
             claims.add("links", lambda: _links(instance, known, solution))
             self._scattered = any(start.prism is None for start in known)
-        explanations = self._result.explanations
+        explanations = self.result.explanations
         claims.add("explanations", lambda: check_explanations(instance, known, explanations))
         if claims.hold and solution is not None:
-            self._worth = worth(instance, known)
+            self.values = worth(instance, known)
         return True
 
     def bound(self, level_idx: int) -> tuple[Number, str]:
         """Return what the certificate of a level proves, and where."""
-        level = self._result.levels[level_idx]
+        level = self.result.levels[level_idx]
         assert level.certificate is not None
         if self._scattered:
             raise RefusedError("a bound on prisms says nothing of scattered nodes")
-        known = [value for value in self._worth[:level_idx] if value is not None]
-        proven = certified_bound(TorusOracle(self._instance), level.certificate, known)
+        # only the last level is minimised, so those before it are in their maximising sense
+        earlier = [int(value) for value in self.values[:level_idx] if value is not None]
+        proven = certified_bound(TorusOracle(self._instance), level.certificate, earlier)
         if proven is None:
             raise RefusedError("the certificate leaves no placement at all")
-        value = _turned(level.sense, proven.value)
-        assert value is not None
-        return value, proven.where
-
-
-def _turned(sense: str, value: int | None) -> int | None:
-    """Return a figure as it is reported, from its maximising sense."""
-    return -value if value is not None and sense == "min" else value
+        return -proven.value if level.sense == "min" else proven.value, proven.where
 
 
 def _counts(starts: list[Start]) -> str:
@@ -96,3 +91,254 @@ def _links(instance: Instance, starts: list[Start], solution: Solution) -> str:
     if solution.conforming == (scattered or shared > 0):
         raise RefusedError(f"conforming is {solution.conforming}")
     return f"{shared} links are shared against the rule"
+
+
+# ---- Whether a solution is a placement, and what it is worth -------------------------------------
+
+
+@dataclass(frozen=True)
+class Start(Job):
+    """A started request."""
+
+    request: Request
+
+
+def read_starts(instance: Instance, solution: Solution) -> list[Start]:
+    """Return the placements after checking each on its own.
+
+    Raises
+    ------
+    RefusedError, InputError
+        At the first placement that is not a candidate with the right nodes.
+    """
+    starts = []
+    for placement in solution.placements:
+        if placement.request not in instance.by_id:
+            raise RefusedError(f"{placement.request} is no request of the queue")
+        starts.append(_start(instance, placement))
+    ids = [start.id for start in starts]
+    if len(set(ids)) < len(ids):
+        raise RefusedError("a request is started twice")
+    return starts
+
+
+def _start(instance: Instance, placement: Placement) -> Start:
+    torus = instance.torus
+    request = instance.by_id[placement.request]
+    nodes = parse_node_set(placement.nodes, torus.num_nodes, placement.request)
+    if len(nodes) != request.nodes:
+        raise RefusedError(f"{request.id} has {len(nodes)} nodes and wants {request.nodes}")
+    wrong = nodes[~instance.usable[nodes] | (instance.node_class[nodes] != request.class_idx)]
+    if len(wrong):
+        raise RefusedError(f"{request.id} may not use node {wrong[0]}")
+    job = job_on(torus, request.id, nodes, placement.prism, request.sharing)
+    if job.prism is not None:
+        if reason := why_no_candidate(instance, request, job.prism):
+            raise RefusedError(f"the prism of {request.id} {reason}")
+        if not _takes(instance, request, job):
+            raise RefusedError(f"{request.id} has nodes that its geometry leaves out")
+    return Start(**vars(job), request=request)
+
+
+def why_no_candidate(instance: Instance, request: Request, prism: Prism) -> str | None:
+    """Return why a prism is no candidate of a request (rules 1 to 4 of "The problem")."""
+    inside = prism.routers(instance.torus)
+    outside = inside[~instance.allowed(request)[inside]]
+    if len(outside):
+        reason = "held by a running job" if instance.held[outside[0]] else "outside its region"
+        return f"has router {outside[0]}, {reason}"
+    if instance.closed(request.sharing)[prism_links(instance.torus, prism)].any():
+        return "uses a link that a running job closes to it"
+    if not fits(instance, request, prism):
+        return "is none that its geometry allows"
+    if instance.usable_counts[request.class_idx][inside].sum() < request.nodes:
+        return "has too few usable nodes"
+    return None
+
+
+def fits(instance: Instance, request: Request, prism: Prism) -> bool:
+    """Tell whether a prism fits an alternative of the geometry, if there is one (rule 3)."""
+    box = Box(instance, prism.extents)
+    return not request.geometries or bool(box.enough(request)[prism.origin])
+
+
+def _takes(instance: Instance, request: Request, job: Job) -> bool:
+    """Tell whether the nodes lie where the geometry, if there is one, wants them in the prism."""
+    assert job.prism is not None
+    box, pencils = Box(instance, job.prism.extents), job.routers.reshape(-1, job.prism.extents[-1])
+    whole = instance.whole(request.class_idx)[pencils]
+    taken = job.nodes // instance.torus.nodes_per_router
+    for geometry in request.geometries:
+        if box.fits(request, geometry)[job.prism.origin]:
+            first = whole & (np.cumsum(whole, axis=1) <= geometry.extents[-1])
+            if geometry.max_depth is None or np.isin(taken, pencils[first]).all():
+                return True
+    return not request.geometries
+
+
+def check_exclusive(instance: Instance, starts: list[Start]) -> str:
+    """Raise unless no node has two jobs and no prism holds a router of another start."""
+    node_users = np.zeros(instance.torus.num_nodes, dtype=np.int64)
+    for start in starts:
+        node_users[start.nodes] += 1
+    if (node_users > 1).any():
+        raise RefusedError(f"node {int(node_users.argmax())} has two jobs")
+    if crowded := crowded_prism(instance.torus, starts):
+        raise RefusedError(f"another started request stands in the prism of {crowded}")
+    return "no node and no router of a prism has two jobs"
+
+
+def count_shared_links(instance: Instance, starts: list[Start]) -> int:
+    """Count the links that a started job shares, against the rule, with any other job."""
+    users = np.zeros(instance.torus.num_links, dtype=np.int64)
+    strict = np.zeros(instance.torus.num_links, dtype=bool)
+    started = np.zeros(instance.torus.num_links, dtype=bool)
+    for job in (*instance.jobs, *starts):
+        users[job.links] += 1
+        strict[job.links] |= job.sharing is Communication.STRICT
+    for start in starts:
+        started[start.links] = True
+    return int(((users > 1) & strict & started).sum())
+
+
+def worth(instance: Instance, starts: list[Start]) -> list[int | None]:
+    """Return what the solution is worth per level; None where scattered starts have no worth."""
+    value = sum(start.request.value for start in starts)
+    shape = faces = 0
+    for start in starts:
+        if start.prism is None:
+            return [value, None, None]
+        box, request = Box(instance, start.prism.extents), start.request
+        idle = int(instance.usable_counts[request.class_idx][start.routers].sum()) - request.nodes
+        shape += box.score - instance.snapshot.weights.idle * idle
+        faces += int(box.faces(instance.free)[start.prism.origin])
+    return [value, shape, faces]
+
+
+# ---- Whether the explanations of requests that did not start are true ----------------------------
+
+MOST_ROUTERS = 200
+"""Of machines on which explanations are held against all prisms."""
+
+
+def check_explanations(
+    instance: Instance, starts: list[Start], explanations: list[Explanation]
+) -> str:
+    """Raise unless every explanation is of another request that waits, and is true.
+
+    That its reason is the first that applies and no prism is nearer to free is found by going
+    through all prisms, on small machines (docs/proofs.md, "Explanations").
+
+    Returns
+    -------
+    str
+        A summary for the report.
+    """
+    started = {start.id for start in starts}
+    explained: set[str] = set()
+    settings = _Settings(instance, starts)
+    for explanation in explanations:
+        name = explanation.request
+        if name not in instance.by_id or name in started or name in explained:
+            raise RefusedError(f"{name} is no request that waits, or is explained twice")
+        explained.add(name)
+        request = instance.by_id[name]
+        try:
+            _check(settings, request, explanation)
+        except RefusedError as error:
+            raise RefusedError(f"{name}: {error}") from None
+    summary = f"{len(explanations)} requests explained"
+    if explanations and not settings.are_small:
+        summary += "; on a machine of this size, that no prism is nearer is not repeated"
+    return summary
+
+
+class _Settings:
+    """What a request that waits may be compared with: the machine as it is, and idle."""
+
+    def __init__(self, instance: Instance, starts: list[Start]) -> None:
+        self.instance, self.starts = instance, starts
+        self.are_small = instance.torus.num_routers <= MOST_ROUTERS
+
+    @cached_property
+    def idle(self) -> Instance:
+        snapshot = self.instance.snapshot.model_copy(update={"running": []})
+        return read_instance(snapshot, self.instance.interference)
+
+    def of(self, reason: str) -> tuple[Instance, Sequence[Job]]:
+        """Return the setting that a reason speaks of, and the jobs that stand in it."""
+        if reason == "outbid":
+            return self.instance, self.starts
+        return self.idle, self.instance.jobs
+
+    def nearest(self, request: Request) -> tuple[str, tuple[int, int] | None]:
+        """Return the first reason that applies, on a small machine.
+
+        With it come nodes of others and volume of a prism nearest to free, if there is one.
+        """
+        torus = self.instance.torus
+        for reason in ("outbid", "blocked"):
+            setting, others = self.of(reason)
+            held = np.zeros(torus.num_routers, dtype=np.int64)
+            for other in others:
+                np.add.at(held, other.nodes // torus.nodes_per_router, 1)
+            found = []
+            for extents in itertools.product(*(range(1, n + 1) for n in torus.shape)):
+                box = Box(setting, extents)
+                good = box.candidates(request)
+                if good.any():
+                    found.append((int(box.sums(held)[good].min()), math.prod(extents)))
+            if found:
+                return reason, min(found)
+        return "no-shape", None
+
+
+def _check(settings: _Settings, request: Request, explanation: Explanation) -> None:
+    instance, reason = settings.instance, explanation.reason
+    nearest: tuple[int, int] | None = None
+    if settings.are_small:
+        first, nearest = settings.nearest(request)
+        if reason != first:
+            raise RefusedError(f"the reason is {reason}, not {first}")
+    if reason == "no-shape":
+        named = explanation.prism, explanation.nodes_to_free
+        if named != (None, None) or explanation.jobs:
+            raise RefusedError("no shape fits, yet a prism, jobs or nodes are named")
+        return
+    if explanation.prism is None:
+        raise RefusedError("the prism is missing")
+    prism = prism_of(instance.torus, explanation.prism)
+    setting, others = settings.of(reason)
+    if why_no_candidate(setting, request, prism):
+        raise RefusedError(f"{prism.text} could not hold the request if it were free")
+    names, held = _standing(instance, request, prism, others)
+    if reason == "blocked" and not names:
+        raise RefusedError(f"nothing blocks {prism.text}")
+    if sorted(explanation.jobs) != sorted(names):
+        raise RefusedError(f"jobs are {explanation.jobs}, not {names}")
+    if explanation.nodes_to_free != held:
+        raise RefusedError(f"nodes_to_free is {explanation.nodes_to_free}, not {held}")
+    if nearest not in (None, (held, prism.volume)):
+        raise RefusedError(
+            f"{prism.text} holds {held} nodes of others in {prism.volume} routers, "
+            f"one nearer to free {nearest[0]} in {nearest[1]}"
+        )
+
+
+def _standing(
+    instance: Instance, request: Request, prism: Prism, others: Sequence[Job]
+) -> tuple[list[str], int]:
+    """Return which of the others are in the way, and the nodes they have in the prism."""
+    torus = instance.torus
+    inside = np.zeros(torus.num_routers, dtype=bool)
+    inside[prism.routers(torus)] = True
+    used = np.zeros(torus.num_links, dtype=bool)
+    if request.sharing is not Communication.NONE:
+        used[prism_links(torus, prism)] = True
+    names, held = [], 0
+    for other in others:
+        both_tolerant = other.sharing is request.sharing is Communication.TOLERANT
+        if inside[other.routers].any() or (not both_tolerant and used[other.links].any()):
+            names.append(other.id)
+        held += int(inside[other.nodes // torus.nodes_per_router].sum())
+    return names, held

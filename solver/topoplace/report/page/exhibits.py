@@ -31,7 +31,8 @@ from topoplace.report.tiles import tiles_of
 from topoplace.snapshot.files import write_document
 
 if TYPE_CHECKING:
-    from topoplace.study.case import AnyResult, State
+    from topoplace.result.reading import AnyResult
+    from topoplace.study.case import State
     from topoplace.study.ranking import Row
 
 PICTURE_BYTES = 2_700_000

@@ -20,6 +20,7 @@ from topoplace import __version__
 from topoplace.errors import ExitCode, InputError
 from topoplace.interrupts import Interrupted, heeded
 from topoplace.result import Status
+from topoplace.result.reading import AnyResult
 from topoplace.snapshot.files import write_text
 from topoplace.solving.solve import frame_of
 from topoplace.study.batch.pool import Pool
@@ -34,7 +35,6 @@ from topoplace.study.batch.store import (
     read_result,
 )
 from topoplace.study.batch.task import Ending, Failure, FailureStatus, Limits, Settings, Task
-from topoplace.study.case import AnyResult
 from topoplace.study.external.allocator import fingerprint
 from topoplace.study.ranking import exact
 

@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from topoplace import __version__
 from topoplace.errors import InputError
+from topoplace.result.reading import AnyResult
 from topoplace.snapshot.files import (
     file_meant,
     files_below,
@@ -32,7 +33,7 @@ from topoplace.snapshot.files import (
 from topoplace.snapshot.schema import MappingInstance, TreeModel
 from topoplace.solving.solve import frame_of
 from topoplace.study.batch.task import Failure, Settings
-from topoplace.study.case import AnyResult, load_instance
+from topoplace.study.case import load_instance
 
 KEY_DIGITS = 16
 """Hexadecimal digits of a key: 64 bits, so that even 100 million instances hardly share one."""

@@ -14,8 +14,8 @@ import numpy as np
 from pydantic import Field
 
 from topoplace.certify.report import RefusedError
+from topoplace.certify.torus.check import check_exclusive, fits, read_starts
 from topoplace.certify.torus.instance import Instance, Job, Request, prism_of, read_instance
-from topoplace.certify.torus.solution import check_exclusive, fits, read_starts
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, parse_node_set, prism_links
 from topoplace.result import Interference, Placement, Solution

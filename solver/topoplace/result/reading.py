@@ -1,0 +1,26 @@
+"""Reading documents that may be of any problem."""
+
+from __future__ import annotations
+
+from topoplace.result.base import RESULT_SCHEMA
+from topoplace.result.mapping import MappingResult
+from topoplace.result.placement import PlacementResult
+from topoplace.result.tree import AllocationResult
+from topoplace.snapshot.files import parse_document, parse_object
+from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance, Snapshot
+
+AnyResult = PlacementResult | AllocationResult | MappingResult
+
+
+def parse_result(text: bytes, file: str) -> AnyResult:
+    """Return the result that a text is, of the problem that its field `problem` names."""
+    models: dict[str, type[AnyResult]] = {"allocation": AllocationResult, "mapping": MappingResult}
+    model = models.get(str(parse_object(text, file).get("problem")), PlacementResult)
+    return parse_document(text, model, RESULT_SCHEMA, file)
+
+
+def parse_instance(text: bytes, file: str) -> Snapshot | MappingInstance:
+    """Return the snapshot or the mapping instance that a text is."""
+    if parse_object(text, file).get("schema") == MAPPING_SCHEMA:
+        return parse_document(text, MappingInstance, MAPPING_SCHEMA, file)
+    return parse_document(text, Snapshot, SNAPSHOT_SCHEMA, file)
