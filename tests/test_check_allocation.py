@@ -14,7 +14,7 @@ import pytest
 from allocation_mutations import MUTATIONS, allocations, proofs
 from edits import Document, InapplicableError
 from topoplace.certify import check_document, check_file
-from topoplace.certify.switches.costs import steps_of
+from topoplace.certify.switches.instance import steps_of
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import Communication, Pattern
 from topoplace.snapshot.tree_state import prepare_tree

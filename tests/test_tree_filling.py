@@ -20,11 +20,11 @@ from topoplace.certify.switches.filling import (
     counted,
     domains_of,
     largest_sum,
+    least_of_choices,
     most_worth,
     priced,
 )
 from topoplace.certify.switches.instance import Wish, read_instance
-from topoplace.certify.switches.solution import least_of_choices
 from topoplace.cli import run
 from topoplace.placement.switches.exact.requests import domains
 from topoplace.placement.switches.exact.starts import StartModel, certificate_of
@@ -207,7 +207,7 @@ def choices(wishes: Sequence[Wish]) -> Iterator[tuple[Wish, ...]]:
 
 
 def test_too_many_choices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topoplace.certify.switches.solution.MOST_STATES", 5)
+    monkeypatch.setattr("topoplace.certify.switches.filling.MOST_STATES", 5)
     instance = read_instance(snapshot_on(model_of([9]), [], [(1, ()), (2, ()), (3, ())]))
     with pytest.raises(RefusedError, match="choices of requests: up to"):
         least_of_choices(instance, {}, 1)

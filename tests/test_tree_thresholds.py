@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from topoplace.certify.report import RefusedError
+from topoplace.certify.switches.boxes import least_met
 from topoplace.certify.switches.instance import read_instance
-from topoplace.certify.switches.lines import least_met
-from topoplace.certify.switches.nogoods import AnyPatterns, has_cheap_one, rules_of
-from topoplace.certify.switches.relaxed import Relaxed
-from topoplace.certify.switches.states import Assumed
+from topoplace.certify.switches.nogoods import has_cheap_one, rules_of
+from topoplace.certify.switches.relaxed import Assumed, Relaxed, Rules
 from topoplace.placement.switches.exact.binomial import (
     BinomialSearch,
     Incumbent,
@@ -301,7 +300,7 @@ def test_thresholds_ruled_out_by_states_are_those_of_the_solver(kind: str) -> No
         for _ in range(4):
             at = [rng.randrange(len(relaxed.values)) for _ in relaxed.prices]
             possible = StateOracle(job).left(job.values[at]) is not None
-            view = AnyPatterns(relaxed).view(at, Assumed((0,) * len(relaxed.types)))
+            view = Rules(relaxed).view(at, Assumed((0,) * len(relaxed.types)))
             assert (view is not None) is possible, seed
             answers.add(possible)
     assert answers == {True, False}

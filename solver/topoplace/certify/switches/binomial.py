@@ -7,8 +7,7 @@ import numpy as np
 from topoplace.certify.integers import require_room
 from topoplace.certify.report import RefusedError
 from topoplace.certify.switches._kernels import NONE, best_plans
-from topoplace.certify.switches.relaxed import Relaxed
-from topoplace.certify.switches.states import Box, Rules, View
+from topoplace.certify.switches.relaxed import Box, Relaxed, Rules, View
 from topoplace.result.tree import BinomialShares
 from topoplace.types import BoolArray, IntArray
 

@@ -1,4 +1,4 @@
-"""How many priority-weighted nodes can start: counts of free nodes, and prices of domains.
+"""What can start: how many priority-weighted nodes at most, and what costs least.
 
 See docs/proofs-tree.md, "Certificates".
 """
@@ -6,7 +6,7 @@ See docs/proofs-tree.md, "Certificates".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,6 +22,9 @@ MOST_ENTRIES = 1 << 31
 
 MOST_SUMS = 1 << 24
 """Values of all requests that sums are sought of, in the largest unit that divides all values."""
+
+MOST_STATES = 1 << 21
+"""Pairs of nodes and value that are followed, over all requests: some seconds of work."""
 
 
 @dataclass(frozen=True)
@@ -137,3 +140,41 @@ def largest_sum(values: Sequence[int], most: int) -> int:
     for value in values:
         sums |= sums << (value // unit)
     return ((sums & ((1 << (top + 1)) - 1)).bit_length() - 1) * unit
+
+
+def least_of_choices(instance: Instance, bounds: Mapping[str, Fraction], worth: int) -> Fraction:
+    """Return the least sum of bounds over all choices of requests that are worth enough.
+
+    Parameters
+    ----------
+    bounds
+        What requests cost at least; those that are absent, nothing.
+    worth
+        The least value of a choice. It has no more nodes than are free.
+
+    Raises
+    ------
+    RefusedError
+        If the choices are too many to be followed, or there are none.
+    """
+    scale = math.lcm(*(bound.denominator for bound in bounds.values()))
+    wishes = instance.wishes.values()
+    room, rest = len(instance.free), sum(wish.value for wish in wishes)
+    # By nodes and value of those chosen so far, the least cost; value beyond `worth` is cut off.
+    best = {(0, 0): 0}
+    followed = 0
+    for wish in wishes:
+        rest -= wish.value
+        cost = int(bounds.get(wish.id, Fraction(0)) * scale)
+        found: dict[tuple[int, int], int] = {}
+        for (nodes, value), total in best.items():
+            more = (nodes + wish.nodes, min(worth, value + wish.value))
+            for state, sum_of in (((nodes, value), total), (more, total + cost)):
+                if state[0] <= room and state[1] + rest >= worth:
+                    found[state] = min(sum_of, found.get(state, sum_of))
+        best = found
+        followed += len(best)
+        require_room(followed, "choices of requests", MOST_STATES)
+    if not best:
+        raise RefusedError(f"no choice of requests that fits is worth {worth}")
+    return Fraction(min(best.values()), scale)

@@ -14,15 +14,17 @@ import numpy as np
 from topoplace.certify.integers import ROOM, require_room
 from topoplace.certify.report import RefusedError
 from topoplace.certify.switches.binomial import Plans
-from topoplace.certify.switches.costs import GRIDS
-from topoplace.certify.switches.cubes import Sides
-from topoplace.certify.switches.instance import Wish
-from topoplace.certify.switches.lines import Lines
-from topoplace.certify.switches.relaxed import CUBES, Relaxed, sums_of_components
-from topoplace.certify.switches.states import Assumed, Box, Rules, View
+from topoplace.certify.switches.boxes import Lines, Sides
+from topoplace.certify.switches.instance import GRIDS, Wish
+from topoplace.certify.switches.relaxed import (
+    CUBES,
+    Assumed,
+    Box,
+    Relaxed,
+    Rules,
+)
 from topoplace.result.tree import Empty, StateBranch, ThresholdNogood, ThresholdTree
 from topoplace.snapshot.schema import Pattern
-from topoplace.types import BoolArray, IntArray
 
 MOST_PARTS = 200_000
 """Of all trees together."""
@@ -41,7 +43,7 @@ class Nogoods:
     def __init__(self, relaxed: Relaxed, wish: Wish) -> None:
         self._relaxed = relaxed
         self.rules = rules_of(relaxed, wish)
-        self._any = AnyPatterns(relaxed)
+        self._any = Rules(relaxed)
         self._parts = self._work = 0
 
     def follow(self, nogoods: Sequence[ThresholdNogood], bound: Fraction) -> None:
@@ -89,45 +91,11 @@ class Nogoods:
         return self._any.view(most, assumed) is None
 
 
-class AnyPatterns(Rules):
-    """Any patterns: ranks that keep steps inside are a union of components of their pairs."""
-
-    leaf = Empty
-
-    def __init__(self, relaxed: Relaxed) -> None:
-        super().__init__(relaxed)
-        self._sums: dict[tuple[int, bytes, bytes], set[int]] = {}
-
-    def fits(self, ranks: IntArray, keeps: BoolArray, able: BoolArray) -> BoolArray:
-        """Tell which ranks are such a union, without those that have pairs which are too dear."""
-        found = np.ones(len(ranks), dtype=np.bool_)
-        for number, (steps, pairs_of) in enumerate(self.relaxed.families):
-            own = keeps[steps]
-            gone = own & ~able[steps]
-            for at, count in enumerate(ranks.tolist()):
-                name = number, own[:, at].tobytes(), gone[:, at].tobytes()
-                if name not in self._sums:
-                    parts = [
-                        [pairs for pairs, one in zip(pairs_of, some[:, at], strict=True) if one]
-                        for some in (own, gone)
-                    ]
-                    self._sums[name] = sums_of_components(self.relaxed.ranks, *parts)
-                found[at] &= count in self._sums[name]
-        return found
-
-    def read(self, leaf: Empty) -> None:
-        """Do nothing: there is nothing to read."""
-
-    def refutes(self, leaf: Empty, view: View) -> bool:
-        """Return that no multipliers rule out what is left."""
-        return False
-
-
 def rules_of(relaxed: Relaxed, wish: Wish) -> Rules:
     """Return the rules of a request: of its single pattern, if it has some and is not too large."""
     kinds = {CUBES[0] if use.pattern in CUBES else use.pattern for use in wish.patterns}
     if len(kinds) != 1 or len(relaxed.types) > MOST_STATES or not 1 < wish.nodes <= MOST_RANKS:
-        return AnyPatterns(relaxed)
+        return Rules(relaxed)
     kind = kinds.pop()
     if kind is Pattern.BINOMIAL:
         return Plans(relaxed)
@@ -135,7 +103,7 @@ def rules_of(relaxed: Relaxed, wish: Wish) -> Rules:
         return Lines(relaxed, kind)
     full = kind in CUBES and wish.nodes & (wish.nodes - 1) == 0
     is_sided = full or (kind is Pattern.RING and wish.nodes > 2)
-    return Sides(relaxed, kind) if is_sided else AnyPatterns(relaxed)
+    return Sides(relaxed, kind) if is_sided else Rules(relaxed)
 
 
 def has_cheap_one(

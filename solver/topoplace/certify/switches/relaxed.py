@@ -1,20 +1,41 @@
-"""One request alone with the running jobs, as certificates speak of it (docs/proofs-tree.md)."""
+"""One request alone with the running jobs, as certificates speak of it (docs/proofs-tree.md).
+
+A leaf with some ranks on it is in a state. All patterns share which states thresholds leave and
+which of them may be neighbours; what ranks can stay inside, and what a certificate's multipliers
+show, is said by the `Rules` of a pattern.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
+from topoplace.certify.integers import added_at
 from topoplace.certify.report import RefusedError
-from topoplace.certify.switches.costs import GRIDS, Pair, grid_of, hops, steps_of
-from topoplace.certify.switches.instance import Instance, Wish
+from topoplace.certify.switches.instance import (
+    GRIDS,
+    Instance,
+    Pair,
+    Wish,
+    grid_of,
+    hops,
+    steps_of,
+)
+from topoplace.result.tree import Empty
 from topoplace.snapshot.schema import Pattern
+from topoplace.types import BoolArray, IntArray
 
 CUBES = (Pattern.RECURSIVE_DOUBLING, Pattern.VECTOR_DOUBLING)
+
+
+Box = tuple[Sequence[int], Sequence[int]]
+"""Least and largest thresholds, by number."""
 
 
 class Relaxed:
@@ -136,3 +157,154 @@ def sums_of_components(
         for _ in range(number):
             sums |= sums << size
     return {n for n in range(ranks + 1) if sums >> n & 1}
+
+
+# ---- What thresholds leave -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """Leaves that are in a state, per state, and the states that no other leaf is in."""
+
+    leaves: tuple[int, ...]
+    complete: frozenset[int] = frozenset()
+
+    def without(self, state: int) -> Assumed:
+        """Return what is assumed if no leaf more is in a state."""
+        return Assumed(self.leaves, self.complete | {state})
+
+    def more(self, state: int) -> Assumed:
+        """Return what is assumed if one more is."""
+        leaves = list(self.leaves)
+        leaves[state] += 1
+        return Assumed(tuple(leaves), self.complete)
+
+
+@dataclass(frozen=True)
+class View:
+    """The states left; those of assumed leaves come on top, each with a type of its own.
+
+    Attributes
+    ----------
+    states, types, ranks
+        Per state left its number, type of leaf and ranks.
+    able, keeps
+        Whether ranks may have partners on their own leaf, and whether all are there; shape
+        ``(num_steps, num_left)``.
+    beside
+        Whether leaves in two states may be neighbours, shape ``(num_steps, num_left, num_left)``.
+    leaves, full
+        Per type, leaves, and whether none of them can be without ranks.
+    held
+        Per state left, whether its leaves are assumed.
+    """
+
+    states: IntArray
+    types: IntArray
+    ranks: IntArray
+    able: BoolArray
+    keeps: BoolArray
+    beside: BoolArray
+    leaves: IntArray
+    full: BoolArray
+    held: BoolArray
+
+
+class Rules:
+    """What ranks can stay inside leaves, and what multipliers show: here, of any patterns.
+
+    Attributes
+    ----------
+    leaf
+        The part of a certificate that has the multipliers; any patterns have none.
+    work
+        About how many additions a leaf of a tree takes.
+    """
+
+    leaf: type[Any] = Empty
+
+    def __init__(self, relaxed: Relaxed) -> None:
+        self.relaxed = relaxed
+        self.work = len(relaxed.prices) * len(relaxed.ranks_on) ** 2
+        self._sums: dict[tuple[int, bytes, bytes], set[int]] = {}
+
+    def fits(self, ranks: IntArray, keeps: BoolArray, able: BoolArray) -> BoolArray:
+        """Tell which numbers of ranks can keep steps inside, where some may have no pairs.
+
+        They are a union of components of their pairs, without those that have pairs which are too
+        dear.
+        """
+        found = np.ones(len(ranks), dtype=np.bool_)
+        for number, (steps, pairs_of) in enumerate(self.relaxed.families):
+            own = keeps[steps]
+            gone = own & ~able[steps]
+            for at, count in enumerate(ranks.tolist()):
+                name = number, own[:, at].tobytes(), gone[:, at].tobytes()
+                if name not in self._sums:
+                    parts = [
+                        [pairs for pairs, one in zip(pairs_of, some[:, at], strict=True) if one]
+                        for some in (own, gone)
+                    ]
+                    self._sums[name] = sums_of_components(self.relaxed.ranks, *parts)
+                found[at] &= count in self._sums[name]
+        return found
+
+    def read(self, leaf: Any) -> None:
+        """Raise `RefusedError` unless a leaf speaks of what is there, in numbers that fit."""
+
+    def refutes(self, leaf: Any, view: View) -> bool:
+        """Tell whether multipliers rule out what is left."""
+        return False
+
+    def boxes(self) -> list[Box]:
+        """Return boxes of thresholds by number that hold all that count."""
+        steps = len(self.relaxed.prices)
+        return [([0] * steps, [len(self.relaxed.values) - 1] * steps)]
+
+    def view(self, most: Sequence[int], assumed: Assumed) -> View | None:
+        """Return what thresholds leave, None if that cannot hold all ranks as assumed.
+
+        All sums are of ranks, leaves and nodes of the machine, of which there are at most 2^21.
+        """
+        relaxed = self.relaxed
+        sure = np.array(assumed.leaves, dtype=np.int64)
+        num_types = len(relaxed.leaves)
+        free = relaxed.leaves - added_at(num_types, relaxed.types, sure, "assumed leaves")
+        if (free < 0).any():
+            return None
+        can_be = free[relaxed.types] > 0
+        can_be[list(assumed.complete)] = False
+        others, held = np.flatnonzero(can_be), np.flatnonzero(sure)
+        source = np.concatenate([others, held])
+        types = np.concatenate([relaxed.types[others], num_types + np.arange(len(held))])
+        leaves, ranks = np.concatenate([free, sure[held]]), relaxed.ranks_on[source]
+        top = np.array(most, dtype=np.int64)[:, None]
+        able = relaxed.inside[source] <= top
+        apart = (types[:, None] != types) | (leaves[types] > 1)
+        near = apart & (relaxed.between[np.ix_(source, source)] <= top[:, None])
+        alive = np.ones(len(source), dtype=np.bool_)
+        while True:
+            largest = np.zeros(len(leaves), dtype=np.int64)
+            np.maximum.at(largest, types[alive], ranks[alive])
+            spare = int(leaves @ largest) - relaxed.ranks
+            if spare < 0 or not largest[num_types:].all():
+                return None
+            short = largest[types] - ranks
+            beside = near & (short[:, None] + short <= spare) & alive
+            keeps: BoolArray = np.logical_not(beside.any(axis=2))
+            left = alive & (short <= spare)
+            left[left] = self.fits(ranks[left], keeps[:, left], able[:, left])
+            if (left == alive).all():
+                break
+            alive = left
+        return View(
+            source[alive],
+            types[alive],
+            ranks[alive],
+            able[:, alive],
+            keeps[:, alive],
+            beside[:, alive][:, :, alive],
+            leaves,
+            (largest > spare) | (np.arange(len(leaves)) >= num_types),
+            types[alive] >= num_types,
+        )

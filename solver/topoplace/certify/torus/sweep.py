@@ -138,7 +138,7 @@ class Sweep:
         paid = [zero if g.link_prices is None else -g.link_prices for g in self._groups]
         closed = [zero if g.closed is None else -BLOCK * g.closed for g in self._groups]
         links = np.stack([*paid, *closed]).reshape(2 * len(gains), self._torus.num_dims, -1)
-        self._has_links: list[bool] = links.any(axis=(0, 2)).tolist()
+        self._has_links = np.asarray(links.any(axis=(0, 2))).tolist()
         of_links = [links[:, d] for d in np.flatnonzero(self._has_links)[::-1]]
         own = np.stack([*gains, *counts, *free])
         rows = np.concatenate([own, *of_links]).reshape(-1, *self._torus.shape)

@@ -1,4 +1,7 @@
-"""What lines of a grid cost at given prices, and what leaves are worth (docs/proofs-tree.md)."""
+"""Rules of ranks that form a box: lines of a grid, and what bad leaves of a cube or a ring need.
+
+See docs/proofs-tree.md.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,76 @@ import numpy as np
 
 from topoplace.certify.integers import require_room
 from topoplace.certify.report import RefusedError
-from topoplace.certify.switches.costs import grid_of
-from topoplace.certify.switches.relaxed import Relaxed
-from topoplace.certify.switches.states import BoxRules, View
-from topoplace.result.tree import LinePrices
+from topoplace.certify.switches.instance import grid_of
+from topoplace.certify.switches.relaxed import Relaxed, Rules, View
+from topoplace.result.tree import LinePrices, Needs
 from topoplace.snapshot.schema import Pattern
-from topoplace.types import IntArray
+from topoplace.types import BoolArray, IntArray
+
+_NEVER = 1 << 61
+"""Stands for what is not possible: more than four times what is."""
+
+
+class BoxRules(Rules):
+    """Rules of ranks that form a box: a grid, a full cube, or a ring as a single line."""
+
+    def __init__(self, relaxed: Relaxed, extents: Sequence[int]) -> None:
+        super().__init__(relaxed)
+        self.extents = list(extents)
+        of_lines = sum(extents) * len(relaxed.ranks_on) ** 2
+        num_leaves = min(int(relaxed.leaves.sum()), relaxed.ranks)
+        self.work = of_lines + len(relaxed.ranks_on) * relaxed.ranks * num_leaves
+
+    def fits(self, ranks: IntArray, keeps: BoolArray, able: BoolArray) -> BoolArray:
+        """Tell which ranks can be whole lines of all dimensions kept inside."""
+        whole = np.ones(len(ranks), dtype=np.int64)
+        for extent, kept in zip(self.extents, keeps, strict=True):
+            whole[kept] *= extent
+        held: BoolArray = (ranks % whole == 0) & ~(keeps & ~able).any(axis=0)
+        return held
+
+    def most_worth(self, view: View, worths: Sequence[int | None]) -> int | None:
+        """Return the most that leaves are worth which hold all ranks, None if none do.
+
+        Parameters
+        ----------
+        worths
+            Of a leaf, per state left, small enough for sums within 64 bits; None if impossible.
+        """
+        sure, left = 0, self.relaxed.ranks
+        by_type: dict[int, list[tuple[int, int]]] = {}
+        states = zip(view.types.tolist(), view.ranks.tolist(), view.held, worths, strict=True)
+        for t, ranks, held, worth in states:
+            if held and worth is None:
+                return None
+            if held and worth is not None:
+                sure += int(view.leaves[t]) * worth
+                left -= int(view.leaves[t]) * ranks
+            elif worth is not None:
+                by_type.setdefault(t, []).append((ranks, worth))
+        if left < 0:
+            return None
+        best = np.full(left + 1, -_NEVER, dtype=np.int64)
+        best[0] = 0
+        for t, choices in by_type.items():
+            for _ in range(int(view.leaves[t])):
+                after = best.copy()
+                for ranks, worth in choices:
+                    if ranks <= left:
+                        part = after[ranks:]
+                        np.maximum(part, best[: left + 1 - ranks] + worth, out=part)
+                if (after == best).all():
+                    break
+                best = after
+        return None if best[left] < -_NEVER // 2 else int(best[left]) + sure
+
+
+# ---- Grids: lines cut into segments of leaves ----------------------------------------------------
 
 LARGEST_PRICE = (1 << 35) + 1
 """A rank pays at most 3 prices in each of 3 dimensions, and there are at most 2^20 ranks, so that
 all sums of prices are below 2^59.
-
-That is `_NEVER` / 4, which stands for what is not possible.
 """
-
-_NEVER = 1 << 61
 
 
 class Lines(BoxRules):
@@ -151,3 +209,81 @@ def least_met(ranks: int, extents: Sequence[int]) -> IntArray:
         np.moveaxis(before, axis, 0)[0] = never
         least &= last < before
     return np.stack([*(head[least] for head in heads), last[least]])
+
+
+# ---- Full cubes and rings ------------------------------------------------------------------------
+
+LARGEST_SUM = (1 << 34) + 1
+"""Above the multipliers of a tree's leaf together.
+
+A rank needs or gives at most its distances, of which a cube of 2^20 ranks has 20, so that all
+ranks together do so below 2^60.
+"""
+
+
+class Sides(BoxRules):
+    """A request on a full cube, whose pairs are at distances 1, 2, 4, .., or on a ring."""
+
+    leaf = Needs
+
+    def __init__(self, relaxed: Relaxed, pattern: Pattern) -> None:
+        self._is_ring, self._num_dims = pattern is Pattern.RING, len(relaxed.prices)
+        # a cube is a box of two layers each way, a ring one of a single line
+        super().__init__(relaxed, [relaxed.ranks] if self._is_ring else [2] * self._num_dims)
+
+    def read(self, leaf: Needs) -> None:
+        """Raise `RefusedError` unless multipliers are of distances that are there."""
+        require_room(sum(abs(m) for _, _, m in leaf.sides), "multipliers of sides", LARGEST_SUM)
+        if not all(1 <= dims <= self._num_dims and m >= 0 for dims, _, m in leaf.sides):
+            raise RefusedError("a side of unknown distances, or a multiplier below 0")
+
+    def refutes(self, leaf: Needs, view: View) -> bool:
+        """Tell whether multipliers rule out what is left."""
+        needs, more = np.zeros(len(view.states), dtype=np.int64), 0
+        for dims, least, multiplier in leaf.sides:
+            side = self._side(view, dims, least)
+            needs += multiplier * side
+            more += multiplier * self._crowd(view, side)
+        found = self.most_worth(view, (-needs).tolist())
+        return found is None or found < more
+
+    def _crowd(self, view: View, side: IntArray) -> int:
+        """Return what all leaves need more on a ring with assumed bad ones and assumed others.
+
+        Without the ranks near bad leaves, a ring falls into no more pieces than those are. Every
+        bad leaf has a piece of its own, and the others, which need and give nothing, have one.
+        """
+        apart = (side[view.held] > 0).any() and (side[view.held] == 0).any()
+        return 2 * int(self._is_ring and apart)
+
+    def _side(self, view: View, dims: int, least: int) -> IntArray:
+        """Return what leaves need beyond what they give, per state left, in ranks.
+
+        The pairs of a bad leaf that cross at distances which not all bad ones keep are at least
+        all of its ranks' less twice those inside; each takes a rank near the bad ones there.
+        """
+        beside, ranks = view.beside[:dims], view.ranks
+        high = self.relaxed.between.diagonal()[view.states] >= least
+        bad = high & ~beside[:, :, high].any(axis=(0, 2))
+        free = ~view.keeps[:dims, bad].all(axis=1)
+        near = beside[free][:, :, bad].any(axis=2)
+        degree = 2 if self._is_ring else 1
+        needs: IntArray = -degree * ranks * near.sum(axis=0)
+        num_free = int(free.sum())
+        closed = dims - num_free
+        if self._is_ring:  # fewer ranks than all hold a pair less than they are
+            needs[bad] = np.where(ranks[bad] < self.relaxed.ranks, 2 * num_free, 0)
+        else:
+            inside = _pairs(self.relaxed.ranks >> closed, num_free)[ranks[bad] >> closed] << closed
+            needs[bad] = num_free * ranks[bad] - 2 * inside
+        return needs
+
+
+def _pairs(corners: int, dims: int) -> IntArray:
+    """Return the most pairs of some distances among x corners, x = 0 .. `corners`.
+
+    By the edge-isoperimetric inequality the first binary numbers have as many.
+    """
+    number = np.arange(corners)
+    ones = sum((number >> bit & 1 for bit in range(dims)), np.zeros_like(number))
+    return np.concatenate([[0], np.cumsum(ones)])
