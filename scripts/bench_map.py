@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial import cKDTree
 
-from topoplace.certify.mapping.cuts import cuts_value
+from topoplace.certify.mapping.graphs import cuts_value
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.errors import InputError
 from topoplace.mapping.bounds.cuts import cuts_bound

@@ -20,9 +20,9 @@ from edits import Edit, add, change, cut, one_after_the_other, put
 from mapping_mutations import MUTATIONS
 from mapping_results import CASES, CERTIFIED, document_of, result_for, solved
 from topoplace.certify import check_document, check_file
-from topoplace.certify.mapping import cuts
+from topoplace.certify.mapping import graphs
 from topoplace.certify.mapping.check import VALUES
-from topoplace.certify.mapping.cuts import require_semidefinite
+from topoplace.certify.mapping.graphs import require_semidefinite
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
@@ -193,6 +193,6 @@ def test_singular_and_tiny_matrices_are_refused() -> None:
 
 def test_a_factor_is_a_guess_that_proves_nothing_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = np.array([[1 << 20, 1 << 21], [1 << 21, 1 << 20]], dtype=np.int64)
-    monkeypatch.setattr(cuts, "_factor", lambda *_: 1024 * np.eye(2, dtype=np.int64))
+    monkeypatch.setattr(graphs, "_factor", lambda *_: 1024 * np.eye(2, dtype=np.int64))
     with pytest.raises(RefusedError, match="diagonally dominant"):
         require_semidefinite(matrix, "a matrix")

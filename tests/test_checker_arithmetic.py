@@ -13,8 +13,8 @@ from soundness import mapping_kinds, torus_kinds, tree_kinds
 from soundness.attack import Target, attack
 from soundness.watched import Numpy, WrappedError, watch
 from topoplace.certify import integers
-from topoplace.certify.mapping import cuts
-from topoplace.certify.mapping.cuts import require_semidefinite
+from topoplace.certify.mapping import graphs
+from topoplace.certify.mapping.graphs import require_semidefinite
 from topoplace.certify.report import RefusedError
 
 Targets = Callable[[int], Iterator[Target]]
@@ -81,11 +81,11 @@ def test_the_kernel_of_a_gain_far_too_small_wrapped_round(monkeypatch: pytest.Mo
         num = len(kernel)
         sums = kernel.sum(axis=1)
         centred = num * (num * kernel - sums[:, None] - sums) + sums.sum()
-        matrix = num**2 * gain * np.eye(num, dtype=np.int64) - (centred << cuts.GAIN_BITS)
+        matrix = num**2 * gain * np.eye(num, dtype=np.int64) - (centred << graphs.GAIN_BITS)
         room = max(0, 49 - int(np.diagonal(matrix).max()).bit_length())
         require_semidefinite(matrix << room, name)
 
-    monkeypatch.setattr(cuts, "_check_gain", shifted_by_the_diagonal)
+    monkeypatch.setattr(graphs, "_check_gain", shifted_by_the_diagonal)
     with pytest.raises((WrappedError, AssertionError)):
         watched_attack("mapping cuts", seed=0, tries=5_000)
 

@@ -18,7 +18,7 @@ from graph_bound_cases import (
     uneven_graph,
 )
 from real_files import real_file
-from topoplace.certify.mapping.cuts import cuts_value, sides_of
+from topoplace.certify.mapping.graphs import cuts_value, sides_of
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.machine import Torus
 from topoplace.mapping.bounds.best import best_bound

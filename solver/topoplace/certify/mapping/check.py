@@ -12,8 +12,7 @@ import numpy as np
 from topoplace.certify.figures import Problem
 from topoplace.certify.integers import IntArray
 from topoplace.certify.mapping.blocks import blocks_value, total_value
-from topoplace.certify.mapping.cuts import cuts_value
-from topoplace.certify.mapping.graphs import distance_classes_value, star_value
+from topoplace.certify.mapping.graphs import cuts_value, distance_classes_value, star_value
 from topoplace.certify.mapping.instance import Instance, read_instance
 from topoplace.certify.mapping.pencils import Window, check_layout, check_optimum
 from topoplace.certify.report import Claims, RefusedError

@@ -80,14 +80,7 @@ class Instance:
 
 
 def read_instance(model: MappingInstance) -> Instance:
-    """Return the checker's view of an instance.
-
-    Raises
-    ------
-    RefusedError, InputError
-        If it contradicts itself, has fewer places than tasks, or hop-bytes that 64 bits do not
-        hold exactly.
-    """
+    """Return the checker's view of an instance."""
     machine = _machine(model.machine)
     usable = np.zeros(machine.num_nodes, dtype=bool)
     usable[parse_node_set(model.nodes, machine.num_nodes, "nodes")] = True

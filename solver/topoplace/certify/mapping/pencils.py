@@ -219,13 +219,7 @@ SOURCE, SINK = -1, -2
 
 
 def window_value(instance: Instance, window: Window, flow: FlowCertificate) -> int:
-    """Return the hop-bytes that a flow proves of every selection in the window.
-
-    Raises
-    ------
-    RefusedError
-        If it is no flow of the threshold network, or some pair of cells is mixed.
-    """
+    """Return the hop-bytes that a flow proves of every selection in the window."""
     if not len(flow.tails) == len(flow.heads) == len(flow.flows):
         raise RefusedError("the lists of the flow differ in length")
     network = _Network(instance, window)

@@ -25,18 +25,9 @@ from topoplace.result.tree import (
 
 @dataclass(frozen=True)
 class Starts:
-    """Requests that start.
+    """Requests that start: the node of every rank, by request, and what they are worth.
 
-    Attributes
-    ----------
-    nodes
-        The node of every rank, by request.
-    value
-        Priority-weighted nodes.
-    cost
-        Total cost by eq. (6) in the state in which all of them run.
-    each
-        Cost by request.
+    `cost` is the total by eq. (6) in the state in which all of them run, `each` that of a request.
     """
 
     nodes: dict[str, list[str]]
@@ -46,13 +37,7 @@ class Starts:
 
 
 def read_starts(instance: Instance, solution: TreeSolution) -> Starts:
-    """Return the requests that start, after checking their nodes.
-
-    Raises
-    ------
-    RefusedError
-        For an unknown request, a wrong number of nodes, or a node that is not free for it.
-    """
+    """Return the requests that start, after checking their nodes."""
     nodes: dict[str, list[str]] = {}
     taken: set[str] = set()
     for allocation in solution.allocations:
@@ -91,7 +76,7 @@ def _check(instance: Instance, allocation: Allocation) -> None:
 
 
 def check_costs(starts: Starts, solution: TreeSolution) -> str:
-    """Raise `RefusedError` unless every cost is as stated; return what was found."""
+    """Raise unless every cost is as stated; return what was found."""
     for allocation in solution.allocations:
         stated, found = fraction_of(allocation.cost), starts.each[allocation.request]
         if stated != found:

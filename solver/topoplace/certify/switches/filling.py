@@ -29,15 +29,10 @@ MOST_STATES = 1 << 21
 
 @dataclass(frozen=True)
 class Domain:
-    """Leaves that switches connect, perhaps over others of them.
+    """Leaves that switches connect, perhaps over others of them, and their free nodes.
 
-    Attributes
-    ----------
-    free
-        Free nodes.
-    together
-        The most free nodes on a leaf and those that have a common switch with it: a request that
-        communicates has no more.
+    `together` are the most on a leaf and those that have a common switch with it: a request that
+    communicates has no more.
     """
 
     free: int
@@ -56,13 +51,7 @@ def counted(instance: Instance) -> Fraction:
 
 
 def priced(instance: Instance, certificate: DomainsCertificate) -> Fraction:
-    """Return what prices prove of the priority-weighted nodes, rounded down to sums of values.
-
-    Raises
-    ------
-    RefusedError
-        If there are not as many prices as requests, or the numbers are too large.
-    """
+    """Return what prices prove of the priority-weighted nodes, rounded down to sums of values."""
     wishes = list(instance.wishes.values())
     if len(certificate.prices) != len(wishes):
         raise RefusedError(f"{len(certificate.prices)} prices for {len(wishes)} requests")
@@ -105,13 +94,7 @@ def domains_of(instance: Instance) -> list[Domain]:
 
 
 def most_worth(room: int, items: Iterable[tuple[int, int]]) -> int:
-    """Return the most that items (size, worth) are worth together that fit in some room.
-
-    Raises
-    ------
-    RefusedError
-        If that takes too long, or the numbers are too large.
-    """
+    """Return the most that items (size, worth) are worth together that fit in some room."""
     able = [(size, worth) for size, worth in items if worth > 0 and size <= room]
     total = sum(worth for _, worth in able)
     if sum(size for size, _ in able) <= room:
@@ -145,17 +128,7 @@ def largest_sum(values: Sequence[int], most: int) -> int:
 def least_of_choices(instance: Instance, bounds: Mapping[str, Fraction], worth: int) -> Fraction:
     """Return the least sum of bounds over all choices of requests that are worth enough.
 
-    Parameters
-    ----------
-    bounds
-        What requests cost at least; those that are absent, nothing.
-    worth
-        The least value of a choice. It has no more nodes than are free.
-
-    Raises
-    ------
-    RefusedError
-        If the choices are too many to be followed, or there are none.
+    Requests without a bound cost nothing; a choice has no more nodes than are free.
     """
     scale = math.lcm(*(bound.denominator for bound in bounds.values()))
     wishes = instance.wishes.values()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -40,14 +41,8 @@ class Wish:
 class Instance:
     """A tree machine with what runs on it and what waits.
 
-    Attributes
-    ----------
-    leaf_of
-        Leaf of every node, by name.
-    free
-        Nodes that are up and held by nobody.
-    comm
-        Nodes of every leaf that communication-intensive running jobs hold.
+    `free` are the nodes that are up and held by nobody, `comm` how many nodes of every leaf
+    communication-intensive running jobs hold.
     """
 
     tree: SwitchTree
@@ -65,10 +60,8 @@ class Instance:
     @property
     def free_per_leaf(self) -> list[int]:
         """Free nodes of every leaf."""
-        found = [0] * self.tree.num_leaves
-        for name in self.free:
-            found[self.leaf_of[name]] += 1
-        return found
+        counts = Counter(self.leaf_of[name] for name in self.free)
+        return [counts[leaf] for leaf in range(self.tree.num_leaves)]
 
     def have_common_switch(self, leaves: Iterable[int]) -> bool:
         """Tell whether any two leaves have a common switch."""
@@ -77,13 +70,7 @@ class Instance:
 
 
 def read_instance(snapshot: Snapshot) -> Instance:
-    """Return the instance of a result.
-
-    Raises
-    ------
-    RefusedError, InputError
-        If it is none.
-    """
+    """Return the instance of a result."""
     model = snapshot.machine
     if not isinstance(model, TreeModel):
         raise RefusedError("the instance has no tree machine")
@@ -91,9 +78,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
     leaf_of = dict(zip(tree.node_names, tree.leaf_of_node.tolist(), strict=True))
     comm = [0] * tree.num_leaves
     held: set[str] = set()
-    seen: set[str] = set()
     for job in snapshot.running:
-        _once(job.id, seen)
         if job.prism is not None:
             raise RefusedError(f"running job {job.id} has a prism on a tree")
         nodes = _names(job.nodes, leaf_of, job.id)
@@ -103,10 +88,10 @@ def read_instance(snapshot: Snapshot) -> Instance:
         for name in nodes if job.communication is not Communication.NONE else ():
             comm[leaf_of[name]] += 1
     down = _names(snapshot.down, leaf_of, "down")
-    wishes = {}
-    for request in snapshot.queue:
-        _once(request.id, seen)
-        wishes[request.id] = _wish(request, tree.num_nodes)
+    wishes = {request.id: _wish(request, tree.num_nodes) for request in snapshot.queue}
+    named = Counter(job.id for job in (*snapshot.running, *snapshot.queue))
+    if twice := [name for name, times in named.items() if times > 1]:
+        raise RefusedError(f"job {twice[0]} is there twice")
     free = frozenset(leaf_of) - held - down
     return Instance(tree, leaf_of, free, tuple(comm), wishes)
 
@@ -121,12 +106,6 @@ def _tree(model: TreeModel) -> SwitchTree:
         below = expand_host_list(text or "", switch.name)
         (uppers if switch.nodes is None else leaves).append((switch.name, below))
     return build_tree(leaves, uppers)
-
-
-def _once(name: str, seen: set[str]) -> None:
-    if name in seen:
-        raise RefusedError(f"job {name} is there twice")
-    seen.add(name)
 
 
 def _names(text: str, leaf_of: dict[str, int], field: str) -> set[str]:

@@ -124,11 +124,6 @@ def has_cheap_one(
         Per component the cost of its values 0, 1, .., ascending; they are added up.
     chains
         Components that ascend in the vectors that count.
-
-    Raises
-    ------
-    RefusedError
-        If a sum of costs or the bound does not fit 64 bits.
     """
     if not costs:
         return bound > 0

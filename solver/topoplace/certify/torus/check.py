@@ -104,13 +104,7 @@ class Start(Job):
 
 
 def read_starts(instance: Instance, solution: Solution) -> list[Start]:
-    """Return the placements after checking each on its own.
-
-    Raises
-    ------
-    RefusedError, InputError
-        At the first placement that is not a candidate with the right nodes.
-    """
+    """Return the placements after checking each on its own."""
     starts = []
     for placement in solution.placements:
         if placement.request not in instance.by_id:

@@ -124,13 +124,7 @@ class Instance:
 
 
 def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
-    """Return the checker's view of a snapshot.
-
-    Raises
-    ------
-    RefusedError, InputError
-        If the snapshot contradicts itself or its machine.
-    """
+    """Return the checker's view of a snapshot."""
     model = snapshot.machine
     if isinstance(model, str):
         raise RefusedError(f"the instance only names its machine, {model}")

@@ -78,7 +78,7 @@ class TorusOracle:
             request = self.requests[q]
             if request.geometries:
                 group = self._group([q], prices, covers.outside)
-                found[q] = self._best_of_shapes(request, group, gains, covers.inside)
+                found[q] = self._best_of_shapes(request, group.link_prices, gains, covers)
             else:
                 payer = q if f"links of {request.id}" in prices.rows else None
                 kind = (covers.outside, *request.kind, payer)
@@ -96,10 +96,10 @@ class TorusOracle:
     def _group(self, own: Sequence[int], prices: Prices, outside: frozenset[int]) -> Group:
         """Return requests of one kind as sweeps have them."""
         first = self.requests[own[0]]
-        closed = self.instance.closed(first.sharing)
         blocked = ~self.instance.allowed(first)
         blocked[sorted(outside)] = True
-        paid = [
+        paid = [np.zeros(self.instance.torus.num_links, dtype=np.int64)]
+        paid += [
             row
             for family, row in prices.rows.items()
             if (first.sharing is Communication.STRICT and family != "routers")
@@ -108,31 +108,27 @@ class TorusOracle:
         return Group(
             self.instance.usable_counts[first.class_idx],
             blocked,
-            closed if closed.any() else None,
-            np.sum(paid, axis=0) if paid else None,
+            self.instance.closed(first.sharing),
+            np.sum(paid, axis=0),
             np.unique(np.array([self.requests[q].nodes for q in own], dtype=np.int64)),
         )
 
     def _best_of_shapes(
-        self, request: Request, group: Group, gains: Gains, inside: frozenset[int]
+        self, request: Request, link_prices: IntArray, gains: Gains, covers: Covers
     ) -> int:
         """Return the largest gain of a request with a geometry, `NONE` without a candidate."""
-        cover = np.zeros(self.coverable, dtype=np.int64)
-        cover[sorted(inside)] = 1
+        inside, outside = np.zeros((2, self.coverable), dtype=np.int64)
+        inside[sorted(covers.inside)] = outside[sorted(covers.outside)] = 1
+        usable = self.instance.usable_counts[request.class_idx]
+        paid = gains.router_prices + gains.to_shape * self.instance.snapshot.weights.idle * usable
         best = NONE
         for extents in {(*g.extents[:-1], depth) for g in request.geometries for depth in g.depths}:
             box = Box(self.instance, extents)
-            good = box.enough(request) & (box.sums(cover) == len(inside))
-            good &= box.sums(group.blocked) == 0
-            if group.closed is not None:
-                good &= box.links(group.closed) == 0
+            good = box.candidates(request) & (box.sums(outside) == 0)
+            good &= box.sums(inside) == len(covers.inside)
             if not good.any():
                 continue
-            per_node = gains.to_shape * self.instance.snapshot.weights.idle
-            found = gains.to_shape * box.score - per_node * box.sums(group.usable)
-            found -= box.sums(gains.router_prices)
-            if group.link_prices is not None:
-                found -= box.links(group.link_prices)
+            found = gains.to_shape * box.score - box.sums(paid) - box.links(link_prices)
             if gains.to_boundary:
                 found -= gains.to_boundary * box.faces(self.instance.free)
             best = max(best, int(found[good].max()))

@@ -38,24 +38,14 @@ BLOCK = 1 << 33
 class Group:
     """Requests of one class, region and kind of communication, with the same link prices.
 
-    Attributes
-    ----------
-    usable
-        Usable nodes of the class per router, shape ``(num_routers,)``.
-    blocked
-        Routers that no prism of theirs contains, shape ``(num_routers,)``.
-    closed
-        Links that no prism of theirs uses, shape ``(num_links,)``; None if there are none.
-    link_prices
-        What they pay per link, shape ``(num_links,)``; None if nothing.
-    needs
-        Their node counts, ascending, each once.
+    `usable` are the usable nodes of the class per router. No prism of theirs contains `blocked`
+    routers or uses `closed` links. `needs` are their node counts, ascending, each once.
     """
 
     usable: IntArray
     blocked: BoolArray
-    closed: BoolArray | None
-    link_prices: IntArray | None
+    closed: BoolArray
+    link_prices: IntArray
     needs: IntArray
 
 
@@ -134,9 +124,8 @@ class Sweep:
         counts = [g.usable - BLOCK * g.blocked.astype(np.int64) for g in self._groups]
         boundary = self._gains.to_boundary
         free = [-boundary * self._instance.free.astype(np.int64)] if boundary else []
-        zero = np.zeros(self._torus.num_links, dtype=np.int64)
-        paid = [zero if g.link_prices is None else -g.link_prices for g in self._groups]
-        closed = [zero if g.closed is None else -BLOCK * g.closed for g in self._groups]
+        paid = [-g.link_prices for g in self._groups]
+        closed = [-BLOCK * g.closed.astype(np.int64) for g in self._groups]
         links = np.stack([*paid, *closed]).reshape(2 * len(gains), self._torus.num_dims, -1)
         self._has_links = np.asarray(links.any(axis=(0, 2))).tolist()
         of_links = [links[:, d] for d in np.flatnonzero(self._has_links)[::-1]]
@@ -273,12 +262,9 @@ class Sweep:
 
 @dataclass(frozen=True)
 class _Column:
-    """Prefix sums along the last dimension, origins of the footprint flat behind it.
+    """Prefix sums along the last dimension, and of its links, None if none of these matters.
 
-    Attributes
-    ----------
-    links
-        The same of the links along the last dimension; None if none matters.
+    The origins of the footprint are flat behind it.
     """
 
     prefix: IntArray
