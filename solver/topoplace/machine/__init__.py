@@ -4,28 +4,20 @@ Routes are dimension-ordered ("X, then Y, then Z", Fiedler 2014), the shortest w
 tie at half a ring goes the positive way, and counts as both where jobs must not share links.
 """
 
-from topoplace.machine.links import prism_links, scattered_links
-from topoplace.machine.matrix import MatrixMachine
-from topoplace.machine.nodeset import format_node_set, parse_node_set
-from topoplace.machine.prism import (
-    Prism,
-    all_origins,
-    bisection_bandwidth,
-    bisection_per_node,
-    uses_whole_ring,
+from topoplace.machine.links import (
+    prism_links as prism_links,
+    scattered_links as scattered_links,
 )
-from topoplace.machine.torus import Torus
-
-__all__ = [
-    "MatrixMachine",
-    "Prism",
-    "Torus",
-    "all_origins",
-    "bisection_bandwidth",
-    "bisection_per_node",
-    "format_node_set",
-    "parse_node_set",
-    "prism_links",
-    "scattered_links",
-    "uses_whole_ring",
-]
+from topoplace.machine.matrix import MatrixMachine as MatrixMachine
+from topoplace.machine.nodeset import (
+    format_node_set as format_node_set,
+    parse_node_set as parse_node_set,
+)
+from topoplace.machine.prism import (
+    Prism as Prism,
+    all_origins as all_origins,
+    bisection_bandwidth as bisection_bandwidth,
+    bisection_per_node as bisection_per_node,
+    uses_whole_ring as uses_whole_ring,
+)
+from topoplace.machine.torus import Torus as Torus

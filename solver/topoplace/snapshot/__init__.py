@@ -1,42 +1,35 @@
 """What is on a machine now: the snapshot file, its checks, and other tools' formats."""
 
-from topoplace.snapshot.files import machine_names
-from topoplace.snapshot.geometry import Geometry
-from topoplace.snapshot.load import load_any, load_snapshot, prepare_any, prepare_empty
-from topoplace.snapshot.machines import load_machine, load_torus
-from topoplace.snapshot.schema import (
-    Communication,
-    Request,
-    RunningJob,
-    Snapshot,
-    TorusModel,
-    TreeModel,
+from topoplace.snapshot.files import machine_names as machine_names
+from topoplace.snapshot.geometry import Geometry as Geometry
+from topoplace.snapshot.load import (
+    load_any as load_any,
+    load_snapshot as load_snapshot,
+    prepare_any as prepare_any,
+    prepare_empty as prepare_empty,
 )
-from topoplace.snapshot.state import QueuedState, RunningState, SnapshotState, prepare, torus_of
-from topoplace.snapshot.tree_state import TreeRequest, TreeState, prepare_tree, tree_of
-
-__all__ = [
-    "Communication",
-    "Geometry",
-    "QueuedState",
-    "Request",
-    "RunningJob",
-    "RunningState",
-    "Snapshot",
-    "SnapshotState",
-    "TorusModel",
-    "TreeModel",
-    "TreeRequest",
-    "TreeState",
-    "load_any",
-    "load_machine",
-    "load_snapshot",
-    "load_torus",
-    "machine_names",
-    "prepare",
-    "prepare_any",
-    "prepare_empty",
-    "prepare_tree",
-    "torus_of",
-    "tree_of",
-]
+from topoplace.snapshot.machines import (
+    load_machine as load_machine,
+    load_torus as load_torus,
+)
+from topoplace.snapshot.schema import (
+    Communication as Communication,
+    Request as Request,
+    RunningJob as RunningJob,
+    Snapshot as Snapshot,
+    TorusModel as TorusModel,
+    TreeModel as TreeModel,
+)
+from topoplace.snapshot.state import (
+    QueuedState as QueuedState,
+    RunningState as RunningState,
+    SnapshotState as SnapshotState,
+    prepare as prepare,
+    torus_of as torus_of,
+)
+from topoplace.snapshot.tree_state import (
+    TreeRequest as TreeRequest,
+    TreeState as TreeState,
+    prepare_tree as prepare_tree,
+    tree_of as tree_of,
+)

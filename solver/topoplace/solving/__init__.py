@@ -6,36 +6,29 @@ becomes a result document. What differs from problem to problem (placements on t
 trees, mappings) is a `Frame`.
 """
 
-from topoplace.interrupts import Interrupted, heeded
-from topoplace.solving.outcome import Bound, Display, Incumbent, Outcome, Progress, stronger
-from topoplace.solving.registry import (
-    Method,
-    Options,
-    Solver,
-    method_names,
-    method_of,
-    methods,
-    register,
+from topoplace.interrupts import (
+    Interrupted as Interrupted,
+    heeded as heeded,
 )
-from topoplace.solving.solve import found_by, result_of, solve
-
-__all__ = [
-    "Bound",
-    "Display",
-    "Incumbent",
-    "Interrupted",
-    "Method",
-    "Options",
-    "Outcome",
-    "Progress",
-    "Solver",
-    "found_by",
-    "heeded",
-    "method_names",
-    "method_of",
-    "methods",
-    "register",
-    "result_of",
-    "solve",
-    "stronger",
-]
+from topoplace.solving.outcome import (
+    Bound as Bound,
+    Display as Display,
+    Incumbent as Incumbent,
+    Outcome as Outcome,
+    Progress as Progress,
+    stronger as stronger,
+)
+from topoplace.solving.registry import (
+    Method as Method,
+    Options as Options,
+    Solver as Solver,
+    method_names as method_names,
+    method_of as method_of,
+    methods as methods,
+    register as register,
+)
+from topoplace.solving.solve import (
+    found_by as found_by,
+    result_of as result_of,
+    solve as solve,
+)
