@@ -75,8 +75,8 @@ def test_blue_waters_service_routers_are_whole_blades():
 def test_workload_is_table_ii_of_enos_2014():
     jobs = workload_jobs(load_workload())
     assert len(jobs) == 45
-    assert len({job.name for job in jobs}) == 45
-    assert [j.name for j in jobs if j.application == "NAMD"][:3] == [
+    assert len({job.id for job in jobs}) == 45
+    assert [j.id for j in jobs if j.application == "NAMD"][:3] == [
         "namd-xe-1",
         "namd-xk-1",
         "namd-xe-2",
@@ -95,11 +95,11 @@ def test_a_generated_snapshot_is_as_promised(percent):
     assert path.stat().st_size < 1_000_000
     state = load_snapshot(path)
     jobs = workload_jobs(load_workload())
-    assert [(r.id, r.nodes) for r in state.queue] == [(job.name, job.nodes) for job in jobs]
+    assert [(r.id, r.nodes) for r in state.queue] == [(job.id, job.nodes) for job in jobs]
     assert {(r.priority, r.communication) for r in state.queue} == {(1, Communication.STRICT)}
     assert bool(state.running) == bool(percent)
 
-    sizes = {job.name: job.nodes for job in jobs}
+    sizes = {job.id: job.nodes for job in jobs}
     down = parse_node_set(state.snapshot.down, state.torus.num_nodes)
     assert len(down) == 80
     num_nodes = np.bincount(state.node_class[state.node_class >= 0])

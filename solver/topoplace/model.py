@@ -17,6 +17,7 @@ from topoplace.snapshot.files import write_document
 from topoplace.snapshot.load import prepare_any
 from topoplace.snapshot.machines import load_machine, regular_tree, resolve_machine
 from topoplace.snapshot.schema import (
+    SNAPSHOT_SCHEMA,
     GraphApplication,
     GridApplication,
     PrismModel,
@@ -50,6 +51,11 @@ class Model:
     name
         Of the instance, in results and pictures.
 
+    Attributes
+    ----------
+    snapshot
+        The snapshot that the model is now.
+
     Examples
     --------
     >>> import topoplace as tp
@@ -63,44 +69,38 @@ class Model:
     def __init__(self, machine: Machine | str | Path, name: str = "model") -> None:
         if isinstance(machine, str | Path):
             machine = load_machine(str(machine))
-        self._start = _checked(Snapshot, schema="topoplace.snapshot/1", name=name, machine=machine)
-        self._running: list[RunningJob] = []
-        self._queue: list[Request] = []
-        self._down: list[str] = []
-        self._regions: dict[str, list[PrismModel]] = {}
+        document = {"schema": SNAPSHOT_SCHEMA, "name": name, "machine": machine}
+        self.snapshot = _checked(Snapshot, **document)
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Model:
         """Return a model that begins as a snapshot, to add to it."""
         resolved = resolve_machine(snapshot)
         assert not isinstance(resolved.machine, str)
-        model = cls(resolved.machine, resolved.name)
-        model._start = resolved
-        model._running, model._queue = list(resolved.running), list(resolved.queue)
-        model._down = [resolved.down] if resolved.down else []
-        model._regions = dict(resolved.regions)
+        model = cls(resolved.machine)
+        model.snapshot = resolved
         return model
 
     @property
     def machine(self) -> Machine:
         """The machine."""
-        assert not isinstance(self._start.machine, str)
-        return self._start.machine
+        assert not isinstance(self.snapshot.machine, str)
+        return self.snapshot.machine
 
     @property
     def name(self) -> str:
         """The name of the instance."""
-        return self._start.name
+        return self.snapshot.name
 
     @property
     def running(self) -> Sequence[RunningJob]:
         """The running jobs."""
-        return tuple(self._running)
+        return tuple(self.snapshot.running)
 
     @property
     def queue(self) -> Sequence[Request]:
         """The requests that wait, in the order in which they were added."""
-        return tuple(self._queue)
+        return tuple(self.snapshot.queue)
 
     def add_running(
         self,
@@ -138,7 +138,8 @@ class Model:
         if nodes is None:
             nodes = self._nodes_of(prism)
         job = {"id": id, "nodes": _node_text(nodes), "prism": prism, "communication": communication}
-        self._running.append(_checked(RunningJob, **job, patterns=_pattern_uses(patterns)))
+        added = _checked(RunningJob, **job, patterns=_pattern_uses(patterns))
+        self._change(running=[*self.snapshot.running, added])
 
     def add_request(
         self,
@@ -172,40 +173,33 @@ class Model:
         InputError
             With the argument at fault.
         """
-        self._queue.append(
-            _checked(
-                Request,
-                **{"class": node_class},
-                id=id,
-                nodes=nodes,
-                shapes=shapes,
-                priority=priority,
-                region=region,
-                communication=communication,
-                patterns=_pattern_uses(patterns),
-            )
+        added = _checked(
+            Request,
+            **{"class": node_class},
+            id=id,
+            nodes=nodes,
+            shapes=shapes,
+            priority=priority,
+            region=region,
+            communication=communication,
+            patterns=_pattern_uses(patterns),
         )
+        self._change(queue=[*self.snapshot.queue, added])
 
     def add_down(self, nodes: Nodes) -> None:
         """Say that nodes are down, besides those that are down already."""
-        self._down.append(_node_text(nodes))
+        self._change(down=",".join(filter(None, (self.snapshot.down, _node_text(nodes)))))
 
     def add_region(self, name: str, origin: Sequence[int], extents: Sequence[int]) -> None:
         """Add a prism of routers to a region that requests may ask for."""
         prism = _checked(PrismModel, origin=_listed(origin), extents=_listed(extents))
-        self._regions.setdefault(name, []).append(prism)
+        regions = self.snapshot.regions
+        self._change(regions={**regions, name: [*regions.get(name, ()), prism]})
 
     def set_weights(self, **weights: int) -> None:
         """Set the weights of the shape score: bisection, volume, hops, idle, wrap."""
-        checked = _checked(ShapeWeights, **self._start.weights.model_dump() | weights)
-        self._start = self._start.model_copy(update={"weights": checked})
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot that the model is now."""
-        now = {"running": list(self._running), "queue": list(self._queue)}
-        now |= {"down": ",".join(self._down), "regions": dict(self._regions)}
-        return self._start.model_copy(update=now)
+        checked = _checked(ShapeWeights, **self.snapshot.weights.model_dump() | weights)
+        self._change(weights=checked)
 
     def prepare(self) -> SnapshotState | TreeState:
         """Return the snapshot, checked against its machine, as arrays.
@@ -229,8 +223,11 @@ class Model:
         write_document(path, self.snapshot)
 
     def __repr__(self) -> str:
-        running, waiting = len(self._running), len(self._queue)
+        running, waiting = len(self.snapshot.running), len(self.snapshot.queue)
         return f"<Model {self.name}: {self.machine.name}, {running} running, {waiting} waiting>"
+
+    def _change(self, **fields: object) -> None:
+        self.snapshot = self.snapshot.model_copy(update=fields)
 
     def _nodes_of(self, prism: PrismModel | None) -> str:
         if prism is None or not isinstance(self.machine, TorusModel):

@@ -10,12 +10,10 @@ import json
 import logging
 import os
 import platform
-import selectors
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -191,8 +189,6 @@ def _environment() -> tuple[str, ...]:
 _MOST = 4  # processes: each takes a few hundred MB
 _ROOT = str(Path(__file__).resolve().parent.parent.parent)
 
-Worker = subprocess.Popen[str]
-
 
 def compile_for(problem: str, methods: Iterable[str]) -> float:
     """Compile what methods of a kind of problem need and was never compiled; mostly nothing.
@@ -218,10 +214,7 @@ def compile_groups(groups: Iterable[str]) -> int:
     entries = [entry for group in wanted for entry in entries_of(group)]
     entries.sort(key=lambda entry: -entry.seconds)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    with _workers(min(_MOST, cores or 1, len(entries))) as workers:
-        _show(0, len(entries), began)
-        for done, _ in enumerate(_compiled(entries, workers), start=1):
-            _show(done, len(entries), began)
+    _compile(entries, min(_MOST, cores or 1, len(entries)), began)
     for group in wanted:
         stamp(group)
     return len(entries)
@@ -240,54 +233,34 @@ def _show(done: int, total: int, began: float) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _compiled(entries: list[Entry], workers: list[Worker]) -> Iterator[str]:
-    """Hand every worker one entry after the other; yield their answers, as they come."""
-    waiting = iter(entries)
-    with selectors.DefaultSelector() as selector:
-        for worker in workers:
-            if worker.stdout is not None and _hand(worker, waiting):
-                selector.register(worker.stdout, selectors.EVENT_READ, worker)
-        while selector.get_map():
-            for key, _ in selector.select():
-                answer = key.data.stdout.readline()
-                yield answer
-                if not answer or not _hand(key.data, waiting):
-                    selector.unregister(key.fileobj)
-
-
-def _hand(worker: Worker, waiting: Iterator[Entry]) -> bool:
-    """Give a worker the next entry; tell whether there is one."""
-    entry = next(waiting, None)
-    if entry is None or worker.stdin is None:
-        return False
-    line = json.dumps([entry.module, entry.function, entry.types])
-    worker.stdin.write(line + "\n")
-    worker.stdin.flush()
-    return True
-
-
-@contextmanager
-def _workers(num: int) -> Iterator[list[Worker]]:
-    """Start processes that compile, and end them whatever happens."""
+def _compile(entries: list[Entry], num_workers: int, began: float) -> None:
+    """Compile entries in processes, each its share; they answer each with a line in one pipe."""
     path = os.pathsep.join(filter(None, [_ROOT, os.environ.get("PYTHONPATH")]))
-    workers: list[Worker] = []
-    try:
-        for _ in range(num):
-            workers.append(
-                subprocess.Popen(
-                    [sys.executable, "-m", "topoplace.kernels.worker"],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    text=True,
-                    env={**os.environ, "PYTHONPATH": path},
-                )
-            )
-        yield workers
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()
-            for pipe in (worker.stdin, worker.stdout):
-                if pipe is not None:
-                    pipe.close()
+    workers: list[subprocess.Popen[str]] = []
+    source, sink = os.pipe()
+    with open(source, encoding="utf-8") as answers:
+        try:
+            with open(sink, "w", encoding="utf-8") as answering:
+                for k in range(num_workers):
+                    worker = subprocess.Popen(
+                        [sys.executable, "-m", "topoplace.kernels.worker"],
+                        stdin=subprocess.PIPE,
+                        stdout=answering,
+                        stderr=subprocess.DEVNULL,
+                        text=True,
+                        env={**os.environ, "PYTHONPATH": path},
+                    )
+                    workers.append(worker)
+                    assert worker.stdin is not None
+                    with contextlib.suppress(OSError), worker.stdin as tasks:  # it may have died
+                        for entry in entries[k::num_workers]:
+                            print(
+                                json.dumps([entry.module, entry.function, entry.types]), file=tasks
+                            )
+            _show(0, len(entries), began)
+            for done, _ in enumerate(answers, start=1):
+                _show(done, len(entries), began)
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.wait()

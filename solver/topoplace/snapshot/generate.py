@@ -65,21 +65,6 @@ class Workload(Model):
     rows: list[WorkloadRow]
 
 
-@dataclass(frozen=True)
-class WorkloadJob:
-    """One size of one application on one class."""
-
-    application: str
-    nodes: int
-    node_class: str
-    walltime: int
-
-    @property
-    def name(self) -> str:
-        """Short form such as ``namd-xe-1368``."""
-        return f"{self.application.lower()}-{self.node_class}-{self.nodes}"
-
-
 def load_workload(path: str | Path | None = None) -> Workload:
     """Read a workload table, by default Table II of Enos 2014.
 
@@ -92,10 +77,16 @@ def load_workload(path: str | Path | None = None) -> Workload:
     return read_document(path or shipped, Workload, WORKLOAD_SCHEMA)
 
 
-def workload_jobs(workload: Workload) -> list[WorkloadJob]:
+def workload_jobs(workload: Workload) -> list[Request]:
     """Return every size x class of a table, in table order, with its longest time limit."""
     return [
-        WorkloadJob(row.application, nodes, node_class, 60 * row.minutes[1])
+        Request(
+            id=f"{row.application.lower()}-{node_class}-{nodes}",
+            nodes=nodes,
+            node_class=node_class,
+            application=row.application,
+            walltime=60 * row.minutes[1],
+        )
         for row in workload.rows
         for nodes in row.nodes
         for node_class in row.classes
@@ -112,7 +103,7 @@ _NUM_STARTS = 12  # random starts of a scattered job
 class Put:
     """A job on its nodes; scattered if it has no prism."""
 
-    job: WorkloadJob
+    job: Request
     nodes: IntArray
     prism: Prism | None
     routers: IntArray
@@ -129,7 +120,7 @@ class Filling:
     """
 
     torus: Torus
-    node_class: dict[str, BoolArray]
+    node_class: dict[str | None, BoolArray]
     down: BoolArray
     puts: list[Put] = field(default_factory=list)
 
@@ -140,7 +131,7 @@ class Filling:
     def replace(self, puts: list[Put]) -> None:
         """Keep exactly these jobs."""
         self.puts = []
-        self._too_large: set[tuple[int, str]] = set()  # jobs that fit on no prism, nor will
+        self._too_large: set[tuple[int, str | None]] = set()  # jobs that fit on no prism, nor will
         self._tables: dict[str, BoxSums] = {}
         self.held = np.zeros(self.torus.num_routers, dtype=bool)
         self.prism_link = np.zeros(self.torus.num_links, dtype=bool)
@@ -148,7 +139,7 @@ class Filling:
         for put in puts:
             self._add(put)
 
-    def busy(self, node_class: str, *, scattered_only: bool = False) -> int:
+    def busy(self, node_class: str | None, *, scattered_only: bool = False) -> int:
         """Count the nodes that jobs of a class hold."""
         return sum(
             put.job.nodes
@@ -156,7 +147,7 @@ class Filling:
             if put.job.node_class == node_class and not (scattered_only and put.prism)
         )
 
-    def put_prism(self, job: WorkloadJob, rng: random.Random) -> bool:
+    def put_prism(self, job: Request, rng: random.Random) -> bool:
         """Put a job on a prism that touches much of what is taken; tell whether one fits."""
         if (job.nodes, job.node_class) in self._too_large:
             return False
@@ -176,7 +167,7 @@ class Filling:
         self._too_large.add((job.nodes, job.node_class))
         return False
 
-    def _origins(self, extents: tuple[int, ...], job: WorkloadJob) -> IntArray:
+    def _origins(self, extents: tuple[int, ...], job: Request) -> IntArray:
         """Return the origins where a prism of these extents holds a job, apart from others."""
         fits = self._sums("held").of(extents) == 0
         if fits.any():
@@ -190,7 +181,7 @@ class Filling:
                 fits &= self._sums(f"link {d}").of(window) == 0
         return np.flatnonzero(fits)
 
-    def put_scattered(self, job: WorkloadJob, rng: random.Random) -> bool:
+    def put_scattered(self, job: Request, rng: random.Random) -> bool:
         """Put a job on the next free nodes of the node order from a random start."""
         usable = self._usable(self.order, job.node_class)
         if len(usable) < job.nodes:
@@ -212,7 +203,7 @@ class Filling:
         used[put.links] = True
         self._tables.clear()
 
-    def _usable(self, routers: IntArray, node_class: str) -> IntArray:
+    def _usable(self, routers: IntArray, node_class: str | None) -> IntArray:
         per = self.torus.nodes_per_router
         nodes = (routers[~self.held[routers]][:, None] * per + np.arange(per)).ravel()
         usable: IntArray = nodes[self.node_class[node_class][nodes] & ~self.down[nodes]]
@@ -233,7 +224,7 @@ class Filling:
             self._tables[what] = BoxSums(values.reshape(self.torus.shape))
         return self._tables[what]
 
-    def _contact(self, node_class: str, extents: tuple[int, ...]) -> IntArray:
+    def _contact(self, node_class: str | None, extents: tuple[int, ...]) -> IntArray:
         """Count, for every origin, the routers beside the prism that the class cannot take."""
         contact = np.zeros(self.torus.shape, dtype=np.int64)
         taken = self._sums(f"taken {node_class}")
@@ -356,7 +347,9 @@ def generate_snapshot(
     down = sorted(rng.sample(compute, DOWN_PER_MILLE * len(compute) // 1000))
     is_down = np.zeros(state.torus.num_nodes, dtype=bool)
     is_down[down] = True
-    classes = {name: state.node_class == idx for idx, name in enumerate(state.classes)}
+    classes: dict[str | None, BoolArray] = {
+        name: state.node_class == idx for idx, name in enumerate(state.classes)
+    }
     filling = Filling(state.torus, classes, is_down)
     jobs = workload_jobs(workload)
     for name, members in classes.items() if busy_percent else ():
@@ -367,7 +360,7 @@ def generate_snapshot(
         for _ in range(_MAX_TRIES):
             filling.replace(full)
             _end_jobs(filling, name, target, rng)
-            _top_up(filling, drawn, name, target, rng)
+            _top_up(filling, drawn, target, rng)
             if _is_right(filling.busy(name, scattered_only=True), filling.busy(name)):
                 break
     return Snapshot(
@@ -377,29 +370,20 @@ def generate_snapshot(
         down=format_node_set(down),
         running=[_running(idx, put) for idx, put in enumerate(filling.puts, start=1)],
         regions=blue_waters_features() if machine.name == "blue_waters" else {},
-        queue=[
-            Request(
-                id=job.name,
-                nodes=job.nodes,
-                node_class=job.node_class,
-                application=job.application,
-                walltime=job.walltime,
-            )
-            for job in jobs
-        ],
+        queue=jobs,
         seed=seed,
         source=f"generated; running jobs and queue: {workload.source}",
     )
 
 
-def _fill(filling: Filling, jobs: list[WorkloadJob], rng: random.Random) -> None:
+def _fill(filling: Filling, jobs: list[Request], rng: random.Random) -> None:
     """Put jobs drawn evenly until `_MAX_FAILURES` draws in a row fit nowhere."""
     failures = 0
     while failures < _MAX_FAILURES:
         failures = 0 if _put(filling, jobs, rng) else failures + 1
 
 
-def _put(filling: Filling, jobs: list[WorkloadJob], rng: random.Random) -> bool:
+def _put(filling: Filling, jobs: list[Request], rng: random.Random) -> bool:
     """Put one of the jobs, a small one scattered if scattered jobs are short of their share."""
     node_class = jobs[0].node_class
     scattered = filling.busy(node_class, scattered_only=True)
@@ -410,7 +394,7 @@ def _put(filling: Filling, jobs: list[WorkloadJob], rng: random.Random) -> bool:
     return filling.put_prism(jobs[rng.randrange(len(jobs))], rng)
 
 
-def _end_jobs(filling: Filling, node_class: str, target: float, rng: random.Random) -> None:
+def _end_jobs(filling: Filling, node_class: str | None, target: float, rng: random.Random) -> None:
     """End random jobs of a class while it is above the target, the smallest if none is right."""
     low, high = 0.995 * target, 1.005 * target
     while (busy := filling.busy(node_class)) > high:
@@ -437,13 +421,11 @@ def _without(put: Put, scattered: int, busy: int) -> tuple[int, int]:
     return scattered - (put.job.nodes if put.prism is None else 0), busy - put.job.nodes
 
 
-def _top_up(
-    filling: Filling, jobs: list[WorkloadJob], node_class: str, target: float, rng: random.Random
-) -> None:
-    """Put jobs that stay below the target until it is met."""
+def _top_up(filling: Filling, jobs: list[Request], target: float, rng: random.Random) -> None:
+    """Put jobs of a class that stay below the target until it is met."""
     low, high = 0.995 * target, 1.005 * target
     failures = 0
-    while (busy := filling.busy(node_class)) < low:
+    while (busy := filling.busy(jobs[0].node_class)) < low:
         right = [job for job in jobs if busy + job.nodes <= high]
         if not right or failures == 10 * _MAX_FAILURES:
             expected = "a share of busy nodes that can be reached"
@@ -456,7 +438,7 @@ def _running(idx: int, put: Put) -> RunningJob:
     if put.prism is not None:
         prism = PrismModel(origin=list(put.prism.origin), extents=list(put.prism.extents))
     return RunningJob(
-        id=f"r{idx:03d}-{put.job.name}",
+        id=f"r{idx:03d}-{put.job.id}",
         nodes=format_node_set(put.nodes),
         prism=prism,
         application=put.job.application,
