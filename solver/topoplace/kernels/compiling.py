@@ -254,9 +254,8 @@ def _compile(entries: list[Entry], num_workers: int, began: float) -> None:
                     assert worker.stdin is not None
                     with contextlib.suppress(OSError), worker.stdin as tasks:  # it may have died
                         for entry in entries[k::num_workers]:
-                            print(
-                                json.dumps([entry.module, entry.function, entry.types]), file=tasks
-                            )
+                            task = [entry.module, entry.function, entry.types]
+                            print(json.dumps(task), file=tasks)
             _show(0, len(entries), began)
             for done, _ in enumerate(answers, start=1):
                 _show(done, len(entries), began)
