@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel
 
+from generate_snapshots import FEATURE_DEPTH, XK_BLOCK, generate_snapshot, load_workload
 from topoplace.machine import Torus, format_node_set
 from topoplace.snapshot import TorusModel
 from topoplace.snapshot.files import write_text
-from topoplace.snapshot.generate import FEATURE_DEPTH, XK_BLOCK, generate_snapshot, load_workload
 from topoplace.types import IntArray
 
 INSTANCES = Path(__file__).resolve().parent.parent / "instances"

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from generate_snapshots import Workload, load_workload, workload_jobs
 from topoplace.errors import InputError
 from topoplace.snapshot import Snapshot, load_torus, prepare
 from topoplace.snapshot.files import write_text
-from topoplace.snapshot.generate import Workload, load_workload, workload_jobs
 from topoplace.study.replay import LogJob
 
 MAX_JOBS = 1_000_000

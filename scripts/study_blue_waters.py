@@ -22,6 +22,7 @@ import numpy as np
 
 from blue_waters_page import METHODS, ReplayRow, SnapshotRow, Trace, write_study
 from draw_log import draw_log
+from generate_snapshots import load_workload
 from study_page import STUDIES, spawned, stamp
 from topoplace.certify import check_document
 from topoplace.errors import TopoplaceError
@@ -29,7 +30,6 @@ from topoplace.machine import parse_node_set
 from topoplace.placement.torus.problem import job_links
 from topoplace.result import PlacementResult
 from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, load_torus, prepare
-from topoplace.snapshot.generate import load_workload
 from topoplace.snapshot.schema import Communication
 from topoplace.solving import Options, solve
 from topoplace.study.replay import MIXES, MethodRun, Replay, Setup, run_method, with_intensive

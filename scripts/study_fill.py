@@ -18,13 +18,13 @@ from pathlib import Path
 
 from build_instances import SEED
 from fill_page import EXACT, METHODS, NODE_ORDERS, Row, write_study
+from generate_snapshots import Workload, generate_snapshot, load_workload
 from study_page import STUDIES, spawned, stamp
 from topoplace.certify import check_file
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.result import Proof
 from topoplace.snapshot import load_snapshot, load_torus
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.generate import Workload, generate_snapshot, load_workload
 from topoplace.snapshot.schema import TorusModel
 from topoplace.study.batch.pool import Pool
 from topoplace.study.batch.run import SOLVER, Batch, run_batch

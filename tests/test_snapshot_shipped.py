@@ -13,17 +13,11 @@ from scripts_of_the_project import script
 from topoplace.errors import InputError
 from topoplace.machine import parse_node_set, prism_links, scattered_links
 from topoplace.snapshot import Communication, load_machine, load_snapshot, machine_names
-from topoplace.snapshot.generate import (
-    XK_BLOCK,
-    blue_waters_features,
-    generate_snapshot,
-    load_workload,
-    workload_jobs,
-)
 from topoplace.snapshot.state import prism_of, torus_of
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = script("build_instances")
+BUILD, GENERATE = script("build_instances"), script("generate_snapshots")
+XK_BLOCK = GENERATE.XK_BLOCK
 SNAPSHOTS = ROOT / "instances" / "snapshots"
 PERCENTS = (20, 30, 40, 50, 60, 70, 80)
 
@@ -53,7 +47,7 @@ def test_blue_waters_agrees_with_the_counts_of_enos_2014():
     assert np.flatnonzero(in_block & ~is_service).tolist() == xk.tolist()
 
     compute = []
-    features = blue_waters_features()
+    features = GENERATE.blue_waters_features()
     assert list(features) == [f"s{k}" for k in range(1, 14)]
     for prisms in features.values():
         (prism,) = (prism_of(torus, p, "feature") for p in prisms)
@@ -73,7 +67,7 @@ def test_blue_waters_service_routers_are_whole_blades():
 
 
 def test_workload_is_table_ii_of_enos_2014():
-    jobs = workload_jobs(load_workload())
+    jobs = GENERATE.workload_jobs(GENERATE.load_workload())
     assert len(jobs) == 45
     assert len({job.id for job in jobs}) == 45
     assert [j.id for j in jobs if j.application == "NAMD"][:3] == [
@@ -94,7 +88,7 @@ def test_a_generated_snapshot_is_as_promised(percent):
     path = SNAPSHOTS / f"blue_waters_{percent or 'empty'}.json"
     assert path.stat().st_size < 1_000_000
     state = load_snapshot(path)
-    jobs = workload_jobs(load_workload())
+    jobs = GENERATE.workload_jobs(GENERATE.load_workload())
     assert [(r.id, r.nodes) for r in state.queue] == [(job.id, job.nodes) for job in jobs]
     assert {(r.priority, r.communication) for r in state.queue} == {(1, Communication.STRICT)}
     assert bool(state.running) == bool(percent)
@@ -139,15 +133,15 @@ def test_the_script_rebuilds_the_same_bytes(percent, tmp_path, monkeypatch):
 
 
 def test_another_seed_gives_another_snapshot():
-    machine, workload = load_machine("blue_waters"), load_workload()
-    one, other = (generate_snapshot(machine, workload, 0, seed) for seed in (1, 2))
+    machine, workload = load_machine("blue_waters"), GENERATE.load_workload()
+    one, other = (GENERATE.generate_snapshot(machine, workload, 0, seed) for seed in (1, 2))
     assert one.down != other.down
 
 
 def test_a_share_that_cannot_be_reached_is_refused():
     machine = load_machine("torus:4x4x4").model_copy(update={"default_class": "xe"})
     with pytest.raises(InputError, match="busy nodes that can be reached"):
-        generate_snapshot(machine, load_workload(), 150, 1)
+        GENERATE.generate_snapshot(machine, GENERATE.load_workload(), 150, 1)
 
 
 def test_tiny_features_shows_every_feature():

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from real_files import real_file
-from scripts_of_the_project import SCRIPTS, script
+from scripts_of_the_project import script
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.machine import Torus
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.generate import Workload, load_workload, workload_jobs
 from topoplace.snapshot.machines import load_torus
 from topoplace.snapshot.schema import PrismModel, Request, RunningJob, Snapshot
 from topoplace.study.batch.solving import solve_task
@@ -24,7 +23,9 @@ from topoplace.study.batch.task import Ending, Task
 from topoplace.study.replay import read_log
 
 MACHINE = "torus:4x4x4:2"
-WORKLOAD = Workload.model_validate(
+GENERATE = script("generate_snapshots")
+TABLE_II = GENERATE.load_workload()
+WORKLOAD = GENERATE.Workload.model_validate(
     {
         "schema": "topoplace.workload/1",
         "name": "tiny",
@@ -33,11 +34,6 @@ WORKLOAD = Workload.model_validate(
         ],
     }
 )
-
-
-@pytest.fixture(autouse=True)
-def _scripts_import_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(SCRIPTS)
 
 
 def rows_in(path: Path) -> list[dict[str, str]]:
@@ -166,7 +162,7 @@ def test_fill_stops_at_a_result_that_the_checker_refuses(
 
 def test_the_small_machine_s_workload_is_scaled_to_it() -> None:
     fill = script("study_fill")
-    workload = load_workload()
+    workload = TABLE_II
     assert fill.workload_for(load_torus("blue_waters")) == workload
     scaled = fill.workload_for(load_torus("bluegene_8x8x8"))
     assert {name for row in scaled.rows for name in row.classes} == {"compute"}
@@ -253,16 +249,16 @@ XE_NODES = 22_640
 def test_drawn_logs_are_of_the_table_at_the_load_asked_for(tmp_path: Path) -> None:
     path, draw = tmp_path / "log.swf", script("draw_log")
     draw.main(["--jobs", "20000", "--load", "70", "--seed", "3", "-o", str(path)])
-    jobs = draw.draw_log(load_workload(), "xe", 20_000, XE_NODES, 70, seed=3)
+    jobs = draw.draw_log(TABLE_II, "xe", 20_000, XE_NODES, 70, seed=3)
     assert read_log(path).jobs == jobs
-    sizes = {job.nodes for job in workload_jobs(load_workload()) if job.node_class == "xe"}
+    sizes = {job.nodes for job in GENERATE.workload_jobs(TABLE_II) if job.node_class == "xe"}
     assert {job.nodes for job in jobs} == sizes
     assert {job.walltime // 60 for job in jobs} == {10, *range(30, 46), 60}
     assert all(job.walltime / 2 <= job.seconds <= job.walltime for job in jobs)
     span = jobs[-1].submitted - jobs[0].submitted
     load = sum(job.nodes * job.seconds for job in jobs) / (span * XE_NODES)
     assert load == pytest.approx(0.7, rel=0.03)
-    first, second = (draw.draw_log(load_workload(), "xe", 300, 1000, 50, seed=s) for s in (1, 2))
+    first, second = (draw.draw_log(TABLE_II, "xe", 300, 1000, 50, seed=s) for s in (1, 2))
     assert max(job.nodes for job in first) == 1000  # larger ones are not drawn
     assert first != second
 
@@ -273,5 +269,5 @@ def test_drawn_logs_are_of_the_table_at_the_load_asked_for(tmp_path: Path) -> No
 )
 def test_what_cannot_be_drawn(node_class: str, num_jobs: int, load: float, named: str) -> None:
     with pytest.raises(InputError) as caught:
-        script("draw_log").draw_log(load_workload(), node_class, num_jobs, XE_NODES, load, seed=1)
+        script("draw_log").draw_log(TABLE_II, node_class, num_jobs, XE_NODES, load, seed=1)
     assert caught.value.field == named

@@ -1,4 +1,4 @@
-"""Snapshots of machines of any size, generated, and the instances that topoplace ships."""
+"""Snapshots of three-dimensional machines at any fill: the shipped ones, and those of studies."""
 
 from __future__ import annotations
 
