@@ -157,7 +157,7 @@ def test_a_signal_during_writing_does_not_lose_the_answer(tmp_path: Path) -> Non
 
 IN_PYTHON = """
 import os, signal, threading, time
-from topoplace.snapshot.load import load_any
+from topoplace.snapshot.machines import load_any
 from topoplace.solving import Interrupted, Options, heeded, register, solve
 
 @register("placement", "sleepy", "has one answer and never ends")

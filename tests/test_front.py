@@ -191,7 +191,7 @@ def test_a_solve_is_shown_and_told(capsys: pytest.CaptureFixture[str]) -> None:
     result = tp.place(torus_model(), time_limit=20, display=True, callback=told.append)
     assert told[-1].objective == result.objective
     assert told[-1].phase == result.status
-    assert "now, exact: nodes" in capsys.readouterr().err
+    assert "now, exact: " in capsys.readouterr().err
 
 
 def test_a_typed_program_runs() -> None:

@@ -26,7 +26,7 @@ from topoplace.report.summary import headline, summary
 from topoplace.result import PlacementResult, Proof, Status
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.load import load_any
+from topoplace.snapshot.machines import load_any
 from topoplace.snapshot.schema import Communication, Pattern, Request
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options, solve

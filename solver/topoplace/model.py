@@ -14,8 +14,7 @@ from topoplace.machine import Prism, format_node_set
 from topoplace.machine.hostlist import format_host_list
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.load import prepare_any
-from topoplace.snapshot.machines import load_machine, regular_tree, resolve_machine
+from topoplace.snapshot.machines import load_machine, prepare_any, regular_tree, resolve_machine
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     GraphApplication,

@@ -4,15 +4,15 @@ Routes are dimension-ordered ("X, then Y, then Z", Fiedler 2014), the shortest w
 tie at half a ring goes the positive way, and counts as both where jobs must not share links.
 """
 
+from topoplace.machine.hostlist import (
+    format_node_set as format_node_set,
+    parse_node_set as parse_node_set,
+)
 from topoplace.machine.links import (
     prism_links as prism_links,
     scattered_links as scattered_links,
 )
 from topoplace.machine.matrix import MatrixMachine as MatrixMachine
-from topoplace.machine.nodeset import (
-    format_node_set as format_node_set,
-    parse_node_set as parse_node_set,
-)
 from topoplace.machine.prism import (
     Prism as Prism,
     all_origins as all_origins,

@@ -15,8 +15,7 @@ from topoplace.mapping.graphfiles import read_matrix_machine
 from topoplace.mapping.problem import MappingProblem, machine_of, prepare_mapping
 from topoplace.result import RESULT_SCHEMA, PlacementResult
 from topoplace.snapshot.files import file_meant, parse_object, read_bytes, read_document
-from topoplace.snapshot.load import load_snapshot
-from topoplace.snapshot.machines import load_machine, resolve_machine
+from topoplace.snapshot.machines import load_machine, load_snapshot, resolve_machine
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     GraphApplication,

@@ -2,15 +2,13 @@
 
 from topoplace.snapshot.files import machine_names as machine_names
 from topoplace.snapshot.geometry import Geometry as Geometry
-from topoplace.snapshot.load import (
+from topoplace.snapshot.machines import (
     load_any as load_any,
+    load_machine as load_machine,
     load_snapshot as load_snapshot,
+    load_torus as load_torus,
     prepare_any as prepare_any,
     prepare_empty as prepare_empty,
-)
-from topoplace.snapshot.machines import (
-    load_machine as load_machine,
-    load_torus as load_torus,
 )
 from topoplace.snapshot.schema import (
     Communication as Communication,

@@ -10,8 +10,7 @@ from pydantic import BaseModel
 
 from topoplace.errors import InputError
 from topoplace.snapshot.files import text_of_document
-from topoplace.snapshot.load import load_any
-from topoplace.snapshot.machines import load_machine, load_torus
+from topoplace.snapshot.machines import load_any, load_machine, load_torus
 from topoplace.snapshot.normal import normal_snapshot
 from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_of_swf
 from topoplace.snapshot.readers.slurm import (

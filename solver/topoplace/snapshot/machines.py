@@ -1,4 +1,4 @@
-"""Machines by file, by shipped name, or by shorthand such as ``torus:4x4x4``."""
+"""Machines by file, shipped name or shorthand such as ``torus:4x4x4``; snapshots by file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,19 @@ from topoplace.snapshot.files import (
     machine_names,
     parse_object,
     read_bytes,
+    read_document,
     validated,
 )
 from topoplace.snapshot.readers.slurm import read_topology_conf
-from topoplace.snapshot.schema import Snapshot, SwitchModel, TorusModel, TreeModel
-from topoplace.snapshot.tree_state import MAX_LEAVES
+from topoplace.snapshot.schema import (
+    SNAPSHOT_SCHEMA,
+    Snapshot,
+    SwitchModel,
+    TorusModel,
+    TreeModel,
+)
+from topoplace.snapshot.state import SnapshotState, prepare
+from topoplace.snapshot.tree_state import MAX_LEAVES, TreeState, prepare_tree
 
 # ---- Regular switch trees, from the shorthand ``tree:4x6x16`` ------------------------------------
 
@@ -144,3 +152,47 @@ def resolve_machine(snapshot: Snapshot) -> Snapshot:
     machine = load_machine(snapshot.machine)
     require_suited(snapshot, machine)
     return snapshot.model_copy(update={"machine": machine})
+
+
+# ---- Snapshots, checked and ready to solve -------------------------------------------------------
+
+
+def load_any(path: str | Path) -> SnapshotState | TreeState:
+    """Read a snapshot file of any machine and check it against it.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the field and the value at fault.
+    """
+    snapshot = read_document(path, Snapshot, SNAPSHOT_SCHEMA)
+    try:
+        return prepare_any(resolve_machine(snapshot))
+    except InputError as error:
+        raise error.located(str(path)) from None
+
+
+def load_snapshot(path: str | Path) -> SnapshotState:
+    """Read a snapshot as `load_any` does, where only a torus or mesh will do."""
+    state = load_any(path)
+    if isinstance(state, TreeState):
+        expected = "a torus or mesh machine"
+        raise InputError(expected, file=str(path), field="machine.kind", value="tree")
+    return state
+
+
+def prepare_any(snapshot: Snapshot) -> SnapshotState | TreeState:
+    """Check a snapshot whose machine is resolved, by the kind of the machine.
+
+    Raises
+    ------
+    InputError
+        With the field at fault.
+    """
+    is_tree = isinstance(snapshot.machine, TreeModel)
+    return prepare_tree(snapshot) if is_tree else prepare(snapshot)
+
+
+def prepare_empty(machine: TorusModel | TreeModel) -> SnapshotState | TreeState:
+    """Return a machine on which nothing runs."""
+    return prepare_any(Snapshot(schema_version=SNAPSHOT_SCHEMA, name=machine.name, machine=machine))
