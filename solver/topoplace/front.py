@@ -116,11 +116,8 @@ def place(
     options = replace(_options(time_limit, seed, interference), thorough=thorough)
     if isinstance(state, TreeState) and options.interference is not Interference.STRICT:
         raise InputError("strict on a tree machine", field="interference", value=interference)
+    compile_for("allocation" if isinstance(state, TreeState) else "placement", [method])
     with _watched(options, display, callback) as watched:
-        if isinstance(state, TreeState):
-            compile_for("allocation", [method])
-            return solve(state, method, watched)
-        compile_for("placement", [method])
         return solve(state, method, watched)
 
 

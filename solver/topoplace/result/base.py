@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from topoplace.certify.report import Report
+    from topoplace.report.answer import Start
 
 Value = TypeVar("Value")
 Certificate = TypeVar("Certificate")
@@ -98,6 +99,13 @@ class Result(Model, Generic[LevelType, SolutionType, InstanceType]):
     levels: list[LevelType]
     solution: SolutionType | None
     instance: InstanceType
+
+    @property
+    def placements(self) -> list[Start]:
+        """The requests that start: nodes, hosts, and prism or cost; none of a mapping."""
+        from topoplace.report.answer import starts_of  # noqa: PLC0415 - only when asked
+
+        return starts_of(self)
 
     def check(self) -> Report:
         """Recompute every claim from the instance inside, with code that no solver shares."""

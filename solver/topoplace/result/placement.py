@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from topoplace.result.base import Level, Limits, Result
 from topoplace.result.certificate import Certificate
 from topoplace.snapshot.schema import Model, Name, NodeSet, PrismModel, Snapshot
-
-if TYPE_CHECKING:
-    from topoplace.report.answer import Start
 
 
 class Interference(StrEnum):
@@ -69,10 +66,3 @@ class PlacementResult(Result[PlacementLevel, Solution, Snapshot]):
     problem: Literal["placement"]
     limits: PlacementLimits
     explanations: list[Explanation] = Field(default_factory=list)
-
-    @property
-    def placements(self) -> list[Start]:
-        """The requests that start: nodes, hosts, and prism or cost."""
-        from topoplace.report.answer import starts_of  # noqa: PLC0415 - only when asked
-
-        return starts_of(self)

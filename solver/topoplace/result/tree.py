@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from topoplace.result.base import Fraction, Level, Result
 from topoplace.snapshot.schema import Model, Name, Snapshot
-
-if TYPE_CHECKING:
-    from topoplace.report.answer import Start
 
 
 class Empty(Model):
@@ -169,10 +166,3 @@ class AllocationResult(Result[TreeLevel, TreeSolution, Snapshot]):
     """One solve of one snapshot of a tree machine."""
 
     problem: Literal["allocation"]
-
-    @property
-    def placements(self) -> list[Start]:
-        """The requests that start: nodes, hosts, and prism or cost."""
-        from topoplace.report.answer import starts_of  # noqa: PLC0415 - only when asked
-
-        return starts_of(self)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from topoplace import __version__
 from topoplace.interrupts import ended_in_time, heeded
-from topoplace.result import RESULT_SCHEMA, Limits, PlacementResult, Proof, Result, Status
+from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result, Status
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.solving.outcome import WATCH_SECONDS, Bound, Incumbent, Number, Outcome, gap_of
@@ -37,11 +37,6 @@ class Problem(Protocol):
         """What result documents call the problem: placement, allocation or mapping."""
 
 
-def limits_of(problem: Any, options: Options, hit: bool) -> Limits:
-    """Return what bounded a solve."""
-    return Limits(time_limit=options.time_limit, hit=hit)
-
-
 @dataclass(frozen=True)
 class Frame:
     """One kind of problem.
@@ -62,8 +57,8 @@ class Frame:
         Makes the document of a problem.
     number
         Turns a figure into the form that the documents have.
-    limits
-        What bounded the solve, of a problem, options and whether the time limit was hit.
+    rule
+        What bounded the solve beside the time limit, of a problem.
     extra
         Fields that only results of this problem have.
     decisive
@@ -82,7 +77,7 @@ class Frame:
     solution: Callable[[Any, Any], Any]
     instance: Callable[[Any], Any]
     number: Callable[[Number], Any] = int
-    limits: Callable[[Any, Options, bool], Limits] = limits_of
+    rule: Callable[[Any], Mapping[str, Any]] = lambda problem: {}
     extra: Callable[[Outcome], Mapping[str, Any]] = lambda outcome: {}
     decisive: int = 0
     facts: Callable[[Any], Mapping[str, int | None]] = lambda result: {}
@@ -219,7 +214,7 @@ def result_of(
         gap=levels[0].gap,
         proof=levels[0].proof,
         seconds=round(seconds, 3),
-        limits=frame.limits(problem, options, hit),
+        limits={"time_limit": options.time_limit, "hit": hit, **frame.rule(problem)},
         seed=options.seed,
         versions=_versions() | dict(outcome.versions),
         levels=levels,

@@ -9,12 +9,12 @@ from topoplace.errors import InputError, unknown_name
 from topoplace.mapping.graphfiles.lists import read_edge_list, read_grf_graph, read_metis_graph
 from topoplace.mapping.graphfiles.numbers import (
     Qaplib,
-    lines_of,
     read_csv_graph,
     read_matrix_machine,
     read_qaplib,
     split_fields,
 )
+from topoplace.snapshot.readers.tables import lines_of
 from topoplace.snapshot.schema import GraphApplication
 
 __all__ = [

@@ -10,10 +10,9 @@ from topoplace.mapping.graphfiles.numbers import (
     Tokens,
     count,
     graph_of,
-    lines_of,
     split_fields,
 )
-from topoplace.snapshot.readers.tables import text_of
+from topoplace.snapshot.readers.tables import lines_of, text_of
 from topoplace.snapshot.schema import MAX_TASKS, GraphApplication
 
 # ---- Lists of messages: source, target and bytes, one message per line ---------------------------
@@ -32,7 +31,7 @@ def read_edge_list(path: str | Path) -> GraphApplication:
     file = str(path)
     num_tasks = 0
     rows: list[tuple[str, list[str]]] = []
-    for line, text in lines_of(path, ""):
+    for line, text in lines_of(path):
         if text.startswith(_DIRECTIVE):
             told = text.removeprefix(_DIRECTIVE).strip()
             num_tasks = count(told, MAX_TASKS, file=file, field=f"{line}, tasks")
@@ -114,7 +113,7 @@ def read_grf_graph(path: str | Path) -> GraphApplication:
     An edge must be listed at both of its ends with one load, and labels must be the vertex
     numbers in some order.
     """
-    tokens = Tokens(str(path), lines_of(path, ""))
+    tokens = Tokens(str(path), lines_of(path))
     if tokens.take("the version 0", MAX_TASKS):
         raise InputError("version 0 of the format", file=tokens.file, field="line 1")
     num_tasks = tokens.take("the number of vertices", MAX_TASKS, least=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from topoplace.errors import InputError, unknown_name
 from topoplace.machine.matrix import MAX_DISTANCE, MAX_PLACES
-from topoplace.snapshot.readers.tables import name_of, text_of
+from topoplace.snapshot.readers.tables import lines_of, name_of
 from topoplace.snapshot.schema import GraphApplication, MatrixModel
 from topoplace.types import IntArray
 
@@ -31,14 +31,6 @@ def count(text: str, most: int, *, file: str, field: str) -> int:
     if len(digits) > len(str(most)) or int(digits) > most:
         raise InputError(f"at most {most}", file=file, field=field, value=text)
     return int(digits)
-
-
-def lines_of(path: str | Path, comments: str) -> Iterator[tuple[str, str]]:
-    """Yield ``("line 7", text)`` for every line but empty ones and comments, by first letter."""
-    for number, line in enumerate(text_of(path).splitlines(), start=1):
-        text = line.strip()
-        if text and text[0] not in comments:
-            yield f"line {number}", text
 
 
 def split_fields(line: str) -> list[str]:
@@ -237,7 +229,7 @@ def read_qaplib(path: str | Path, flow: str | None = None) -> Qaplib:
     """
     if flow is not None and flow not in FLOWS:
         raise unknown_name(flow, FLOWS, field="--flow")
-    tokens = Tokens(str(path), lines_of(path, ""))
+    tokens = Tokens(str(path), lines_of(path))
     size = tokens.take("the size n", MAX_PLACES, least=1)
     first, second = (_matrix(tokens, size, name) for name in FLOWS)
     tokens.end()

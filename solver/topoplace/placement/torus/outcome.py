@@ -12,12 +12,10 @@ from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import (
     Placement,
     PlacementLevel,
-    PlacementLimits,
     PlacementResult,
     Solution,
 )
 from topoplace.snapshot.schema import PrismModel
-from topoplace.solving import Options
 from topoplace.solving.solve import Frame, called
 from topoplace.types import IntArray
 
@@ -94,12 +92,6 @@ def num_shared_links(problem: PlacementProblem, started: Started) -> int:
     return int(((users > 1) & strict & new).sum())
 
 
-def _limits(problem: PlacementProblem, options: Options, hit: bool) -> PlacementLimits:
-    return PlacementLimits(
-        time_limit=options.time_limit, interference=problem.interference, hit=hit
-    )
-
-
 def _facts(result: PlacementResult) -> dict[str, int | None]:
     found = result.solution
     return {
@@ -117,7 +109,7 @@ FRAME = Frame(
     PlacementLevel,
     _solution,
     lambda problem: problem.state.snapshot,
-    limits=_limits,
+    rule=lambda problem: {"interference": problem.interference},
     extra=lambda outcome: {"explanations": list(outcome.explanations)},
     facts=_facts,
 )

@@ -41,18 +41,21 @@ def text_of(path: str | Path, *, or_json: bool = False) -> str:
     return text
 
 
-def lines_of(path: str | Path, *, or_json: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield ``("line 7", line)`` for every line of a text file that is not empty, stripped."""
-    for number, line in enumerate(text_of(path, or_json=or_json).splitlines(), start=1):
-        if line.strip():
-            yield f"line {number}", line.strip()
+def lines_of(path: str | Path, comments: str = "") -> Iterator[tuple[str, str]]:
+    """Yield ``("line 7", line)`` for every line, stripped, but empty ones and comments.
+
+    A comment begins with one of the letters of `comments`.
+    """
+    for number, text in enumerate(text_of(path).splitlines(), start=1):
+        line = text.strip()
+        if line and line[0] not in comments:
+            yield f"line {number}", line
 
 
 def field_lines(path: str | Path, comment: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield ``("line 7", fields)`` for every line that is not empty and not a comment."""
-    for place, line in lines_of(path):
-        if not line.startswith(comment):
-            yield place, line.split()
+    """Yield ``("line 7", fields)`` as `lines_of`."""
+    for place, line in lines_of(path, comment):
+        yield place, line.split()
 
 
 @contextlib.contextmanager
