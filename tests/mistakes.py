@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from topoplace.cli.app import COMMANDS
-from topoplace.cli.shipped_names import MACHINES, METHODS
+from topoplace.shipped import MACHINES, METHODS
 
 Document = TypeVar("Document")
 

@@ -34,9 +34,9 @@ from topoplace.mapping.onto import load_places
 from topoplace.mapping.onto import problem_on as on_places
 from topoplace.mapping.problem import require_mapping, spread_over_nodes
 from topoplace.mapping.tabu_search import MAX_PLACES, all_changes, tabu_arrays, tabu_moves
+from topoplace.shipped import METHODS
 from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Incumbent, Options, method_of, methods, solve
-from topoplace.solving.registry import SHIPPED
 
 ANY_GRAPH = ("greedy", "bisection", "hilbert", "tabu", "search", "scotch")
 SEEDED = ("tabu", "search", "local-search")
@@ -93,9 +93,9 @@ def test_the_table_of_methods_names_the_modules_that_register_them():
     modules = {f"{package.__name__}.{m.name}" for m in pkgutil.iter_modules(package.__path__)}
     for module in modules:
         importlib.import_module(module)
-    assert set(methods("mapping")) == set(SHIPPED["mapping"])
-    assert set(SHIPPED["mapping"].values()) == modules
-    for name in SHIPPED["mapping"]:
+    assert set(methods("mapping")) == set(METHODS["mapping"])
+    assert {module for module, _ in METHODS["mapping"].values()} == modules
+    for name in METHODS["mapping"]:
         assert method_of("mapping", name).name == name
     with pytest.raises(InputError, match="pencils"):
         method_of("mapping", "no-such-method")

@@ -18,9 +18,10 @@ from topoplace.cli.options import VERBOSITY, argument, flag, with_options
 from topoplace.cli.output import QUIET, USUAL, VERBOSE, print_json, say, set_verbosity
 from topoplace.cli.place import place
 from topoplace.cli.replay import replay
-from topoplace.cli.shipped_names import METHODS, epilogue
+from topoplace.cli.shipped_names import epilogue
 from topoplace.cli.studies import batch, compare
 from topoplace.errors import unknown_name
+from topoplace.shipped import METHODS
 
 HELP = "Optimal, certified placement and mapping on torus, mesh and tree machines."
 

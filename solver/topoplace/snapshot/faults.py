@@ -225,7 +225,12 @@ def require_suited(snapshot: Snapshot, machine: TorusModel | TreeModel) -> None:
 
     Else every node and prism of the snapshot would be blamed for what is wrong with the machine.
     """
-    prisms, sets = list(_prisms(snapshot)), list(_node_sets(snapshot))
+    jobs = [(f"running[{idx}]", job) for idx, job in enumerate(snapshot.running)]
+    prisms = [(f"{field}.prism", job.prism) for field, job in jobs if job.prism is not None]
+    for name, own in snapshot.regions.items():
+        prisms += [(f"regions.{name}[{idx}]", prism) for idx, prism in enumerate(own)]
+    sets = [("down", snapshot.down), *((f"{field}.nodes", job.nodes) for field, job in jobs)]
+    sets = [(field, text) for field, text in sets if text.strip()]
     wanted = _machine_of_prisms(prisms, machine)
     if wanted is None and isinstance(machine, TorusModel):
         wanted = _machine_of_nodes(sets, math.prod(machine.shape) * machine.nodes_per_router)
@@ -255,18 +260,3 @@ def _machine_of_nodes(sets: list[tuple[str, str]], num_nodes: int) -> str | None
         return None
     high, field = max(most)
     return f"a machine of more than {num_nodes} nodes, as {field} has node {high}"
-
-
-def _prisms(snapshot: Snapshot) -> Iterator[tuple[str, PrismModel]]:
-    for idx, job in enumerate(snapshot.running):
-        if job.prism is not None:
-            yield f"running[{idx}].prism", job.prism
-    for name, prisms in snapshot.regions.items():
-        yield from ((f"regions.{name}[{idx}]", prism) for idx, prism in enumerate(prisms))
-
-
-def _node_sets(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """Yield the node sets that are not empty, each with its field."""
-    sets = [("down", snapshot.down)]
-    sets += [(f"running[{idx}].nodes", job.nodes) for idx, job in enumerate(snapshot.running)]
-    yield from ((field, text) for field, text in sets if text.strip())

@@ -140,8 +140,7 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
     regions = _regions(snapshot, torus, faults)
     num_of_class = {name: int((node_class == idx).sum()) for idx, name in enumerate(classes)}
 
-    def checked(idx: int, request: Request, field: str) -> QueuedState:
-        del idx
+    def checked(_: int, request: Request, field: str) -> QueuedState:
         wanted = request.node_class or model.default_class
         return _request(request, snapshot, torus, wanted, num_of_class, field)
 
@@ -176,15 +175,14 @@ def require_free(
     holder: IntArray,
     jobs: Sequence[RunningJob],
     field: str,
-    *,
-    kind: str,
     name: Callable[[int], str],
+    kind: str = "node",
 ) -> None:
     """Raise `InputError` for the first place that a job holds; `holder` is -1 for nobody."""
     taken = places[holder[places] >= 0]
     if len(taken):
         found = f"{name(taken[0])}, held by {jobs[holder[taken[0]]].id}"
-        raise InputError(f"{kind} no other job holds", field=field, found=found)
+        raise InputError(f"{kind}s no other job holds", field=field, found=found)
 
 
 def _node_classes(model: TorusModel, torus: Torus) -> tuple[tuple[str, ...], IntArray]:
@@ -248,9 +246,7 @@ class _Holders:
         return nodes
 
     def _require_free(self, kind: str, places: IntArray, holder: IntArray, field: str) -> None:
-        require_free(
-            places, holder, self._jobs, field, kind=f"{kind}s", name=lambda k: f"{kind} {k}"
-        )
+        require_free(places, holder, self._jobs, field, lambda k: f"{kind} {k}", kind)
 
 
 def _request(

@@ -142,8 +142,7 @@ def prepare_tree(snapshot: Snapshot) -> TreeState:
     with faults.collected():
         free[_nodes_of(snapshot.down, node_of_name, "down")] = False
 
-    def request(idx: int, job: Request, field: str) -> TreeRequest:
-        del idx
+    def request(_: int, job: Request, field: str) -> TreeRequest:
         return _request(job, tree.num_nodes, field)
 
     requests = checked_jobs(snapshot.queue, "queue", ids, faults, request)
@@ -178,7 +177,7 @@ def _running_nodes(
     nodes = _nodes_of(job.nodes, node_of_name, field)
     if not len(nodes):
         raise InputError("at least one node", field=field, value=job.nodes)
-    require_free(nodes, holder, jobs, field, kind="nodes", name=tree.node_names.__getitem__)
+    require_free(nodes, holder, jobs, field, tree.node_names.__getitem__)
     return nodes
 
 

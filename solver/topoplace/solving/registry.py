@@ -9,6 +9,7 @@ from typing import Any
 
 from topoplace.errors import unknown_name
 from topoplace.result import Interference
+from topoplace.shipped import METHODS
 from topoplace.solving.outcome import Bound, Incumbent, Number, Outcome, Watch
 from topoplace.types import IntArray
 
@@ -72,59 +73,6 @@ class Options:
 Solver = Callable[[Any, Options], Outcome]
 """Takes a problem and options; may leave out whatever it does not need."""
 
-_PLACEMENT, _TORUS, _TREE, _MAPPING = (
-    "topoplace.placement",
-    "topoplace.placement.torus",
-    "topoplace.placement.switches",
-    "topoplace.mapping.methods",
-)
-
-SHIPPED: dict[str, dict[str, str]] = {
-    "placement": {
-        "exact": f"{_TORUS}.exact",
-        "alps-o2": f"{_TORUS}.heuristics.node_orders",
-        "alps-2y": f"{_TORUS}.heuristics.node_orders",
-        "alps-4y": f"{_TORUS}.heuristics.node_orders",
-        "best-fit": f"{_TORUS}.heuristics.fits",
-        "first-fit": f"{_TORUS}.heuristics.fits",
-        "random-nodes": f"{_TORUS}.heuristics.node_orders",
-        "minizinc": f"{_TORUS}.minizinc",
-    },
-    "allocation": {
-        "exact": f"{_TREE}.exact.method",
-        "default": f"{_TREE}.allocators",
-        "adaptive": f"{_TREE}.allocators",
-        "balanced": f"{_TREE}.allocators",
-        "fewest-domains": f"{_TREE}.allocators",
-        "greedy": f"{_TREE}.allocators",
-        "random": f"{_TREE}.allocators",
-    },
-    "mapping": {
-        "auto": f"{_MAPPING}.best",
-        "bisection": f"{_MAPPING}.constructions",
-        "blocks": f"{_MAPPING}.constructions",
-        "default": f"{_MAPPING}.orders",
-        "exact": f"{_MAPPING}.best",
-        "fold-2d": f"{_MAPPING}.constructions",
-        "given": f"{_MAPPING}.orders",
-        "greedy": f"{_MAPPING}.constructions",
-        "grid-order": f"{_MAPPING}.orders",
-        "hilbert": f"{_MAPPING}.orders",
-        "local-search": f"{_MAPPING}.searches",
-        "pencils": f"{_MAPPING}.constructions",
-        "random-blocks": f"{_MAPPING}.constructions",
-        "round-robin": f"{_MAPPING}.orders",
-        "scotch": f"{_MAPPING}.best",
-        "search": f"{_MAPPING}.searches",
-        "tabu": f"{_MAPPING}.searches",
-        "topaware": f"{_MAPPING}.constructions",
-    },
-}
-"""By problem, each method shipped and the module that registers it when imported.
-
-A table instead of imports: compiled kernels take time to load, and a command runs one method.
-"""
-
 
 @dataclass(frozen=True)
 class Method:
@@ -152,9 +100,18 @@ _METHODS: dict[tuple[str, str], Method] = {}
 
 
 def register(
-    problem: str, name: str, summary: str, *, uses_prisms: bool = True, needs_grid: bool = False
+    problem: str,
+    name: str,
+    summary: str = "",
+    *,
+    uses_prisms: bool = True,
+    needs_grid: bool = False,
 ) -> Callable[[Solver], Solver]:
-    """Return a decorator that registers a method (docs/adding-a-heuristic.md)."""
+    """Return a decorator that registers a method (docs/adding-a-heuristic.md).
+
+    What a shipped one does stands in `shipped`.
+    """
+    summary = summary or METHODS[problem][name][1]
 
     def add(solver: Solver) -> Solver:
         if (problem, name) in _METHODS:
@@ -173,8 +130,8 @@ def method_of(problem: str, name: str) -> Method:
     InputError
         If there is no such method.
     """
-    if (problem, name) not in _METHODS and name in SHIPPED[problem]:
-        importlib.import_module(SHIPPED[problem][name])
+    if (problem, name) not in _METHODS and name in METHODS[problem]:
+        importlib.import_module(METHODS[problem][name][0])
     if (problem, name) not in _METHODS:
         known = method_names(problem)
         raise unknown_name(name, known, field="method")
@@ -184,7 +141,7 @@ def method_of(problem: str, name: str) -> Method:
 def method_names(problem: str) -> list[str]:
     """Return the names of a problem's methods: those shipped, then the others in their order."""
     own = [name for kind, name in _METHODS if kind == problem]
-    return list(dict.fromkeys([*SHIPPED[problem], *own]))
+    return list(dict.fromkeys([*METHODS[problem], *own]))
 
 
 def methods(problem: str) -> dict[str, Method]:

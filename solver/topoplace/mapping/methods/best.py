@@ -137,7 +137,7 @@ def _write_target(machine: Torus | MatrixMachine, chosen: IntArray, path: Path) 
     return False
 
 
-@register("mapping", "scotch", "the external program gmap of Scotch, where installed")
+@register("mapping", "scotch")
 def map_scotch(problem: MappingProblem, options: Options) -> Outcome:
     """Map with Scotch (`run_scotch`), and move what does not fit to the nearest free routers.
 
@@ -174,7 +174,7 @@ FIRST_MOVES = 200_000
 """Moves of the local search before branch and bound: a tenth of a second or so."""
 
 
-@register("mapping", "exact", "embedding with one hop per message, else branch and bound if small")
+@register("mapping", "exact")
 def map_exact(problem: MappingProblem, options: Options) -> Outcome:
     """Return an embedding, else the outcome of branch and bound, else that of a search.
 
@@ -275,7 +275,7 @@ BRANCH_SECONDS = 20.0
 """Most time for branch and bound if the options set none."""
 
 
-@register("mapping", "auto", "the best of the constructions; for graphs as exact, within a time")
+@register("mapping", "auto")
 def auto(problem: MappingProblem, options: Options) -> Outcome:
     """Return the best mapping of the structured methods, else as `exact` does.
 

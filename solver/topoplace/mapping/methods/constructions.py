@@ -41,9 +41,7 @@ Way = tuple[tuple[int, ...], ...]
 along, and where it is folded a second one, along which the layers of its folds are stacked."""
 
 
-@register(
-    "mapping", "blocks", "equal boxes of the grid on a full prism of routers", needs_grid=True
-)
+@register("mapping", "blocks", needs_grid=True)
 def map_blocks(problem: MappingProblem, options: Options) -> Outcome:
     """Cut the grid into equal boxes and lay them over a prism (Bhatele 2008, section 3).
 
@@ -67,7 +65,7 @@ def map_blocks(problem: MappingProblem, options: Options) -> Outcome:
     return _on_prism(problem, [tuple((d,) for d in dims) for dims in places], "equal blocks of")
 
 
-@register("mapping", "fold-2d", "a 2D grid folded over the layers of a full prism", needs_grid=True)
+@register("mapping", "fold-2d", needs_grid=True)
 def map_fold_2d(problem: MappingProblem, options: Options) -> Outcome:
     """Fold a 2D grid onto a prism of usable routers (Bhatele 2008, section 3).
 
@@ -230,7 +228,7 @@ def part_of_tasks(grid: VirtualGrid, counts: Sequence[int]) -> IntArray:
     return parts
 
 
-@register("mapping", "random-blocks", "equal boxes of the grid on random nodes", needs_grid=True)
+@register("mapping", "random-blocks", needs_grid=True)
 def map_random_blocks(problem: MappingProblem, options: Options) -> Outcome:
     """Put equal boxes of the grid on random nodes (Bhatele 2008, section 3: "RD").
 
@@ -280,9 +278,7 @@ def _fewest_bytes_between(problem: MappingProblem) -> tuple[int, ...]:
 # ---- Topaware: the best-ranked layout, and the leftmost usable routers of every pencil -----------
 
 
-@register(
-    "mapping", "topaware", "best-ranked layout, leftmost routers of every pencil", needs_grid=True
-)
+@register("mapping", "topaware", needs_grid=True)
 def map_topaware(problem: MappingProblem, options: Options) -> Outcome:
     """Lay the best-ranked layout that fits into the first window it fits (Enos 2014 IV.B).
 
@@ -313,7 +309,7 @@ DEFAULT_SECONDS = 30.0
 """Time limit where none is given: where no window is nearly free of holes, the search is long."""
 
 
-@register("mapping", "pencils", "best layout, window and routers of every pencil", needs_grid=True)
+@register("mapping", "pencils", needs_grid=True)
 def map_pencils(problem: MappingProblem, options: Options) -> Outcome:
     """Return a best pencil placement of all admissible layouts in all windows.
 
@@ -324,7 +320,7 @@ def map_pencils(problem: MappingProblem, options: Options) -> Outcome:
     return search_pencils(problem, options)
 
 
-@register("mapping", "greedy", "the most connected task next to its placed partners")
+@register("mapping", "greedy")
 def map_greedy(problem: MappingProblem, options: Options) -> Outcome:
     """Place task after task, the one with most bytes to those placed (`grow_mapping`)."""
     return outcome_of(spread_over_nodes(problem, grow_mapping(symmetric(problem))))
@@ -334,7 +330,7 @@ TRIALS = 4
 """Bisections tried, each from other random matchings."""
 
 
-@register("mapping", "bisection", "machine and graph halved together, again and again")
+@register("mapping", "bisection")
 def map_bisection(problem: MappingProblem, options: Options) -> Outcome:
     """Return the best of some recursive bisections (`halve_mapping`)."""
     halved = symmetric(problem)

@@ -57,7 +57,7 @@ def _transposed(words: IntArray, bits: int) -> IntArray:
     return words
 
 
-@register("mapping", "given", "a mapping made elsewhere, only evaluated and bounded")
+@register("mapping", "given")
 def given(problem: MappingProblem, options: Options) -> Outcome:
     """Return the mapping that the options start from."""
     if options.start is None:
@@ -65,14 +65,14 @@ def given(problem: MappingProblem, options: Options) -> Outcome:
     return outcome_of(options.start)
 
 
-@register("mapping", "default", "consecutive tasks fill node after node (SMP order)")
+@register("mapping", "default")
 def map_default(problem: MappingProblem, options: Options) -> Outcome:
     """Put task i on the usable node number ``i // tasks_per_node`` (Enos 2014 IV.B, "default")."""
     tasks = np.arange(problem.num_tasks, dtype=np.int64)
     return outcome_of(problem.nodes[tasks // problem.tasks_per_node])
 
 
-@register("mapping", "round-robin", "tasks dealt out one by one to as many nodes as are needed")
+@register("mapping", "round-robin")
 def map_round_robin(problem: MappingProblem, options: Options) -> Outcome:
     """Put task i on node ``i % m`` of the first m nodes, as few as hold all tasks.
 
@@ -89,7 +89,6 @@ def map_round_robin(problem: MappingProblem, options: Options) -> Outcome:
 @register(
     "mapping",
     "grid-order",
-    "cells of the grid, in grid order, fill node after node",
     needs_grid=True,
 )
 def map_grid_order(problem: MappingProblem, options: Options) -> Outcome:
@@ -152,7 +151,7 @@ def grid_order(shape: Sequence[int], cell: Sequence[int], column_major: bool = F
 # ---- Tasks along Hilbert's curve through the machine ---------------------------------------------
 
 
-@register("mapping", "hilbert", "tasks in the best of three orders along Hilbert's curve")
+@register("mapping", "hilbert")
 def map_hilbert(problem: MappingProblem, options: Options) -> Outcome:
     """Fill the usable routers in the order of Hilbert's curve (`hilbert_order`).
 

@@ -25,7 +25,7 @@ SIMPLE = ("default", "grid-order", "blocks", "fold-2d", "topaware")
 """Methods cheap enough to look for a start with; those that refuse the problem are left out."""
 
 
-@register("mapping", "local-search", "simulated annealing from a mapping or the best simple method")
+@register("mapping", "local-search")
 def map_local_search(problem: MappingProblem, options: Options) -> Outcome:
     """Improve `options.start`, or the best simple mapping, by moves and swaps of tasks.
 
@@ -50,7 +50,7 @@ WORK, FEWEST_MOVES = 400_000_000, 2_000
 """Swaps to look at without a time limit, and moves to make at least."""
 
 
-@register("mapping", "tabu", "robust tabu search, for machines of few places")
+@register("mapping", "tabu")
 def map_tabu(problem: MappingProblem, options: Options) -> Outcome:
     """Improve `options.start`, or the greedy mapping, by robust tabu search (`Tabu`).
 
@@ -89,9 +89,7 @@ SPARE = 4
 """A second construction is made if there is so many times the time it takes."""
 
 
-@register(
-    "mapping", "search", "constructions, annealing and tabu search, as long as the time limit says"
-)
+@register("mapping", "search")
 def map_search(problem: MappingProblem, options: Options) -> Outcome:
     """Return the best mapping of constructions and of annealings and tabu searches from them.
 

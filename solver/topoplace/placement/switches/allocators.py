@@ -25,7 +25,7 @@ Allocator = Callable[[Occupancy, TreeRequest, np.random.Generator], IntArray | N
 _ALLOCATORS: dict[str, Allocator] = {}
 
 
-def register_allocator(name: str, summary: str) -> Callable[[Allocator], Allocator]:
+def register_allocator(name: str, summary: str = "") -> Callable[[Allocator], Allocator]:
     """Return a decorator that registers an allocator, and the method that serves a queue with it.
 
     The method skips requests that do not fit; later requests see the nodes of earlier ones.
@@ -72,9 +72,7 @@ def fill(occupancy: Occupancy, leaves: Iterable[int], num_nodes: int) -> list[tu
     return takes
 
 
-@register_allocator(
-    "default", "Slurm's own: below the lowest switch that fits, fullest leaves first"
-)
+@register_allocator("default")
 def slurm_default(
     occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator
 ) -> IntArray | None:
@@ -86,7 +84,7 @@ def slurm_default(
     return np.sort(occupancy.nodes_of(fill(occupancy, order, request.nodes)))
 
 
-@register_allocator("greedy", "leaves of the least communication ratio first (Mishra 2020)")
+@register_allocator("greedy")
 def greedy(occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator) -> IntArray | None:
     """Take leaves by communication ratio, increasing for an intensive job, else decreasing.
 
@@ -106,7 +104,7 @@ def greedy(occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator)
     return occupancy.nodes_of(fill(occupancy, order, request.nodes))
 
 
-@register_allocator("balanced", "powers of two on every leaf, emptiest leaves first (Mishra 2020)")
+@register_allocator("balanced")
 def balanced(
     occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator
 ) -> IntArray | None:
@@ -158,7 +156,7 @@ def balanced_counts(free: list[int], num_nodes: int) -> list[tuple[int, int]]:
 _SUPPOSED = (PatternUse(pattern=Pattern.RECURSIVE_DOUBLING),)
 
 
-@register_allocator("adaptive", "greedy or balanced, whichever costs less (Mishra 2020)")
+@register_allocator("adaptive")
 def adaptive(
     occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator
 ) -> IntArray | None:
@@ -177,7 +175,7 @@ def adaptive(
     return second if better else first
 
 
-@register_allocator("fewest-domains", "as few leaves as possible, the last one a best fit")
+@register_allocator("fewest-domains")
 def fewest_domains(
     occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator
 ) -> IntArray | None:
@@ -199,7 +197,7 @@ def fewest_domains(
     return occupancy.nodes_of(takes)
 
 
-@register_allocator("random", "nodes anywhere (by seed)")
+@register_allocator("random")
 def random_nodes(
     occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator
 ) -> IntArray | None:

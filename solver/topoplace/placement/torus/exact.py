@@ -19,7 +19,7 @@ _QUICK_TABLE = 1 << 24
 """Pairs of footprint and router above which they take longer; a 24^3 machine has half as many."""
 
 
-@register("placement", "exact", "column generation, integer phase and branching; certified bounds")
+@register("placement", "exact")
 def exact(problem: PlacementProblem, options: Options) -> Outcome:
     """Place to proven optimality, or as near as the time limit allows."""
     budget, packing = Budget(options.time_limit), TorusPacking(problem)

@@ -61,7 +61,7 @@ class LevelRun:
     checks: tuple[str, ...] = ()
 
 
-@register("placement", "minizinc", "reference MiniZinc model, for tiny machines")
+@register("placement", "minizinc")
 def minizinc(problem: PlacementProblem, options: Options) -> Outcome:
     """Place the queue by three runs of the MiniZinc model, one per level.
 

@@ -47,7 +47,7 @@ resort, and mostly over in some milliseconds."""
 _LARGEST = 1 << 60
 
 
-@register("allocation", "exact", "least cost (eq. 6) of the most nodes, with a bound")
+@register("allocation", "exact")
 def exact(problem: TreeProblem, options: Options) -> Outcome:
     """Start the most priority-weighted nodes, then at the least total cost of eq. (6).
 

@@ -71,16 +71,12 @@ def _in_turn(
     return placed
 
 
-@register(
-    "placement", "first-fit", "prisms in queue order, each the first free one in row-major order"
-)
+@register("placement", "first-fit")
 def _first_fit(problem: PlacementProblem, options: Options) -> Outcome:
     return _explained(problem, options, first_fit)
 
 
-@register(
-    "placement", "best-fit", "prisms in queue order, each the free one of the largest shape score"
-)
+@register("placement", "best-fit")
 def _best_fit(problem: PlacementProblem, options: Options) -> Outcome:
     return _explained(problem, options, best_fit)
 

@@ -97,23 +97,21 @@ def nodes_of_routers(torus: Torus, routers: IntArray) -> IntArray:
     return nodes
 
 
-@register(
-    "placement", "random-nodes", "nodes in queue order, anywhere (by seed)", uses_prisms=False
-)
+@register("placement", "random-nodes", uses_prisms=False)
 def _random_nodes(problem: PlacementProblem, options: Options) -> Outcome:
     order = np.random.default_rng(options.seed).permutation(problem.torus.num_nodes)
     return Outcome(place_in_order(problem, order))
 
 
-def _alps(name: str, summary: str, digits: tuple[Digit, ...]) -> None:
+def _alps(name: str, digits: tuple[Digit, ...]) -> None:
     """Register an order of ALPS."""
 
-    @register("placement", name, summary, uses_prisms=False)
+    @register("placement", name, uses_prisms=False)
     def _place(problem: PlacementProblem, options: Options) -> Outcome:
         routers = block_order(problem.torus, digits)
         return Outcome(place_in_order(problem, nodes_of_routers(problem.torus, routers)))
 
 
-_alps("alps-o2", "nodes in queue order, along yz slabs of 2x4x2 blocks", O2)
-_alps("alps-2y", "nodes in queue order, along xz slabs of 4x2x8 blocks", TWO_Y)
-_alps("alps-4y", "as alps-2y, with slabs twice as thick in y", FOUR_Y)
+_alps("alps-o2", O2)
+_alps("alps-2y", TWO_Y)
+_alps("alps-4y", FOUR_Y)

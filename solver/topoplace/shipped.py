@@ -1,0 +1,79 @@
+"""What topoplace ships, by name: a table instead of imports.
+
+`--help` lists it and a shell completes it without loading anything; of the methods, a command loads
+the module of the one it runs. A test holds the names of files against those there are.
+"""
+
+from __future__ import annotations
+
+_EXACT = "topoplace.placement.torus.exact"
+_NODES = "topoplace.placement.torus.heuristics.node_orders"
+_FITS = "topoplace.placement.torus.heuristics.fits"
+_MINIZINC = "topoplace.placement.torus.minizinc"
+_THRESHOLDS = "topoplace.placement.switches.exact.method"
+_RULES = "topoplace.placement.switches.allocators"
+_BEST = "topoplace.mapping.methods.best"
+_BUILT = "topoplace.mapping.methods.constructions"
+_ORDERS = "topoplace.mapping.methods.orders"
+_SEARCHES = "topoplace.mapping.methods.searches"
+
+METHODS: dict[str, dict[str, tuple[str, str]]] = {
+    "placement": {
+        "exact": (_EXACT, "column generation, integer phase and branching; certified bounds"),
+        "alps-o2": (_NODES, "nodes in queue order, along yz slabs of 2x4x2 blocks"),
+        "alps-2y": (_NODES, "nodes in queue order, along xz slabs of 4x2x8 blocks"),
+        "alps-4y": (_NODES, "as alps-2y, with slabs twice as thick in y"),
+        "best-fit": (_FITS, "prisms in queue order, each the free one of the largest shape score"),
+        "first-fit": (_FITS, "prisms in queue order, each the first free one in row-major order"),
+        "random-nodes": (_NODES, "nodes in queue order, anywhere (by seed)"),
+        "minizinc": (_MINIZINC, "reference MiniZinc model, for tiny machines"),
+    },
+    "allocation": {
+        "exact": (_THRESHOLDS, "least cost (eq. 6) of the most nodes, with a bound"),
+        "default": (
+            _RULES,
+            "Slurm's own: below the lowest switch that fits, fullest leaves first",
+        ),
+        "adaptive": (_RULES, "greedy or balanced, whichever costs less (Mishra 2020)"),
+        "balanced": (
+            _RULES,
+            "powers of two on every leaf, emptiest leaves first (Mishra 2020)",
+        ),
+        "fewest-domains": (_RULES, "as few leaves as possible, the last one a best fit"),
+        "greedy": (_RULES, "leaves of the least communication ratio first (Mishra 2020)"),
+        "random": (_RULES, "nodes anywhere (by seed)"),
+    },
+    "mapping": {
+        "auto": (_BEST, "the best of the constructions; for graphs as exact, within a time"),
+        "bisection": (_BUILT, "machine and graph halved together, again and again"),
+        "blocks": (_BUILT, "equal boxes of the grid on a full prism of routers"),
+        "default": (_ORDERS, "consecutive tasks fill node after node (SMP order)"),
+        "exact": (_BEST, "embedding with one hop per message, else branch and bound if small"),
+        "fold-2d": (_BUILT, "a 2D grid folded over the layers of a full prism"),
+        "given": (_ORDERS, "a mapping made elsewhere, only evaluated and bounded"),
+        "greedy": (_BUILT, "the most connected task next to its placed partners"),
+        "grid-order": (_ORDERS, "cells of the grid, in grid order, fill node after node"),
+        "hilbert": (_ORDERS, "tasks in the best of three orders along Hilbert's curve"),
+        "local-search": (_SEARCHES, "simulated annealing from a mapping or the best simple method"),
+        "pencils": (_BUILT, "best layout, window and routers of every pencil"),
+        "random-blocks": (_BUILT, "equal boxes of the grid on random nodes"),
+        "round-robin": (_ORDERS, "tasks dealt out one by one to as many nodes as are needed"),
+        "scotch": (_BEST, "the external program gmap of Scotch, where installed"),
+        "search": (
+            _SEARCHES,
+            "constructions, annealing and tabu search, as long as the time limit says",
+        ),
+        "tabu": (_SEARCHES, "robust tabu search, for machines of few places"),
+        "topaware": (_BUILT, "best-ranked layout, leftmost routers of every pencil"),
+    },
+}
+"""By problem, the module that registers a method when imported, and a line on what it does."""
+
+MACHINES = ("blue_waters", "bluegene_8x8x16", "bluegene_8x8x8", "tpu_v4", "xt3")
+"""Names of the shipped machines."""
+
+SNAPSHOTS = (
+    *(f"blue_waters_{busy}" for busy in (20, 30, 40, 50, 60, 70, 80, "empty")),
+    "tiny_features",
+)
+"""Names of the shipped snapshots."""
