@@ -6,10 +6,14 @@ import copy
 import functools
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from topoplace.cli.app import COMMANDS
+from topoplace.errors import InputError
 from topoplace.shipped import MACHINES, METHODS
 
 Document = TypeVar("Document")
@@ -51,6 +55,13 @@ def _sections() -> dict[str, list[tuple[str, list[str]]]]:
 
 MISTAKES = _sections()
 """By section, mistakes with the lines that they get to hear."""
+
+
+def lines_said(call: Callable[..., object], *arguments: object) -> list[str]:
+    """Return what is said of arguments that a call refuses."""
+    with pytest.raises(InputError) as caught:
+        call(*arguments)
+    return str(caught.value).splitlines()
 
 
 def bent(document: Document, changes: str) -> Document:

@@ -28,7 +28,7 @@ from topoplace.placement.torus.heuristics.node_orders import (
 )
 from topoplace.placement.torus.outcome import Scattered
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
-from topoplace.result import Interference, Proof, Status
+from topoplace.result import Interference
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 from topoplace.snapshot.state import SnapshotState, prepare
 from topoplace.solving import Options, Outcome, methods, register, result_of, solve
@@ -113,22 +113,6 @@ def test_fill_adds_by_best_fit(mode: Interference) -> None:
     assert num_added > 20
 
 
-@pytest.mark.parametrize("name", PRISM_METHODS)
-def test_results_conform(name: str) -> None:
-    for seed in range(200, 240):
-        mode = MODES[seed % 3]
-        problem = tiny(seed, mode)
-        result = solve(problem.state, name, Options(interference=mode))
-        assert result.solution is not None
-        assert result.solution.conforming
-        assert (result.status, result.bound, result.proof) == (Status.FEASIBLE, None, Proof.NONE)
-        sizes = {r.id: r.nodes for r in problem.requests}
-        for placed in result.solution.placements:
-            nodes = parse_node_set(placed.nodes, problem.torus.num_nodes)
-            assert len(nodes) == sizes.pop(placed.request)
-        assert {e.request for e in result.explanations} == set(sizes)
-
-
 def test_best_fit_finds_the_best_shape_of_a_large_machine() -> None:
     for nodes in (13, 700, 6912):
         problem = PlacementProblem(machine_state([24, 24, 24], [nodes], per_router=2))
@@ -140,15 +124,6 @@ def test_best_fit_finds_the_best_shape_of_a_large_machine() -> None:
         first = np.argwhere(score == score.max())[0] + 1
         assert found.prism.extents == tuple(first.tolist())
         assert found.prism.origin == (0, 0, 0)
-
-
-def test_whole_machine_is_one_prism_at_origin_zero() -> None:
-    for shape in ([7], [2, 2], [3, 1, 4], [2, 3, 2, 2]):
-        problem = PlacementProblem(machine_state(shape, [int(np.prod(shape)), 1]))
-        for found in (first_fit(problem), best_fit(problem)):
-            (candidate,) = found
-            assert candidate.prism.extents == tuple(shape)
-            assert candidate.prism.origin == (0,) * len(shape)
 
 
 def test_a_machine_too_large_for_the_tables_is_refused() -> None:

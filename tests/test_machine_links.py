@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from machine_strategies import tori, tori_with_prism, tori_with_routers
+from mistakes import MISTAKES, lines_said
 from topoplace.errors import InputError
 from topoplace.machine import (
     Prism,
@@ -77,22 +80,21 @@ def test_link_numbers_of_a_mixed_machine():
     assert np.flatnonzero(torus.link_mask).tolist() == [0, 1, 2, 3, 4, 5, 6, 8, 10]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        (((),), "shape"),
-        (((0, 4),), "shape"),
-        (((1 << 11, 1 << 11),), "shape"),
-        (((4, 4), (True,)), "wrap"),
-        (((4, 4), (), (1, 2, 3)), "bandwidth"),
-        (((4, 4), (), (1, 0)), "bandwidth"),
-        (((4, 4), (), (), 0), "nodes_per_router"),
-    ],
-)
-def test_bad_machines_are_refused(arguments, field):
-    with pytest.raises(InputError) as caught:
-        Torus(*arguments)
-    assert caught.value.field == field
+def tuples(text: str) -> list[Any]:
+    """Return the lists in a text as tuples."""
+    found = json.loads(f"[{text}]")
+    return [tuple(part) if isinstance(part, list) else part for part in found]
+
+
+@pytest.mark.parametrize(("text", "lines"), MISTAKES["Tori"])
+def test_bad_machines_are_refused(text, lines):
+    assert lines_said(Torus, *tuples(text)) == lines
+
+
+@pytest.mark.parametrize(("text", "lines"), MISTAKES["Prisms"])
+def test_prisms_outside_are_refused(text, lines):
+    prism = Prism(*tuples(text))
+    assert lines_said(prism.require_inside, Torus((6, 4), (True, False))) == lines
 
 
 @settings(deadline=None, max_examples=60)
@@ -127,22 +129,6 @@ def test_origins_are_all_canonical_and_every_set_of_routers_stands_once(torus, d
     sets = {frozenset(Prism(o, extents).routers(torus).tolist()) for o in origins}
     assert len(sets) == len(origins)
     assert all_origins(torus, tuple(n + 1 for n in torus.shape)) == []
-
-
-@pytest.mark.parametrize(
-    ("origin", "extents", "expected"),
-    [
-        ((0,), (1, 1), "coordinates and extents"),
-        ((6, 0), (1, 1), "an origin inside"),
-        ((0, 0), (1, 5), "extents from 1"),
-        ((0, 2), (1, 3), "ends inside the mesh"),
-        ((1, 0), (6, 1), "origin 0 where"),
-    ],
-)
-def test_prisms_outside_are_refused(origin, extents, expected):
-    torus = Torus((6, 4), (True, False))
-    with pytest.raises(InputError, match=expected):
-        Prism(origin, extents).require_inside(torus)
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mistakes import MISTAKES, bent
+from mistakes import MISTAKES, bent, lines_said
 from real_files import real_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.snapshot import load_any, load_machine, tree_of
 from topoplace.snapshot.convert import ConvertOptions, converted
+from topoplace.snapshot.readers import read_cray_neighbours, read_swf
 from topoplace.snapshot.readers.slurm import (
     NodeUse,
     read_slurm_nodes,
@@ -124,7 +125,7 @@ def test_node_states(tmp_path, use, states):
 def test_jobs_of_both_forms_are_the_same(tmp_path):
     times = {"start": "N/A", "submitted": "2026-03-01T10:01:00"}
     lines = [
-        job_line(id=9, priority=5, limit="1-02:03:04", **times),
+        job_line(id=9, priority=5, limit="1-02:03:04", comment="about patterns=rd", **times),
         job_line(id=10, priority=5, comment="pattern=rhvd:60:1024,rd:30"),
         job_line(id=8, priority=7, comment="a|b pattern=none"),
         job_line(id=3, state="RUNNING", hosts="n[0-1]", comment="x pattern=RING y", limit="30:00"),
@@ -163,22 +164,12 @@ def test_jobs_of_both_forms_are_the_same(tmp_path):
     assert [job.id for job in text.queue] == ["7_1", "7_2", "7_4", "8", "9", "10"]
     assert [job.submitted for job in text.queue] == [0, 0, 0, 0, 60, 0]
     assert [job.id for job in text.running] == ["3", "6+1"]
-
-
-def test_patterns_of_comments(tmp_path):
-    jobs = jobs_of_text(
-        tmp_path,
-        job_line(id=1, comment="pattern=rhvd"),
-        job_line(id=2, comment="pattern=rhvd:60:1024,rd:30"),
-        job_line(id=3, comment="pattern=none"),
-        job_line(id=4, comment="about patterns=rd"),
-    )
-    uses = [
-        [(use.pattern, use.share, use.message_bytes) for use in job.patterns or ()]
-        for job in jobs.queue
-    ]
-    assert uses == [[("rhvd", 100, 1)], [("rhvd", 60, 1024), ("rd", 30, 1)], [], []]
-    assert [job.communication for job in jobs.queue] == ["strict", "strict", "none", "strict"]
+    uses = {job.id: job.patterns or [] for job in (*text.queue, *text.running)}
+    told = {job: [(u.pattern, u.share, u.message_bytes) for u in uses[job]] for job in uses}
+    assert told["10"] == [("rhvd", 60, 1024), ("rd", 30, 1)]
+    assert told["3"] == [("ring", 100, 1)]
+    assert told["8"] == told["9"] == []
+    assert [job.communication for job in text.queue[3:]] == ["none", "strict", "strict"]
 
 
 # ---- What is said of bad files -------------------------------------------------------------------
@@ -186,10 +177,9 @@ def test_patterns_of_comments(tmp_path):
 
 def said_of(read: Callable[[Path], object], path: Path) -> list[str]:
     """Return what a reader says of a bad file, after its name."""
-    with pytest.raises(InputError) as caught:
-        read(path)
-    assert str(caught.value).startswith(f"{path}: ")
-    return str(caught.value).removeprefix(f"{path}: ").splitlines()
+    first, *others = lines_said(read, path)
+    assert first.startswith(f"{path}: ")
+    return [first.removeprefix(f"{path}: "), *others]
 
 
 @pytest.mark.parametrize(("text", "lines"), MISTAKES["Switches"])
@@ -232,7 +222,14 @@ def test_no_list_of_jobs(tmp_path, text):
 def test_files_that_are_no_text(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"\xff\xfe")
-    for read in (read_topology_conf, read_slurm_nodes, read_slurm_jobs):
+    readers = (
+        read_topology_conf,
+        read_slurm_nodes,
+        read_slurm_jobs,
+        read_cray_neighbours,
+        read_swf,
+    )
+    for read in readers:
         with pytest.raises(InputError, match="a text file"):
             read(path)
         with pytest.raises(InputError, match="a file that exists"):
@@ -342,18 +339,9 @@ def test_the_real_cluster_reads_the_same_from_both_listings(tmp_path):
     assert [request.id for request in one.requests] == ["61", "62", "63"]
     assert {request.nodes for request in one.requests} == {40}
     assert [job.patterns[0].pattern for job in one.snapshot.running if job.patterns] == ["rhvd"]
-
-
-def test_the_real_nodes_are_free_closed_or_held():
-    """Against the states in the file, looked at with nothing but string search."""
-    nodes, listing = real_file("slurm_real/nodes.txt"), real_file("slurm_real/squeue.json")
-    options = ConvertOptions(nodes=nodes, jobs=listing)
-    snapshot = converted(
-        real_file("slurm_real/topology.conf"), "slurm", "snapshot", options
-    ).document
-    lines = nodes.read_text().splitlines()
+    lines = options.nodes.read_text().splitlines()  # looked at with nothing but string search
     closed = [line.split()[0][9:] for line in lines if "DRAIN" in line or "State=DOWN" in line]
     held = {line.split()[0][9:] for line in lines if "State=ALLOCATED" in line}
     assert len(closed) == 2
-    assert expand_host_list(snapshot.down) == closed
-    assert {n for job in snapshot.running for n in expand_host_list(job.nodes)} == held
+    assert expand_host_list(one.snapshot.down) == closed
+    assert {n for job in one.snapshot.running for n in expand_host_list(job.nodes)} == held
