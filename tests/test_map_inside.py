@@ -11,14 +11,15 @@ from baseline_instances import grid, problem_on
 from random_grids import random_grid
 from topoplace.certify.mapping.blocks import inside_bound as checked_inside_bound
 from topoplace.certify.mapping.instance import read_instance
-from topoplace.mapping.bounds.losses import inside_bound
+from topoplace.mapping.bounds.losses import directions_of, inside_units
 
 
 def bounds_of(application):
     """Return the application's problem, and its inside bound by the solver and by the checker."""
     problem = problem_on(application, [math.prod(application.shape)])
     checked = read_instance(problem.instance).grid
-    psi = inside_bound(problem.grid, problem.num_tasks)
+    directions = directions_of(problem.grid)
+    psi = directions.unit * inside_units(directions, problem.num_tasks)
     return problem, psi, checked_inside_bound(checked, problem.num_tasks)
 
 

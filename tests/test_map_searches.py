@@ -26,7 +26,7 @@ from topoplace.mapping import halving, local_search
 from topoplace.mapping import methods as package
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graphfiles import read_graph, read_qaplib
-from topoplace.mapping.local_search import guest_arrays, machine_arrays, state_arrays
+from topoplace.mapping.local_search import machine_arrays, state_arrays
 from topoplace.mapping.mapped import Keeper, least_possible
 from topoplace.mapping.methods import best, searches
 from topoplace.mapping.methods.orders import hilbert_order
@@ -134,7 +134,7 @@ def test_the_books_agree_with_a_full_evaluation_after_any_moves(seed, heat, num_
     problem = random_problem(seed)
     routers = random_mapping(problem, seed)
     machine = machine_arrays(problem.machine, problem.capacity)
-    guest, state = guest_arrays(problem.graph), state_arrays(problem, routers)
+    guest, state = problem.graph.exchanged, state_arrays(problem, routers)
     before = int(local_search.total_cost(machine, guest, state.router))
     assert before == cost(problem, routers)
     random = np.array([seed + 1], dtype=np.uint64)

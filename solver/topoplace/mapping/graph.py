@@ -5,14 +5,63 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topoplace.errors import InputError
 from topoplace.snapshot.schema import MAX_TASKS, GridApplication
 from topoplace.types import IntArray
 
 # ---- Communication graphs: which task sends how many bytes to which ------------------------------
+
+
+class Rows(NamedTuple):
+    """Bytes by task: its partners, ascending, are ``other[first[t]:first[t + 1]]``.
+
+    `weight` are the bytes with them, every partner listed once.
+    """
+
+    first: IntArray
+    other: NDArray[np.int32]
+    weight: IntArray
+
+    @property
+    def size(self) -> int:
+        """Number of tasks."""
+        return len(self.first) - 1
+
+    @property
+    def degree(self) -> IntArray:
+        """Partners of every task."""
+        return np.diff(self.first)
+
+    @property
+    def owner(self) -> IntArray:
+        """The task whose partner every entry is."""
+        return np.repeat(np.arange(self.size), self.degree)
+
+    @property
+    def unit(self) -> int:
+        """Greatest common divisor of all bytes, 1 if there are none: hop-bytes are multiples."""
+        return int(np.gcd.reduce(self.weight)) or 1
+
+    def matrix(self, size: int) -> IntArray:
+        """Return the bytes as a square matrix, with silent tasks up to `size`."""
+        dense = np.zeros((size, size), dtype=np.int64)
+        dense[self.owner, self.other] = self.weight
+        return dense
+
+
+def rows_of(size: int, sources: IntArray, targets: IntArray, sizes: IntArray) -> Rows:
+    """Return the rows of messages, those from one task to one other added up."""
+    keys, places = np.unique(sources * size + targets, return_inverse=True)
+    weight = np.zeros(len(keys), dtype=np.int64)
+    np.add.at(weight, places, sizes)
+    owner, other = np.divmod(keys, size)
+    return Rows(np.searchsorted(owner, np.arange(size + 1)), other.astype(np.int32), weight)
 
 
 @dataclass(frozen=True)
@@ -44,6 +93,13 @@ class TaskGraph:
     def total_bytes(self) -> int:
         """Sum of all messages' bytes."""
         return sum(self.bytes.tolist())
+
+    @cached_property
+    def exchanged(self) -> Rows:
+        """The bytes between tasks in both directions, every pair listed at both its ends."""
+        ends = np.concatenate([self.sources, self.targets])
+        others = np.concatenate([self.targets, self.sources])
+        return rows_of(self.num_tasks, ends, others, np.tile(self.bytes, 2))
 
 
 # ---- Virtual grids: Cartesian process topologies and the messages of their halo exchange ---------

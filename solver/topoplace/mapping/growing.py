@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from topoplace.kernels import kernel
-from topoplace.mapping.local_search import distance, guest_arrays, machine_arrays
+from topoplace.mapping.local_search import distance, machine_arrays
 from topoplace.mapping.positions import compact_routers
 from topoplace.mapping.problem import MappingProblem
 from topoplace.types import IntArray
@@ -125,11 +125,9 @@ def grow_mapping(problem: MappingProblem) -> IntArray:
     Distances must be symmetric.
     """
     machine = machine_arrays(problem.machine, problem.capacity)
-    guest = guest_arrays(problem.graph)
-    rows = np.diff(guest.first)
-    owners = np.repeat(np.arange(problem.num_tasks), rows)
+    guest = problem.graph.exchanged
     volume = np.zeros(problem.num_tasks, dtype=np.int64)
-    np.add.at(volume, owners, guest.weight)
+    np.add.at(volume, guest.owner, guest.weight)
     seeds = np.argsort(-volume, kind="stable")
     usable = np.flatnonzero(problem.capacity)
     _, centre = compact_routers(problem)

@@ -10,7 +10,6 @@ from topoplace.kernels import kernel
 from topoplace.mapping.local_search import (
     below,
     distance,
-    guest_arrays,
     machine_arrays,
     random_state,
 )
@@ -414,7 +413,7 @@ def halve_mapping(problem: MappingProblem, *, seed: int = 0) -> IntArray:
     room = np.minimum(problem.capacity, problem.num_tasks)
     found = descend(
         machine_arrays(problem.machine, problem.capacity),
-        guest_arrays(problem.graph),
+        problem.graph.exchanged,
         coordinates,
         rings,
         room,

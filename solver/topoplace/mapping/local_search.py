@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
 
 from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.kernels import kernel
 from topoplace.machine import MatrixMachine, Torus
-from topoplace.mapping.graph import TaskGraph
 from topoplace.mapping.mapped import Keeper
 from topoplace.mapping.problem import MappingProblem
 from topoplace.types import IntArray
@@ -47,27 +45,6 @@ class Machine(NamedTuple):
     usable: Index
 
 
-class Guest(NamedTuple):
-    """A graph as symmetric rows: task t's partners are ``other[first[t]:first[t + 1]]``.
-
-    `weight` are the bytes between the two, both directions together.
-    """
-
-    first: IntArray
-    other: Index
-    weight: IntArray
-
-    @property
-    def size(self) -> int:
-        """Number of tasks."""
-        return len(self.first) - 1
-
-    @property
-    def degree(self) -> IntArray:
-        """Partners of every task."""
-        return np.diff(self.first)
-
-
 class State(NamedTuple):
     """A mapping as the kernels change it.
 
@@ -98,22 +75,6 @@ def machine_arrays(machine: Torus | MatrixMachine, capacity: IntArray) -> Machin
     usable = np.flatnonzero(capacity)
     return Machine(
         *(part.astype(np.int32) for part in (left, right, table, near, num_near, usable))
-    )
-
-
-def guest_arrays(graph: TaskGraph) -> Guest:
-    """Return the symmetric rows of a graph, messages between the same two tasks added up."""
-    ends = (
-        np.concatenate([graph.sources, graph.targets]),
-        np.concatenate([graph.targets, graph.sources]),
-    )
-    size = (graph.num_tasks, graph.num_tasks)
-    rows = coo_array((np.concatenate([graph.bytes, graph.bytes]), ends), shape=size).tocsr()
-    rows.sum_duplicates()
-    return Guest(
-        first=np.asarray(rows.indptr, dtype=np.int64),
-        other=np.asarray(rows.indices, dtype=np.int32),
-        weight=np.asarray(rows.data, dtype=np.int64),
     )
 
 
@@ -403,7 +364,7 @@ class Annealing:
         self.time_limit = None if keeper.options.time_limit is None else keeper.left
         self.chunk = CHUNK if self.time_limit else max(1, min(CHUNK, num_moves // 500))
         self.machine = machine_arrays(problem.machine, problem.capacity)
-        self.guest = guest_arrays(problem.graph)
+        self.guest = problem.graph.exchanged
         self.random = random_state(keeper.options.seed)
         self.resume(state_arrays(problem, keeper.routers))
         self.least, self.best = self.cost, self.state.router.copy()
@@ -417,8 +378,7 @@ class Annealing:
     def typical_change(self) -> float:
         """Return how much one step of a task changes hop-bytes, up to a factor."""
         squares = self.guest.weight.astype(float) ** 2
-        tasks = np.repeat(np.arange(len(self.guest.first) - 1), np.diff(self.guest.first))
-        rows = np.bincount(tasks, weights=squares)
+        rows = np.bincount(self.guest.owner, weights=squares)
         if not rows.any():
             return 0.0
         at = self.machine.left[:, None, :] + self.machine.right[self.machine.near]

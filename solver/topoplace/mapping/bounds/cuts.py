@@ -15,7 +15,7 @@ import numpy as np
 from topoplace import clock
 from topoplace.machine import Torus
 from topoplace.mapping.bounds.relaxation import Multipliers, Relaxation
-from topoplace.mapping.bounds.star import exchanged, nearest_places
+from topoplace.mapping.bounds.star import nearest_places
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import (
     CUT_FACTORS,
@@ -396,10 +396,10 @@ def cuts_bound(
     reserved = 2 * TEST_SECONDS * num**3
     if time_limit is not None and time_limit <= reserved:
         return None
-    pairs = exchanged(problem.graph)
-    if int(np.bincount(pairs.tasks, pairs.sizes).max()) >= 1 << 48:
+    rows = problem.graph.exchanged
+    if int(np.bincount(rows.owner, rows.weight).max()) >= 1 << 48:
         return None
-    guest = Guest(pairs.matrix(num), pairs.unit)
+    guest = Guest(rows.matrix(num), rows.unit)
     stop = end - reserved
     best: Bound | None = None
     # in a ring distances are shorter, but its cuts are all alike

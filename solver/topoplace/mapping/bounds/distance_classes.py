@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from topoplace import clock
 from topoplace.machine import Torus
-from topoplace.mapping.bounds.star import exchanged
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import DistanceClassesCertificate
 from topoplace.solving import Bound
@@ -462,8 +461,8 @@ def distance_classes_bound(
     if found is None:
         return None
     scheme, routers = found
-    pairs = exchanged(problem.graph)
-    matrix = pairs.matrix(scheme.num_places)
+    rows = problem.graph.exchanged
+    matrix = rows.matrix(scheme.num_places)
     num, spaces = scheme.num_places, len(scheme.hops)
     steps = MAX_STEPS
     if time_limit is None:
@@ -475,10 +474,10 @@ def distance_classes_bound(
         stop -= ROUNDING_SECONDS * (num * spaces) ** 2
         if clock.now() >= stop:
             return None
-    multipliers = _solve(Relaxation(scheme, matrix), steps, stop, target, pairs.unit)
+    multipliers = _solve(Relaxation(scheme, matrix), steps, stop, target, rows.unit)
     certificate = certificate_of(scheme, routers, multipliers)
-    value = -(-proven(scheme, matrix, certificate) // (2 * certificate.scale * pairs.unit))
-    return Bound(pairs.unit * max(0, value), certificate)
+    value = -(-proven(scheme, matrix, certificate) // (2 * certificate.scale * rows.unit))
+    return Bound(rows.unit * max(0, value), certificate)
 
 
 def _solve(

@@ -144,18 +144,13 @@ def _sends(offset: Vector, grid: VirtualGrid) -> bool:
 # ---- The inside bound psi: most bytes that stay between s tasks of a grid ------------------------
 
 
-def inside_bound(grid: VirtualGrid, limit: int) -> IntArray:
-    """Return psi(s), in bytes, for s = 0..limit: no set of s tasks has more between its members.
-
-    Source: docs/proofs-mapping.md, "Blocks".
-    """
-    directions = directions_of(grid)
-    return directions.unit * inside_units(directions, limit)
-
-
 @lru_cache(maxsize=8)
 def inside_units(directions: Directions, limit: int) -> IntArray:
-    """Return psi(s) in units of the directions; read-only, kept for the next call."""
+    """Return psi(s) for s = 0..limit: no set of s tasks has more between its members.
+
+    In units of the directions; read-only, kept for the next call. Source: docs/proofs-mapping.md,
+    "Blocks".
+    """
     sizes = np.arange(limit + 1, dtype=np.int64)
     psi = directions.weight * sizes
     psi -= axes_loss(directions, limit) + diagonals_loss(directions, limit)

@@ -3,69 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from topoplace.machine import Torus
 from topoplace.machine.matrix import MatrixMachine
-from topoplace.mapping.graph import TaskGraph
+from topoplace.mapping.graph import Rows, rows_of
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import STAR_ROUTERS, StarCertificate
 from topoplace.solving import Bound
 from topoplace.types import IntArray
-
-# ---- The bytes between pairs of tasks, as all bounds for graphs need them ------------------------
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Bytes from tasks to their partners, every pair once; ascending by task, then partner."""
-
-    num_tasks: int
-    tasks: IntArray
-    partners: IntArray
-    sizes: IntArray
-
-    @property
-    def unit(self) -> int:
-        """Greatest common divisor of all bytes, 1 if there are none: hop-bytes are multiples."""
-        return int(np.gcd.reduce(self.sizes)) or 1 if len(self.sizes) else 1
-
-    def matrix(self, size: int) -> IntArray:
-        """Return the bytes as a square matrix, with silent tasks up to `size`."""
-        dense = np.zeros((size, size), dtype=np.int64)
-        dense[self.tasks, self.partners] = self.sizes
-        return dense
-
-    @property
-    def most(self) -> int:
-        """Partners of the task that has most."""
-        return int(np.bincount(self.tasks).max(initial=0))
-
-    def descending(self) -> IntArray:
-        """Return every task's sizes from the largest, shape ``(num_tasks, most)``."""
-        order = np.lexsort((-self.sizes, self.tasks))
-        tasks = self.tasks[order]
-        firsts = np.searchsorted(tasks, np.arange(self.num_tasks))
-        table = np.zeros((self.num_tasks, self.most), dtype=np.int64)
-        table[tasks, np.arange(len(tasks)) - firsts[tasks]] = self.sizes[order]
-        return table
-
-
-def exchanged(graph: TaskGraph) -> Pairs:
-    """Return the bytes between tasks in both directions, every pair listed at both its ends."""
-    ends = (graph.sources, graph.targets)
-    sizes = np.tile(graph.bytes, 2)
-    return _summed(graph.num_tasks, np.concatenate(ends), np.concatenate(ends[::-1]), sizes)
-
-
-def _summed(num_tasks: int, tasks: IntArray, partners: IntArray, sizes: IntArray) -> Pairs:
-    keys, places = np.unique(tasks * num_tasks + partners, return_inverse=True)
-    sums = np.zeros(len(keys), dtype=np.int64)
-    np.add.at(sums, places, sizes)
-    return Pairs(num_tasks, keys // num_tasks, keys % num_tasks, sums)
-
 
 # ---- The star bound with prices of routers: Gilmore and Lawler's (docs/proofs-graphs.md, "Star") -
 # A task's messages cost least when its heaviest partners are on the nearest places. That holds for
@@ -93,7 +40,8 @@ def star_bound(problem: MappingProblem) -> Bound | None:
     capacity, num = problem.capacity, problem.num_tasks
     routers = np.flatnonzero(capacity)
     ways = _ways(problem, routers)
-    width = max(pairs.most for pairs, _ in ways)
+    most = [int(rows.degree.max()) for rows, _ in ways]
+    width = max(most)
     if max(num, len(routers)) * width > MAX_TABLE:
         return None
     lists = [np.stack(list(nearest_places(way, capacity, width))) for _, way in ways]
@@ -102,9 +50,11 @@ def star_bound(problem: MappingProblem) -> Bound | None:
     if num * len(kinds) > MAX_TABLE:
         return None
     costs = np.zeros((num, len(kinds)), dtype=np.int64)
-    for k, (pairs, _) in enumerate(ways):
-        table = pairs.descending()
-        costs += table @ kinds[:, k * width : k * width + pairs.most].T
+    for k, (rows, _) in enumerate(ways):
+        order = np.lexsort((-rows.weight, rows.owner))
+        table = np.zeros((num, most[k]), dtype=np.int64)
+        table[rows.owner, np.arange(len(order)) - rows.first[rows.owner]] = rows.weight[order]
+        costs += table @ kinds[:, k * width : k * width + most[k]].T
     every: list[int] = []
     twice = sum(costs.min(axis=1).tolist())
     if len(kinds) > 1 and num * int(capacity.sum()) <= MAX_PRICED:
@@ -121,17 +71,17 @@ def star_bound(problem: MappingProblem) -> Bound | None:
     return Bound(unit * max(0, -(-twice // (2 * unit))), StarCertificate(prices=every))
 
 
-def _ways(problem: MappingProblem, routers: IntArray) -> list[tuple[Pairs, Torus | MatrixMachine]]:
+def _ways(problem: MappingProblem, routers: IntArray) -> list[tuple[Rows, Torus | MatrixMachine]]:
     """Return bytes with the distances they go: both ways at once if these are symmetric."""
     graph, machine = problem.graph, problem.machine
     if isinstance(machine, MatrixMachine):
         between = machine.distances[np.ix_(routers, routers)]
         if not np.array_equal(between, between.T):
             back = MatrixMachine(machine.distances.T)
-            sent = _summed(graph.num_tasks, graph.sources, graph.targets, graph.bytes)
-            received = _summed(graph.num_tasks, graph.targets, graph.sources, graph.bytes)
+            sent = rows_of(graph.num_tasks, graph.sources, graph.targets, graph.bytes)
+            received = rows_of(graph.num_tasks, graph.targets, graph.sources, graph.bytes)
             return [(sent, machine), (received, back)]
-    return [(exchanged(graph), machine)]
+    return [(graph.exchanged, machine)]
 
 
 def nearest_places(

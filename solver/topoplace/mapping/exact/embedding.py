@@ -12,8 +12,8 @@ from scipy.sparse.csgraph import connected_components
 from topoplace import clock
 from topoplace.kernels import kernel
 from topoplace.machine import Torus
-from topoplace.mapping.graph import TaskGraph
-from topoplace.mapping.local_search import Guest, guest_arrays, torus_neighbours
+from topoplace.mapping.graph import Rows, rows_of
+from topoplace.mapping.local_search import torus_neighbours
 from topoplace.mapping.problem import MappingProblem
 from topoplace.types import FloatArray, IntArray
 
@@ -284,7 +284,7 @@ def find_embedding(
     """
     stop = clock.deadline(time_limit)
     usable = np.flatnonzero(problem.capacity)
-    guest = guest_arrays(problem.graph)
+    guest = problem.graph.exchanged
     if problem.num_tasks > len(usable):
         return None
     host = _links(problem, usable)
@@ -302,7 +302,7 @@ def find_embedding(
     return usable[found]
 
 
-def _links(problem: MappingProblem, usable: IntArray) -> Guest:
+def _links(problem: MappingProblem, usable: IntArray) -> Rows:
     """Return the usable routers, numbered from 0, and the links between them."""
     machine = problem.machine
     if isinstance(machine, Torus):
@@ -315,7 +315,7 @@ def _links(problem: MappingProblem, usable: IntArray) -> Guest:
     place[usable] = np.arange(len(usable))
     tails, heads = place[tails], place[heads]
     kept = (tails >= 0) & (heads >= 0) & (tails != heads)
-    return guest_arrays(TaskGraph(len(usable), tails[kept], heads[kept], np.ones(kept.sum(), int)))
+    return rows_of(len(usable), tails[kept], heads[kept], np.ones(kept.sum(), dtype=np.int64))
 
 
 def _starts(problem: MappingProblem, usable: IntArray) -> IntArray:
@@ -325,7 +325,7 @@ def _starts(problem: MappingProblem, usable: IntArray) -> IntArray:
     return np.arange(1 if alike else len(usable))
 
 
-def _may_fit(guest: Guest, host: Guest) -> bool:
+def _may_fit(guest: Rows, host: Rows) -> bool:
     """Test degrees and, on a machine of two colours, the colours of the graph."""
     tasks, routers = np.sort(guest.degree)[::-1], np.sort(host.degree)[::-1]
     if (tasks > routers[: len(tasks)]).any():
@@ -333,7 +333,7 @@ def _may_fit(guest: Guest, host: Guest) -> bool:
     return _two_coloured(guest) or not _two_coloured(host)
 
 
-def _two_coloured(graph: Guest) -> bool:
+def _two_coloured(graph: Rows) -> bool:
     """Tell whether all cycles are even: each component is two in the graph's double cover."""
     shape = (graph.size, graph.size)
     rows = csr_array((np.ones(len(graph.other)), graph.other, graph.first), shape=shape)
@@ -342,14 +342,14 @@ def _two_coloured(graph: Guest) -> bool:
     return bool(connected_components(cover, directed=False, return_labels=False) == 2 * components)
 
 
-def _distances(graph: Guest, start: int) -> IntArray:
+def _distances(graph: Rows, start: int) -> IntArray:
     """Return the distances from a vertex, `FAR` where there is no way."""
     found = distances(graph.first, graph.other, start)
     return np.where(found < 0, FAR, found).astype(np.int64)
 
 
 def _search(
-    guest: Guest, host: Guest, starts: IntArray, seed: int, stop: float, max_nodes: int
+    guest: Rows, host: Rows, starts: IntArray, seed: int, stop: float, max_nodes: int
 ) -> IntArray | None:
     """Try starts in rounds; return the place of every task that has partners."""
     state = _state(guest, host)
@@ -389,14 +389,14 @@ def _ball_sizes(found: IntArray, most: int) -> IntArray:
     return sizes
 
 
-def _central(guest: Guest, active: IntArray) -> int:
+def _central(guest: Rows, active: IntArray) -> int:
     """Return the task with the most others near it: fewest routers can take it."""
     some = active[:: -(-len(active) * guest.size // CENTRE_STEPS)]
     reached = [int(_distances(guest, task).sum()) for task in some.tolist()]
     return int(some[int(np.argmin(reached))])
 
 
-def _state(guest: Guest, host: Guest) -> _State:
+def _state(guest: Rows, host: Rows) -> _State:
     width = max(1, int(host.degree.max()))
     return _State(
         at=np.full(guest.size, -1, dtype=np.int64),

@@ -19,7 +19,7 @@ from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.exact.branch import Branched, SmallProblem, branch_and_bound, small_problem
 from topoplace.mapping.exact.embedding import find_embedding
 from topoplace.mapping.graph import TaskGraph
-from topoplace.mapping.local_search import guest_arrays, improve
+from topoplace.mapping.local_search import improve
 from topoplace.mapping.mapped import Keeper, Mapped, cheapest, mapped_by, outcome_of
 from topoplace.mapping.methods.orders import map_default
 from topoplace.mapping.positions import compact_routers, symmetric
@@ -94,7 +94,7 @@ def _run(command: list[str], time_limit: float | None = None) -> None:
 
 def _graph_text(graph: TaskGraph, diameter: int) -> str:
     """Return the messages in Scotch's graph format, loads scaled to its integers."""
-    guest = guest_arrays(graph)
+    guest = graph.exchanged
     scale = LOADS // max(1, diameter)
     total = max(1, graph.total_bytes)
     loads = [max(1, weight * min(scale, total) // total) for weight in guest.weight.tolist()]

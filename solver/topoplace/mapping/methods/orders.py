@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from topoplace.errors import InputError
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.local_search import Guest, guest_arrays
+from topoplace.mapping.graph import Rows
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.positions import fill, positions
 from topoplace.mapping.problem import MappingProblem, spread_over_nodes
@@ -168,23 +168,21 @@ def map_hilbert(problem: MappingProblem, options: Options) -> Outcome:
 
 def _task_orders(problem: MappingProblem) -> Iterator[IntArray]:
     yield np.arange(problem.num_tasks)
-    guest = guest_arrays(problem.graph)
+    guest = problem.graph.exchanged
     size = (problem.num_tasks, problem.num_tasks)
     rows = csr_array((np.ones(len(guest.other)), guest.other, guest.first), shape=size)
     yield np.asarray(reverse_cuthill_mckee(rows, symmetric_mode=True), dtype=np.int64)
     yield _depth_first(guest)
 
 
-def _depth_first(guest: Guest) -> IntArray:
+def _depth_first(guest: Rows) -> IntArray:
     """Return tasks in the order of a depth-first search that takes heavy messages first."""
-    num_tasks = len(guest.first) - 1
-    owners = np.repeat(np.arange(num_tasks), np.diff(guest.first))
     # ascending, so that the heaviest partner is pushed last and taken first
-    partners = guest.other[np.lexsort((guest.weight, owners))].tolist()
+    partners = guest.other[np.lexsort((guest.weight, guest.owner))].tolist()
     first = guest.first.tolist()
-    seen = [False] * num_tasks
+    seen = [False] * guest.size
     order = []
-    for root in range(num_tasks):
+    for root in range(guest.size):
         stack = [root]
         while stack:
             task = stack.pop()
