@@ -19,41 +19,45 @@ from topoplace.snapshot.geometry import Geometry
 from topoplace.types import IntArray
 
 # ---- Bytes between the routers of a layout with nothing unusable, without listing the tasks ------
-# Tasks that step alike along every single virtual dimension are counted together.
 
 
-def off_router_bytes(layout: Layout, grid: VirtualGrid) -> int:
-    """Return the bytes of all messages between tasks of different cells."""
-    total = 0
-    for size, count, steps in _alike_messages(layout, grid):
-        apart = functools.reduce(np.logical_or, [step != 0 for step in steps.values()])
-        total += size * int((count * apart).sum())
-    return total
+def off_router_bytes(layouts: Sequence[Layout], grid: VirtualGrid) -> list[int]:
+    """Return for every layout the bytes of all messages between tasks of different cells."""
+
+    @functools.cache
+    def counts(dim: int, step: int, size: int) -> tuple[int, int]:
+        """Return the neighbours at a step along a dimension, and those in the same part."""
+        length, at = grid.shape[dim], np.arange(grid.shape[dim])
+        to = at + step
+        if grid.periodic[dim]:
+            to %= length
+        inside = (to >= 0) & (to < length)
+        return int(inside.sum()), int((inside & (at // size == to // size)).sum())
+
+    @functools.cache
+    def total(sizes: tuple[int, ...]) -> int:
+        between = 0
+        for offset, size in grid.offsets:
+            pairs = [
+                counts(d, step, n) for d, (step, n) in enumerate(zip(offset, sizes, strict=True))
+            ]
+            between += size * (math.prod(p for p, _ in pairs) - math.prod(s for _, s in pairs))
+        return between
+
+    dims = range(grid.num_dims)
+    return [
+        total(tuple(layout.partitions_of(d, grid.shape[d]) for d in dims)) for layout in layouts
+    ]
 
 
 def ideal_hop_bytes(layout: Layout, grid: VirtualGrid, torus: Torus) -> int:
     """Return the hop-bytes of a layout laid onto adjacent routers, all of them usable.
 
-    Equal to `off_router_bytes` when every logical neighbour is one hop away.
+    Equal to `off_router_bytes` when every logical neighbour is one hop away. Tasks that step alike
+    along every single virtual dimension are counted together: counts have an axis per entry of
+    `Layout.plane_dims`, and steps, which are per machine dimension, broadcast to them.
     """
     total = 0
-    for size, count, steps in _alike_messages(layout, grid):
-        for dim, step in steps.items():
-            hops = np.abs(step)
-            if torus.wrap[dim]:
-                hops = np.minimum(hops, torus.shape[dim] - hops)
-            total += size * int((count * hops).sum())
-    return total
-
-
-def _alike_messages(
-    layout: Layout, grid: VirtualGrid
-) -> Iterator[tuple[int, IntArray, dict[int, IntArray]]]:
-    """Yield bytes of messages, how many there are of each kind, and their steps in cells.
-
-    Counts have an axis per entry of `Layout.plane_dims`; steps, which are per machine dimension,
-    broadcast to them.
-    """
     two_way: dict[tuple[int, ...], int] = {}
     for offset, size in grid.offsets:  # those of -v go the same way as those of v, back and forth
         key = max(offset, tuple(-step for step in offset))
@@ -77,7 +81,12 @@ def _alike_messages(
             steps[stack] = next_layer - layer
             if layout.stagger:
                 steps[first] = steps[first] + next_layer % 2 - layer % 2
-        yield size * beside, functools.reduce(np.multiply, count), steps
+        for dim, step in steps.items():
+            hops = np.abs(step)
+            if torus.wrap[dim]:
+                hops = np.minimum(hops, torus.shape[dim] - hops)
+            total += size * beside * int((functools.reduce(np.multiply, count) * hops).sum())
+    return total
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -372,6 +381,7 @@ def rank_layouts(
     alike = alike_dims(grid)
     keys = [_partition_key(layout, alike) for layout in layouts]
     widths = [bisection_bandwidth(torus, layout.extents) for layout in layouts]
+    between = off_router_bytes(layouts, grid)
     widest: dict[PartitionKey, Fraction] = {}
     for key, width in zip(keys, widths, strict=True):
         widest[key] = max(width, widest.get(key, width))
@@ -382,12 +392,12 @@ def rank_layouts(
             layout.is_balanced(grid.shape),
             width,
             bisection_per_node(torus, layout.extents),
-            off_router_bytes(layout, grid),
+            sent,
             ideal_hop_bytes(layout, grid, torus),
             width < widest[key],
             key,
         )
-        for layout, key, width in zip(layouts, keys, widths, strict=True)
+        for layout, key, width, sent in zip(layouts, keys, widths, between, strict=True)
     ]
     fast_first = sorted(range(torus.num_dims), key=lambda d: -torus.bandwidth[d])
 

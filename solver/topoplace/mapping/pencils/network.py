@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from ortools.graph.python import max_flow
 
 from topoplace.errors import InputError, TopoplaceError
-from topoplace.mapping.graph import VirtualGrid
-from topoplace.mapping.layouts import Layout
 from topoplace.mapping.pencils.space import CellTerms, PencilWindow
 from topoplace.result.mapping import FlowCertificate
 from topoplace.types import BoolArray, IntArray
@@ -292,35 +287,3 @@ def _partners(terms: CellTerms, low: IntArray, high: IntArray, weight: IntArray)
     found = order[at] if len(keys) else at
     matched: IntArray = np.where(keys[found] == partner, weight[found], 0)
     return matched
-
-
-def bytes_between_cells(layouts: Sequence[Layout], grid: VirtualGrid) -> list[int]:
-    """Return for every layout the bytes between its cells, each of which goes one hop at least.
-
-    Equal to `layouts.off_router_bytes`, for many layouts that share the partitions of a dimension.
-    """
-
-    @cache
-    def counts(dim: int, step: int, size: int) -> tuple[int, int]:
-        """Return the neighbours at a step along a dimension, and those in the same part."""
-        length, at = grid.shape[dim], np.arange(grid.shape[dim])
-        to = at + step
-        if grid.periodic[dim]:
-            to %= length
-        inside = (to >= 0) & (to < length)
-        return int(inside.sum()), int((inside & (at // size == to // size)).sum())
-
-    @cache
-    def total(sizes: tuple[int, ...]) -> int:
-        between = 0
-        for offset, size in grid.offsets:
-            pairs = [
-                counts(d, step, n) for d, (step, n) in enumerate(zip(offset, sizes, strict=True))
-            ]
-            between += size * (math.prod(p for p, _ in pairs) - math.prod(s for _, s in pairs))
-        return between
-
-    dims = range(grid.num_dims)
-    return [
-        total(tuple(layout.partitions_of(d, grid.shape[d]) for d in dims)) for layout in layouts
-    ]

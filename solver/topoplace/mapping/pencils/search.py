@@ -10,11 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace import clock
-from topoplace.mapping.layouts import Layout, cells, node_slots
+from topoplace.mapping.layouts import Layout, cells, node_slots, off_router_bytes
 from topoplace.mapping.mapped import Mapped, outcome_of
 from topoplace.mapping.pencils.network import (
     PencilCut,
-    bytes_between_cells,
     cut_selection,
     stretch_bound,
 )
@@ -109,7 +108,7 @@ class _Search:
         self.num_windows = 0
         self.options.say("windows")
         assert self.problem.grid is not None
-        between = bytes_between_cells(self.layouts, self.problem.grid)
+        between = off_router_bytes(self.layouts, self.problem.grid)
         for layout, depth, least in zip(self.layouts, depths, between, strict=True):
             self.num_windows += self.tables.num_begins(box_of(layout.extents, self.pencil, depth))
             put_off(self._steps(layout, depth, least))
