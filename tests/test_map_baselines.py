@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from baseline_instances import grid, problem_on
 from topoplace.errors import InputError
-from topoplace.machine import Prism, Torus
 from topoplace.mapping.evaluate import evaluate
 from topoplace.mapping.graph import grid_of
 from topoplace.mapping.mapped import mapped_by
@@ -21,7 +20,6 @@ from topoplace.mapping.methods.constructions import (
     map_blocks,
     map_fold_2d,
     map_random_blocks,
-    usable_origins,
 )
 from topoplace.mapping.methods.orders import (
     grid_order,
@@ -142,21 +140,6 @@ def test_random_blocks_keep_boxes_together_and_follow_the_seed():
     assert len(set(nodes.tolist())) == 16
     assert (mapped(map_random_blocks, problem, Options(seed=1)) == nodes).all()
     assert (mapped(map_random_blocks, problem, Options(seed=2)) != nodes).any()
-
-
-@settings(max_examples=60)
-@given(st.integers(0, 1 << 32))
-def test_usable_origins_are_those_of_prisms_without_unusable_routers(seed):
-    rng = np.random.default_rng(seed)
-    shape = tuple(rng.integers(1, 5, size=rng.integers(1, 4)).tolist())
-    torus = Torus(shape, wrap=tuple(rng.random(len(shape)) < 0.5))
-    usable = rng.random(torus.num_routers) < rng.random()
-    extents = tuple(rng.integers(1, np.array(shape) + 1).tolist())
-    fits = usable_origins(torus, usable.reshape(shape), extents)
-    for origin in itertools.product(*map(range, shape)):
-        within = zip(origin, extents, shape, torus.wrap, strict=True)
-        inside = all(wraps or o + e <= n for o, e, n, wraps in within)
-        assert fits[origin] == (inside and usable[Prism(origin, extents).routers(torus)].all())
 
 
 @settings(max_examples=80, deadline=None)

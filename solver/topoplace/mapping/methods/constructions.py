@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from topoplace.errors import InputError
-from topoplace.machine import Prism, Torus
+from topoplace.machine import Prism
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import VirtualGrid
 from topoplace.mapping.growing import grow_mapping
@@ -29,7 +29,7 @@ from topoplace.mapping.pencils.space import (
 from topoplace.mapping.positions import symmetric
 from topoplace.mapping.problem import MappingProblem, spread_over_nodes
 from topoplace.solving import Options, Outcome, register
-from topoplace.types import BoolArray, IntArray
+from topoplace.types import IntArray
 
 # ---- The grid laid over a prism of usable routers, in equal boxes and perhaps folded -------------
 
@@ -168,7 +168,7 @@ def _cheapest_prism(problem: MappingProblem, costs: Sequence[IntArray]) -> tuple
     flat = np.concatenate([cost.ravel() for cost in costs])
     first = np.cumsum([0] + [cost.size for cost in costs])
     valid = np.flatnonzero(flat != INVALID)
-    usable = problem.whole_routers.reshape(problem.torus.shape)
+    tables = WindowTables(problem.torus, problem.whole_routers, problem.torus.num_dims - 1)
     # a prism that contains one that does not fit does not fit either
     impossible = np.zeros(problem.torus.shape, dtype=bool)
     for entry in valid[np.argsort(flat[valid], kind="stable")].tolist():
@@ -177,29 +177,11 @@ def _cheapest_prism(problem: MappingProblem, costs: Sequence[IntArray]) -> tuple
         if impossible[index]:
             continue
         extents = tuple(int(i) + 1 for i in index)
-        fits = usable_origins(problem.torus, usable, extents)
+        fits = tables.fits(extents, extents[-1])
         if fits.any():
             return way, Prism(problem.torus.coords(int(fits.argmax())), extents)
         impossible[tuple(slice(int(i), None) for i in index)] = True
     return None
-
-
-def usable_origins(torus: Torus, usable: BoolArray, extents: Sequence[int]) -> BoolArray:
-    """Tell for every router whether the prism that starts there has usable routers only.
-
-    `usable` and the result have the shape of the machine.
-    """
-    fits = usable
-    for d, (n, extent, wraps) in enumerate(zip(torus.shape, extents, torus.wrap, strict=True)):
-        reached = 1
-        while reached < extent:
-            step = min(reached, extent - reached)
-            fits = fits & np.roll(fits, -step, axis=d)
-            reached += step
-        if not wraps and extent > 1:
-            fits = fits.copy()
-            np.moveaxis(fits, d, 0)[n - extent + 1 :] = False
-    return fits
 
 
 # ---- Equal boxes of the grid, on random nodes: keeps neighbours together, ignores the topology ---
