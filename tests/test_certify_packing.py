@@ -40,6 +40,13 @@ def test_the_example_for_pencil_and_paper() -> None:
         assert proven.value == value
 
 
+def test_rows_that_hold_nothing_have_prices_within_64_bits() -> None:
+    down = RingOracle(Ring((2, 0)), (Job("d", 2, ((2,),)), Job("e", 1, ((1, 1),))))
+    assert certified_bound(down, leaf("1 7"), []) == certified_bound(down, leaf("1 0"), [])
+    with pytest.raises(RefusedError, match="the prices and multipliers of a leaf"):
+        certified_bound(down, leaf(f"1 {1 << 70}"), [])
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace.packing.listed import ListedOracle
-from topoplace.packing.problem import Cover, PackingProblem, Priced, Residual
+from topoplace.packing.problem import Cover, PackingProblem, Priced, capacities_left
 from topoplace.types import IntArray
 from toy_ring import Job, Ring, windows
 
@@ -66,11 +66,6 @@ class RingPacking(PackingProblem):
     def starts(self, deadline: float) -> Iterator[list[Placed]]:
         yield []
 
-    def around(self, fixed: Sequence[Placed], excluded: frozenset[int]) -> Residual:
-        left = self.capacities.copy()
-        for candidate in fixed:
-            left -= candidate.units
-        gone = excluded | {c.request_idx for c in fixed}
-        kept = tuple(q for q in range(len(self.jobs)) if q not in gone)
-        smaller = RingPacking(Ring(tuple(left.tolist())), [self.jobs[q] for q in kept])
-        return Residual(smaller, tuple(fixed), sum(c.values[0] for c in fixed), kept)
+    def left_by(self, fixed: Sequence[Placed], kept: Sequence[int]) -> RingPacking:
+        left = capacities_left(self, fixed)
+        return RingPacking(Ring(tuple(left.tolist())), [self.jobs[q] for q in kept])

@@ -92,15 +92,15 @@ class CheckingOracle(Protocol):
 
     @property
     def rows(self) -> Mapping[str, IntArray]:
-        """Capacities of the rows, at least 1 each, by family."""
+        """Capacities of the rows, at least 0 each, by family."""
 
     @property
     def coverable(self) -> int:
-        """How many rows there are in the family of those that a branch may name."""
+        """How many rows there are in the family whose rows a branch may name."""
 
     @property
     def largest(self) -> Sequence[int]:
-        """What no candidate's value exceeds on each level, its sign left out."""
+        """By level what no candidate's absolute value exceeds; for 64 bits, not for the bound."""
 
     def may_replace(self, one: int, other: int) -> bool:
         """Tell whether every candidate of another request is one of the one's; transitive."""
@@ -114,7 +114,8 @@ class CheckingOracle(Protocol):
     def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> Mapping[int, int | None]:
         """Return for some requests the most that a candidate gains, None where there is none.
 
-        That is what its values gain at the factors less what its rows cost it.
+        That is the sum of `prices.factors` times its values (of the levels there are factors for)
+        less that of amounts times prices. Its request has a place in `wanted`, which it obeys.
         """
 
 
@@ -160,7 +161,7 @@ def read_prices(oracle: CheckingOracle, leaf: Leaf, level_idx: int) -> Prices:
         raise RefusedError("a multiplier is negative")
     factors = (*leaf.multipliers, leaf.scale)
     runs: dict[str, tuple[list[int], list[int]]] = {}
-    total = 0
+    total = reach = 0
     for family, text in leaf.prices.items():
         if family not in oracle.rows:
             raise RefusedError(f"no rows are called {family[:200]!r} under this rule")
@@ -169,9 +170,12 @@ def read_prices(oracle: CheckingOracle, leaf: Leaf, level_idx: int) -> Prices:
         if sum(counts) != len(capacities):
             raise RefusedError(f"prices of {family} are not one for each of {len(capacities)} rows")
         until = np.concatenate([[0], np.cumsum(capacities)])[np.cumsum([0, *counts])]
-        total += sum(p * c for p, c in zip(prices, np.diff(until).tolist(), strict=True))
+        held = np.diff(until).tolist()
+        total += sum(p * c for p, c in zip(prices, held, strict=True))
+        # a price is a number of its own even where rows hold nothing
+        reach += sum(p * max(c, n) for p, c, n in zip(prices, held, counts, strict=True))
     # a factor is a number of its own even where nothing is worth anything
-    reach = total + sum(f * max(1, v) for f, v in zip(factors, oracle.largest, strict=False))
+    reach += sum(f * max(1, v) for f, v in zip(factors, oracle.largest, strict=False))
     require_room(reach, "the prices and multipliers of a leaf", LARGEST)
     rows = {
         family: np.repeat(np.array(prices, dtype=np.int64), counts)

@@ -27,7 +27,10 @@ NO_VALUE = -(1 << 62)
 
 
 class Candidate(Protocol):
-    """A request in a place. The plug-in says what else it is; it can be hashed and sorted."""
+    """A request in a place: a frozen, ordered dataclass with a field `request_idx`.
+
+    What else it has is up to the plug-in.
+    """
 
     @property
     def request_idx(self) -> int:
@@ -39,7 +42,7 @@ class Candidate(Protocol):
 
 @dataclass(frozen=True)
 class Cover:
-    """A branch's word on a request: its candidate takes some of a row, or none of it."""
+    """A branch's word on a request: its candidate takes some of a row (`inside`), or none."""
 
     request_idx: int
     row: int
@@ -53,9 +56,10 @@ class Priced:
     Attributes
     ----------
     best
-        Per request the largest (value - price), `NO_VALUE` without candidate.
+        Per request the largest (value - price), `NO_VALUE` without candidate; shape
+        ``(num_requests,)``.
     columns
-        Candidates worth adding, best first per request, with their (value - price).
+        Per request some candidates with their (value - price), best first.
     """
 
     best: IntArray
@@ -78,22 +82,25 @@ class PrimalHeuristic(Protocol):
 
 
 class PackingProblem(ABC):
-    """Rows, requests and an oracle.
+    """Rows, requests and an oracle (docs/adding-a-machine.md; docs/proofs.md, "Packings").
+
+    All figures are integers, and every level is maximised: where less is better, values are
+    negated. Prices are such that sums of prices times amounts fit into 64 bits.
 
     Attributes
     ----------
     names, values
         Of the requests: their ids, and what starting one adds to the first level, whichever
-        candidate; shape ``(num_requests,)``.
+        candidate, at least 0; shape ``(num_requests,)``.
     capacities
-        Of the rows, shape ``(num_rows,)``.
+        Of the rows, at least 0; shape ``(num_rows,)``.
     num_covers
         The first so many rows bind from the beginning, and branches may ask whether a candidate
         takes some of them. The others take part once a solution violates them.
     families
-        The rows by name, as certificates call them.
+        The rows by name, as certificates call them. The first `num_covers` rows are a family.
     senses
-        1 for a level that is reported as it is, -1 for one that is reported negated.
+        By level, what turns its values into those that are reported: 1, or -1 if less is better.
     deadline
         When calls of the oracle end, by `topoplace.clock`; searches set it.
     """
@@ -113,17 +120,17 @@ class PackingProblem(ABC):
 
     @cached_property
     def takable(self) -> BoolArray:
-        """Rows that some candidate may take of."""
+        """Rows that some candidate may take of, shape ``(num_rows,)``; others cost nothing."""
         return self.capacities > 0
 
     @cached_property
     def is_unit(self) -> bool:
-        """Whether no row holds more than one candidate: all of a packing is 0 or 1."""
+        """Whether no capacity exceeds 1, so that a candidate takes 0 or 1 of every row."""
         return bool(self.capacities.max(initial=0) <= 1)
 
     @cached_property
     def row_weights(self) -> FloatArray:
-        """How the price of rows that no column tells apart is spread over them."""
+        """How the price of rows that no column tells apart is spread over them, all positive."""
         return np.ones(self.num_rows)
 
     # candidates
@@ -134,14 +141,14 @@ class PackingProblem(ABC):
 
     @abstractmethod
     def values_of(self, candidates: Sequence[Any]) -> IntArray:
-        """Return the values of candidates, shape ``(num_candidates, num_levels)``."""
+        """Return the values of candidates (there may be none), ``(num_candidates, num_levels)``."""
 
     @abstractmethod
     def largest(self, level: int) -> int:
         """Return an upper bound on the absolute value of a candidate on a level."""
 
     def most(self, level: int) -> int:
-        """Return an upper bound on what all that starts is worth on a later level."""
+        """Return an upper bound on what all that starts is worth on a level after the first."""
         return len(self.names) * self.largest(level)
 
     def covers(self, candidate: Any, row: int) -> bool:
@@ -160,7 +167,7 @@ class PackingProblem(ABC):
     @property
     @abstractmethod
     def work(self) -> float:
-        """What a call of the oracle takes, in nominal seconds (see `Budget`)."""
+        """What a call of the oracle takes: seconds, as measured once (see `Budget`)."""
 
     @abstractmethod
     def price(
@@ -176,12 +183,15 @@ class PackingProblem(ABC):
 
         Parameters
         ----------
-        row_prices, weights
-            Prices of rows, and weights of the levels' values, in one integer scale.
+        row_prices
+            A non-negative integer per row, shape ``(num_rows,)``.
+        weights
+            A non-negative integer per level up to the one that is solved, in the same scale: a
+            candidate gains the sum of weights times values less that of prices times amounts.
         per_request
-            At most this many columns per request.
+            At most this many columns per request, the best ones or nearly so.
         covers
-            What branches say of requests; a request obeys all that name it.
+            What branches say of requests; the candidates of a request obey all that name it.
         exact_for
             Requests whose `best` has to be exact; of others it may be any value that is not
             positive where it would not be. None: it is exact for all.
@@ -189,11 +199,11 @@ class PackingProblem(ABC):
         Raises
         ------
         topoplace.clock.OutOfTimeError
-            At the deadline.
+            At the deadline (`topoplace.clock.check`), if a call takes more than tenths of a second.
         """
 
     def beside(self, fixed: Sequence[Any]) -> PackingProblem:
-        """Return the problem whose oracle may leave out what does not fit beside fixed jobs."""
+        """Return this problem, whose oracle may leave out what does not fit beside fixed jobs."""
         return self
 
     @property
@@ -203,7 +213,12 @@ class PackingProblem(ABC):
 
     @property
     def start_prices(self) -> IntArray:
-        """Prices in true units at which no request is worth more than it pays."""
+        """Prices at which no request is worth more than it pays, shape ``(num_rows,)``.
+
+        The search begins there, and bounds by them what it has no time to price. The default is
+        for candidates that take one unit of one of the first `num_covers` rows; where they take
+        many, lower prices spare the first steps.
+        """
         prices = np.zeros(self.num_rows, dtype=np.int64)
         prices[: self.num_covers] = self.values.max(initial=0)
         return prices
@@ -219,7 +234,7 @@ class PackingProblem(ABC):
         return {}
 
     def alike(self, among: Iterable[int]) -> list[tuple[int, ...]]:
-        """Return groups of requests that `unified` makes interchangeable for little."""
+        """Return groups of requests so similar that `unified` loses little; see its certificate."""
         return []
 
     def unified(self, groups: Sequence[tuple[int, ...]]) -> PackingProblem:
@@ -243,14 +258,27 @@ class PackingProblem(ABC):
 
     @abstractmethod
     def starts(self, deadline: float) -> Iterable[list[Any]]:
-        """Yield placements of heuristics, at least one; begin none after a time of the clock."""
+        """Yield placements of heuristics, at least one (it may be empty), the quickest first.
+
+        None is begun after the deadline, a time of `topoplace.clock`.
+        """
 
     @abstractmethod
+    def left_by(self, fixed: Sequence[Any], kept: Sequence[int]) -> PackingProblem:
+        """Return the problem of some requests, numbered anew in this order, around fixed jobs.
+
+        What fixed jobs leave of the rows are the `capacities_left`. Rows may have other numbers.
+        """
+
     def around(self, fixed: Sequence[Any], excluded: frozenset[int]) -> Residual:
         """Return what is left around fixed jobs, without the requests excluded."""
+        gone = excluded | {c.request_idx for c in fixed}
+        kept = tuple(q for q in range(len(self.names)) if q not in gone)
+        worth = sum(int(self.values[c.request_idx]) for c in fixed)
+        return Residual(self.left_by(fixed, kept), tuple(fixed), worth, kept)
 
     def near(self, candidates: Sequence[Any], first: Any) -> list[float]:
-        """Return how far candidates are from one; what is at most 1 away stands beside it."""
+        """Return how far candidates are from one, in any unit; up to 1 they stand beside it."""
         return [0.0] * len(candidates)
 
     def heuristic(self, budget: Budget) -> PrimalHeuristic | None:

@@ -18,7 +18,7 @@ from topoplace import clock
 from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.packing.budget import Budget
 from topoplace.packing.listed import ListedOracle
-from topoplace.packing.problem import Cover, PackingProblem, Priced, Residual
+from topoplace.packing.problem import Cover, PackingProblem, Priced
 from topoplace.placement.torus.annealing import Annealer
 from topoplace.placement.torus.heuristics.fits import best_fit, first_fit
 from topoplace.placement.torus.oracle._prism_rows import leaves_prism, prism_rows
@@ -317,8 +317,8 @@ class TorusPacking(PackingProblem):
             if not number or clock.now() < deadline:
                 yield method(self.placement, order, deadline)
 
-    def around(self, fixed: Sequence[Candidate], excluded: frozenset[int]) -> Residual:
-        """Return what is left around fixed jobs, as a snapshot in which these run."""
+    def left_by(self, fixed: Sequence[Candidate], kept: Sequence[int]) -> TorusPacking:
+        """Return the problem of a snapshot in which fixed jobs run."""
         whole = self.placement
         state, torus = whole.state, whole.torus
         occupied, running = state.occupied.copy(), list(state.running)
@@ -330,8 +330,6 @@ class TorusPacking(PackingProblem):
             running.append(
                 RunningState(request.id, nodes, routers, candidate.prism, request.communication)
             )
-        gone = excluded | {c.request_idx for c in fixed}
-        kept = tuple(i for i in range(len(whole.requests)) if i not in gone)
         smaller = replace(
             state,
             usable=state.usable & ~np.repeat(occupied, torus.nodes_per_router),
@@ -339,9 +337,7 @@ class TorusPacking(PackingProblem):
             running=tuple(running),
             queue=tuple(state.queue[i] for i in kept),
         )
-        worth = sum(int(self.values[c.request_idx]) for c in fixed)
-        problem = TorusPacking(PlacementProblem(smaller, whole.interference))
-        return Residual(problem, tuple(fixed), worth, kept)
+        return TorusPacking(PlacementProblem(smaller, whole.interference))
 
     def near(self, candidates: Sequence[Candidate], first: Candidate) -> list[float]:
         """Return how many hops prisms are from one."""
