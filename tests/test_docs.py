@@ -55,3 +55,10 @@ def test_links_of_the_readme_lead_to_files() -> None:
     local = [link for link in links if "://" not in link]
     assert "docs/tutorial.md" in local
     assert [link for link in local if not (ROOT / link).exists()] == []
+
+
+def test_the_example_of_adding_a_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "adding-a-machine.md").read_text()
+    [example] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(example, {})
+    assert capsys.readouterr().out == "3 3 3\n0 0 0\n"
