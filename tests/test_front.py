@@ -110,7 +110,7 @@ def test_applications_are_mapped_wherever_there_is_room(tmp_path: Path) -> None:
     traffic = np.zeros((4, 4), dtype=np.int64)
     traffic[0, 1] = traffic[2, 3] = 5
     triples = [(0, 1, 5), (2, 3, 5)]
-    assert tp.graph(traffic) == tp.graph(triples)
+    assert tp.graph(traffic) == tp.graph(triples) == tp.graph(traffic.astype(float))
     for on in (placed, torus_model(), torus_model().machine, "torus:6x4x4:2"):
         job = "lattice" if on is placed else None
         result = tp.map(tp.graph(triples), on, "greedy", job=job, seed=3)
@@ -160,6 +160,13 @@ def test_methods_are_listed_with_what_they_do() -> None:
             lambda: torus_model().add_running("x", communication="strikt", nodes=[1]),
             "communication: expected one of strict, tolerant, none, found 'strikt' (did you mean",
         ),
+        (
+            lambda: torus_model().add_running("x", origin=(0, 0, 0), extents=(1, 1, 1.5)),
+            "extents[2]: expected an integer, found 1.5",
+        ),
+        (lambda: torus_model().add_down([0.5]), "nodes: expected numbers of nodes, found [0.5]"),
+        (lambda: tp.graph([(0, 1, 2.5)]), "messages: expected integers, found an array of float64"),
+        (lambda: tp.graph([(0, 1, np.inf)]), "messages: expected integers, found an array"),
         (lambda: torus_model().add_running("x"), "nodes: expected the nodes of the job, found"),
         (lambda: tp.place(torus_model(), "exakt"), "(did you mean 'exact'?)"),
         (lambda: tp.place(torus_model(), time_limit=-1), "time_limit: expected a finite number"),

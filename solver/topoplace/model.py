@@ -186,17 +186,23 @@ class Model:
         self._change(queue=[*self.snapshot.queue, added])
 
     def add_down(self, nodes: Nodes) -> None:
-        """Say that nodes are down, besides those that are down already."""
+        """Say that nodes are down, besides those that are down already.
+
+        Whether the machine has them is checked when the model is solved or saved.
+        """
         self._change(down=",".join(filter(None, (self.snapshot.down, _node_text(nodes)))))
 
     def add_region(self, name: str, origin: Sequence[int], extents: Sequence[int]) -> None:
-        """Add a prism of routers to a region that requests may ask for."""
+        """Add a prism, in routers, to a region that requests may ask for."""
         prism = _checked(PrismModel, origin=_listed(origin), extents=_listed(extents))
         regions = self.snapshot.regions
         self._change(regions={**regions, name: [*regions.get(name, ()), prism]})
 
     def set_weights(self, **weights: int) -> None:
-        """Set the weights of the shape score: bisection, volume, hops, idle, wrap."""
+        """Set weights of the shape score (docs/formats.md), integers; `InputError` for others.
+
+        They are `bisection`, `volume`, `hops`, `idle` and `wrap`.
+        """
         checked = _checked(ShapeWeights, **self.snapshot.weights.model_dump() | weights)
         self._change(weights=checked)
 
@@ -362,8 +368,8 @@ def graph(
     Parameters
     ----------
     messages
-        Source, target and bytes of every message; or a square array of the bytes from every task
-        to every other.
+        Source, target and bytes of every message, shape ``(num_messages, 3)``; or a square array
+        of the bytes from every task to every other. Integers.
     num_tasks
         By default one more than the largest task that occurs.
 
@@ -372,9 +378,11 @@ def graph(
     InputError
         With the argument at fault.
     """
-    table = np.asarray(
-        messages if isinstance(messages, np.ndarray) else list(messages), dtype=np.int64
-    )
+    table = np.asarray(messages if isinstance(messages, np.ndarray) else list(messages))
+    if table.dtype.kind == "f" and ((np.rint(table) == table) & (abs(table) < 1 << 53)).all():
+        table = table.astype(np.int64)
+    if table.dtype.kind not in "biu":
+        raise InputError("integers", field="messages", found=f"an array of {table.dtype}")
     if isinstance(messages, np.ndarray) and table.ndim == 2 and len(set(table.shape)) == 1:
         num_tasks = num_tasks or len(table)
         sources, targets = np.nonzero(table)
@@ -399,7 +407,7 @@ def _checked(model: type[Kind], /, **fields: Any) -> Kind:
 
 
 def _listed(numbers: Sequence[int] | None) -> list[int] | None:
-    return None if numbers is None else [int(n) for n in numbers]
+    return None if numbers is None else [int(n) if n == int(n) else n for n in numbers]
 
 
 def _pattern_uses(shares: Mapping[str, int] | None) -> list[dict[str, Any]] | None:
@@ -414,4 +422,6 @@ def _node_text(nodes: Nodes) -> str:
     listed: list[Any] = list(nodes)
     if any(isinstance(node, str) for node in listed):
         return format_host_list(map(str, listed))
+    if any(node != int(node) for node in listed):
+        raise InputError("numbers of nodes", field="nodes", found=str(listed)[:200])
     return format_node_set(sorted(int(node) for node in listed))
