@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -10,7 +11,7 @@ from topoplace.certify.packing import certified_bound
 from topoplace.certify.report import RefusedError
 from topoplace.packing import search
 from topoplace.packing.budget import Budget
-from topoplace.packing.problem import fits
+from topoplace.packing.problem import PackingProblem, fits
 from topoplace.packing.search import Found, Search
 from topoplace.result.certificate import Certificate, Leaf
 from toy_ring import Job, Ring, RingOracle, packings, random_ring
@@ -53,6 +54,17 @@ def test_the_engine_is_brute_force_and_proves_it(
                 assert bound.value >= best[level], seed
             closed += bound.value == found.values[level]
     assert closed >= (2 if not heavy else 1.9) * PER_CHUNK
+
+
+def test_first_fit_leaves_out_what_does_not_fit() -> None:
+    for seed in range(40):
+        ring, jobs = random_ring(random.Random(f"first-{seed}"))
+        problem = RingPacking(ring, jobs)
+        [placed] = PackingProblem.starts(problem, math.inf)
+        assert fits(problem, placed), seed
+        rest = problem.around(placed, frozenset())
+        more = [c for c in rest.problem.candidates() if rest.problem.values[c.request_idx]]
+        assert more == [], seed
 
 
 def test_the_same_input_gives_the_same_answer() -> None:

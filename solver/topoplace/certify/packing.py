@@ -96,7 +96,7 @@ class CheckingOracle(Protocol):
 
     @property
     def coverable(self) -> int:
-        """How many rows there are in the family whose rows a branch may name."""
+        """How many rows a branch may name, numbered from 0 through the families in their order."""
 
     @property
     def largest(self) -> Sequence[int]:

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.packing.budget import Budget
 from topoplace.types import BoolArray, FloatArray, IntArray
 
@@ -78,7 +79,17 @@ class PrimalHeuristic(Protocol):
         seed: int,
         is_over: Callable[[], bool],
     ) -> list[Any]:
-        """Return the best placement met, `start` or better, until a time of the budget."""
+        """Return the best placement met on the first level, `start` or better.
+
+        Parameters
+        ----------
+        until
+            When to end, by ``budget.now()``; work done is told to ``budget.spend``.
+        temperature
+            How much worse a placement may be taken at the beginning, in units of the objective.
+        is_over
+            Whether to end at once.
+        """
 
 
 class PackingProblem(ABC):
@@ -98,7 +109,7 @@ class PackingProblem(ABC):
         The first so many rows bind from the beginning, and branches may ask whether a candidate
         takes some of them. The others take part once a solution violates them.
     families
-        The rows by name, as certificates call them. The first `num_covers` rows are a family.
+        The rows by name, as certificates call them, in the order of their numbers.
     senses
         By level, what turns its values into those that are reported: 1, or -1 if less is better.
     deadline
@@ -256,12 +267,22 @@ class PackingProblem(ABC):
 
     # primal side
 
-    @abstractmethod
     def starts(self, deadline: float) -> Iterable[list[Any]]:
         """Yield placements of heuristics, at least one (it may be empty), the quickest first.
 
-        None is begun after the deadline, a time of `topoplace.clock`.
+        None is begun after the deadline, a time of `topoplace.clock`. The default is first fit:
+        the most valuable request first, each where it takes the fewest units.
         """
+        placed: list[Any] = []
+        for q in sorted(range(len(self.names)), key=lambda q: -self.values[q]):
+            if clock.now() >= deadline:
+                break
+            rest = Residual(self.left_by(placed, (q,)), tuple(placed), 0, (q,))
+            capacities = rest.problem.capacities
+            weight = 1 + int(capacities.sum())
+            [columns] = rest.problem.price(np.ones_like(capacities), (weight,), 1).columns
+            placed = rest.together([candidate for _, candidate in columns])
+        yield placed
 
     @abstractmethod
     def left_by(self, fixed: Sequence[Any], kept: Sequence[int]) -> PackingProblem:
