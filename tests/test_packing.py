@@ -111,3 +111,12 @@ def test_what_is_forged_is_refused_or_proves_no_less() -> None:
             weaker += says > found.values[0]
     assert refused > 100
     assert weaker > 100
+
+
+def test_a_request_whose_candidates_no_branch_tells_apart_leaves_the_others_to_branch_on() -> None:
+    jobs = [Job(f"j{k}", value, ((2,),)) for k, value in enumerate((3, 2, 5, 2))]
+    problem = RingPacking(Ring((3, 3, 2)), jobs)
+    problem.num_covers = 1
+    found = Search(problem, Budget(None)).run()
+    assert found.values == [10, 6]
+    assert [bound and bound.value for bound in found.bounds] == found.values

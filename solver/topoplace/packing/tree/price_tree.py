@@ -83,14 +83,15 @@ class PriceTree(BestFirstTree):
         if fractional:
             worth = np.minimum(starts, 1 - starts) * problem.values
             return split_start(problem, sub, max(fractional, key=lambda q: (worth[q], -q)))
-        if not spread:
-            return None
-        most = max(spread, key=lambda q: (spread[q], -q))
-        if most not in sub.forced:
-            return split_start(problem, sub, most)
-        mine = [
-            (float(amount), column.candidate)
-            for column, amount in zip(lp.columns, lp.amounts, strict=True)
-            if column.candidate.request_idx == most
-        ]
-        return split_cover(problem, sub, mine)
+        for most in sorted(spread, key=lambda q: (-spread[q], q)):
+            if most not in sub.forced:
+                return split_start(problem, sub, most)
+            mine = [
+                (float(amount), column.candidate)
+                for column, amount in zip(lp.columns, lp.amounts, strict=True)
+                if column.candidate.request_idx == most
+            ]
+            branch = split_cover(problem, sub, mine)
+            if branch is not None:  # else its candidates all take of the same rows
+                return branch
+        return None
