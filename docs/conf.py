@@ -23,7 +23,6 @@ version = release = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["schema"]
-suppress_warnings = ["misc.highlighting_failure"]  # Pygments stumbles over Perl's $/
 
 # Links between pages name files and anchors as web views of the repository make them.
 myst_heading_anchors = 4
