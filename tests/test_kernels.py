@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import os
 import re
@@ -94,6 +95,32 @@ def test_types_survive_the_table() -> None:
 def test_nothing_is_missing_without_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert missing(PACKAGES) == []
+
+
+NAMED = """
+from typing import NamedTuple
+from topoplace.kernels import kernel
+
+class {0}(NamedTuple):
+    value: int
+
+@kernel()
+def doubled(it):
+    return 2 * it.value
+
+answer = doubled({0}(4))
+"""
+
+
+def test_a_cache_that_names_types_of_another_version_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("Old", "Newer"):
+        (tmp_path / "some_version.py").write_text(NAMED.format(name))
+        importlib.invalidate_caches()
+        monkeypatch.delitem(sys.modules, "some_version", raising=False)
+        assert importlib.import_module("some_version").answer == 8
 
 
 def test_a_first_solve_compiles_before_its_clock_starts(tmp_path: Path) -> None:

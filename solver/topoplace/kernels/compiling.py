@@ -30,8 +30,26 @@ def kernel(**options: bool | str) -> Callable[[Callable[..., Any]], Any]:
     import numba  # noqa: PLC0415 - heavy: whoever asks what is missing does without it
 
     njit: Any = numba.njit
-    decorator: Callable[[Callable[..., Any]], Any] = njit(cache=True, nogil=True, **options)
-    return decorator
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        found = njit(cache=True, nogil=True, **options)(function)
+        cached = getattr(getattr(found, "_cache", None), "_cache_file", None)
+        if cached is not None:
+            cached._load_index = functools.partial(_index_of, cached._load_index)
+        return found
+
+    return compiled
+
+
+def _index_of(load: Callable[[], dict[Any, str]]) -> dict[Any, str]:
+    """Return what numba's index says is compiled: nothing if it names types of another version.
+
+    Numba reads these before it looks whether the source is the same.
+    """
+    try:
+        return load()
+    except (AttributeError, ImportError):
+        return {}
 
 
 # ---- Which groups of kernels the methods of every kind of problem need ---------------------------
