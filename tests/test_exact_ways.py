@@ -19,14 +19,15 @@ from topoplace.certify import check_document
 from topoplace.certify.packing import certified_bound
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.oracle import TorusOracle
-from topoplace.packing import search
+from topoplace.packing import search, steering
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual import bundle
 from topoplace.packing.dual.generation import Bounded
 from topoplace.packing.dual.relaxation import DualPoint
 from topoplace.packing.problem import Subproblem
 from topoplace.packing.search import Search
-from topoplace.packing.tree import bounds, branch_and_bound
+from topoplace.packing.tree import branch_and_bound
+from topoplace.packing.tree.bounds import Trees
 from topoplace.packing.tree.nodes import Node
 from topoplace.placement.torus import packing
 from topoplace.placement.torus.problem import PlacementProblem
@@ -87,11 +88,9 @@ def test_the_hard_way_proves_what_holds(
     chunk: int, asks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if asks == "places":
-        monkeypatch.setattr(bounds, "_STARTS_ALONE", 0.0)
-        monkeypatch.setattr(bounds, "_PLACES_NEAR", 10.0)
-    elif asks == "parts":
-        monkeypatch.setattr(bounds, "_WHOLE_ALONE", 0.0)
-    if asks != "starts":  # worse prices: so that branches have something to do
+        monkeypatch.setattr(steering, "NEAR", 10.0)
+    if asks != "starts":  # at once, and with worse prices: so that branches have something to do
+        monkeypatch.setattr(steering, "SLICE", 0.01)
         monkeypatch.setattr(bundle, "_PATIENCE", 1)
     closed = 0
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
@@ -135,7 +134,7 @@ def test_trees_bound_all_placements(
             return least
 
         if places:
-            tree = bounds.Trees(relaxation, columns, root, lower).ask_places()
+            tree = Trees(relaxation, columns, root, lower).ask_places()
         else:
             tree = branch_and_bound.BranchAndBound(relaxation, pool, columns, root.point, lower)
         tree.run(state.budget.now() + 0.3)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
+from topoplace.packing import steering
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.primal.dive import Diver
 from topoplace.packing.primal.lns import NeighbourhoodSearch
@@ -16,16 +17,6 @@ from topoplace.packing.state import State
 from topoplace.packing.tree.bounds import BoundSearch
 from topoplace.packing.tree.nodes import Root
 
-_LONGEST_BURST, _BURST_SHARE = 15.0, 0.1  # seconds, and of the time limit
-_CHAIN_SHARE = 0.3  # of the time limit, for one annealing run
-_ROOT_SHARE = 0.1  # of the time limit, for the bound without branches
-_DIVE_SHARE, _FIRST_SHARE = 0.2, 0.3  # of the time limit at most, for the first dive and its end
-_NEAR = 0.03  # gap below which the bound is worked on more than the placement
-_NEAR_SHARE, _FAR_SHARE = 0.8, 0.5  # in bursts, for branches, if they lowered the bound last time
-_LEAST_SHARE = 0.15  # if they did not
-_CLOSE_BURST = 0.5  # of the usual length, of what looks for placements in between then
-_ASIDE, _LONG_ASIDE = 0.25, 1.0  # of the time of branches at most, if they lowered the bound; else
-_MOST_PATIENCE = 3.0  # in bursts, for branches, once they ask for places
 _IN_VAIN = 4  # turns without a better placement, before annealing is begun
 _LOOK = 0.001  # seconds, of a thread that waits for another to do as much work
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
@@ -48,12 +39,11 @@ def primal_dual_loop(state: State, root: Root, bundle: Bundle, around: Around, e
     budget, incumbent = state.budget, state.incumbent
     if incumbent.closes(root) or budget.now() >= end:
         return
-    limit = budget.length
-    burst = min(_LONGEST_BURST, _BURST_SHARE * limit)
+    usual, long = steering.turn(budget), steering.LONG * budget.length
     with _Chains(state) as chains:
-        chains.turn(min(end, budget.now() + _CHAIN_SHARE * limit))
+        chains.turn(min(end, budget.now() + long))
         state.relaxation.begin_pool()
-        until = min(end, budget.now() + _ROOT_SHARE * limit)
+        until = min(end, budget.now() + usual)
         root.bounded = bundle.run(root.bounded, incumbent.objective(0), until=until)
         root.step_size = bundle.step_size
         trees = BoundSearch(state, root)
@@ -63,27 +53,25 @@ def primal_dual_loop(state: State, root: Root, bundle: Bundle, around: Around, e
         neighbourhoods = NeighbourhoodSearch(state, root, around)
         chains.end()
         state.say("dive", 0, root.bound)
-        now, known = budget.now(), incumbent.objective(0)
-        from_root.first(min(end, now + _DIVE_SHARE * limit), min(end, now + _FIRST_SHARE * limit))
+        known = incumbent.objective(0)
+        from_root.first(min(end, budget.now() + long))
         in_vain = 0 if incumbent.objective(0) > known else _IN_VAIN
         turn, pace = 0, _Pace()
         while not incumbent.closes(root) and (now := budget.now()) < end:
-            close = _gap(state, root) <= _NEAR
-            near = pace.helps and (close or trees.asks_places)
-            if not near and in_vain >= _IN_VAIN:
-                chains.turn(min(end, now + _CHAIN_SHARE * limit))
+            near = trees.asks_places or _gap(state, root) <= steering.NEAR
+            if in_vain >= _IN_VAIN and not (near and pace.helps):
+                chains.turn(min(end, now + long))
             before = trees.bound
             state.say("branches", 0, before)
-            pace.helps = trees.run(min(end, now + burst * pace.share(trees.asks_places, near)))
+            pace.helps = trees.run(min(end, now + usual * pace.turns(near)))
             if incumbent.closes(root):
                 break
             pace.fell = trees.bound < before
-            spent, close = budget.now() - now, _gap(state, root) <= _NEAR
-            now, known = budget.now(), incumbent.objective(0)
-            aside = _CLOSE_BURST * burst if close else burst
-            if close and pace.helps and (trees.asks_places or turn % 2):
-                aside = min(aside, (_ASIDE if pace.fell else _LONG_ASIDE) * spent)
-            until = min(end, now + aside)
+            spent, close = budget.now() - now, _gap(state, root) <= steering.NEAR
+            known, aside = incumbent.objective(0), usual
+            if close and pace.helps:
+                aside = min(usual, (steering.ASIDE if pace.fell else 1.0) * spent)
+            until = min(end, budget.now() + aside)
             state.say("placements", 0, root.bound)
             if close and turn % 2 == 0:
                 neighbourhoods.run(until)
@@ -103,7 +91,7 @@ def _gap(state: State, root: Root) -> float:
 
 @dataclass
 class _Pace:
-    """How much of a burst branches get.
+    """How many turns branches get.
 
     Attributes
     ----------
@@ -112,18 +100,15 @@ class _Pace:
     """
 
     helps: bool = True
-    fell: bool = True
-    _patience: float = _NEAR_SHARE
+    fell: bool = False
+    _patience: float = 1.0
 
-    def share(self, asks_places: bool, near: bool) -> float:
-        """Return the share of the next burst."""
-        if asks_places:
-            self._patience *= 0.5 if not self.helps else 2.0 if self.fell else 1.0
-            self._patience = min(_MOST_PATIENCE, max(_LEAST_SHARE, self._patience))
-            return self._patience
-        if near:
-            return _NEAR_SHARE
-        return _FAR_SHARE if self.helps else _LEAST_SHARE
+    def turns(self, near: bool) -> float:
+        """Return how many turns they get next, at most half a one while the gap is large."""
+        self._patience *= 0.5 if not self.helps else 2.0 if self.fell else 1.0
+        least, most = steering.PATIENCE
+        self._patience = min(most if near else 0.5, max(least, self._patience))
+        return self._patience
 
 
 class _Chains:

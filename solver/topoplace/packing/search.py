@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from topoplace import clock
+from topoplace.packing import steering
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
@@ -28,13 +29,10 @@ from topoplace.result.certificate import Certificate
 _LEAST_START, _START_SHARE = 0.3, 0.5  # seconds, and of the time limit: for the heuristics
 _FIRST_STEPS = 20  # of the bundle, before it is known how large linear programs are
 _LATER_WORK = 0.016  # nominal seconds of the oracle for the bounds of later levels, but if thorough
-_LATER_PROGRAMS = 40_000  # nonzeros of the linear programs of the first and such a level
-_LATER_COLUMNS = 600  # the columns of their integer programs
-_HEAVY_NONZEROS = 80_000
-_MOST_COLUMNS = 1200  # that an integer program bears
+_HEAVY_NONZEROS = 80_000  # of linear programs; a fourth, if the level is a later one
+_MOST_COLUMNS = 1200  # that an integer program bears; half as many, if the level is a later one
+_WORK = 8.0  # CP-SAT's deterministic time for it; half of it for the second level, and so on
 _NO_LIMIT = 1 << 62
-_FIRST_WORK = 8.0  # CP-SAT's deterministic time for the first integer phase of a level
-_LESS_WORK = (1, 2, 8)  # by level, a fraction of it
 
 
 @dataclass(frozen=True)
@@ -154,20 +152,20 @@ class Search:
         root = Root(sub, self._first_bound(sub, bundle))
         if self.budget.is_over():
             return root
-        deep = self._thorough or not level
-        work = _NO_LIMIT if deep else _LATER_PROGRAMS - self._nonzeros
+        end, deep = self._end_of(sub), self._thorough or not level
+        most = _HEAVY_NONZEROS if deep else _HEAVY_NONZEROS // 4
         state.say("columns", level, root.bound)
-        if not self._is_heavy() and work >= self._nonzeros:  # programs grow from level to level
+        if self._num_nonzeros() <= most:
             root.bounded = generate_columns(
                 state.relaxation,
                 self._master,
                 sub,
                 root.bounded,
                 self.incumbent.objective(level),
-                until=self._share(sub, 0.6),
-                max_work=work,
+                until=self._half(end),
+                max_work=_NO_LIMIT if deep else most,
             )
-        self._integer_phase(root, bundle)
+        self._integer_phase(root, bundle, end)
         if deep and not self.incumbent.closes(root) and root.bounded.converged:
             state.say("branches", level, root.bound)
             tree = PriceTree(
@@ -178,22 +176,26 @@ class Search:
                 partial(self.incumbent.offer, sub),
             )
             root.below = tree
-            tree.run(self._share(sub, 0.95))
+            tree.run(end)
         self._last_point = root.bounded.point
         return root
 
     def _is_heavy(self) -> bool:
-        """Tell whether linear programs are too slow to lean on, by the first level's columns."""
+        """Tell whether linear programs are too slow to lean on."""
+        return self._num_nonzeros() > _HEAVY_NONZEROS
+
+    def _num_nonzeros(self) -> int:
+        """Return how large linear programs are, by the first level's columns."""
         if self._nonzeros < 0:
             self._nonzeros = self._master.num_nonzeros
-        return self._nonzeros > _HEAVY_NONZEROS
+        return self._nonzeros
 
     def _first_bound(self, sub: Subproblem, bundle: Bundle) -> Bounded:
         """Return a first dual point, as good as the oracle alone makes it."""
         start = self._start_of_later(sub) if sub.level else self._start_of_first(sub)
         lower = self.incumbent.objective(sub.level)
         steps = self._later_steps() if sub.level and not self._thorough else _NO_LIMIT
-        until = self._share(sub, 0.5 if sub.level else 0.25)
+        until = self._half(self._end_of(sub))
         first = min(steps, _FIRST_STEPS)
         bounded = bundle.run(start, lower, until=until, max_steps=first)
         if self.budget.is_over() or (not sub.level and self._is_heavy()):
@@ -232,19 +234,17 @@ class Search:
         every = itertools.chain.from_iterable(value.priced.columns)
         self.state.columns.add(candidate for gain, candidate in every if gain >= 0)
 
-    def _integer_phase(self, root: Root, bundle: Bundle) -> None:
+    def _integer_phase(self, root: Root, bundle: Bundle, end: float) -> None:
         """Look for better placements, and lower the bound, until they meet or time is up."""
         sub, incumbent = root.sub, self.incumbent
-        until = self._share(sub, 0.95)
         if sub.level or not self._is_heavy():
             if not incumbent.closes(root) and not self.budget.is_over():
-                seconds = 20.0 if root.bounded.converged else 0.05 * self.budget.length
-                self._among_columns(root, seconds, until)
+                self._among_columns(root, end)
             if incumbent.closes(root) or sub.level or root.bounded.converged:
                 return
-        primal_dual_loop(self.state, root, bundle, self.around, until)
+        primal_dual_loop(self.state, root, bundle, self.around, end)
 
-    def _among_columns(self, root: Root, seconds: float, until: float) -> None:
+    def _among_columns(self, root: Root, end: float) -> None:
         """Look for a better placement among the columns known."""
         state, sub, bounded = self.state, root.sub, root.bounded
         level, columns = sub.level, state.columns
@@ -252,7 +252,8 @@ class Search:
         columns.add(self.incumbent.best)
         gap = bounded.value.bound - self.incumbent.objective(level)
         reduced_costs = reduced_costs_at(state.relaxation, sub, columns, bounded)
-        most = _LATER_COLUMNS if level and not self._thorough else _MOST_COLUMNS
+        deep = self._thorough or not level
+        most = _MOST_COLUMNS if deep else _MOST_COLUMNS // 2
         kept = (reduced_costs <= gap + 1e-6) & least(reduced_costs, most)
         tried = [(sub, kept)]
         if level:  # first with the same requests started: that takes out the knapsack
@@ -263,7 +264,7 @@ class Search:
         elif root.bound is not None:  # first those that a placement which meets the bound may have
             meeting = reduced_costs <= bounded.value.bound - root.bound + 1e-6
             tried.insert(0, (sub, kept & meeting))
-        work = _FIRST_WORK if self._thorough else _FIRST_WORK / _LESS_WORK[min(level, 2)]
+        work = _WORK if deep else _WORK / 2**level
         for narrowed, among in tried:
             if self.incumbent.closes(root):
                 return
@@ -273,16 +274,21 @@ class Search:
                 narrowed,
                 self.incumbent.best,
                 among,
-                seconds=self.budget.seconds(seconds, until),
+                seconds=self.budget.seconds(steering.turn(self.budget), end),
                 work=work,
                 seed=self.seed,
             )
             if found is not None:
                 self.incumbent.offer(sub, found)
 
-    def _share(self, sub: Subproblem, share: float) -> float:
-        """Return when a phase of a level ends, given the share of the level's time it may use."""
+    def _end_of(self, sub: Subproblem) -> float:
+        """Return when a level ends that begins now: the later ones share what the first leaves."""
         budget, now = self.budget, self.budget.now()
         if sub.level == 0:
-            return budget.start + share * budget.length
-        return now + share * max(0.0, budget.end - now) / (len(self.problem.senses) - sub.level)
+            return budget.start + steering.FIRST_LEVEL * budget.length
+        return now + max(0.0, budget.end - now) / (len(self.problem.senses) - sub.level)
+
+    def _half(self, end: float) -> float:
+        """Return when half of the time is over that is left until an end."""
+        now = self.budget.now()
+        return now + 0.5 * max(0.0, end - now)

@@ -243,9 +243,14 @@ class CutPool:
         return self.knapsacks(first).bounds(self.values, *self.sides(forced, excluded))[0]
 
 
+MOST_TRIED = 40
+"""Requests, the largest ones, of which one is chosen to be split."""
+
+SEARCH_WORK = 0.01
+"""Nominal seconds of a search for who starts."""
+
 _MOST_SPLITS = 400
 _LOOKED_AT = 4  # points, when a request to split is chosen
-_MOST_TRIED = 40  # requests, the largest ones, of which that is
 
 
 @dataclass(frozen=True)
@@ -303,7 +308,7 @@ class KnapsackSearch:
         for starts, side in enumerate(sides):
             for q, found in side.items():
                 self._follows[starts, q, : len(found)] = sorted(found)
-        self._largest = np.lexsort((np.arange(num), -values))[:_MOST_TRIED]
+        self._largest = np.lexsort((np.arange(num), -values))[:MOST_TRIED]
 
     def below(
         self,

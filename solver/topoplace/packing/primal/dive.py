@@ -19,25 +19,19 @@ from typing import Any
 
 import numpy as np
 
+from topoplace.packing import steering
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
-from topoplace.packing.dual.cut_pool import KnapsackSearch
+from topoplace.packing.dual.cut_pool import SEARCH_WORK, KnapsackSearch
 from topoplace.packing.dual.generation import Bounded, keep_least
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.problem import Residual, Subproblem, capacities_left, fits
 from topoplace.packing.state import State
 from topoplace.packing.tree.nodes import Node, Root
+from topoplace.result.certificate import DEEPEST
 
-_TRIED = (10, 7, 4, 3)  # candidates of a request, by the number of jobs fixed; then the last
-_FEWEST, _STEP_SHARE = 3, 0.05  # beyond, tries of the first job end after that share of the limit
-_STEPS = 8  # of the bundle, for each
-_SMALL = 0.025  # jobs below this share of the bound are left to a search of their own
-_LONGEST_FINISH = 5.0  # seconds for that search
-_FINISH_SHARE = 0.3  # at most, of the time limit
-_KNOWN_COLUMNS = 1000  # about, from one step of a dive to the next
+_MOST, _FEWEST = 10, 3  # candidates of the first request; of each further one three less, to these
 _FOR_DEPTH = 0.8  # of what dives lost down to a depth, forgiven to what is open there
-_WORK = 0.01  # nominal seconds of a search for who starts
-_DEEPEST = 60  # decisions on who starts, one below the other
 _SURE = 0.3  # a request is taken up if the fractional solution starts so much of it
 
 
@@ -138,12 +132,12 @@ class Diver:
                 break
         state.columns.set_amounts(amounts)  # the bundle of the root goes on from them
 
-    def first(self, dive_until: float, until: float) -> None:
+    def first(self, until: float) -> None:
         """Dive once; if that takes too long, settle what is left there."""
-        self.run(dive_until, once=True)
+        self.run(until, once=True)
         now = self._now
         if now is not None and now.node.sub.fixed and not self._state.incumbent.closes(self._root):
-            self._finish(now.node, until)
+            self._finish(now.node, self._state.budget.end)
 
     def _next(self) -> _Open:
         """Return where to begin: at a leaf not dived from yet, else at what is left open."""
@@ -198,20 +192,20 @@ class Diver:
 
     def _longest(self, node: _Open) -> float:
         """Return after how many seconds a step from a node tries no more candidates than needed."""
-        return _STEP_SHARE * self._state.budget.length / (1 + len(node.sub.fixed))
+        return 0.5 * steering.turn(self._state.budget) / (1 + len(node.sub.fixed))
 
     def _forget_columns(self, node: _Open) -> None:
         """Keep the columns that are worth most here, if there are so many that steps are slow."""
         for columns in self._columns:
             before = len(columns)
-            keep_least(self._state.relaxation, node.sub, columns, node.bounded, _KNOWN_COLUMNS)
+            keep_least(self._state.relaxation, node.sub, columns, node.bounded, steering.COLUMNS)
             if len(columns) < before:
                 columns.add(candidate for _, candidate in node.amounts)
 
     def _to_try(self, node: _Open) -> list[Any]:
         """Return candidates of the largest request that is not small and likely to start."""
         values = self._state.problem.values
-        least = _SMALL * self._root.bounded.value.bound
+        least = steering.SMALL * self._root.bounded.value.bound
         started: dict[int, float] = {}
         for amount, candidate in node.amounts:
             q = candidate.request_idx
@@ -229,7 +223,7 @@ class Diver:
         ]
         # a random order, but the larger the amount the earlier
         mine.sort(key=lambda item: -(self._rng.random() ** (1.0 / item[0])))
-        most = _TRIED[min(len(node.sub.fixed), len(_TRIED) - 1)]
+        most = max(_FEWEST, _MOST - _FEWEST * len(node.sub.fixed))
         return [candidate for _, candidate in mine[:most]]
 
     def _both(self, step: _Step, tried: Sequence[Any]) -> list[_Open]:
@@ -255,20 +249,19 @@ class Diver:
         start = Bounded(relaxation.evaluate(sub, point), point)
         bundle = Bundle(relaxation, columns, sub, node.step_size)
         lower = state.incumbent.objective(0)
-        bounded = bundle.run(start, lower, until=state.budget.end, max_steps=_STEPS)
+        bounded = bundle.run(start, lower, until=state.budget.end, max_steps=steering.STEPS)
         certified = bounded.value.certified
         bound = -1 if certified is None else certified
         if bound > lower:
-            state.budget.spend(_WORK)
+            state.budget.spend(SEARCH_WORK)
             worth = sum(int(state.problem.values[c.request_idx]) for c in sub.fixed)
-            starts = self._starts.below(sub.forced, sub.excluded, pool, lower - worth, _DEEPEST)
+            starts = self._starts.below(sub.forced, sub.excluded, pool, lower - worth, DEEPEST)
             bound = min(bound, worth + starts.bound)
         return _Open(sub, bounded, bound, columns.amounts(), bundle.step_size)
 
     def _finish(self, node: _Open, until: float) -> None:
         """Settle what is left by a search of its own, which is small by now."""
         budget = self._state.budget
-        left = until - budget.now()
-        seconds = min(_LONGEST_FINISH, left, _FINISH_SHARE * budget.length)
+        seconds = min(steering.SMALL_SEARCH, until - budget.now())
         if seconds > 0:
             self._around(self._state.problem.around(node.sub.fixed, node.sub.excluded), seconds)

@@ -10,14 +10,13 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from topoplace.packing import steering
 from topoplace.packing.problem import Residual
 from topoplace.packing.state import State
 from topoplace.packing.tree.nodes import Root
 
-_LARGE = 0.04  # jobs above this share of the incumbent's objective are freed by choice
-_FEWEST, _MOST = 2, 6  # such jobs
+_FEWEST, _MOST = 2, 6  # large jobs, of those that are not small, that are freed by choice
 _BESIDE = 1  # how far smaller jobs are from them that are freed as well
-_LONGEST = 3.0  # seconds for a neighbourhood
 _REPEATS = 50  # draws of known neighbourhoods in a row until there seem to be no others
 
 
@@ -50,7 +49,7 @@ class NeighbourhoodSearch:
             if freed in self._known or len(freed) in {0, len(self._center)}:
                 repeats += 1
                 continue
-            seconds = min(_LONGEST, until - state.budget.now())
+            seconds = min(steering.SMALL_SEARCH, until - state.budget.now())
             if seconds <= 0:
                 return
             repeats = 0
@@ -61,7 +60,7 @@ class NeighbourhoodSearch:
     def _draw(self) -> frozenset[Any]:
         """Return some large jobs of the incumbent near one of them, and small ones beside these."""
         problem, rng = self._state.problem, self._rng
-        least = _LARGE * self._state.incumbent.objective(0)
+        least = steering.SMALL * self._state.incumbent.objective(0)
         large = [c for c in self._center if problem.values[c.request_idx] >= least]
         if not large:
             return frozenset()

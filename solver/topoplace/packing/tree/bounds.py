@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 
+from topoplace.packing import steering
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
 from topoplace.packing.dual.generation import Bounded
@@ -23,11 +24,6 @@ from topoplace.packing.state import State
 from topoplace.packing.tree.branch_and_bound import BranchAndBound
 from topoplace.packing.tree.nodes import Node, Root
 from topoplace.result.certificate import Certificate, Part, Parts, WholeTree
-
-_PLACES_NEAR = 0.06  # gap above which places are not worth asking for before starts
-_STARTS_ALONE = 1.5  # seconds for the first tree, before the second is begun
-_STARTS_SHARE = 0.1  # of the time, for the first tree, once the second is under way
-_LARGE = 0.1  # of the bound: what alike requests are worth at least
 
 
 class Trees:
@@ -93,26 +89,26 @@ class Trees:
         budget = self._relaxation.budget
         if self._places is None:
             now = budget.now()
-            may_ask = ask_places and self._starts.bound <= (1 + _PLACES_NEAR) * self.lower()
-            end = min(until, now + max(0.0, _STARTS_ALONE - self._spent)) if may_ask else until
+            may_ask = ask_places and self._starts.bound <= (1 + steering.NEAR) * self.lower()
+            end = min(until, now + max(0.0, steering.SLICE - self._spent)) if may_ask else until
             self._starts.run(end)
             self._spent += budget.now() - now
             ended = budget.now() < end  # for no more work lowers its bound
             if (
                 not may_ask
                 or self.bound <= self.lower()
-                or (self._spent < _STARTS_ALONE and not ended)
+                or (self._spent < steering.SLICE and not ended)
             ):
                 return
             self._places = self.ask_places()
         now = budget.now()
-        self._starts.run(now + _STARTS_SHARE * (until - now))
+        self._starts.run(now + steering.BEHIND * (until - now))
         self._places.run(until)
 
     def ask_places(self) -> BranchAndBound:
         """Return the second tree, in which alike requests are interchangeable."""
         whole, budget = self._relaxation.problem, self._relaxation.budget
-        least = _LARGE * self._root.value.bound
+        least = steering.LARGE * self._root.value.bound
         large = [q for q in sorted(self._pool.startable) if whole.values[q] >= least]
         groups = tuple(whole.alike(large))
         relaxation = Relaxation(whole.unified(groups), budget)
@@ -133,10 +129,6 @@ class Trees:
     def _better(self) -> BranchAndBound:
         trees = [self._starts] if self._places is None else [self._places, self._starts]
         return min(trees, key=lambda tree: tree.bound)
-
-
-_ROOT_SHARE = 0.02  # of the time limit, for the bound of a part without branches
-_SLICE = 2.0  # seconds for a part, until it is seen how it does
 
 
 @dataclass
@@ -217,7 +209,7 @@ class ClassDecomposition:
             chosen = left[:2]
             if any(part.trees.asks_places for part in chosen):
                 chosen = left[:1]
-            end = min(until, budget.now() + _SLICE)
+            end = min(until, budget.now() + steering.SLICE)
             time_is_up = budget.at_once(partial(self._work_on, end), chosen)
             ended = [part for part, is_up in zip(chosen, time_is_up, strict=True) if not is_up]
             left = [part for part in left if part not in ended]
@@ -248,14 +240,9 @@ class ClassDecomposition:
         relaxation.begin_pool()
         point = DualPoint(np.where(problem.families_of(mine), root.point.row_prices, 0.0))
         start = Bounded(relaxation.evaluate(Subproblem(), point, 4), point)
-        until = state.budget.now() + _ROOT_SHARE * state.budget.length
+        until = state.budget.now() + steering.SLICE
         bounded = Bundle(relaxation, columns, Subproblem()).run(start, lower(), until=until)
         return _Part(requests, Trees(relaxation, columns, bounded, lower))
-
-
-_WHOLE_ALONE = 1.5  # seconds for the whole queue, before it is bounded in parts
-_PARTS_SHARE = 0.9  # of the time, for parts, as long as their bound falls or is the lower one
-_BEHIND_SHARE = 0.5  # else
 
 
 class BoundSearch:
@@ -312,17 +299,17 @@ class BoundSearch:
         budget = self._state.budget
         if self._several and self._parts is None:
             now = budget.now()
-            alone = min(until, now + max(0.0, _WHOLE_ALONE - self._spent))
+            alone = min(until, now + max(0.0, steering.SLICE - self._spent))
             self._whole.run(alone, ask_places=False)
             self._spent += budget.now() - now
             ended = budget.now() < alone
-            if self._closed() or (self._spent < _WHOLE_ALONE and not ended):
+            if self._closed() or (self._spent < steering.SLICE and not ended):
                 return
             self._parts = ClassDecomposition(self._state, self._root)
         if self._parts is not None:
             now, before = budget.now(), self._parts.bound
             ahead = before < self._whole.bound
-            share = _PARTS_SHARE if self._falls or ahead else _BEHIND_SHARE
+            share = 1 - steering.BEHIND if self._falls or ahead else 0.5
             self._parts.run(now + share * (until - now))
             self._falls = self._parts.bound < before
         if not self._closed():

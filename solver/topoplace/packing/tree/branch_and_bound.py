@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from topoplace.packing import steering
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
-from topoplace.packing.dual.cut_pool import NONE, CutPool, KnapsackSearch
+from topoplace.packing.dual.cut_pool import MOST_TRIED, NONE, SEARCH_WORK, CutPool, KnapsackSearch
 from topoplace.packing.dual.generation import Bounded, keep_least
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.problem import Subproblem
@@ -27,11 +28,9 @@ from topoplace.packing.tree.branching import Dominance, split_cover, split_start
 from topoplace.packing.tree.nodes import Node, shared_points
 from topoplace.result.certificate import DEEPEST
 
-_TIGHT = 16  # points of the pool that a leaf's own points begin with
+_TIGHT = 16  # points of the pool: with those a leaf's own begin, and a request to split is chosen
 _STEPS_AT_ONCE = 4  # of the bundle, until it is seen who may start
-_LOOKED_AT = 16  # points of the pool, when a request to split is chosen
-_MOST_TRIED = 40  # requests, the largest ones, of which that is
-_KNAPSACK_WORK = 0.01  # nominal seconds of a search for who starts
+_PATIENT_STEPS = 200  # of the bundle
 
 
 @dataclass(frozen=True)
@@ -42,24 +41,18 @@ class Plan:
     ----------
     large
         Share of the bound: starts of less value wait until the bundle can do no more.
-    most_steps
-        Of the bundle.
-    most_columns
-        That it begins with, about: steps grow with them.
     patient
         Whether the bundle stops as soon as the leaf is not the highest any more, to go on when it
         is again, and whether then starts of small requests come before places. Else the places
-        are split once the steps are done.
+        are split after a few steps.
     """
 
     large: float
-    most_steps: int
-    most_columns: int
     patient: bool
 
 
-STARTS_FIRST = Plan(0.02, most_steps=200, most_columns=2000, patient=True)
-PLACES_FIRST = Plan(0.1, most_steps=16, most_columns=800, patient=False)
+STARTS_FIRST = Plan(steering.SMALL, patient=True)
+PLACES_FIRST = Plan(steering.LARGE, patient=False)
 
 
 class NodeBounding:
@@ -87,19 +80,19 @@ class NodeBounding:
         """
         relaxation, sub, columns = self._relaxation, leaf.sub, self._columns[place]
         start = self.begin(leaf)
-        keep_least(relaxation, sub, columns, start, plan.most_columns)
+        keep_least(relaxation, sub, columns, start, steering.COLUMNS)
         columns.set_amounts(leaf.amounts or self._amounts)
         own = None if plan.patient else self._own_pool(leaf)
         filling = relaxation if own is None else relaxation.filling(own)
         bundle = Bundle(filling, columns, sub, leaf.step_size)
-        at_once = plan.most_steps if own is None else _STEPS_AT_ONCE
-        for _ in range(0, plan.most_steps, at_once):
+        at_once = _PATIENT_STEPS if own is None else _STEPS_AT_ONCE
+        for _ in range(0, _PATIENT_STEPS if own is None else steering.STEPS, at_once):
             bounded = bundle.run(start, goal, until=until, max_steps=at_once)
             leaf.bounded = start = bounded
             certified = bounded.value.certified
             done = bundle.converged or certified is None or certified <= goal
             if own is not None and not (certified is None or certified <= goal):
-                relaxation.budget.spend(_KNAPSACK_WORK)
+                relaxation.budget.spend(SEARCH_WORK)
                 leaf.starts = self._starts.below(
                     sub.forced, sub.excluded, own, goal, DEEPEST - leaf.depth
                 )
@@ -226,8 +219,8 @@ class BranchAndBound(BestFirstTree):
         left = among - sub.decided
         if not left:
             return False
-        undecided = np.array(sorted(left, key=lambda q: (-pool.values[q], q))[:_MOST_TRIED])
-        tight = np.argsort(leaf.pooled, kind="stable")[:_LOOKED_AT]
+        undecided = np.array(sorted(left, key=lambda q: (-pool.values[q], q))[:MOST_TRIED])
+        tight = np.argsort(leaf.pooled, kind="stable")[:_TIGHT]
         forced, free = (
             np.repeat(side, len(undecided), axis=0)[:, None, :]
             for side in pool.sides(sub.forced, sub.excluded)
