@@ -131,8 +131,8 @@ HUGE = str(1 << 53)
     ("text", "message"),
     [
         ("0,1\n1,0\n0,0\n", "g.csv: line 3: expected a square matrix, 2 rows of 2 numbers"),
-        ("0,1\n-4,0\n", "g.csv: line 2, field 1: expected 0 or more, not a negative number"),
-        (f"0,1\n{HUGE}9,0\n", f"g.csv: line 2, field 1: expected at most {HUGE}"),
+        ("0,1\n-4,0\n", "g.csv: line 2, field 1: expected an integer from 0 to"),
+        (f"0,1\n{HUGE}9,0\n", f"g.csv: line 2, field 1: expected an integer from 0 to {HUGE}"),
         ("\n".join([",".join([HUGE] * 32)] * 32), "g.csv: bytes: expected bytes x hops below"),
     ],
 )

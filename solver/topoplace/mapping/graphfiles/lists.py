@@ -8,11 +8,10 @@ from topoplace.errors import InputError
 from topoplace.mapping.graphfiles.numbers import (
     MAX_BYTES,
     Tokens,
-    count,
     graph_of,
     split_fields,
 )
-from topoplace.snapshot.readers.tables import lines_of, text_of
+from topoplace.snapshot.readers.tables import integer, lines_of, text_of
 from topoplace.snapshot.schema import MAX_TASKS, GraphApplication
 
 # ---- Lists of messages: source, target and bytes, one message per line ---------------------------
@@ -34,7 +33,7 @@ def read_edge_list(path: str | Path) -> GraphApplication:
     for line, text in lines_of(path):
         if text.startswith(_DIRECTIVE):
             told = text.removeprefix(_DIRECTIVE).strip()
-            num_tasks = count(told, MAX_TASKS, file=file, field=f"{line}, tasks")
+            num_tasks = integer(told, 0, MAX_TASKS, file=file, field=f"{line}, tasks")
         if text[0] not in "#%":
             rows.append((line, split_fields(text)))
     if rows and all(field[:1].isalpha() for field in rows[0][1]):
@@ -52,10 +51,10 @@ def _message(fields: list[str], file: str, line: str) -> tuple[int, int, int]:
     if not 2 <= len(fields) <= 3:
         raise InputError("source, target and bytes", file=file, field=line, value=" ".join(fields))
     source, target = (
-        count(text, MAX_TASKS - 1, file=file, field=f"{line}, {name}")
+        integer(text, 0, MAX_TASKS - 1, file=file, field=f"{line}, {name}")
         for text, name in zip(fields, ("source", "target"), strict=False)
     )
-    size = count(fields[2], MAX_BYTES, file=file, field=f"{line}, bytes") if fields[2:] else 1
+    size = integer(fields[2], 0, MAX_BYTES, file=file, field=f"{line}, bytes") if fields[2:] else 1
     return source, target, size
 
 

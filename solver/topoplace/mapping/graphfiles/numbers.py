@@ -10,27 +10,14 @@ import numpy as np
 
 from topoplace.errors import InputError, unknown_name
 from topoplace.machine.matrix import MAX_DISTANCE, MAX_PLACES
-from topoplace.snapshot.readers.tables import lines_of, name_of
+from topoplace.snapshot.readers.tables import integer, lines_of, name_of
 from topoplace.snapshot.schema import GraphApplication, MatrixModel
 from topoplace.types import IntArray
 
-# ---- Counts in text files: exact, not negative, bounded; errors name file, line and value --------
+# ---- Numbers in text files: exact, not negative, bounded; errors name file, line and value -------
 
 MAX_BYTES = 1 << 53
 """Most bytes of one message, as `GraphApplication` takes them: exact in 64 bits and in JSON."""
-
-
-def count(text: str, most: int, *, file: str, field: str) -> int:
-    """Return a decimal integer from 0 to `most`; errors say what is wrong with the text."""
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()):
-        raise InputError("an integer, 0 or more", file=file, field=field, value=text)
-    if text.startswith("-") and digits.strip("0"):
-        raise InputError("0 or more, not a negative number", file=file, field=field, value=text)
-    digits = digits.lstrip("0") or "0"
-    if len(digits) > len(str(most)) or int(digits) > most:
-        raise InputError(f"at most {most}", file=file, field=field, value=text)
-    return int(digits)
 
 
 def split_fields(line: str) -> list[str]:
@@ -59,10 +46,7 @@ class Tokens:
         if self._next is None:
             raise InputError(f"{what}, not the end", file=self.file, field=self.line)
         (self.line, text), self._next = self._next, next(self._texts, None)
-        value = count(text, most, file=self.file, field=f"{self.line}, {what}")
-        if value < least:
-            raise self.error(f"at least {least}", what, value)
-        return value
+        return integer(text, least, most, file=self.file, field=f"{self.line}, {what}")
 
     def flags(self, what: str) -> tuple[bool, bool, bool]:
         """Return three digits 0 or 1; digits may be missing at the front."""
@@ -172,7 +156,7 @@ def _row(texts: list[str], most: int, file: str, line: str) -> list[int]:
     if joined.isascii() and joined.isdigit() and all(texts) and shorter:
         return list(map(int, texts))
     return [
-        count(text, most, file=file, field=f"{line}, field {number}")
+        integer(text, 0, most, file=file, field=f"{line}, field {number}")
         for number, text in enumerate(texts, start=1)
     ]
 

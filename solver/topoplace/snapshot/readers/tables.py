@@ -78,14 +78,17 @@ def require_once(
     place_of[key] = place
 
 
-def integer(text: str, least: int, *, field: str, file: str | None = None) -> int:
-    """Return a decimal integer of at most 18 digits that is not below `least`."""
+def integer(
+    text: str, least: int, most: int | None = None, *, field: str, file: str | None = None
+) -> int:
+    """Return a decimal integer of at most 18 digits that is in a range."""
     digits = text.removeprefix("-")
     if digits.isascii() and digits.isdigit() and len(digits) <= 18:
         number = int(text)
-        if number >= least:
+        if number >= least and (most is None or number <= most):
             return number
-    raise InputError(f"an integer from {least}", file=file, field=field, value=text)
+    until = "" if most is None else f" to {most}"
+    raise InputError(f"an integer from {least}{until}", file=file, field=field, value=text)
 
 
 # ---- The Standard Workload Format: a job log of 18 numbers per line, read as a queue -------------
