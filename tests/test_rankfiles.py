@@ -19,9 +19,7 @@ from topoplace.mapping.rankfiles import (
     FORMATS,
     node_list_beside,
     read_mapping,
-    read_rank_order,
     write_mapping,
-    write_rank_order,
 )
 
 
@@ -57,11 +55,12 @@ def test_what_is_written_is_read_back(data, form, named):
 
 def test_idle_ranks_come_last_and_fill_every_node(tmp_path):
     problem = small()
-    order, node_list = tmp_path / "MPICH_RANK_ORDER", tmp_path / "nodes"
-    assert write_rank_order(problem, UNEVEN, order, node_list) == 2
+    order = tmp_path / "MPICH_RANK_ORDER"
+    node_list = node_list_beside(order)
+    write_mapping(order, "rank-order", problem, UNEVEN)
     assert node_list.read_text() == "1,3,8,10,11\n"
     assert order.read_text() == "1,5\n0,2\n4,7\n3,8\n6,9\n"
-    assert read_rank_order(problem, order, node_list).tolist() == UNEVEN.tolist()
+    assert read_mapping(order, "rank-order", problem).tolist() == UNEVEN.tolist()
 
 
 def test_hosts_and_tables_as_they_look(tmp_path):

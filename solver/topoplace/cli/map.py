@@ -229,7 +229,7 @@ def _write(
     """Write the result, the picture, and the mapping in the formats asked for."""
     import numpy as np
 
-    from topoplace.mapping.rankfiles import write_mapping, write_rank_order
+    from topoplace.mapping.rankfiles import write_mapping
     from topoplace.snapshot.files import write_document
 
     if files["output"] is not None:
@@ -242,7 +242,8 @@ def _write(
         return
     nodes = np.asarray(result.solution.nodes, dtype=np.int64)
     if files["rank_order"] is not None:
-        write_rank_order(problem, nodes, files["rank_order"], files["node_list"])
+        path, node_list = files["rank_order"], files["node_list"]
+        write_mapping(path, "rank-order", problem, nodes, node_list=node_list)
     for form, path in forms.items():
         if path is not None:
             write_mapping(path, form.removesuffix("_map"), problem, nodes)

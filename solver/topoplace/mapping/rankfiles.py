@@ -19,9 +19,7 @@ __all__ = [
     "FORMATS",
     "node_list_beside",
     "read_mapping",
-    "read_rank_order",
     "write_mapping",
-    "write_rank_order",
 ]
 
 # ---- What all formats share: a site's node ids, and lines that put tasks somewhere ---------------
@@ -95,66 +93,22 @@ def node_list_beside(path: str | Path) -> Path:
     return path.with_name(path.name + ".nodes")
 
 
-def write_rank_order(
-    problem: MappingProblem,
-    nodes: IntArray,
-    path: str | Path,
-    node_list_path: str | Path | None = None,
-    node_of_nid: Mapping[int, int] | None = None,
-) -> int:
-    """Write a mapping as a rank order and a node list.
-
-    Parameters
-    ----------
-    problem
-        The instance.
-    nodes
-        Node of every task.
-    path, node_list_path
-        The two files; the list goes beside the order (`node_list_beside`) if not given. The order
-        has one line per node, the list is one line of nids with commas between, ascending in our
-        node numbers; nodes without tasks are left out.
-    node_of_nid
-        See `read_mapping`.
-
-    Returns
-    -------
-    int
-        Ranks per node (``aprun -N``); times the nodes it is the number of ranks (``aprun -n``).
-    """
-    require_mapping(problem, nodes)
-    nids = _Nids(node_of_nid)
-    used, position = np.unique(nodes, return_inverse=True)
-    per_node = int(np.bincount(position).max())
-    order = np.argsort(position, kind="stable")
-    idle = problem.num_tasks
+def _rank_order_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> str:
+    """Return a line of ranks for every node with tasks, in order of our node numbers."""
+    order = np.argsort(nodes, kind="stable")
+    _, count = np.unique(nodes, return_counts=True)
+    idle, per_node = problem.num_tasks, int(count.max())
     lines = []
-    for tasks in np.split(order, np.searchsorted(position[order], np.arange(1, len(used)))):
+    for tasks in np.split(order, np.cumsum(count)[:-1]):
         spare = per_node - len(tasks)
         lines.append(",".join(map(str, [*tasks.tolist(), *range(idle, idle + spare)])))
         idle += spare
-    listed = ",".join(str(nids.of(node)) for node in used.tolist())
-    write_text(path, "\n".join(lines) + "\n")
-    write_text(node_list_path or node_list_beside(path), listed + "\n")
-    return per_node
+    return "\n".join(lines) + "\n"
 
 
-def read_rank_order(
-    problem: MappingProblem,
-    path: str | Path,
-    node_list_path: str | Path | None = None,
-    node_of_nid: Mapping[int, int] | None = None,
-) -> IntArray:
-    """Read a rank order with its node list and return the node of every task.
-
-    Both files hold numbers and ranges such as ``4-7``, separated by commas, spaces or line ends;
-    ``#`` starts a comment line. Ranks from the number of tasks on are idle.
-
-    Raises `InputError`, naming file, line and value, for numbers that are none, ranks missing or
-    twice, a number of ranks that the nodes cannot share equally, and what is no mapping.
-    """
-    list_path, file = str(node_list_path or node_list_beside(path)), str(path)
-    nids = _Nids(node_of_nid)
+def _read_rank_order(problem: MappingProblem, file: str, nids: _Nids) -> IntArray:
+    """Read a rank order and the node list beside it: numbers and ranges such as ``4-7``."""
+    list_path = str(node_list_beside(file))
     listed: dict[int, None] = {}
     for line, nid in _numbers(list_path):
         node = nids.node(nid, file=list_path, field=line)
@@ -358,22 +312,27 @@ def _read_scotch(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
     return _mapping(problem, ((line, task - base, node) for line, task, node in lines), path)
 
 
-_TABLE: dict[
-    str,
-    tuple[
-        Callable[[MappingProblem, str, _Nids], IntArray],
-        Callable[[MappingProblem, IntArray, _Nids], str],
-    ],
-] = {
+Form = tuple[
+    Callable[[MappingProblem, str, _Nids], IntArray],
+    Callable[[MappingProblem, IntArray, _Nids], str],
+]
+_TABLE: dict[str, Form] = {
+    "rank-order": (_read_rank_order, _rank_order_text),
     "hostfile": (_read_hostfile, _hostfile_text),
     "csv": (_read_csv, _csv_text),
     "maplib": (_read_maplib, _maplib_text),
     "scotch": (_read_scotch, _scotch_text),
 }
-"""How the formats of one file are read, and their text."""
+"""How the formats are read, and the text of their files."""
 
-FORMATS = ("rank-order", *_TABLE)
+FORMATS = tuple(_TABLE)
 """Names of the formats that `read_mapping` and `write_mapping` know."""
+
+
+def _form(format: str) -> Form:
+    if format not in _TABLE:
+        raise unknown_name(format, FORMATS, field="format")
+    return _TABLE[format]
 
 
 def read_mapping(
@@ -387,7 +346,9 @@ def read_mapping(
     Parameters
     ----------
     path
-        The file; the node list of a rank order is expected beside it (`node_list_beside`).
+        The file; the node list of a rank order is expected beside it (`node_list_beside`). Both
+        hold numbers and ranges such as ``4-7``, separated by commas, spaces or line ends; ranks
+        from the number of tasks on are idle.
     format
         One of `FORMATS`.
     problem
@@ -403,11 +364,8 @@ def read_mapping(
         If the format is unknown, or the file is no mapping of the instance; it names file, line
         and value.
     """
-    if format == "rank-order":
-        return read_rank_order(problem, path, node_of_nid=node_of_nid)
-    if format not in _TABLE:
-        raise unknown_name(format, FORMATS, field="format")
-    return _TABLE[format][0](problem, str(path), _Nids(node_of_nid))
+    reader, _ = _form(format)
+    return reader(problem, str(path), _Nids(node_of_nid))
 
 
 def write_mapping(
@@ -416,20 +374,24 @@ def write_mapping(
     problem: MappingProblem,
     nodes: IntArray,
     node_of_nid: Mapping[int, int] | None = None,
+    node_list: str | Path | None = None,
 ) -> None:
     """Write a mapping file that `read_mapping` reads back unchanged.
 
-    (``maplib`` says on which router a task is, not on which of its nodes.)
+    (``maplib`` says on which router a task is, not on which of its nodes.) A rank order has its
+    nodes, ascending in our numbers, in a second file, by default that of `node_list_beside`.
 
     Raises
     ------
     InputError
         If the format is unknown or `nodes` is no mapping of the instance.
     """
-    if format == "rank-order":
-        write_rank_order(problem, nodes, path, node_of_nid=node_of_nid)
-        return
-    if format not in _TABLE:
-        raise unknown_name(format, FORMATS, field="format")
+    _, text_of = _form(format)
     require_mapping(problem, nodes)
-    write_text(path, _TABLE[format][1](problem, nodes, _Nids(node_of_nid)))
+    nids = _Nids(node_of_nid)
+    texts = {str(path): text_of(problem, nodes, nids)}
+    if format == "rank-order":
+        listed = ",".join(str(nids.of(node)) for node in np.unique(nodes).tolist())
+        texts[str(node_list or node_list_beside(path))] = listed + "\n"
+    for file, text in texts.items():
+        write_text(file, text)
