@@ -28,9 +28,9 @@ from topoplace.errors import InputError, TopoplaceError
 from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.layouts import Layout, cells, ideal_hop_bytes
 from topoplace.mapping.mapped import outcome_of
-from topoplace.mapping.pencils import cell_terms, cut_selection, window_at
+from topoplace.mapping.pencils.network import cut_selection
 from topoplace.mapping.pencils.search import layout_model, nodes_of
-from topoplace.mapping.pencils.space import admissible_layouts
+from topoplace.mapping.pencils.space import admissible_layouts, cell_terms, window_at
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof
 from topoplace.result.mapping import ClassOptimum

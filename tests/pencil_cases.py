@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 
-from topoplace.mapping.pencils import CellTerms, PencilWindow
+from topoplace.mapping.pencils.space import CellTerms, PencilWindow
 
 SOURCE, SINK = -1, -2
 

@@ -14,11 +14,7 @@ from topoplace.errors import InputError
 from topoplace.machine import format_node_set
 from topoplace.mapping.layouts import cells
 from topoplace.mapping.onto import load_places
-from topoplace.mapping.pencils import cell_terms, window_at
-from topoplace.mapping.pencils.space import (
-    admissible_layouts,
-    deepening,
-)
+from topoplace.mapping.pencils.space import admissible_layouts, cell_terms, deepening, window_at
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import Proof
 from topoplace.snapshot.schema import GridApplication, MappingInstance, TorusModel

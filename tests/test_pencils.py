@@ -14,14 +14,9 @@ from reference_models import model_selection
 from topoplace.errors import InputError
 from topoplace.machine import Torus
 from topoplace.mapping.graph import VirtualGrid
-from topoplace.mapping.pencils import (
-    cell_terms,
-    cut_selection,
-    leftmost_selection,
-    network,
-    window_at,
-)
-from topoplace.mapping.pencils.network import stretch_bound
+from topoplace.mapping.pencils import network
+from topoplace.mapping.pencils.network import cut_selection, stretch_bound
+from topoplace.mapping.pencils.space import cell_terms, window_at
 
 NUM_WINDOWS = 500
 
@@ -40,7 +35,7 @@ def test_cut_equals_brute_force_and_its_flow() -> None:
             assert least <= found <= cut.value + terms.constant(window.depth)
         else:
             assert found == least == cut.value + terms.constant(window.depth), seed
-            assert found <= terms.hop_bytes(leftmost_selection(window))
+            assert found <= terms.hop_bytes(window.earliest)
             exact += 1
             far += bool(terms.far(window.slack).any())
     assert exact >= 300
@@ -120,7 +115,7 @@ def test_two_thirds_of_the_excess_hops_are_gone() -> None:
         if not window.feasible:  # more than four holes in one pencil
             continue
         best = terms.hop_bytes(cut_selection(window, terms).selection)
-        topaware = terms.hop_bytes(leftmost_selection(window))
+        topaware = terms.hop_bytes(window.earliest)
         assert ideal <= best <= topaware
         removed.append((topaware - best) / (topaware - ideal))
         if len(removed) == 20:

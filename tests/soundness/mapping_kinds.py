@@ -34,17 +34,16 @@ from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.layouts import cells
-from topoplace.mapping.pencils import (
+from topoplace.mapping.pencils import network
+from topoplace.mapping.pencils.network import cut_selection, threshold_network
+from topoplace.mapping.pencils.search import layout_model, nodes_of
+from topoplace.mapping.pencils.space import (
     CellTerms,
     PencilWindow,
+    admissible_layouts,
     cell_terms,
-    cut_selection,
-    network,
     window_at,
 )
-from topoplace.mapping.pencils.network import threshold_network
-from topoplace.mapping.pencils.search import layout_model, nodes_of
-from topoplace.mapping.pencils.space import admissible_layouts
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result.mapping import FlowCertificate, MappingCertificate
 from topoplace.snapshot.schema import GraphApplication, GridApplication

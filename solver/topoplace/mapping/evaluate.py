@@ -39,7 +39,7 @@ def evaluate(problem: MappingProblem, nodes: IntArray) -> MappingFigures:
             Ratio(int(loads[:, d].max(initial=0)), bandwidth)
             for d, bandwidth in enumerate(torus.bandwidth)
         )
-        heaviest = Fraction(numerator=most.numerator, denominator=most.denominator)
+        heaviest = Fraction.of(most)
     return MappingFigures(
         hop_bytes=int(hops @ graph.bytes),
         hops=int(hops.sum()),

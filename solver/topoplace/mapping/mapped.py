@@ -6,11 +6,9 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from topoplace import clock
 from topoplace.errors import InputError
-from topoplace.machine import Torus
+from topoplace.mapping.bounds.best import total_bound
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.problem import MappingProblem, require_mapping, spread_over_nodes
 from topoplace.result.mapping import ClassOptimum, LayoutModel
@@ -99,7 +97,8 @@ class Keeper:
         self.problem, self.options = problem, options
         self._deadline = clock.deadline(options.time_limit)
         self.least: int | None = None
-        self.floor = least_possible(problem)
+        total = total_bound(problem)
+        self.floor = 0 if total is None else int(total.value)
         self._nodes: IntArray | None = None
         self._next_report = 0.0
         if start is not None:
@@ -157,18 +156,3 @@ class Keeper:
         self.options.say(source)
         now = time.perf_counter()
         self._next_report = now + min(REPORT_SECONDS, (now - began) / REPORT_SHARE)
-
-
-def least_possible(problem: MappingProblem) -> int:
-    """Return hop-bytes that no mapping goes below: where routers hold one task, all bytes travel.
-
-    The `total` bound of docs/proofs-mapping.md, times the least distance of two routers.
-    """
-    if problem.num_tasks < 2 or problem.capacity.max() > 1:
-        return 0
-    if isinstance(problem.machine, Torus):
-        return problem.graph.total_bytes
-    usable = np.flatnonzero(problem.capacity)
-    between = problem.machine.hops(usable[:, None], usable[None, :])
-    np.fill_diagonal(between, problem.machine.diameter)
-    return int(between.min()) * problem.graph.total_bytes

@@ -6,6 +6,7 @@ nothing else.
 
 from __future__ import annotations
 
+import fractions
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
@@ -52,6 +53,11 @@ class Fraction(Model):
 
     numerator: int
     denominator: Annotated[int, Field(ge=1)]
+
+    @classmethod
+    def of(cls, number: int | fractions.Fraction) -> Fraction:
+        """Return a number as documents have it."""
+        return cls(numerator=number.numerator, denominator=number.denominator)
 
 
 class Limits(Model):

@@ -293,8 +293,8 @@ def blocks_bound(problem: MappingProblem) -> Bound | None:
     used = [
         schema.BlockFamily(
             extents=list(family.extents),
-            slope=_written(slope * directions.unit),
-            multiplier=_written(m),
+            slope=FractionModel.of(slope * directions.unit),
+            multiplier=FractionModel.of(m),
         )
         for family, slope, m in zip(families, slopes, multipliers, strict=True)
         if m
@@ -322,7 +322,3 @@ def _largest_set(directions: Directions) -> int:
     open_sizes = [m for m, wraps in zip(grid.shape, grid.periodic, strict=True) if not wraps]
     widest = max((grid.num_tasks // m for m in open_sizes), default=128)
     return min(grid.num_tasks, max(1 << 10, MAX_WORK // widest))
-
-
-def _written(number: Fraction) -> FractionModel:
-    return FractionModel(numerator=number.numerator, denominator=number.denominator)

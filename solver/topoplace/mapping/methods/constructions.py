@@ -17,7 +17,6 @@ from topoplace.mapping.growing import grow_mapping
 from topoplace.mapping.halving import halve_mapping
 from topoplace.mapping.layouts import rank_layouts
 from topoplace.mapping.mapped import outcome_of
-from topoplace.mapping.pencils.network import leftmost_selection
 from topoplace.mapping.pencils.search import layout_model, nodes_of, search_pencils
 from topoplace.mapping.pencils.space import (
     WindowTables,
@@ -282,7 +281,7 @@ def map_topaware(problem: MappingProblem, options: Options) -> Outcome:
                 continue
             origin = torus.coords(int(begins[0]))
             window = window_at(torus, problem.whole_routers, layout.extents, pencil, origin, depth)
-            nodes = nodes_of(problem, layout, pencil, window, leftmost_selection(window))
+            nodes = nodes_of(problem, layout, pencil, window, window.earliest)
             return outcome_of(nodes, layout_model(layout, pencil, origin, depth))
     raise no_room(problem)
 

@@ -217,16 +217,6 @@ def cut_selection(window: PencilWindow, terms: CellTerms) -> PencilCut:
     return PencilCut(selection, value, window, network, flows)
 
 
-# ---- Topaware's selection: the leftmost usable routers of every pencil (Enos 2014 IV.B) ----------
-
-
-def leftmost_selection(window: PencilWindow) -> IntArray:
-    """Return the position of every level: the first usable ones of a feasible window's pencils."""
-    if not window.feasible:
-        raise ValueError("a pencil has fewer usable positions than levels")
-    return window.earliest
-
-
 # ---- Lower bounds on the hop-bytes of every window of a layout, without a cut --------------------
 
 

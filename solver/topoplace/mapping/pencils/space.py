@@ -139,7 +139,10 @@ class PencilWindow:
 
     @cached_property
     def earliest(self) -> IntArray:
-        """First position each level can take, shape ``(num_pencils, levels)``."""
+        """First position each level can take: Topaware's selection (Enos 2014 IV.B).
+
+        Shape ``(num_pencils, levels)``; the window must be feasible.
+        """
         return _first_usable(self.usable, self.levels)
 
     @cached_property

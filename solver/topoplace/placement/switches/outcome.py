@@ -42,17 +42,12 @@ def _solution(problem: TreeProblem, started: Started) -> TreeSolution:
             Allocation(
                 request=problem.requests[idx].id,
                 nodes=[names[node] for node in started[idx]],
-                cost=fraction_model(cost),
+                cost=FractionModel.of(cost),
             )
             for idx, cost in costs.items()
         ],
-        cost=fraction_model(sum(costs.values(), Fraction(0))),
+        cost=FractionModel.of(sum(costs.values(), Fraction(0))),
     )
-
-
-def fraction_model(value: Number) -> FractionModel:
-    """Return a rational number as it is written in documents."""
-    return FractionModel(numerator=value.numerator, denominator=value.denominator)
 
 
 def _facts(result: AllocationResult) -> dict[str, int | None]:
@@ -71,7 +66,7 @@ FRAME = Frame(
     TreeLevel,
     _solution,
     lambda problem: problem.state.snapshot,
-    number=fraction_model,
+    number=FractionModel.of,
     decisive=1,
     facts=_facts,
 )

@@ -23,8 +23,8 @@ from topoplace.placement.switches.exact.starts import (
     certificate_of,
     cheapest_choice,
 )
-from topoplace.placement.switches.outcome import fraction_model
 from topoplace.placement.switches.problem import TreeProblem
+from topoplace.result import Fraction as FractionModel
 from topoplace.result.tree import (
     AllStartCertificate,
     ThresholdProof,
@@ -178,7 +178,7 @@ class _Exact:
                 continue
             if answer.nogoods is None or len(self.domains) > 1:
                 return Bound(value)
-            bound = fraction_model(answer.bound)
+            bound = FractionModel.of(answer.bound)
             proofs.append(
                 ThresholdProof(request=requests[q].id, bound=bound, nogoods=answer.nogoods)
             )
