@@ -9,8 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from baseline_instances import grid, problem_on, random_graph
-from graph_bound_cases import application_of, matrix_problem, regular_graph
+from baseline_instances import (
+    application_of,
+    grid,
+    matrix_problem,
+    problem_on,
+    random_graph,
+    regular_graph,
+)
 from topoplace.machine import format_node_set
 from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.bounds.cuts import cuts_bound

@@ -17,12 +17,11 @@ import numpy as np
 import pytest
 
 import exact_cases
+from baseline_instances import hops_between, optimum_of
 from brute_force import brute_force
 from exact_cases import MODES, reached
 from minizinc_cases import HAS_MINIZINC
 from tiny_instances import (
-    hops_between,
-    least_hop_bytes,
     tiny_allocation,
     tiny_mapping,
     tiny_placement,
@@ -247,7 +246,7 @@ def try_mappings(chunk: int, size: int, counts: Counter[str]) -> None:
 def map_tiny(seed: str, problem: MappingProblem, counts: Counter[str]) -> None:
     """Run all methods on an instance, with and without time."""
     rng = random.Random(f"options-{seed}")
-    best = least_hop_bytes(problem)
+    best = optimum_of(problem)
     counts["mapping: instances"] += 1
     for name in [one for one in methods("mapping") if one != "given"]:
         for limit in limits_of(name, rng):

@@ -16,7 +16,7 @@ import numpy as np
 from baseline_instances import random_graph
 from random_grids import random_grid
 from random_instances import KINDS, random_prism, random_snapshot
-from topoplace.machine import MatrixMachine, Torus, format_node_set
+from topoplace.machine import format_node_set
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.snapshot.schema import (
     MAPPING_SCHEMA,
@@ -39,14 +39,13 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
-from topoplace.types import IntArray
 from tree_cases import model_of, snapshot_on
 from tree_exact_cases import tiny_snapshot
 
 Change = Callable[[random.Random, Snapshot], Snapshot]
 
 MOST_MAPPINGS = 40_000
-"""Ways to give routers to tasks that `least_hop_bytes` goes through, at most."""
+"""Ways to give routers to tasks that `optimum_of` goes through, at most."""
 
 
 # ---- Jobs on tori -----------------------------------------------------------------------------
@@ -466,34 +465,3 @@ def _distances(rng: np.random.Generator, size: int) -> list[list[int]]:
     ][int(rng.integers(5))]
     rows: list[list[int]] = (found * ~np.eye(size, dtype=bool)).tolist()
     return rows
-
-
-def hops_between(problem: MappingProblem, routers: IntArray) -> IntArray:
-    """Return the hops between routers, from the definition."""
-    machine = problem.machine
-    if isinstance(machine, MatrixMachine):
-        table: IntArray = np.array(problem.instance.machine.distances, dtype=np.int64)  # type: ignore[union-attr]
-        return table[np.ix_(routers, routers)]
-    assert isinstance(machine, Torus)
-    found = np.zeros((len(routers), len(routers)), dtype=np.int64)
-    at = np.stack(np.unravel_index(routers, machine.shape), axis=1)
-    for d, (n, wraps) in enumerate(zip(machine.shape, machine.wrap, strict=True)):
-        apart = np.abs(at[:, None, d] - at[None, :, d])
-        found += np.minimum(apart, n - apart) if wraps else apart
-    return found
-
-
-def least_hop_bytes(problem: MappingProblem) -> int:
-    """Return the least hop-bytes of all ways to give routers to tasks, all tried task by task."""
-    routers = np.flatnonzero(problem.capacity)
-    num, graph = len(routers), problem.graph
-    at = np.zeros((1, 0), dtype=np.int64)
-    for _ in range(problem.num_tasks):
-        at = np.column_stack([np.repeat(at, num, axis=0), np.tile(np.arange(num), len(at))])
-        load = (at == at[:, -1:]).sum(axis=1)
-        at = at[load <= problem.capacity[routers][at[:, -1]]]
-    hops = hops_between(problem, routers)
-    cost = np.zeros(len(at), dtype=np.int64)
-    for source, target, size in zip(graph.sources, graph.targets, graph.bytes, strict=True):
-        cost += size * hops[at[:, source], at[:, target]]
-    return int(cost.min())

@@ -19,8 +19,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from baseline_instances import problem_on
-from graph_bound_cases import matrix_problem, optimum_of
+from baseline_instances import matrix_problem, optimum_of, problem_on
 from pencil_cases import SINK, SOURCE, least_hop_bytes
 from soundness.attack import Json, Number, Target, faulty, number
 from topoplace.certify.mapping.check import VALUES
