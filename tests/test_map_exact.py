@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from baseline_instances import (
+    application_of,
     grid,
+    matrix_problem,
     on_distances,
+    optimum_of,
     problem_on,
     random_graph,
     random_problem,
@@ -21,15 +24,14 @@ from reference_models import model_mapping
 from topoplace.certify import check_document
 from topoplace.machine import format_node_set
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.exact.branch import branch_and_bound, small_problem, symmetries
+from topoplace.mapping.exact.branch import branch_and_bound, small_problem
 from topoplace.mapping.exact.embedding import find_embedding
 from topoplace.mapping.graph import TaskGraph
-from topoplace.mapping.graphfiles import read_graph
+from topoplace.mapping.graphfiles import read_graph, read_qaplib
 from topoplace.mapping.methods.best import auto, embedded, map_exact, solved_by_search
 from topoplace.mapping.problem import require_mapping
 from topoplace.result import Proof, Status
 from topoplace.result.mapping import TotalCertificate
-from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Bound, Options, result_of
 
 
@@ -38,33 +40,9 @@ def with_graph(problem, num_tasks, sources, targets, sizes):
     return replace(problem, graph=TaskGraph(num_tasks, sources, targets, sizes), grid=None)
 
 
-def matrix_problem(sent, distances):
+def matrix_of(sent, distances):
     """Return the problem of a matrix of bytes on a machine given by its distances."""
-    sources, targets = np.nonzero(sent * ~np.eye(len(sent), dtype=bool))
-    some = on_distances(problem_on(grid((1,)), [len(distances)]), distances)
-    return with_graph(some, len(sent), sources, targets, sent[sources, targets])
-
-
-def brute_force(problem):
-    """Return the least hop-bytes over all ways to give routers to tasks."""
-    routers = np.flatnonzero(problem.capacity)
-    n, m = problem.num_tasks, len(routers)
-    hops = problem.machine.hops(routers[:, None], routers[None, :])
-    sent = np.zeros((n, n), dtype=np.int64)
-    np.add.at(sent, (problem.graph.sources, problem.graph.targets), problem.graph.bytes)
-    at = np.zeros((1, 0), dtype=np.int64)
-    cost = np.zeros(1, dtype=np.int64)
-    for task in range(n):  # all partial mappings at once
-        at = np.column_stack([np.repeat(at, m, axis=0), np.tile(np.arange(m), len(at))])
-        cost = np.repeat(cost, m)
-        last = at[:, -1]
-        for other in range(task):
-            there = at[:, other]
-            cost += sent[task, other] * hops[last, there] + sent[other, task] * hops[there, last]
-        load = (at == last[:, None]).sum(axis=1)
-        kept = load <= problem.capacity[routers][last]
-        at, cost = at[kept], cost[kept]
-    return int(cost.min())
+    return matrix_problem(application_of(sent), distances)
 
 
 def require_proven(problem, expected):
@@ -77,11 +55,11 @@ def require_proven(problem, expected):
 
 
 @pytest.mark.parametrize("block", range(16))
-def test_branch_and_bound_equals_brute_force(block):
+def test_branch_and_bound_equals_optimum_of(block):
     for seed in range(20 * block, 20 * block + 20):
         most, spare = (8, 1) if seed % 4 == 0 else (6, 2)
         problem = random_problem(seed, most, spare, skewed=True)
-        least = brute_force(problem)
+        least = optimum_of(problem)
         require_proven(problem, least)
         small = small_problem(problem)
         found = branch_and_bound(small)  # without the mapping that the local search finds first
@@ -101,8 +79,8 @@ def test_symmetric_graphs_on_symmetric_machines(seed):
     sent = rings[rng.integers(4)] * 3 + (np.minimum(step, n - step) == rng.integers(1, 4))
     machine = rings[rng.integers(4)].astype(np.int64)
     sent[rng.integers(n)] *= int(rng.integers(1, 3))
-    problem = matrix_problem(sent.astype(np.int64), machine)
-    require_proven(problem, brute_force(problem))
+    problem = matrix_of(sent.astype(np.int64), machine)
+    require_proven(problem, optimum_of(problem))
 
 
 @needs_minizinc
@@ -127,9 +105,9 @@ def test_optional_constraints_do_not_change_the_optimum(seed):
 
 def qaplib(name, swapped=False):
     """Return the problem of a QAPLIB file, either matrix being the bytes."""
-    numbers = [int(word) for word in real_file(f"qaplib/{name}.dat").read_text().split()]
-    matrices = np.array(numbers[1:], dtype=np.int64).reshape(2, numbers[0], numbers[0])
-    return matrix_problem(*(matrices[::-1] if swapped else matrices))
+    read = read_qaplib(real_file(f"qaplib/{name}.dat"), "first")
+    matrices = (read.distances, read.flows) if swapped else (read.flows, read.distances)
+    return matrix_of(*(matrix * ~np.eye(len(matrix), dtype=bool) for matrix in matrices))
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -247,7 +225,7 @@ def test_small_embeddings_are_found_where_there_are_any(seed):
     if found is not None:
         assert hop_bytes(single, found) == problem.graph.total_bytes
     elif (hops == hops.T).all():  # one that is found goes both ways over every link
-        assert brute_force(single) > problem.graph.total_bytes
+        assert optimum_of(single) > problem.graph.total_bytes
 
 
 @pytest.mark.parametrize("seed", [None, 1, 2])
@@ -262,26 +240,12 @@ def test_minimd_is_proven_from_any_labelling(seed):
         assert hop_bytes(problem, outcome.solution.nodes) == 39906485928
 
 
-def test_listed_symmetries_are_ones_and_complete():
-    step = np.abs(np.arange(7)[:, None] - np.arange(7))
-    ring = np.minimum(step, 7 - step)
-    torus = problem_on(grid((1,)), (4, 4)).torus
-    numbers = np.arange(16)
-    hops = torus.hops(numbers[:, None], numbers)
-    for matrix, order in ((ring, 14), (step, 2), (hops, 384)):
-        listed = symmetries(matrix.astype(np.int64), np.zeros(len(matrix), dtype=np.int64))
-        assert all((matrix[np.ix_(p, p)] == matrix).all() for p in listed.astype(np.int64))
-        assert len(np.unique(listed, axis=0)) == order
-    coloured = symmetries(ring, np.arange(7) % 7 // 6)
-    assert len(np.unique(coloured, axis=0)) == 2
-
-
 def test_the_checker_accepts_both_proofs():
     graph = renumbered(problem_on(grid((3, 3, 3), True), (3, 3, 3)), 3).graph
-    lists = (graph.sources.tolist(), graph.targets.tolist(), graph.bytes.tolist())
-    closed = GraphApplication(num_tasks=27, sources=lists[0], targets=lists[1], bytes=lists[2])
+    matrix = np.zeros((27, 27), dtype=np.int64)
+    np.add.at(matrix, (graph.sources, graph.targets), graph.bytes)
     for application, shape, proof in (
-        (closed, (3, 3, 3), Proof.CERTIFICATE),
+        (application_of(matrix), (3, 3, 3), Proof.CERTIFICATE),
         (random_graph(np.random.default_rng(8), 8, 40), (3, 3), Proof.SEARCH),
     ):
         problem = problem_on(application, shape)
