@@ -8,56 +8,41 @@ import random
 import numpy as np
 import pytest
 
+from baseline_instances import grid, problem_on
 from pencil_cases import least_hop_bytes
 from topoplace.certify import check_document
 from topoplace.errors import InputError
 from topoplace.machine import format_node_set
 from topoplace.mapping.layouts import cells
 from topoplace.mapping.onto import load_places
+from topoplace.mapping.onto import problem_on as on_places
 from topoplace.mapping.pencils.space import admissible_layouts, cell_terms, deepening, window_at
-from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof
-from topoplace.snapshot.schema import GridApplication, MappingInstance, TorusModel
+from topoplace.result.mapping import ClassOptimum, MappingResult
+from topoplace.snapshot.schema import GridApplication
 from topoplace.solving import Options, solve
-
-
-def problem_of(
-    machine: TorusModel, nodes: str, shape: list[int], tasks_per_node: int, **grid: object
-) -> MappingProblem:
-    document = {"periodic": [False] * len(shape), "bytes": [[8, 8]] * len(shape)} | grid
-    instance = MappingInstance(
-        schema_version="topoplace.mapping/1",
-        name="case",
-        machine=machine,
-        nodes=nodes,
-        tasks_per_node=tasks_per_node,
-        application=GridApplication.model_validate({"shape": shape, **document}),
-    )
-    return prepare_mapping(instance)
 
 
 def random_problem(rng: random.Random) -> MappingProblem:
     """Return a small machine with unusable routers, and a grid for it."""
     shape = [rng.randint(1, 3), rng.randint(1, 3), rng.randint(3, 5)]
-    nodes_per_router = rng.choice([1, 2])
-    machine = TorusModel(
-        name="small",
-        shape=shape,
-        wrap=[rng.random() < 0.6 for _ in shape],
-        nodes_per_router=nodes_per_router,
+    per_router = rng.choice([1, 2])
+    wrap = [rng.random() < 0.6 for _ in shape]
+    nodes = [n for n in range(int(np.prod(shape)) * per_router) if rng.random() < 0.94]
+    extents = [rng.randint(1, 4), rng.randint(2, 4), rng.randint(2, 4)][rng.choice([0, 0, 1]) :]
+    application = GridApplication(
+        shape=extents,
+        periodic=[rng.random() < 0.4 for _ in extents],
+        bytes=[[rng.randint(1, 9), rng.randint(1, 9)] for _ in extents],
     )
-    routers = int(np.prod(shape))
-    nodes = [n for n in range(routers * nodes_per_router) if rng.random() < 0.94]
-    grid = [rng.randint(1, 4), rng.randint(2, 4), rng.randint(2, 4)][rng.choice([0, 0, 1]) :]
-    return problem_of(
-        machine,
-        format_node_set(nodes),
-        grid,
-        -(-4 // nodes_per_router),
-        periodic=[rng.random() < 0.4 for _ in grid],
-        bytes=[[rng.randint(1, 9), rng.randint(1, 9)] for _ in grid],
-        stencil="full" if rng.random() < 0.3 else "nearest",
-        diagonal_bytes=[],
+    return problem_on(
+        application,
+        shape,
+        tasks_per_node=-(-4 // per_router),
+        wrap=wrap,
+        nodes_per_router=per_router,
+        nodes=format_node_set(nodes),
     )
 
 
@@ -67,26 +52,21 @@ def _least_of_all(problem: MappingProblem) -> int | None:
     torus, pencil = problem.torus, problem.torus.num_dims - 1
     layouts = admissible_layouts(problem)
     for depths in deepening(layouts, pencil, torus.shape[pencil], None):
-        least: int | None = None
+        costs = []
         for layout, depth in zip(layouts, depths, strict=True):
             at = cells(layout, problem.grid)
             terms = cell_terms(torus, problem.graph, at, layout.extents, pencil)
             box = (*layout.extents[:pencil], depth)
             for origin in itertools.product(*map(range, torus.shape)):
-                inside = [
-                    e <= n and (wraps or o + e <= n)
-                    for e, n, o, wraps in zip(box, torus.shape, origin, torus.wrap, strict=True)
-                ]
-                if not all(inside):
-                    continue
-                window = window_at(
-                    torus, problem.whole_routers, layout.extents, pencil, origin, depth
-                )
-                if window.feasible:
-                    cost = least_hop_bytes(window, terms)
-                    least = cost if least is None else min(least, cost)
-        if least is not None:
-            return least
+                sides = zip(box, torus.shape, origin, torus.wrap, strict=True)
+                if all(e <= n and (wraps or o + e <= n) for e, n, o, wraps in sides):
+                    window = window_at(
+                        torus, problem.whole_routers, layout.extents, pencil, origin, depth
+                    )
+                    if window.feasible:
+                        costs.append(least_hop_bytes(window, terms))
+        if costs:
+            return min(costs)
     return None
 
 
@@ -103,10 +83,7 @@ def test_search_equals_brute_force_over_all_windows() -> None:
                 solve(problem, "pencils")
             continue
         result = solve(problem, "pencils")
-        assert check_document(result).holds, (seed, check_document(result).failures)
-        assert result.solution is not None
-        optimum = result.solution.optimum
-        assert optimum is not None
+        optimum = optimum_in(result)
         assert optimum.bound <= least <= optimum.objective == result.objective
         if optimum.proof is Proof.SEARCH:
             assert optimum.objective == least, seed
@@ -119,9 +96,8 @@ def test_search_equals_brute_force_over_all_windows() -> None:
 
 
 def test_deepens_until_a_window_is_feasible() -> None:
-    # Two usable positions of the eight on the one pencil, five apart either way but one.
-    machine = TorusModel(name="pencil", shape=[1, 1, 12], wrap=[False] * 3)
-    problem = problem_of(machine, "0,11", [2], 1)
+    # Two usable positions on the one pencil, eleven apart.
+    problem = problem_on(grid([2], size=8), [1, 1, 12], wrap=False, nodes="0,11")
     result = solve(problem, "pencils")
     assert result.objective == 2 * 8 * 11
     assert check_document(result).holds
@@ -130,38 +106,37 @@ def test_deepens_until_a_window_is_feasible() -> None:
 
 
 def test_no_layout_is_one_clear_error() -> None:
-    machine = TorusModel(name="small", shape=[2, 2, 2])
-    problem = problem_of(machine, "0-7", [7], 1)
     for method in ("pencils", "topaware"):
         with pytest.raises(InputError, match="layout"):
-            solve(problem, method)
+            solve(problem_on(grid([7]), [2, 2, 2]), method)
+
+
+def optimum_in(result: MappingResult) -> ClassOptimum:
+    """Return the statement on all windows of a result that the checker accepts."""
+    assert check_document(result).holds
+    assert result.solution is not None
+    assert result.solution.optimum is not None
+    return result.solution.optimum
 
 
 def test_time_limit_leaves_a_bound_without_proof() -> None:
-    torus = TorusModel(name="torus", shape=[12, 12, 12])
     usable = np.flatnonzero(np.random.default_rng(3).random(12**3) >= 0.04)
-    problem = problem_of(torus, format_node_set(usable.tolist()), [10, 10, 9], 1)
-    solve(problem_of(torus, "0-1727", [2], 1), "pencils")  # loads the kernels
+    nodes = format_node_set(usable.tolist())
+    solve(problem_on(grid([2]), [12] * 3), "pencils")  # loads the kernels
+    problem = problem_on(grid([10, 10, 9]), [12] * 3, nodes=nodes)
     result = solve(problem, "pencils", Options(time_limit=0.3))
+    optimum = optimum_in(result)
     assert result.limits.hit
-    assert result.solution is not None
-    optimum = result.solution.optimum
-    assert optimum is not None
     assert optimum.bound < optimum.objective
     assert optimum.proof is Proof.NONE
-    assert check_document(result).holds
 
 
 def test_blue_waters_layout_and_window() -> None:
-    allocation = load_places("blue_waters")
-    problem = problem_of(allocation.machine, allocation.node_set, [32, 32, 32], 32)
-    result = solve(problem, "pencils")
-    assert check_document(result).holds
+    result = solve(on_places(load_places("blue_waters"), grid([32] * 3, size=8), 32), "pencils")
+    optimum = optimum_in(result)
     assert result.solution is not None
-    layout, optimum = result.solution.layout, result.solution.optimum
-    assert layout is not None
-    assert optimum is not None
-    assert layout.partitions == [4, 4, 4]
-    assert optimum.objective == optimum.bound
+    assert result.solution.layout is not None
+    assert result.solution.layout.partitions == [4, 4, 4]
     assert optimum.proof is Proof.SEARCH
-    assert optimum.objective == 6 * 7 * 32 * 32 * 8  # every cut plane between cells, one hop
+    # every cut plane between cells, one hop
+    assert optimum.objective == optimum.bound == 6 * 7 * 32 * 32 * 8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,17 +17,22 @@ from topoplace.machine import Torus
 from topoplace.mapping.graph import VirtualGrid
 from topoplace.mapping.pencils import network
 from topoplace.mapping.pencils.network import cut_selection, stretch_bound
-from topoplace.mapping.pencils.space import cell_terms, window_at
+from topoplace.mapping.pencils.space import CellTerms, PencilWindow, cell_terms, window_at
 
 NUM_WINDOWS = 500
+
+
+def random_case(seed: int | str) -> tuple[PencilWindow, CellTerms]:
+    """Return a random window, and bytes between its cells."""
+    rng = random.Random(f"window-{seed}")
+    window = random_window(rng)
+    return window, random_terms(rng, window)
 
 
 def test_cut_equals_brute_force_and_its_flow() -> None:
     exact, far = 0, 0
     for seed in range(NUM_WINDOWS):
-        rng = random.Random(f"window-{seed}")
-        window = random_window(rng)
-        terms = random_terms(rng, window)
+        window, terms = random_case(seed)
         cut = cut_selection(window, terms)
         found, least = terms.hop_bytes(cut.selection), least_hop_bytes(window, terms)
         assert (np.diff(cut.selection, axis=1) > 0).all()
@@ -42,11 +48,17 @@ def test_cut_equals_brute_force_and_its_flow() -> None:
     assert far >= 30
 
 
-def _same_as_minizinc(first: int, count: int) -> None:
+@needs_minizinc
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [
+        *((first, 10) for first in range(0, 40, 10)),
+        *(pytest.param(k, 20, marks=pytest.mark.slow) for k in range(40, NUM_WINDOWS, 20)),
+    ],
+)
+def test_minizinc_agrees(first: int, count: int) -> None:
     for seed in range(first, first + count):
-        rng = random.Random(f"window-{seed}")
-        window = random_window(rng)
-        terms = random_terms(rng, window)
+        window, terms = random_case(seed)
         selection, found = model_selection(window, terms, checked=seed % 4 == 0)
         assert terms.hop_bytes(selection) == found
         if terms.mixed(window.slack).any():
@@ -55,25 +67,10 @@ def _same_as_minizinc(first: int, count: int) -> None:
             assert found == terms.hop_bytes(cut_selection(window, terms).selection)
 
 
-@needs_minizinc
-@pytest.mark.parametrize("first", range(0, 40, 10))
-def test_minizinc_agrees(first: int) -> None:
-    _same_as_minizinc(first, 10)
-
-
-@needs_minizinc
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(40, NUM_WINDOWS, 20))
-def test_minizinc_agrees_on_all_windows(first: int) -> None:
-    _same_as_minizinc(first, 20)
-
-
 def test_stretch_bound_holds_in_every_window() -> None:
     tight = 0
     for seed in range(NUM_WINDOWS):
-        rng = random.Random(f"window-{seed}")
-        window = random_window(rng)
-        terms = random_terms(rng, window)
+        window, terms = random_case(seed)
         bound = stretch_bound(terms, window.slack)
         spans = [
             min(row[k + window.levels - 1] - row[k] for k in range(len(row) - window.levels + 1))
@@ -87,20 +84,10 @@ def test_stretch_bound_holds_in_every_window() -> None:
 
 
 def test_capacities_beyond_64_bits_are_refused() -> None:
-    rng = random.Random("large")
-    window = random_window(rng)
-    terms = random_terms(rng, window)
-    large = terms.__class__(
-        terms.num_pencils,
-        terms.levels,
-        terms.ring,
-        terms.low,
-        terms.high,
-        np.full_like(terms.weight, network.MAX_CAPACITY // max(1, len(terms.weight))),
-        terms.fixed,
-    )
+    window, terms = random_case("large")
+    share = network.MAX_CAPACITY // max(1, len(terms.weight))
     with pytest.raises(InputError, match="exact"):
-        cut_selection(window, large)
+        cut_selection(window, replace(terms, weight=np.full_like(terms.weight, share)))
 
 
 def test_two_thirds_of_the_excess_hops_are_gone() -> None:
