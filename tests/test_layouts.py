@@ -141,13 +141,7 @@ def test_fiedlers_order_metrics_and_request():
 
 
 def test_metrics_of_the_unbalanced_list_of_fiedler_2014():
-    printed = {
-        (8, 8, 8): 90,
-        (11, 8, 8): 81,
-        (8, 8, 11): 81,
-        (11, 8, 7): 80,
-        (7, 8, 11): 80,
-    }
+    printed = {(8, 8, 8): 90, (11, 8, 8): 81, (8, 8, 11): 81, (11, 8, 7): 80, (7, 8, 11): 80}
     found = {entry.layout.logical: entry for entry in ranked("32x32x32", 32, "12x8x12")}
     assert {shape: percent(0.9 * found[shape].metrics.qual_metric) for shape in printed} == printed
     splits = {shape: found[shape].layout.split for shape in printed}

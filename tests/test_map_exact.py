@@ -85,8 +85,7 @@ def test_symmetric_graphs_on_symmetric_machines(seed):
 
 @needs_minizinc
 @pytest.mark.parametrize(
-    "seed",
-    [*range(500, 512), *(pytest.param(s, marks=pytest.mark.slow) for s in range(512, 562))],
+    "seed", [*range(500, 512), *(pytest.param(s, marks=pytest.mark.slow) for s in range(512, 562))]
 )
 def test_minizinc_finds_the_same(seed):
     problem = random_problem(seed, 6, 2, skewed=True)

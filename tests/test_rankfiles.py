@@ -15,12 +15,7 @@ from baseline_instances import grid, problem_on
 from topoplace.errors import InputError
 from topoplace.machine import MatrixMachine
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.rankfiles import (
-    FORMATS,
-    node_list_beside,
-    read_mapping,
-    write_mapping,
-)
+from topoplace.mapping.rankfiles import FORMATS, node_list_beside, read_mapping, write_mapping
 
 
 def small():

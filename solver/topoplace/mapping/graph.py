@@ -173,11 +173,8 @@ def grid_of(application: GridApplication) -> VirtualGrid:
         raise InputError(f"at most {MAX_TASKS} tasks", field="shape", value=list(shape))
     diagonals = dims - 1 if application.stencil == "full" else 0
     if len(application.diagonal_bytes) != diagonals:
-        raise InputError(
-            f"{diagonals} entries, for neighbours that differ in 2 and more dimensions",
-            field="diagonal_bytes",
-            value=application.diagonal_bytes,
-        )
+        expected = f"{diagonals} entries, for neighbours that differ in 2 and more dimensions"
+        raise InputError(expected, field="diagonal_bytes", value=application.diagonal_bytes)
     offsets = []
     for offset in itertools.product((1, 0, -1), repeat=dims):
         moved = [d for d in range(dims) if offset[d]]

@@ -7,12 +7,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from topoplace.kernels import kernel
-from topoplace.mapping.local_search import (
-    below,
-    distance,
-    machine_arrays,
-    random_state,
-)
+from topoplace.mapping.local_search import below, distance, machine_arrays, random_state
 from topoplace.mapping.positions import compact_routers, positions
 from topoplace.mapping.problem import MappingProblem
 from topoplace.types import IntArray

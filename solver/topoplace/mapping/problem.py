@@ -100,17 +100,11 @@ def prepare_mapping(instance: MappingInstance) -> MappingProblem:
         graph = graph_of(application)
     places = len(nodes) * instance.tasks_per_node
     if graph.num_tasks > places:
-        raise InputError(
-            f"at most {places} tasks, the places on {len(nodes)} usable nodes",
-            field="num_tasks",
-            value=graph.num_tasks,
-        )
+        expected = f"at most {places} tasks, the places on {len(nodes)} usable nodes"
+        raise InputError(expected, field="num_tasks", value=graph.num_tasks)
     if graph.total_bytes * max(1, machine.diameter) >= MAX_HOP_BYTES:
-        raise InputError(
-            f"bytes x hops below {MAX_HOP_BYTES}, to be exact",
-            field="bytes",
-            value=graph.total_bytes,
-        )
+        expected = f"bytes x hops below {MAX_HOP_BYTES}, to be exact"
+        raise InputError(expected, field="bytes", value=graph.total_bytes)
     return MappingProblem(instance, machine, nodes, instance.tasks_per_node, graph, grid)
 
 

@@ -15,12 +15,7 @@ from topoplace.snapshot.files import write_text
 from topoplace.snapshot.readers.tables import field_lines, integer
 from topoplace.types import IntArray
 
-__all__ = [
-    "FORMATS",
-    "node_list_beside",
-    "read_mapping",
-    "write_mapping",
-]
+__all__ = ["FORMATS", "node_list_beside", "read_mapping", "write_mapping"]
 
 # ---- What all formats share: a site's node ids, and lines that put tasks somewhere ---------------
 
@@ -117,12 +112,11 @@ def _read_rank_order(problem: MappingProblem, file: str, nids: _Nids) -> IntArra
         listed[node] = None
     ranks = _numbers(file)
     if not listed or len(ranks) % len(listed) or len(ranks) < problem.num_tasks:
-        raise InputError(
+        expected = (
             f"the same number of ranks for each of the {len(listed)} nodes of {list_path}, and at "
-            f"least {problem.num_tasks}",
-            file=file,
-            value=f"{len(ranks)} ranks",
+            f"least {problem.num_tasks}"
         )
+        raise InputError(expected, file=file, value=f"{len(ranks)} ranks")
     goals = np.repeat(np.array(list(listed)), len(ranks) // len(listed)).tolist()
     lines = ((line, rank, goal) for (line, rank), goal in zip(ranks, goals, strict=True))
     nodes, where = _placed(len(ranks), lines, file)
@@ -297,11 +291,8 @@ def _read_scotch(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
         raise InputError("the number of lines", file=path, field=field, value=found)
     told = integer(rows[0][1][0], 0, file=path, field=rows[0][0])
     if told != len(rows) - 1 or told != problem.num_tasks:
-        raise InputError(
-            f"a line for each of the {problem.num_tasks} tasks, and their number first",
-            file=path,
-            value=f"{told}, and {len(rows) - 1} lines",
-        )
+        expected = f"a line for each of the {problem.num_tasks} tasks, and their number first"
+        raise InputError(expected, file=path, value=f"{told}, and {len(rows) - 1} lines")
     lines: list[tuple[str, int, int]] = []
     for line, fields in rows[1:]:
         if len(fields) != 2:

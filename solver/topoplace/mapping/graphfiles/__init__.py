@@ -101,11 +101,8 @@ def graph_format(path: str | Path) -> str:
     lines = [text for _, text in lines_of(path, "#")]
     found = _by_lines(lines, ending) if lines else None
     if found is None:
-        raise InputError(
-            f"a graph file of a known form (or --graph-format {', '.join(GRAPH_FORMATS)})",
-            file=str(path),
-            value=lines[0] if lines else "",
-        )
+        expected = f"a graph file of a known form (or --graph-format {', '.join(GRAPH_FORMATS)})"
+        raise InputError(expected, file=str(path), value=lines[0] if lines else "")
     return found
 
 

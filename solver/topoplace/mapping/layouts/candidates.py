@@ -145,11 +145,8 @@ def enumerate_layouts(
         Add the staggered variants of folded layouts that fit.
     """
     if grid.num_dims > len(region) + 1:
-        raise InputError(
-            f"at most {len(region) + 1} dimensions on {len(region)} of the machine",
-            field="grid",
-            value=grid.shape,
-        )
+        expected = f"at most {len(region) + 1} dimensions on {len(region)} of the machine"
+        raise InputError(expected, field="grid", value=grid.shape)
     for field, values in (
         ("tasks_per_node", [tasks_per_node]),
         ("nodes_per_router", [nodes_per_router]),

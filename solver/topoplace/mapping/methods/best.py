@@ -120,12 +120,11 @@ def _write_target(machine: Torus | MatrixMachine, chosen: IntArray, path: Path) 
         path.write_text(text)
         return whole
     if len(chosen) > MOST_ROUTERS:
-        raise InputError(
+        expected = (
             f"for Scotch, a torus or mesh of at most {MOST_DIMS} dimensions, or "
-            f"{MOST_ROUTERS} routers to use",
-            field="machine",
-            value=machine.text,
+            f"{MOST_ROUTERS} routers to use"
         )
+        raise InputError(expected, field="machine", value=machine.text)
     distances = np.maximum(1, machine.hops(chosen[:, None], chosen[None, :]))
     links = [
         [f"{away} {s}" for s, away in enumerate(row) if s != r]

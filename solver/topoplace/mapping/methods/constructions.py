@@ -54,12 +54,11 @@ def map_blocks(problem: MappingProblem, options: Options) -> Outcome:
     grid, torus = problem.grid, problem.torus
     assert grid is not None
     if grid.num_dims > torus.num_dims:
-        raise InputError(
+        expected = (
             f"a grid of at most the machine's {torus.num_dims} dimensions for blocks; pencils "
-            "map others",
-            field="shape",
-            value=list(grid.shape),
+            "map others"
         )
+        raise InputError(expected, field="shape", value=list(grid.shape))
     places = itertools.permutations(range(torus.num_dims), grid.num_dims)
     return _on_prism(problem, [tuple((d,) for d in dims) for dims in places], "equal blocks of")
 
@@ -81,9 +80,7 @@ def map_fold_2d(problem: MappingProblem, options: Options) -> Outcome:
         raise InputError("a grid of two dimensions to fold", field="shape", value=list(grid.shape))
     if torus.num_dims < 3:
         raise InputError(
-            "a machine of at least three dimensions to fold onto",
-            field="machine",
-            value=torus.text,
+            "a machine of at least three dimensions to fold onto", field="machine", value=torus.text
         )
     places = list(itertools.permutations(range(torus.num_dims), 3))
     ways: list[Way] = [((along, layers), (flat,)) for flat, along, layers in places]
@@ -247,12 +244,11 @@ def _fewest_bytes_between(problem: MappingProblem) -> tuple[int, ...]:
         and math.prod(-(-n // c) for n, c in zip(grid.shape, counts, strict=True)) <= limit
     ]
     if not fitting:
-        raise InputError(
+        expected = (
             f"a grid that can be cut into at most {len(problem.nodes)} equal boxes of at most "
-            f"{limit} tasks",
-            field="shape",
-            value=list(grid.shape),
+            f"{limit} tasks"
         )
+        raise InputError(expected, field="shape", value=list(grid.shape))
     return min(fitting, key=between)
 
 

@@ -135,11 +135,8 @@ def grid_order(shape: Sequence[int], cell: Sequence[int], column_major: bool = F
     is not from 1 to the grid's.
     """
     if len(cell) != len(shape) or any(not 1 <= c <= n for c, n in zip(cell, shape, strict=False)):
-        raise InputError(
-            f"{len(shape)} sides from 1 to the grid's, {'x'.join(map(str, shape))}",
-            field="cell",
-            value="x".join(map(str, cell)),
-        )
+        expected = f"{len(shape)} sides from 1 to the grid's, {'x'.join(map(str, shape))}"
+        raise InputError(expected, field="cell", value="x".join(map(str, cell)))
     if column_major:
         return grid_order(shape[::-1], cell[::-1])
     at = np.indices(shape, dtype=np.int64).reshape(len(shape), -1)

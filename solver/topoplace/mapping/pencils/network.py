@@ -48,11 +48,8 @@ def threshold_network(window: PencilWindow, terms: CellTerms) -> Network:
     """
     infinite = 2 * int(terms.weight.sum()) * max(1, window.depth - 1) + 1
     if infinite > MAX_CAPACITY:
-        raise InputError(
-            f"bytes x positions of a pencil below {MAX_CAPACITY // 2}, to be exact",
-            field="bytes",
-            value=infinite // 2,
-        )
+        expected = f"bytes x positions of a pencil below {MAX_CAPACITY // 2}, to be exact"
+        raise InputError(expected, field="bytes", value=infinite // 2)
     state, num_states = _states(window)
     arcs = [*_order_arcs(window, state, infinite)]
     far = terms.far(window.slack)

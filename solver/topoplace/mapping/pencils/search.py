@@ -12,11 +12,7 @@ import numpy as np
 from topoplace import clock
 from topoplace.mapping.layouts import Layout, cells, node_slots, off_router_bytes
 from topoplace.mapping.mapped import Mapped, outcome_of
-from topoplace.mapping.pencils.network import (
-    PencilCut,
-    cut_selection,
-    stretch_bound,
-)
+from topoplace.mapping.pencils.network import PencilCut, cut_selection, stretch_bound
 from topoplace.mapping.pencils.space import (
     CellTerms,
     PencilWindow,
@@ -185,11 +181,7 @@ class _Search:
 
 
 def nodes_of(
-    problem: MappingProblem,
-    layout: Layout,
-    pencil: int,
-    window: PencilWindow,
-    selection: IntArray,
+    problem: MappingProblem, layout: Layout, pencil: int, window: PencilWindow, selection: IntArray
 ) -> IntArray:
     """Return the node of every task, given the position of every level of every pencil."""
     assert problem.grid is not None

@@ -40,12 +40,11 @@ def admissible_layouts(problem: MappingProblem, max_depth: int | None = None) ->
             stagger=True,
         )
     if not layouts:
-        raise InputError(
+        expected = (
             f"a grid with a layout on {'x'.join(map(str, region))} usable routers of "
-            f"{problem.tasks_per_node * torus.nodes_per_router} tasks",
-            field="shape",
-            value=list(problem.grid.shape),
+            f"{problem.tasks_per_node * torus.nodes_per_router} tasks"
         )
+        raise InputError(expected, field="shape", value=list(problem.grid.shape))
     return layouts
 
 
