@@ -141,23 +141,15 @@ class VirtualGrid:
 
     def graph(self) -> TaskGraph:
         """Return the messages of one halo exchange, kind by kind in order of the senders."""
-        numbers = np.arange(self.num_tasks, dtype=np.int64).reshape(self.shape)
-        columns: list[tuple[IntArray, IntArray, IntArray]] = []
+        at, numbers = self.coordinates(), np.arange(self.num_tasks)
+        parts = [(numbers[:0],) * 3]
         for offset, size in self.offsets:
-            target, inside = np.zeros(1, dtype=np.int64), np.ones(1, dtype=bool)
-            for d, (n, wraps, step) in enumerate(
-                zip(self.shape, self.periodic, offset, strict=True)
-            ):
-                to = np.arange(step, n + step).reshape(
-                    np.where(np.arange(self.num_dims) == d, n, 1)
-                )
-                target = target * n + to % n
-                inside = inside & (wraps | (to == to % n))
-            sources = numbers[inside & (target != numbers)]
-            columns.append((sources, target.ravel()[sources], np.full(len(sources), size)))
-        empty = np.zeros(0, dtype=np.int64)
-        parts = zip(*columns, strict=True) if columns else ([empty],) * 3
-        return TaskGraph(self.num_tasks, *(np.concatenate(part) for part in parts))
+            to = at + offset
+            inside = self.periodic | (to == to % self.shape)
+            targets = np.ravel_multi_index(tuple((to % self.shape).T), self.shape)
+            sources = np.flatnonzero(inside.all(axis=1) & (targets != numbers))
+            parts.append((sources, targets[sources], np.full(len(sources), size)))
+        return TaskGraph(self.num_tasks, *map(np.concatenate, zip(*parts, strict=True)))
 
 
 def grid_of(application: GridApplication) -> VirtualGrid:

@@ -200,21 +200,13 @@ def problem_on(
     name: str | None = None,
     file: str | None = None,
 ) -> MappingProblem:
-    """Return the problem of mapping an application to places.
+    """Return the problem of mapping an application to places, at most so many tasks on a node.
 
-    Parameters
-    ----------
-    places, application, tasks_per_node
-        Where tasks may go, what to map, and the most tasks on a node.
-    name
-        Name of the instance; by default the kind of the application.
-    file
-        For messages: the file the application was read from.
+    The instance is named as the kind of the application if not told otherwise; errors name the
+    `file` that it was read from.
 
-    Raises
-    ------
-    InputError
-        If there are more tasks than places, or hop-bytes would not be exact in 64 bits.
+    Raises `InputError` if there are more tasks than places, or hop-bytes would not be exact in 64
+    bits.
     """
     if not 1 <= tasks_per_node <= MOST_PER_NODE:
         raise InputError(

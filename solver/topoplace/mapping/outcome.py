@@ -25,10 +25,7 @@ OVERTIME_SECONDS = 0.4
 def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcome:
     """Map an application by a method, and bound the hop-bytes of any mapping.
 
-    Raises
-    ------
-    InputError
-        If the method needs a grid and the application is none.
+    Raises `InputError` if the method needs a grid and the application is none.
     """
     if method.needs_grid and problem.grid is None:
         names = [name for name, entry in methods("mapping").items() if not entry.needs_grid]

@@ -372,10 +372,7 @@ def write_mapping(
     (``maplib`` says on which router a task is, not on which of its nodes.) A rank order has its
     nodes, ascending in our numbers, in a second file, by default that of `node_list_beside`.
 
-    Raises
-    ------
-    InputError
-        If the format is unknown or `nodes` is no mapping of the instance.
+    Raises `InputError` if the format is unknown or `nodes` is no mapping of the instance.
     """
     _, text_of = _form(format)
     require_mapping(problem, nodes)

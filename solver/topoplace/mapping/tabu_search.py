@@ -131,10 +131,8 @@ CHUNK_WORK = 4_000_000
 def tabu(keeper: Keeper, routers: IntArray, seed: int, num_moves: int) -> None:
     """Offer what tabu search makes of a mapping by so many moves, if there is time for them.
 
-    Any distances will do, symmetric or not. Places without a task hold padding, so that a move
-    to a free place is a swap too. The seed is that of the random times for which moves are barred.
-
-    Raises `InputError` if there are more than `MAX_PLACES` places.
+    Any distances will do. Places without a task hold padding, so that a move to a free place is a
+    swap too. Raises `InputError` if there are more than `MAX_PLACES` places.
     """
     problem = keeper.problem
     tables, state = tabu_arrays(problem, routers)

@@ -21,24 +21,13 @@ def best_bound(
     """Bound the hop-bytes of any mapping of the problem's tasks to its nodes from below.
 
     The highest of `total_bound`, `blocks_bound` (grids) and `star_bound`, which take a moment; if
-    that is not enough, also of `cuts_bound` and `distance_classes_bound`. Grids go without cuts,
-    to which blocks are superior, and have distance classes only within a time limit, as their
-    blocks are rarely weaker.
+    that is below `target`, the hop-bytes of a mapping in hand, also of `cuts_bound` and
+    `distance_classes_bound`. Grids go without cuts, to which blocks are superior, and have distance
+    classes only within a time limit, as their blocks are rarely weaker.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    time_limit
-        Seconds; what the quick bounds leave of them goes to the semidefinite ones (0: nothing).
-        Without it the work is bounded, and the answer the same each time.
-    target
-        A bound this high is enough: the hop-bytes of a mapping in hand.
-
-    Returns
-    -------
-    Bound or None
-        The value, in bytes x hops, with its certificate; None if nothing is known.
+    What the quick bounds leave of the time limit, in seconds, goes to the semidefinite ones;
+    without it the work is bounded, and the answer the same each time. The value is in bytes x hops;
+    None if nothing is known.
     """
     stop = clock.deadline(time_limit)
     best = stronger(total_bound(problem), star_bound(problem))

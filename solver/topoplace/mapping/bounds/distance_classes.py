@@ -29,19 +29,11 @@ FINE = 1 << 16
 class Scheme:
     """The scheme of a torus with the same number of places on every router.
 
-    Classes of places are: a place itself, the others of its router (if there are any), and the
-    router classes but the first. Spaces are the eigenspaces, that of constant vectors first.
-
-    Attributes
-    ----------
-    shape, per_router
-        The torus, and the places of a router.
-    classes, hops
-        Class of every coordinate difference (the router number of it), and the distance of every
-        class.
-    eigenvalues
-        Sums of characters: entry (d, j) is the real eigenvalue of space d summed over class j,
-        the same as Q_dj (the scheme is its own dual).
+    `classes` has the class of every coordinate difference (the router number of it), `hops` the
+    distance of every class. Classes of places are: a place itself, the others of its router (if
+    there are any), and the router classes but the first. Spaces are the eigenspaces, that of
+    constant vectors first; entry (d, j) of `eigenvalues` is the real eigenvalue of space d summed
+    over class j, the same as Q_dj (the scheme is its own dual).
     """
 
     shape: tuple[int, ...]

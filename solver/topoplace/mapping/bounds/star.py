@@ -30,12 +30,9 @@ LARGEST = 1 << 46
 
 
 def star_bound(problem: MappingProblem) -> Bound | None:
-    """Return the star bound with the best prices, or without where those are too costly.
+    """Return the star bound, in bytes x hops, with the best prices unless those are too costly.
 
-    Returns
-    -------
-    Bound or None
-        In bytes x hops; None if the graph is too large and too dense for tables.
+    None if the graph is too large and too dense for tables.
     """
     capacity, num = problem.capacity, problem.num_tasks
     routers = np.flatnonzero(capacity)

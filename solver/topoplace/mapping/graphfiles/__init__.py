@@ -54,21 +54,11 @@ def read_graph(
 ) -> GraphApplication:
     """Read a communication graph.
 
-    Parameters
-    ----------
-    path
-        The file.
-    format
-        One of `GRAPH_FORMATS`: ``csv`` (a square matrix of directed bytes), ``qaplib`` (its
-        flows), ``metis``, ``grf`` (Scotch) or ``edges`` (a list); by default what `graph_format`
-        makes of the file.
-    flow
-        QAPLIB: which matrix is the flows (`read_qaplib`).
+    The format is one of `GRAPH_FORMATS`: ``csv`` (a square matrix of directed bytes), ``qaplib``
+    (its flows), ``metis``, ``grf`` (Scotch) or ``edges`` (a list); by default what `graph_format`
+    makes of the file. `flow` tells which matrix of QAPLIB is the flows (`read_qaplib`).
 
-    Raises
-    ------
-    InputError
-        Naming the file, the line or field, and the value at fault.
+    Raises `InputError`, naming the file, the line or field, and the value at fault.
     """
     known = format or graph_format(path)
     if known not in _READERS:
@@ -88,12 +78,7 @@ def graph_format(path: str | Path) -> str:
     edge list, anything else is a matrix. Other files are told by their first lines: ``%`` starts
     METIS, a line of names an edge list, one number alone QAPLIB or, if it is 0 and two numbers
     follow, Scotch; a line of as many fields as the file has lines starts a matrix, and one of two
-    or three fields an edge list.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or looks like none of these.
+    or three fields an edge list. `InputError` if it looks like none of these.
     """
     ending = Path(path).suffix.lower()
     if ending in _ENDINGS:

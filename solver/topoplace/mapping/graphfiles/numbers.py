@@ -102,11 +102,6 @@ def read_matrix_machine(path: str | Path) -> MatrixModel:
     """Read a machine as a square CSV matrix of distances: row from, column to.
 
     Written as `read_csv_graph` reads it; zeros on the diagonal.
-
-    Raises
-    ------
-    InputError
-        Naming file, line, field and value.
     """
     return _matrix_model(_read_square(path, MAX_DISTANCE), path)
 
@@ -197,19 +192,9 @@ class Qaplib:
 def read_qaplib(path: str | Path, flow: str | None = None) -> Qaplib:
     """Read a QAPLIB ``.dat`` file: n, then two n x n matrices; line ends mean nothing.
 
-    Parameters
-    ----------
-    path
-        The file.
-    flow
-        ``first`` or ``second``: which matrix is the flows, the other one being the distances. The
-        files keep to no order; by default the flows are the matrix with more zeros off the
-        diagonal, of equally many the second.
-
-    Raises
-    ------
-    InputError
-        Naming file, line and value.
+    `flow` says which matrix is the flows, ``first`` or ``second``, the other one being the
+    distances. The files keep to no order; by default the flows are the matrix with more zeros off
+    the diagonal, of equally many the second.
     """
     if flow is not None and flow not in FLOWS:
         raise unknown_name(flow, FLOWS, field="--flow")

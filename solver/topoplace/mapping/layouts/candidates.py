@@ -130,19 +130,9 @@ def enumerate_layouts(
     - dimensions of the grid that can be exchanged without a change (`alike_dims`) are: 32x32x32
       has one layout of N = 3x4x4, not two.
 
-    Parameters
-    ----------
-    grid
-        The virtual grid, of at most one dimension more than the region.
-    tasks_per_node, nodes_per_router
-        c and r.
-    region, rings
-        Extents of the region in routers, and where it fills a ring (by default nowhere), for which
-        layers are ordered.
-    balanced
-        Leave out layouts whose cells differ in size (Enos 2014 IV.F).
-    stagger
-        Add the staggered variants of folded layouts that fit.
+    Layers are ordered for the `rings` that the region fills, by default none. If `balanced`,
+    layouts whose cells differ in size are left out (Enos 2014 IV.F); `stagger` adds the staggered
+    variants of folded layouts that fit.
     """
     if grid.num_dims > len(region) + 1:
         expected = f"at most {len(region) + 1} dimensions on {len(region)} of the machine"
@@ -278,17 +268,14 @@ def _placed(
     whole: int | None,
     inside: int,
 ) -> Layout:
-    """Return a layout with the virtual dimensions `kept` on the machine dimensions `places`.
-
-    Of the dimensions that the nodes share evenly the one with most partitions is split, the
-    first of several: so every `splitdim` printed in Fiedler 2014.
-    """
+    """Return a layout with the virtual dimensions `kept` on the machine dimensions `places`."""
     axes, logical, partitions = ([fill] * len(room.region) for fill in (-1, 1, 1))
     for d, i, side, n in zip(kept, places, sides, cell, strict=True):
         axes[i], logical[i], partitions[i] = d, side, n
     counts = dict(zip(kept, cell, strict=True))
     if whole is not None:
         counts[whole] = inside
+    # the one with most partitions, the first of several: so every `splitdim` in Fiedler 2014
     even = [d for d in sorted(counts) if room.nodes > 1 and counts[d] % room.nodes == 0]
     return Layout(
         tuple(axes),
@@ -328,9 +315,9 @@ def _stacked(
 
 
 def _placements(num_dims: int, chosen: int) -> list[tuple[int, ...]]:
-    """Return all choices of a machine dimension for each of `chosen` virtual dimensions.
+    """Return all choices of a machine dimension for each virtual one, even permutations first.
 
-    Even permutations come first: of two that give the same prism Fiedler 2014 prints these.
+    Of two that give the same prism Fiedler 2014 prints these.
     """
 
     def key(places: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
@@ -411,11 +398,7 @@ def rank_layouts(
 
 
 def one_per_prism(ranked: Iterable[RankedLayout]) -> list[RankedLayout]:
-    """Return the first of all layouts with the same partitions and the same prism.
-
-    They differ in which virtual dimension lies on which of two equal extents; Fiedler 2014 lists
-    one of them.
-    """
+    """Return the first of all layouts with the same partitions and prism, as Fiedler 2014 does."""
     found: dict[PartitionKey, RankedLayout] = {}
     for entry in ranked:
         found.setdefault((entry.partition, entry.layout.extents), entry)

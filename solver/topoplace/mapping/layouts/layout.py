@@ -73,14 +73,9 @@ class Layout:
         return tuple(n + (i == first) for i, n in enumerate(self.logical))
 
     @property
-    def num_cells(self) -> int:
-        """Number of logical routers."""
-        return math.prod(self.logical)
-
-    @property
     def num_nodes(self) -> int:
         """Number of nodes of the logical routers."""
-        return self.num_cells * self.nodes_per_router
+        return math.prod(self.logical) * self.nodes_per_router
 
     @property
     def map_text(self) -> str:
@@ -128,20 +123,13 @@ def cells(layout: Layout, grid: VirtualGrid) -> IntArray:
 
 
 def line_cells(positions: IntArray, partitions: int, logical: int) -> tuple[IntArray, IntArray]:
-    """Return the cell coordinates, before stagger, and the tiles of positions along one dimension.
-
-    The direction is reversed in every odd tile.
-    """
+    """Return cells along one dimension, reversed in every odd tile, before stagger; and tiles."""
     tile, at = np.divmod(positions // partitions, logical)
     return np.where(tile % 2 == 0, at, logical - 1 - at), tile
 
 
 def node_slots(layout: Layout, grid: VirtualGrid) -> IntArray:
-    """Return which node of its router every task goes to, shape ``(num_tasks,)``.
-
-    The partitions along `Layout.split` are dealt to the nodes in equal runs, so no node gets more
-    than its share of a full cell.
-    """
+    """Return which node of its router every task goes to: equal runs along `Layout.split`."""
     if layout.split is None:
         return np.zeros(grid.num_tasks, dtype=np.int64)
     count = layout.partitions_of(layout.split, grid.shape[layout.split])
@@ -205,13 +193,10 @@ def _row_orders(tiles: tuple[int, int]) -> IntArray:
 class Metrics:
     """Quality of a layout; all are shares of 1, exact.
 
-    The slide prints them for one layout (partitions 4x3x5, 30 of 32 tasks per node): 100, 100, 93,
-    80. Two formulas are inferred: mean over longest side gives the 80 ("volume to surface ratio
-    compared to cube", 6 V^(2/3) / S, would give 97), and the mean tasks per node cut to an integer
-    gives the ratios of the unbalanced list. Their geometric mean is then the printed 90 90 88 88
-    88 88 for the layouts of 40x30x25 after the first, for which we get 93 and the slide prints 94,
-    although its own four figures give 92.9. The list of 32x32x32 (90 81 81 80 80) is 0.9 times
-    ours: a `percent_used` of 0.66 in that run would explain it.
+    Two formulas are inferred from the figures on the slide: the mean over the longest side
+    (partitions 4x3x5 have 80 %), and the mean tasks per node cut to an integer. With them the
+    lists of 40x30x25 come out as printed but for the first, 93 and not 94, whose own four figures
+    have the mean 92.9; that of 32x32x32 is 0.9 times ours.
 
     Attributes
     ----------

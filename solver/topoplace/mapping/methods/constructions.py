@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -282,19 +281,7 @@ def map_topaware(problem: MappingProblem, options: Options) -> Outcome:
     raise no_room(problem)
 
 
-DEFAULT_SECONDS = 30.0
-"""Time limit where none is given: where no window is nearly free of holes, the search is long."""
-
-
-@register("mapping", "pencils", needs_grid=True)
-def map_pencils(problem: MappingProblem, options: Options) -> Outcome:
-    """Return a best pencil placement of all admissible layouts in all windows.
-
-    Raises `InputError` if the grid has no admissible layout, or no window has room for one.
-    """
-    if options.time_limit is None:
-        options = replace(options, time_limit=DEFAULT_SECONDS)
-    return search_pencils(problem, options)
+register("mapping", "pencils", needs_grid=True)(search_pencils)
 
 
 @register("mapping", "greedy")

@@ -41,10 +41,7 @@ class Network:
 def threshold_network(window: PencilWindow, terms: CellTerms) -> Network:
     """Return the network whose minimum cuts are the best selections of a feasible window.
 
-    Raises
-    ------
-    InputError
-        If the bytes are so large that flows would not be exact in 64 bits.
+    `InputError` if the bytes are so large that flows would not be exact in 64 bits.
     """
     infinite = 2 * int(terms.weight.sum()) * max(1, window.depth - 1) + 1
     if infinite > MAX_CAPACITY:
@@ -190,12 +187,7 @@ def cut_selection(window: PencilWindow, terms: CellTerms) -> PencilCut:
     """Return a best selection of a feasible window.
 
     It is best if no pair of cells is mixed (`CellTerms.mixed`); else the best by an upper
-    estimate of their distance.
-
-    Raises
-    ------
-    InputError
-        If the bytes are so large that flows would not be exact in 64 bits.
+    estimate of their distance. `InputError` if flows would not be exact in 64 bits.
     """
     network = threshold_network(window, terms)
     solver = max_flow.SimpleMaxFlow()

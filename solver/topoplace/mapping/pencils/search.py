@@ -57,13 +57,13 @@ def search_pencils(problem: MappingProblem, options: Options) -> Outcome:
     layout the bytes between its cells, then its hop-bytes with nothing unusable, of a window what
     holes add at least (`stretch_bound`), and last the minimum cut.
 
-    Raises
-    ------
-    InputError
-        If the grid has no admissible layout, or no window has room for one.
+    Raises `InputError` if the grid has no admissible layout, or no window has room for one.
     """
     return _Search(problem, options).run()
 
+
+DEFAULT_SECONDS = 30.0
+"""Time limit where none is given: where no window is nearly free of holes, the search is long."""
 
 FIRST_WINDOW_GRACE = 0.7
 """Seconds beyond the time limit to find any placement at all."""
@@ -75,7 +75,8 @@ class _Search:
         self.pencil = problem.torus.num_dims - 1
         self.tables = WindowTables(problem.torus, problem.whole_routers, self.pencil)
         self.layouts = admissible_layouts(problem, options.max_depth)
-        self.options, self.deadline = options, clock.deadline(options.time_limit)
+        limit = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
+        self.options, self.deadline = options, clock.deadline(limit)
         self.max_depth = options.max_depth
         self.num_windows = 0
         self.best: _Found | None = None
