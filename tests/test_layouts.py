@@ -62,7 +62,7 @@ def percent(value: Fraction | float) -> int:
     return int(100 * value)
 
 
-def test_the_eight_layouts_of_a_cube_and_no_more():
+def test_the_eight_layouts_of_a_cube_and_no_more() -> None:
     found = enumerate_layouts(grid("32x32x32"), 32, 2, (12, 8, 12))
     assert len(found) == 8
     assert set(map(sides, found)) == {
@@ -78,7 +78,7 @@ def test_the_eight_layouts_of_a_cube_and_no_more():
     assert [sides(x) for x in found if x.is_balanced((32, 32, 32))] == [((8, 8, 8), (4, 4, 4))]
 
 
-def test_the_four_balanced_folded_layouts_and_no_more():
+def test_the_four_balanced_folded_layouts_and_no_more() -> None:
     found = enumerate_layouts(grid("110x120"), 16, 2, (12, 4, 12), balanced=True)
     assert sorted(map(folded, found)) == [
         (10, 4, 11, 3, 10, 3, 0),
@@ -88,7 +88,7 @@ def test_the_four_balanced_folded_layouts_and_no_more():
     ]
 
 
-def test_the_nine_layouts_of_enos_2014_iv_f_are_found():
+def test_the_nine_layouts_of_enos_2014_iv_f_are_found() -> None:
     found = set(map(folded, enumerate_layouts(grid("168x132"), 16, 2, (12, 8, 12))))
     assert found >= {
         (11, 8, 11, 6, 4, 1, 3),
@@ -103,7 +103,7 @@ def test_the_nine_layouts_of_enos_2014_iv_f_are_found():
     }
 
 
-def test_four_dimensions_keep_one_whole():
+def test_four_dimensions_keep_one_whole() -> None:
     found = enumerate_layouts(grid("8x8x8x8"), 16, 2, (24, 24, 24))
     assert set(map(sides, found)) >= {
         ((8, 4, 4), (1, 2, 2)),
@@ -116,7 +116,7 @@ def test_four_dimensions_keep_one_whole():
     assert whole[(11, 3, 11), (1, 4, 1)] == 3
 
 
-def test_fiedlers_order_metrics_and_request():
+def test_fiedlers_order_metrics_and_request() -> None:
     found = ranked("40x30x25", 32, "24x24x24", balanced=True)
     assert [(entry.layout.logical, entry.layout.map_text) for entry in found[:7]] == [
         ((10, 5, 10), "231"),
@@ -140,7 +140,7 @@ def test_fiedlers_order_metrics_and_request():
     assert [a.extents for a in alternatives] == [(10, 5, 10), (20, 5, 5), (5, 5, 20)]
 
 
-def test_metrics_of_the_unbalanced_list_of_fiedler_2014():
+def test_metrics_of_the_unbalanced_list_of_fiedler_2014() -> None:
     printed = {(8, 8, 8): 90, (11, 8, 8): 81, (8, 8, 11): 81, (11, 8, 7): 80, (7, 8, 11): 80}
     found = {entry.layout.logical: entry for entry in ranked("32x32x32", 32, "12x8x12")}
     assert {shape: percent(0.9 * found[shape].metrics.qual_metric) for shape in printed} == printed
@@ -148,7 +148,7 @@ def test_metrics_of_the_unbalanced_list_of_fiedler_2014():
     assert list(splits.values()) == [0, 1, 0, 1, 1]
 
 
-def test_bisection_and_bytes_of_a_ranked_layout():
+def test_bisection_and_bytes_of_a_ranked_layout() -> None:
     best = ranked("40x30x25", 32, "24x24x24", balanced=True)[0]
     assert best.bisection == 100  # 5 x 10 links of bandwidth 2, or 10 x 10 of bandwidth 1
     assert best.bisection_per_node == Fraction(100, 1000)
@@ -157,7 +157,7 @@ def test_bisection_and_bytes_of_a_ranked_layout():
     assert best.ideal_hop_bytes == best.off_router_bytes
 
 
-def test_exchangeable_dimensions_count_once_only_if_alike():
+def test_exchangeable_dimensions_count_once_only_if_alike() -> None:
     kept = grid_of(grid_application("4x4", periodic="x"))
     free = grid_of(grid_application("4x4"))
     wide = grid_of(grid_application("4x4", message_bytes="2,1"))
@@ -168,14 +168,14 @@ def test_exchangeable_dimensions_count_once_only_if_alike():
     assert number["kept"] == number["wide"] == 2 * number["free"]
 
 
-def test_impossible_input_is_refused():
+def test_impossible_input_is_refused() -> None:
     with pytest.raises(InputError, match="at most 3 dimensions"):
         enumerate_layouts(grid("2x2x2x2"), 4, 1, (4, 4))
     with pytest.raises(InputError, match="tasks_per_node"):
         enumerate_layouts(grid("2x2"), 0, 1, (4, 4))
 
 
-def test_stagger_shifts_odd_layers_and_must_fit():
+def test_stagger_shifts_odd_layers_and_must_fit() -> None:
     virtual = grid("110x120")
     plain = enumerate_layouts(virtual, 16, 2, (12, 4, 12), balanced=True)
     both = enumerate_layouts(virtual, 16, 2, (12, 4, 12), balanced=True, stagger=True)
@@ -194,7 +194,7 @@ def test_stagger_shifts_odd_layers_and_must_fit():
         assert in_layer[:, 0].max() == shifted.extents[0] - 2 + layer % 2
 
 
-def test_neighbours_across_a_fold_lie_on_one_pencil():
+def test_neighbours_across_a_fold_lie_on_one_pencil() -> None:
     virtual = grid("110x120")
     for layout in enumerate_layouts(virtual, 16, 2, (12, 4, 12), balanced=True):
         at = cells(layout, virtual).reshape(110, 120, 3)
@@ -219,7 +219,7 @@ def test_layer_orders_cost_no_more_than_any_other(ring):
     assert cost(layer_order((2, 3), (5, 2), (False, False), ring)) == least
 
 
-def test_many_layers_are_stacked_row_by_row_or_column_by_column():
+def test_many_layers_are_stacked_row_by_row_or_column_by_column() -> None:
     order = layer_order((4, 3), (9, 1), (False, False), False)
     assert sorted(order) == list(range(12))
     columns = np.array(order).reshape(4, 3)

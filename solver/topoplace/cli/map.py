@@ -242,8 +242,8 @@ def _write(
         return
     nodes = np.asarray(result.solution.nodes, dtype=np.int64)
     if files["rank_order"] is not None:
-        path, node_list = files["rank_order"], files["node_list"]
-        write_mapping(path, "rank-order", problem, nodes, node_list=node_list)
+        order, node_list = files["rank_order"], files["node_list"]
+        write_mapping(order, "rank-order", problem, nodes, node_list=node_list)
     for form, path in forms.items():
         if path is not None:
             write_mapping(path, form.removesuffix("_map"), problem, nodes)
