@@ -117,15 +117,7 @@ def test_other_ways_to_write_the_same(tmp_path, form, text, nodes):
 )
 def test_bad_rank_orders_are_refused_with_file_line_and_value(tmp_path, text, nodes, message):
     node_list_beside(tmp_path / "given").write_text(nodes)
-    require_refused(tmp_path, "rank-order", text, message)
-
-
-def require_refused(folder, form, text, message):
-    path = folder / "given"
-    path.write_text(text)
-    with pytest.raises(InputError, match=message) as caught:
-        read_mapping(path, form, small())
-    assert "\n" not in str(caught.value)
+    test_bad_files_are_refused_with_line_and_value(tmp_path, "rank-order", text, message)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +158,11 @@ def require_refused(folder, form, text, message):
     ],
 )
 def test_bad_files_are_refused_with_line_and_value(tmp_path, form, text, message):
-    require_refused(tmp_path, form, text, message)
+    path = tmp_path / "given"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        read_mapping(path, form, small())
+    assert "\n" not in str(caught.value)
 
 
 def test_maplib_needs_coordinates(tmp_path):
