@@ -12,7 +12,6 @@ from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.kernels import kernel
 from topoplace.machine import MatrixMachine, Torus
-from topoplace.mapping.graph import Rows as Guest  # noqa: F401 - caches on disk name it so
 from topoplace.mapping.mapped import Keeper
 from topoplace.mapping.problem import MappingProblem
 from topoplace.types import IntArray
