@@ -116,53 +116,29 @@ def counted(label: str) -> Iterator[Callable[..., None]]:
 _MOST_SHOWN = 10
 
 
-def tell_verdicts(trials: Sequence[Trial]) -> None:
-    """Say which answers do not count and why, and the last words of the others' allocators."""
-    for trial in trials:
-        if trial.refusal is not None:
-            say(str(trial.refusal))
-        tell_verdict(trial)
+def tell_trials(trials: Sequence[Trial], stderr: Path | None, *, verdicts: bool = False) -> None:
+    """Say what allocators broke or said besides; what they wrote to stderr goes to a file if asked.
 
-
-def tell_verdict(trial: Trial) -> None:
-    """Say what the line of a verdict leaves out, or what an allocator said beside its answer."""
+    The line of a verdict is left to who ends with it, unless `verdicts` are to be told here.
+    """
+    from topoplace.snapshot.files import write_text
     from topoplace.study.external.verdict import last_words
 
-    if trial.refusal is not None:
-        _tell_breaches(trial.refusal)
-    elif trial.stderr:
-        text = f"{trial.snapshot}: {trial.allocator} said: {last_words(trial.stderr)}"
-        say(text)
+    for trial in trials:
+        if trial.refusal is not None:
+            if verdicts:
+                say(str(trial.refusal))
+            tell_breaches(trial.refusal)
+        elif trial.stderr:
+            say(f"{trial.snapshot}: {trial.allocator} said: {last_words(trial.stderr)}")
+    if stderr is not None:
+        parts = [f"== {trial.allocator} on {trial.snapshot}\n{trial.stderr}" for trial in trials]
+        write_text(stderr, "\n".join(parts))
 
 
-def _tell_breaches(refused: VerdictError) -> None:
+def tell_breaches(refused: VerdictError) -> None:
+    """Say which rules are broken besides the one in the line of a verdict."""
     from topoplace.study.external.verdict import printable
 
     for breach in refused.breaches[1:_MOST_SHOWN]:
         say(f"  {printable(breach.text)}")
-
-
-def tell_refused(refused: VerdictError, folder: Path | None) -> None:
-    """Say what ended a replay, and write the snapshot of that decision if there is a folder."""
-    from topoplace.snapshot.files import write_document
-
-    _tell_breaches(refused)
-    if folder is not None:
-        path = folder / f"{refused.snapshot.name}-refused.json"
-        write_document(path, refused.snapshot)
-        say(f"snapshot: {path}")
-    print_json(refused.document)
-
-
-def keep_stderr(trials: Sequence[Trial], path: Path | None) -> None:
-    """Write what the allocators wrote to stderr into a file, if one is wanted."""
-    from topoplace.snapshot.files import write_text
-
-    if path is not None:
-        parts = [f"== {trial.allocator} on {trial.snapshot}\n{trial.stderr}" for trial in trials]
-        write_text(path, "\n".join(parts))
-
-
-def verdict_documents(trials: Sequence[Trial]) -> list[dict[str, object]]:
-    """Return the verdicts of those trials that got one, ready for JSON."""
-    return [trial.refusal.document for trial in trials if trial.refusal is not None]

@@ -15,7 +15,7 @@ from topoplace.cli.options import (
     solve_options,
     with_options,
 )
-from topoplace.cli.output import end_with, keep_stderr, print_json, shown, tell_verdict
+from topoplace.cli.output import end_with, print_json, shown, tell_trials
 from topoplace.cli.shipped_names import methods_like, snapshots_like
 
 if TYPE_CHECKING:
@@ -115,8 +115,7 @@ def _placed(
     from topoplace.study.external.trial import try_on
 
     trial = try_on(state, who, options)
-    tell_verdict(trial)
-    keep_stderr([trial], stderr)
+    tell_trials([trial], stderr)
     if trial.refusal is not None:
         print_json(trial.refusal.document)
         raise trial.refusal

@@ -19,7 +19,7 @@ from topoplace.cli.options import (
     solve_options,
     with_options,
 )
-from topoplace.cli.output import counted, json_text, print_json, say, tell_refused
+from topoplace.cli.output import counted, json_text, print_json, say, say_files, tell_breaches
 from topoplace.cli.shipped_names import machines_like, methods_like
 from topoplace.errors import InputError, unknown_name
 from topoplace.interrupts import Interrupted, heeded
@@ -105,6 +105,7 @@ def replay(
     from topoplace.kernels import compile_for
     from topoplace.report.replay import replay_document
     from topoplace.snapshot import TreeState, load_machine, prepare_empty
+    from topoplace.snapshot.files import write_document
     from topoplace.study.external.verdict import VerdictError
     from topoplace.study.replay import Protocol, Setup, read_log, with_intensive
 
@@ -116,7 +117,10 @@ def replay(
         refuse("a continuous run beside it", snapshots=snapshots, timeline=timeline)
     require_writable(csv=csv, timeline=timeline, output=output)
     state = prepare_empty(load_machine(machine))
-    _require_options_of(state, protocol, interference, fill_interior)
+    if isinstance(state, TreeState):
+        refuse("a torus, whose jobs have prisms", fill_interior=fill_interior)
+        shared = interference if interference != "strict" else None
+        refuse("a torus to share links on", interference=shared)
     allocators = _methods_to_run(state, method, command, against, in_prisms=prisms)
     patterns = _patterns_of(mix, pattern, share)
     read = read_log(log, procs_per_node=procs_per_node)
@@ -125,13 +129,18 @@ def replay(
         raise InputError("at least one job of known size and times", file=str(log))
     reference = allocators[0] if isinstance(allocators[0], str) else ""  # of no use on a torus
     setup = Setup(state, jobs, Protocol(protocol), reference, occupancy, options, fill_interior)
-    problem = "allocation" if isinstance(state, TreeState) else "placement"
-    begin += compile_for(problem, [one for one in allocators if isinstance(one, str)])
+    ours = [one for one in allocators if isinstance(one, str)]
+    begin += compile_for("allocation" if isinstance(state, TreeState) else "placement", ours)
     writer = _snapshot_writer(snapshots, every, at, log)
     try:
         runs, interrupted = _runs(setup, allocators, writer)
     except VerdictError as refused:
-        tell_refused(refused, snapshots)
+        tell_breaches(refused)
+        if snapshots is not None:
+            path = snapshots / f"{refused.snapshot.name}-refused.json"
+            write_document(path, refused.snapshot)
+            say(f"snapshot: {path}")
+        print_json(refused.document)
         raise
     _require_started(runs, jobs, log)
     document = {
@@ -177,22 +186,15 @@ def _tell(
     say(replay_table(runs))
     if not isinstance(setup.state, TreeState):
         say("\n" + efficiency_table(runs))
-    left_out = len(setup.jobs) - len(runs[-1].records)
-    num_snapshots = len(document["snapshots"])
-    for label, text in (
-        ("decisions", decisions_text(runs)),
-        (
-            "interrupted: jobs left out" if document["interrupted"] else "jobs without room",
-            left_out,
-        ),
-        ("jobs of unknown size or times", document["jobs_unknown"]),
-        ("snapshots", None if snapshots is None else f"{num_snapshots} in {snapshots}"),
-        ("table", csv),
-        ("time line", timeline),
-        ("document", output),
-    ):
-        if text:
-            say(f"{label}: {text}")
+    missing = "interrupted: jobs left out" if document["interrupted"] else "jobs without room"
+    counts = {
+        "decisions": decisions_text(runs),
+        missing: len(setup.jobs) - len(runs[-1].records),
+        "jobs of unknown size or times": document["jobs_unknown"],
+        "snapshots": snapshots and f"{len(document['snapshots'])} in {snapshots}",
+    }
+    say_files({label: count or None for label, count in counts.items()})
+    say_files({"table": csv, "time line": timeline, "document": output})
     print_json(document)
 
 
@@ -264,20 +266,6 @@ def _methods_to_run(
     else:
         found = [main if against is None else chosen(against, None, known), main]
     return found[1:] if found[0] == main else found
-
-
-def _require_options_of(
-    state: TreeState | SnapshotState, protocol: str, interference: str, fill_interior: bool
-) -> None:
-    """Raise `InputError` for an option that machines of this kind do not have."""
-    from topoplace.snapshot import TreeState
-
-    if isinstance(state, TreeState):
-        refuse("a torus, whose jobs have prisms", fill_interior=fill_interior)
-        shared = interference if interference != "strict" else None
-        refuse("a torus to share links on", interference=shared)
-    elif protocol == "individual":
-        refuse("a tree machine beside it", protocol=protocol)
 
 
 def _require_started(runs: Sequence[MethodRun], jobs: Sequence[LogJob], log: Path) -> None:

@@ -18,16 +18,7 @@ from topoplace.cli.options import (
     solve_options,
     with_options,
 )
-from topoplace.cli.output import (
-    counted,
-    keep_stderr,
-    print_json,
-    say,
-    say_files,
-    shown,
-    tell_verdicts,
-    verdict_documents,
-)
+from topoplace.cli.output import counted, print_json, say, say_files, shown, tell_trials
 from topoplace.cli.shipped_names import methods_like, snapshots_like
 from topoplace.errors import ExitCode, InputError
 
@@ -82,10 +73,7 @@ def compare(
     from topoplace.solving import method_names
     from topoplace.study import compare as study
     from topoplace.study.case import load_cases
-    from topoplace.study.external.allocator import (
-        command_allocators,
-        split_methods,
-    )
+    from topoplace.study.external.allocator import command_allocators
 
     options = solve_options(time_limit, interference, seed, thorough=thorough)
     require_writable(csv=csv, html=html, stderr=stderr)
@@ -97,12 +85,11 @@ def compare(
     exhibits = Exhibits(folder=results, pictures=html is not None)
     require_writable(results=None if results is None else results / "r.json")
     kinds = list(dict.fromkeys(case.kind for case in cases))
-    ours = [name for kind in kinds for name in method_names(kind)]
-    own, _ = split_methods(names or (), ours)
+    known = {kind: method_names(kind) for kind in kinds}
+    ours = [name for kind in kinds for name in known[kind]]
     allocators = command_allocators(command or [], [*ours, *(names or ())])
     for kind in kinds:
-        known = method_names(kind)
-        compile_for(kind, known if names is None else [name for name in own if name in known])
+        compile_for(kind, [name for name in known[kind] if names is None or name in names])
     with shown() as watch:
         options = replace(options, watch=watch)
         comparison = study.compare(cases, names, options, exhibits.keep, allocators)
@@ -113,13 +100,12 @@ def compare(
     if csv is not None:
         write_text(csv, comparison_csv(comparison))
     say(comparison_table(comparison))
-    tell_verdicts(comparison.trials)
-    keep_stderr(comparison.trials, stderr)
+    tell_trials(comparison.trials, stderr, verdicts=True)
     say_files({"table": csv, "page": html, "results": results, "stderr": stderr})
-    verdicts = verdict_documents(comparison.trials)
-    print_json(comparison.document() | ({"verdicts": verdicts} if verdicts else {}))
-    faults = [t.refusal.exit_code for t in comparison.trials if t.refusal is not None]
-    raise typer.Exit(max(faults, default=ExitCode.DONE))
+    refused = [trial.refusal for trial in comparison.trials if trial.refusal is not None]
+    verdicts = {"verdicts": [one.document for one in refused]} if refused else {}
+    print_json(comparison.document() | verdicts)
+    raise typer.Exit(max((one.exit_code for one in refused), default=ExitCode.DONE))
 
 
 @with_options(

@@ -1,8 +1,8 @@
 """The answer of an external allocator, and which rules it breaks (docs/external-allocators.md).
 
 The documents are strict like all others. The rules are those of docs/proofs.md, "The problem", and
-of docs/proofs-tree.md. They name what the checker (`certify`) would only refuse, let it have the
-last word on a torus, and share no code with the placement methods.
+of docs/proofs-tree.md. They name what the checker (`certify`) would only refuse, let it judge the
+rest on a torus, and share no code with the placement methods.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 from pydantic import Field
 
 from topoplace.certify.report import RefusedError
-from topoplace.certify.torus.check import check_exclusive, fits, read_starts
-from topoplace.certify.torus.instance import Instance, Job, Request, prism_of, read_instance
+from topoplace.certify.torus.check import read_starts
+from topoplace.certify.torus.instance import Instance, Job, prism_of, read_instance
 from topoplace.errors import InputError
-from topoplace.machine import Prism, Torus, parse_node_set, prism_links
+from topoplace.machine import Torus, parse_node_set, prism_links
 from topoplace.result import Interference, Placement, Solution
 from topoplace.snapshot import Communication, Snapshot
 from topoplace.snapshot.schema import Model, Name, NodeSet, PrismModel
-from topoplace.snapshot.tree_state import TreeRequest, TreeState
+from topoplace.snapshot.tree_state import TreeState
 from topoplace.study.external.verdict import MAX_BREACHES, Breach
 from topoplace.types import BoolArray
 
@@ -62,17 +62,16 @@ class TreePlacements(Model):
 def torus_breaches(
     snapshot: Snapshot, interference: Interference, answer: Placements
 ) -> list[Breach]:
-    """Return the rules an answer breaks, at most about `MAX_BREACHES`; none if it is a solution.
+    """Return the rules an answer breaks, at most `MAX_BREACHES`; none if it is a solution.
 
     Placements without a prism may share links: they are scored as not conforming, like the
     node orders of our own. `snapshot` has its machine written out.
     """
-    judge = _TorusJudge(read_instance(snapshot, interference))
-    return judge.breaches_of(answer.placements) or _refusal(judge.instance, answer)
+    return _TorusJudge(read_instance(snapshot, interference)).breaches_of(answer.placements)
 
 
 def tree_breaches(state: TreeState, answer: TreePlacements) -> list[Breach]:
-    """Return the rules an answer breaks, at most about `MAX_BREACHES`; none if it is a solution."""
+    """Return the rules an answer breaks, at most `MAX_BREACHES`; none if it is a solution."""
     return _TreeJudge(state).breaches_of(answer.placements)
 
 
@@ -80,9 +79,9 @@ class _Judge:
     """Collects the breaches of an answer, placement by placement."""
 
     def __init__(self, queued: Collection[str], running: Collection[str]) -> None:
-        self.breaches: list[Breach] = []
         self._queued, self._running = queued, running
         self._placed: set[str] = set()
+        self._breaches: list[Breach] = []
 
     def breaches_of(self, placements: Sequence[Any]) -> list[Breach]:
         for placement in placements:
@@ -95,9 +94,7 @@ class _Judge:
             else:
                 self._placed.add(name)
                 self._judge(placement)
-            if len(self.breaches) >= MAX_BREACHES:
-                break
-        return self.breaches
+        return self._breaches[:MAX_BREACHES]
 
     def _judge(self, placement: Any) -> None:
         """Judge a placement beside the running jobs and the placements before it."""
@@ -106,25 +103,24 @@ class _Judge:
     def _breach(
         self, request: str, text: str, *, node: int | str | None = None, link: int | None = None
     ) -> None:
-        self.breaches.append(Breach(f"{request} {text}", request, node, link))
+        self._breaches.append(Breach(f"{request} {text}", request, node, link))
 
 
 class _TorusJudge(_Judge):
+    """Names wrong nodes, and who meets whom; has the checker judge the rest of each placement."""
+
     def __init__(self, instance: Instance) -> None:
         super().__init__(instance.by_id, {job.id for job in instance.jobs})
-        self.instance = instance
+        self._instance, torus = instance, instance.torus
         self._names: list[str] = []  # of jobs; the tables below hold their positions, or -1
-        self._node_user = np.full(instance.torus.num_nodes, -1)
-        self._router_user = np.full(instance.torus.num_routers, -1)
-        self._prism_user = self._router_user.copy()
-        self._link_users = {
-            sharing: np.full(instance.torus.num_links, -1) for sharing in Communication
-        }
+        self._node_user = np.full(torus.num_nodes, -1)
+        self._router_user, self._prism_user = np.full((2, torus.num_routers), -1)
+        self._link_users = {sharing: np.full(torus.num_links, -1) for sharing in Communication}
         for job in instance.jobs:
             self._use_links(job)
 
     def _judge(self, placement: PlacedJob) -> None:
-        instance, torus = self.instance, self.instance.torus
+        instance, torus, known = self._instance, self._instance.torus, len(self._breaches)
         request = instance.by_id[placement.request]
         try:
             nodes = parse_node_set(placement.nodes, torus.num_nodes, "nodes")
@@ -138,55 +134,42 @@ class _TorusJudge(_Judge):
             if request.sharing is not Communication.NONE:
                 links = prism_links(torus, prism)
         job = Job(request.id, nodes, routers, prism, links, request.sharing)
-        self._judge_nodes(request, job)
-        if prism is not None:
-            self._judge_prism(request, job, prism)
+        self._judge_nodes(job, request.class_idx)
         self._judge_overlaps(job)
         user = self._use_links(job)
         self._node_user[nodes] = self._router_user[routers] = user
         if prism is not None:
             self._prism_user[routers] = user
+        if len(self._breaches) == known:
+            model = Placement(**placement.model_dump())
+            alone = Solution(placements=[model], num_shared_links=0, conforming=False)
+            try:
+                read_starts(instance, alone)
+            except (RefusedError, InputError) as error:
+                self._breaches.append(Breach(str(error), request.id))
 
-    def _judge_nodes(self, request: Request, job: Job) -> None:
-        instance, nodes = self.instance, job.nodes
-        if len(nodes) != request.nodes:
-            self._breach(request.id, f"has {len(nodes)} nodes and wants {request.nodes}")
-        classes = instance.node_class[nodes]
-        routers = nodes // instance.torus.nodes_per_router
-        service = classes < 0
-        held = instance.held[routers] & ~service
-        foreign = (classes != request.class_idx) & ~service
+    def _judge_nodes(self, job: Job, class_idx: int) -> None:
+        """Report nodes that the job may not have, once for every reason."""
+        instance, torus = self._instance, self._instance.torus
+        routers, classes = job.nodes // torus.nodes_per_router, instance.node_class[job.nodes]
+        service, held = classes < 0, instance.held[routers] & (classes >= 0)
+        down = ~instance.usable[job.nodes] & ~service & ~held
+        foreign = (classes != class_idx) & ~service
         if held.any():
-            self._breach_of_node(job, held, f" on {self._held_router(routers[held][0])}")
+            router = routers[held][0]
+            holder = next(other.id for other in instance.jobs if router in other.routers)
+            self._breach_of_node(job, held, f" on router {router}, held by running job {holder}")
         self._breach_of_node(job, service, ", a service node")
-        down = ~instance.usable[nodes] & ~service & ~held
         self._breach_of_node(job, down, ", which is down")
         self._breach_of_node(job, foreign, ", which is not of its class")
+        if job.prism is not None:
+            outside = ~np.isin(routers, job.routers)
+            self._breach_of_node(job, outside, f" outside its prism {job.prism.text}")
 
     def _breach_of_node(self, job: Job, wrong: BoolArray, why: str) -> None:
         if wrong.any():
             node = int(job.nodes[wrong.argmax()])
             self._breach(job.id, f"has node {node}{why}{_and_more(wrong)}", node=node)
-
-    def _held_router(self, router: Any) -> str:
-        holder = next(job.id for job in self.instance.jobs if router in job.routers)
-        return f"router {router}, held by running job {holder}"
-
-    def _judge_prism(self, request: Request, job: Job, prism: Prism) -> None:
-        instance = self.instance
-        outside = ~np.isin(job.nodes // instance.torus.nodes_per_router, job.routers)
-        self._breach_of_node(job, outside, f" outside its prism {prism.text}")
-        held = job.routers[instance.held[job.routers]]
-        if len(held):
-            self._breach(request.id, f"has a prism with {self._held_router(held[0])}")
-        if request.region is not None:
-            astray = job.routers[~instance.regions[request.region][job.routers]]
-            if len(astray):
-                text = f"has a prism with router {astray[0]} outside its region {request.region}"
-                self._breach(request.id, text)
-        if not fits(instance, request, prism):
-            wanted = "/".join(geometry.text for geometry in request.geometries)
-            self._breach(request.id, f"has the prism {prism.text}, which does not fit {wanted}")
 
     def _judge_overlaps(self, job: Job) -> None:
         """Report a node, a router of a prism, and a link that another job has as well."""
@@ -205,7 +188,7 @@ class _TorusJudge(_Judge):
         shared = user >= 0
         if shared.any():
             link, other = int(job.links[shared.argmax()]), self._names[user[shared.argmax()]]
-            where = _link_text(self.instance.torus, link)
+            where = _link_text(self._instance.torus, link)
             self._breach(job.id, f"shares {where} with {other}{_and_more(shared)}", link=link)
 
     def _use_links(self, job: Job) -> int:
@@ -228,64 +211,42 @@ def _and_more(wrong: BoolArray) -> str:
     return f" (and {more} more)" if more else ""
 
 
-def _refusal(instance: Instance, answer: Placements) -> list[Breach]:
-    """Return what the checker has against an answer in which nothing else was found."""
-    placements = [
-        Placement(request=p.request, prism=p.prism, nodes=p.nodes) for p in answer.placements
-    ]
-    solution = Solution(placements=placements, num_shared_links=0, conforming=False)
-    try:
-        check_exclusive(instance, read_starts(instance, solution))
-    except (RefusedError, InputError) as error:
-        return [Breach(str(error))]
-    return []
-
-
 class _TreeJudge(_Judge):
     def __init__(self, state: TreeState) -> None:
         self._requests = {request.id: request for request in state.requests}
         super().__init__(self._requests, {job.id for job in state.running})
-        self._state = state
-        self._numbers = {name: node for node, name in enumerate(state.tree.node_names)}
-        self._holders = {int(node): job.id for job in state.running for node in job.nodes}
-        self._taken: dict[int, str] = {}
+        self._tree, names = state.tree, state.tree.node_names
+        self._numbers = {name: node for node, name in enumerate(names)}
+        # By node, why nobody else may have it.
+        self._taken = {names[node]: ", which is down" for node in np.flatnonzero(~state.free)}
+        for job in state.running:
+            for node in job.nodes:
+                self._taken[names[node]] = f", held by running job {job.id}"
 
     def _judge(self, placement: TreePlacedJob) -> None:
-        request = self._requests[placement.request]
-        if len(placement.nodes) != request.nodes:
-            wanted = f"has {len(placement.nodes)} nodes and wants {request.nodes}"
-            self._breach(request.id, wanted)
-        for node in placement.nodes:
-            self._take(request.id, node)
-            if len(self.breaches) >= MAX_BREACHES:
-                return
+        request, nodes = self._requests[placement.request], placement.nodes
+        if len(nodes) != request.nodes:
+            self._breach(request.id, f"has {len(nodes)} nodes and wants {request.nodes}")
+        own = set()
+        for name in nodes:
+            if name not in self._numbers:
+                text = f"has {name}, which is no node of the machine"
+                self._breach(request.id, text, node=name)
+            elif name in self._taken:
+                why = " twice" if name in own else self._taken[name]
+                self._breach(request.id, f"has node {name}{why}", node=name)
+            else:
+                self._taken[name] = f" of {request.id}"
+                own.add(name)
         if request.intensive:
-            self._judge_leaves(request, placement)
+            self._judge_leaves(request.id, [name for name in nodes if name in self._numbers])
 
-    def _take(self, request: str, name: str) -> None:
-        node = self._numbers.get(name)
-        if node is None:
-            self._breach(request, f"has {name}, which is no node of the machine", node=name)
-            return
-        wrong = None
-        if self._taken.get(node) == request:
-            wrong = " twice"
-        elif node in self._taken:
-            wrong = f" of {self._taken[node]}"
-        elif node in self._holders:
-            wrong = f", held by running job {self._holders[node]}"
-        elif not self._state.free[node]:
-            wrong = ", which is down"
-        if wrong is not None:
-            self._breach(request, f"has node {name}{wrong}", node=name)
-        self._taken.setdefault(node, request)
-
-    def _judge_leaves(self, request: TreeRequest, placement: TreePlacedJob) -> None:
-        tree = self._state.tree
-        nodes = [self._numbers[name] for name in placement.nodes if name in self._numbers]
-        leaves, first = np.unique(tree.leaf_of_node[nodes], return_index=True)
-        apart = np.argwhere(tree.common_level[np.ix_(leaves, leaves)] == 0)
+    def _judge_leaves(self, request: str, nodes: Sequence[str]) -> None:
+        """Report two nodes of a request that communicates without a switch above both."""
+        leaf_of = self._tree.leaf_of_node[[self._numbers[name] for name in nodes]]
+        leaves, first = np.unique(leaf_of, return_index=True)
+        apart = np.argwhere(self._tree.common_level[np.ix_(leaves, leaves)] == 0)
         if len(apart):
-            one, other = (tree.node_names[nodes[first[k]]] for k in apart[0])
+            one, other = (nodes[first[k]] for k in apart[0])
             text = f"communicates between {one} and {other}: no switch is above both"
-            self._breach(request.id, text, node=one)
+            self._breach(request, text, node=one)

@@ -31,10 +31,10 @@ from topoplace.study.replay.figures import (
     metrics_of,
 )
 from topoplace.study.replay.log import LogJob
-from topoplace.study.replay.torus import TorusRoom, TorusSite
-from topoplace.study.replay.trees import TreeRoom, TreeSite, individual_runs, occupied
+from topoplace.study.replay.torus import TorusSite
+from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 
-Room = TreeRoom | TorusRoom
+Site = TreeSite | TorusSite
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Reservation:
 
     job: LogJob
     at: int
-    then: Room
+    then: Site
     refused: set[str] = field(default_factory=set)
     _bad_places: set[tuple[bytes, Prism | None, bool]] = field(default_factory=set)
 
@@ -74,16 +74,16 @@ class Reservation:
         return False
 
 
-def reserve(job: LogJob, room: Room, running: Iterable[Running], now: int) -> Reservation:
+def reserve(job: LogJob, site: Site, running: Iterable[Running], now: int) -> Reservation:
     """Return the earliest reservation of a job.
 
     A running job that has outrun its walltime may end any moment: it is due now. More room never
-    makes a job fit less, so that the time is found by bisection. `room` is what is free now.
+    makes a job fit less, so that the time is found by bisection. `site` is the machine now.
     """
     leaving = sorted(running, key=lambda item: item.due)
     dues = [max(item.due, now) for item in leaving]
     times = sorted({now, *dues})
-    then, num_ended = room.copy(), 0  # what is free before times[low]
+    then, num_ended = site.copy(), 0  # what is free before times[low]
     low, high = 0, len(times) - 1
     while low < high:
         middle = (low + high) // 2
@@ -151,7 +151,7 @@ class Replay:
         self.records: list[JobRecord] = []
         self.timeline: list[Moment] = []
         options = options or Options()
-        self._site: TreeSite | TorusSite = (
+        self._site: Site = (
             TreeSite(state, method, options, against)
             if isinstance(state, TreeState)
             else TorusSite(state, method, options)
@@ -161,10 +161,9 @@ class Replay:
         self._running: dict[int, Running] = {}  # by place in `records`
         self._ends: list[tuple[int, int]] = []
         self._reserved: Reservation | None = None
-        room = self._site.room
-        self.num_nodes = room.num_free
-        self.left_out = tuple(job for job in jobs if not room.holds(job))
-        coming = [job for job in jobs if room.holds(job)]
+        self.num_nodes = self._site.num_free
+        self.left_out = tuple(job for job in jobs if not self._site.holds(job))
+        coming = [job for job in jobs if self._site.holds(job)]
         self._coming = deque(sorted(coming, key=lambda job: job.submitted))
         self.num_jobs = len(coming)
 
@@ -216,7 +215,7 @@ class Replay:
         self.now = at
         while self._ends and self._ends[0][0] == at:
             item = self._running.pop(heapq.heappop(self._ends)[1])
-            self._site.room.end(item.job, item.decision)
+            self._site.end(item.job, item.decision)
             self._reserved = None  # it may have ended before its walltime
         while self._coming and self._coming[0].submitted == at:
             self._queue.append(self._coming.popleft())
@@ -263,11 +262,11 @@ class Replay:
         known = self._reserved
         if known is None or known.job is not head or known.at < self.now:
             running = self._running.values()
-            known = self._reserved = reserve(head, self._site.room, running, self.now)
+            known = self._reserved = reserve(head, self._site, running, self.now)
         return known
 
     def _start(self, job: LogJob, decision: Decision) -> None:
-        self._site.room.start(job, decision)
+        self._site.start(job, decision)
         end = self.now + decision.seconds
         place = len(self.records)
         self._running[place] = Running(job, decision, self.now + job.walltime)
@@ -275,7 +274,6 @@ class Replay:
         self.records.append(JobRecord(job, self.now, end, decision.cost, decision.default_cost))
 
     def _note(self) -> None:
-        room = self._site.room
         self.timeline.append(
             Moment(
                 at=self.now,
@@ -283,8 +281,8 @@ class Replay:
                 jobs_running=len(self._running),
                 jobs_waiting=len(self._queue),
                 nodes_waiting=sum(job.nodes for job in self._queue),
-                nodes_free=room.num_free,
-                largest_job=room.largest,
+                nodes_free=self._site.num_free,
+                largest_job=self._site.largest,
             )
         )
 

@@ -30,22 +30,47 @@ Place = tuple[IntArray, Prism | None]
 """The nodes of a job, and its prism unless they are scattered."""
 
 
-class TorusRoom:
-    """The routers and links that running jobs leave to others.
+@dataclass(frozen=True)
+class _ProblemNow(PlacementProblem):
+    """A problem told the links in use, which would take most of a decision to find again.
+
+    Its one request is never tolerant, so that all of them are closed to it.
+    """
+
+    used_links: BoolArray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
+
+    def closed_links(self, communication: Communication) -> BoolArray:
+        return self.used_links & self.uses_links(communication)
+
+
+class TorusSite:
+    """A torus, the routers and links that running jobs leave to others, and who places jobs.
 
     A job fits if some prism with enough usable nodes of the default class has no router of
     another job and, where it communicates under a rule, no link of one. Under a method that
-    ignores prisms it fits if enough such nodes are usable. `running` has who runs besides those of
-    the problem; `known` keeps what anybody has found out until a job starts or ends.
+    ignores prisms, and under an allocator that does not say that it needs them, it fits if enough
+    such nodes are usable.
+
+    A method of ours sees one job at a time: all that look alike to it, by size and use of links,
+    are one question until a job starts or ends. `running` has who runs besides those of `state`;
+    `known` keeps what anybody has found out until then.
     """
 
-    def __init__(self, problem: PlacementProblem, in_prisms: bool) -> None:
-        state = problem.state
+    def __init__(
+        self, state: SnapshotState, method: str | Allocator, options: Options | None = None
+    ) -> None:
+        self._state, self._torus, self._options = state, state.torus, options or Options()
+        self._problem = PlacementProblem(state, self._options.interference)
+        self._who = method if isinstance(method, Allocator) else method_of("placement", method)
+        in_prisms = (
+            self._who.in_prisms if isinstance(self._who, Allocator) else self._who.uses_prisms
+        )
+        self._footprints = footprints_of(state.torus) if in_prisms else None
+        self._reach: Reach | None = None  # its memory serves every search
+        self._model = ShapeModel(state.torus)
+        self.decisions = Decisions()
         self.running: dict[str, RunningState] = {}
         self._links: dict[str, IntArray] = {}
-        self._problem = problem
-        self._torus = problem.torus
-        self._largest_prism = _LargestPrism(state.torus) if in_prisms else None
         # How many jobs hold each router or use each link: jobs filled into another's prism hold
         # routers with it, and scattered jobs may share links.
         self._holders = state.occupied.astype(np.int64)
@@ -55,32 +80,28 @@ class TorusRoom:
         self.known: dict[object, Any] = {}
 
     def copy(self) -> Self:
-        """Return an independent copy."""
+        """Return a copy in which other jobs may run."""
         other = copy.copy(self)
         for name in ("running", "_links", "_holders", "_users", "known"):
             setattr(other, name, getattr(self, name).copy())
         return other
 
+    # ---- What is free ----------------------------------------------------------------------------
+
     @property
-    def occupied(self) -> BoolArray:
+    def _occupied(self) -> BoolArray:
         """Routers held by jobs, shape ``(num_routers,)``."""
         return self._holders > 0
 
     @property
-    def usable(self) -> BoolArray:
+    def _usable(self) -> BoolArray:
         """Nodes a job may take, shape ``(num_nodes,)``."""
-        state = self._problem.state
-        return state.usable & ~np.repeat(self.occupied, state.torus.nodes_per_router)
+        return self._state.usable & ~np.repeat(self._occupied, self._torus.nodes_per_router)
 
     @property
     def _free(self) -> BoolArray:
-        free: BoolArray = self.usable & (self._problem.state.node_class == 0)
+        free: BoolArray = self._usable & (self._state.node_class == 0)
         return free
-
-    @property
-    def used_links(self) -> BoolArray:
-        """Links that jobs close to a communicating one, shape ``(num_links,)``."""
-        return self._users > 0
 
     @property
     def num_free(self) -> int:
@@ -95,28 +116,150 @@ class TorusRoom:
         return self._most(True)
 
     def holds(self, job: LogJob) -> bool:
-        """Tell whether a job would fit."""
+        """Tell whether a job would fit; if not, no method finds a place."""
         return job.nodes <= self.num_free and job.nodes <= self._most(bool(job.patterns))
 
-    def state_for(self, job: LogJob) -> SnapshotState:
+    may_start = holds
+
+    def _most(self, communicates: bool) -> int:
+        """Return how many nodes of the default class the best prism left has, if it needs one."""
+        footprints, per = self._footprints, self._torus.nodes_per_router
+        if footprints is None:
+            return self.num_free
+        if communicates not in self.known:
+            closed = (self._users > 0) & communicates
+            self._reach = footprints.reach(self._occupied, closed, over=self._reach)
+            there = self._free.reshape(-1, per).sum(axis=1)
+            most = self._reach.deepest * footprints.area * per
+            order = np.argsort(-most, kind="stable")
+            self.known[communicates] = most_usable(
+                order, most, per, footprints.area, self._reach.table, footprints.sums(there),
+                footprints.bases, footprints.box, footprints.signs,
+            )  # fmt: skip
+        return int(self.known[communicates])
+
+    def start(self, job: LogJob, decision: Decision) -> None:
+        """Let a job hold what was decided."""
+        nodes, prism = decision.nodes, decision.prism
+        if prism is None:
+            routers = np.unique(nodes // self._torus.nodes_per_router)
+        else:
+            routers = np.sort(prism.routers(self._torus))
+        running = RunningState(job.id, nodes, routers, prism, job.communication)
+        self.running[job.id] = running
+        self._links[job.id] = self._links_of(running)
+        self._hold(running, 1)
+
+    def end(self, job: LogJob, decision: Decision) -> None:
+        """Take back what `start` gave."""
+        del decision
+        self._hold(self.running.pop(job.id), -1)
+        del self._links[job.id]
+
+    def _hold(self, job: RunningState, change: int) -> None:
+        self._holders[job.routers] += change
+        self._users[self._links[job.id]] += change
+        self.known = {}
+
+    def _links_of(self, job: RunningState) -> IntArray:
+        if self._footprints is None or not self._problem.uses_links(job.communication):
+            return np.zeros(0, dtype=np.int64)
+        return job_links(self._torus, job)
+
+    # ---- Where jobs go ---------------------------------------------------------------------------
+
+    def decide(self, job: LogJob) -> Decision | None:
+        """Return what is decided for a job now, or None if no place is found."""
+        alike = job.nodes, job.communication
+        place: Place | None
+        if isinstance(self._who, Allocator):
+            place = self._asked(self._who, job)
+        elif alike in self.known:
+            place = self.known[alike]
+        else:
+            place = self.known[alike] = self._found(self._who, job)
+        return None if place is None else self._decision(job, *place)
+
+    def _asked(self, allocator: Allocator, job: LogJob) -> Place | None:
+        document = self.snapshot(f"job-{job.id}", [job])
+        state = dataclasses.replace(self._state_for(job), snapshot=document)
+        found = self.decisions.ask(state, allocator, self._options)
+        if found is None:
+            return None
+        model = found.prism
+        prism = None if model is None else Prism(tuple(model.origin), tuple(model.extents))
+        return parse_node_set(found.nodes, self._torus.num_nodes), prism
+
+    def _found(self, method: Method, job: LogJob) -> Place | None:
+        state, rule = self._state_for(job), self._options.interference
+        problem = PlacementProblem(state, rule)
+        if method.uses_prisms:
+            problem = _ProblemNow(state, rule, used_links=self._users > 0)
+        outcome = found_by(method, problem, self._options)
+        started = outcome.solution or ()
+        item = next(iter(started), None)
+        proven = isinstance(item, Candidate) and worth(problem, started) == [
+            None if bound is None else bound.value for bound in outcome.bounds
+        ]
+        self.decisions.count(
+            found=item is not None, timed_out=outcome.time_limit_hit, proven=proven
+        )
+        if isinstance(item, Candidate):
+            return problem.choose_nodes(item), item.prism
+        return None if item is None else (item.nodes, None)
+
+    def _state_for(self, job: LogJob) -> SnapshotState:
         """Return the machine as it is, with a queue of one job; its document stays as it was."""
-        state = self._problem.state
         request = QueuedState(job.id, job.nodes, 0, 1, (), None, job.communication)
         return dataclasses.replace(
-            state,
-            usable=self.usable,
-            occupied=self.occupied,
-            running=(*state.running, *self.running.values()),
+            self._state,
+            usable=self._usable,
+            occupied=self._occupied,
+            running=(*self._state.running, *self.running.values()),
             queue=(request,),
         )
 
-    def document(self, name: str, queue: Sequence[LogJob]) -> Snapshot:
+    def interior(self, job: LogJob, seconds_left: dict[str, int]) -> Decision | None:
+        """Return idle nodes inside running jobs' prisms for a job, or None.
+
+        They are all in one prism, whose job may run at least as long as this one by their
+        walltimes; and this one sends nothing over a link: it only computes, or has one router
+        (Enos 2014, section III.A). Of several prisms it gets the one with the fewest idle nodes.
+        """
+        per = self._torus.nodes_per_router
+        if job.patterns and job.nodes > per:
+            return None
+        best: IntArray | None = None
+        idle = self._state.usable & (self._state.node_class == 0)
+        for other in self.running.values():
+            idle[other.nodes] = False
+        for other in self.running.values():
+            if other.prism is None or seconds_left[other.id] < job.walltime:
+                continue
+            there = (other.routers[:, None] * per + np.arange(per)).ravel()
+            there = there[idle[there]]
+            if job.patterns:  # the first router with enough idle nodes
+                routers, count = np.unique(there // per, return_counts=True)
+                there = there[np.isin(there // per, routers[count >= job.nodes][:1])]
+            if len(there) >= job.nodes and (best is None or len(there) < len(best)):
+                best = there
+        return None if best is None else self._decision(job, best[: job.nodes], None)
+
+    def _decision(self, job: LogJob, nodes: IntArray, prism: Prism | None) -> Decision:
+        if not job.patterns:
+            return Decision(nodes, Fraction(0), Fraction(0), job.seconds, prism)
+        box = prism or box_around(self._torus, np.unique(nodes // self._torus.nodes_per_router))
+        cost = self._model.cost(box.extents)
+        least = self._model.least_cost(job.nodes)
+        return Decision(nodes, cost, least, job.seconds_at(cost, least), prism)
+
+    def snapshot(self, name: str, queue: Sequence[LogJob]) -> Snapshot:
         """Return the machine as it is as a document, with these jobs in its queue.
 
         A job inside another's prism, which the format has no place for, has its nodes marked down
         as long as the other runs: they are as closed to the queue as the prism itself.
         """
-        base, torus = self._problem.state.snapshot, self._torus
+        base, torus = self._state.snapshot, self._torus
         in_prism = np.zeros(torus.num_routers, dtype=bool)
         for job in self.running.values():
             if job.prism is not None:
@@ -143,191 +286,6 @@ class TorusRoom:
                 "queue": [job.waiting(with_patterns=False) for job in queue],
             }
         )
-
-    def idle_inside(self) -> dict[str, IntArray]:
-        """Return the idle usable nodes of the default class in every prism, by its job."""
-        state, per = self._problem.state, self._torus.nodes_per_router
-        idle = state.usable & (state.node_class == 0)
-        for job in self.running.values():
-            idle[job.nodes] = False
-        found = {}
-        for job in self.running.values():
-            if job.prism is not None:
-                nodes = (job.routers[:, None] * per + np.arange(per)).ravel()
-                found[job.id] = nodes[idle[nodes]]
-        return found
-
-    def start(self, job: LogJob, decision: Decision) -> None:
-        """Let a job hold what was decided."""
-        nodes, prism = decision.nodes, decision.prism
-        if prism is None:
-            routers = np.unique(nodes // self._torus.nodes_per_router)
-        else:
-            routers = np.sort(prism.routers(self._torus))
-        running = RunningState(job.id, nodes, routers, prism, job.communication)
-        self.running[job.id] = running
-        self._links[job.id] = self._links_of(running)
-        self._hold(running, 1)
-
-    def end(self, job: LogJob, decision: Decision) -> None:
-        """Take back what `start` gave."""
-        del decision
-        self._hold(self.running.pop(job.id), -1)
-        del self._links[job.id]
-
-    def _hold(self, job: RunningState, change: int) -> None:
-        self._holders[job.routers] += change
-        self._users[self._links[job.id]] += change
-        self.known = {}
-
-    def _links_of(self, job: RunningState) -> IntArray:
-        if self._largest_prism is None or not self._problem.uses_links(job.communication):
-            return np.zeros(0, dtype=np.int64)
-        return job_links(self._torus, job)
-
-    def _most(self, communicates: bool) -> int:
-        if self._largest_prism is None:
-            return self.num_free
-        if communicates not in self.known:
-            closed = self.used_links & communicates
-            most = self._largest_prism.nodes(self.occupied, closed, self._free)
-            self.known[communicates] = most
-        return int(self.known[communicates])
-
-
-class _LargestPrism:
-    """Finds how many nodes of the default class the best prism left has."""
-
-    def __init__(self, torus: Torus) -> None:
-        self._torus = torus
-        self._footprints = footprints_of(torus)
-        self._reach: Reach | None = None  # its memory serves every search
-
-    def nodes(self, blocked: BoolArray, closed: BoolArray, usable: BoolArray) -> int:
-        footprints, per = self._footprints, self._torus.nodes_per_router
-        self._reach = footprints.reach(blocked, closed, over=self._reach)
-        there = usable.reshape(-1, per).sum(axis=1)
-        most = self._reach.deepest * footprints.area * per
-        order = np.argsort(-most, kind="stable")
-        return int(
-            most_usable(
-                order, most, per, footprints.area, self._reach.table, footprints.sums(there),
-                footprints.bases, footprints.box, footprints.signs,
-            )
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _ProblemNow(PlacementProblem):
-    """A problem told the links in use, which would take most of a decision to find again.
-
-    Its one request is never tolerant, so that all of them are closed to it.
-    """
-
-    used_links: BoolArray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
-
-    def closed_links(self, communication: Communication) -> BoolArray:
-        return self.used_links & self.uses_links(communication)
-
-
-class TorusSite:
-    """A torus with its placement method, which sees one job at a time.
-
-    Jobs are of the machine's default class; those that communicate do so strictly, the others
-    use no links. Where no prism is left for a job the method is not asked; jobs that look alike to
-    a method of ours are one question as long as nothing changes.
-    """
-
-    def __init__(self, state: SnapshotState, method: str | Allocator, options: Options) -> None:
-        self.decisions = Decisions()
-        self._state, self._options = state, options
-        who = method if isinstance(method, Allocator) else method_of("placement", method)
-        prisms = who.in_prisms if isinstance(who, Allocator) else who.uses_prisms
-        self._who = who
-        self.room = TorusRoom(PlacementProblem(state, options.interference), prisms)
-        self._model = ShapeModel(state.torus)
-
-    def may_start(self, job: LogJob) -> bool:
-        """Tell whether a job fits; if not, no method finds a place."""
-        return self.room.holds(job)
-
-    def decide(self, job: LogJob) -> Decision | None:
-        """Return what is decided for a job now, or None if no place is found."""
-        known, alike = self.room.known, (job.nodes, job.communication)
-        place: Place | None
-        if isinstance(self._who, Allocator):
-            place = self._asked(self._who, job)
-        elif alike in known:
-            place = known[alike]
-        else:
-            place = known[alike] = self._found(self._who, job)
-        return None if place is None else self._decision(job, *place)
-
-    def snapshot(self, name: str, queue: Sequence[LogJob]) -> Snapshot:
-        """Return the machine as it is, with these jobs waiting, as a document."""
-        return self.room.document(name, queue)
-
-    def _asked(self, allocator: Allocator, job: LogJob) -> Place | None:
-        document = self.snapshot(f"job-{job.id}", [job])
-        state = dataclasses.replace(self.room.state_for(job), snapshot=document)
-        found = self.decisions.ask(state, allocator, self._options)
-        if found is None:
-            return None
-        model = found.prism
-        prism = None if model is None else Prism(tuple(model.origin), tuple(model.extents))
-        return parse_node_set(found.nodes, self._state.torus.num_nodes), prism
-
-    def _found(self, method: Method, job: LogJob) -> Place | None:
-        state, rule = self.room.state_for(job), self._options.interference
-        problem = PlacementProblem(state, rule)
-        if method.uses_prisms:
-            problem = _ProblemNow(state, rule, used_links=self.room.used_links)
-        outcome = found_by(method, problem, self._options)
-        started = outcome.solution or ()
-        item = next(iter(started), None)
-        proven = isinstance(item, Candidate) and worth(problem, started) == [
-            None if bound is None else bound.value for bound in outcome.bounds
-        ]
-        self.decisions.count(
-            found=item is not None, timed_out=outcome.time_limit_hit, proven=proven
-        )
-        if isinstance(item, Candidate):
-            return problem.choose_nodes(item), item.prism
-        return None if item is None else (item.nodes, None)
-
-    def interior(self, job: LogJob, seconds_left: dict[str, int]) -> Decision | None:
-        """Return idle nodes inside running jobs' prisms for a job, or None.
-
-        They are all in one prism, whose job may run at least as long as this one by their
-        walltimes; and this one sends nothing over a link: it only computes, or has one router
-        (Enos 2014, section III.A). Of several prisms it gets the one with the fewest idle nodes.
-        """
-        per = self._state.torus.nodes_per_router
-        if job.patterns and job.nodes > per:
-            return None
-        best: IntArray | None = None
-        for name, nodes in self.room.idle_inside().items():
-            if seconds_left[name] < job.walltime or len(nodes) < job.nodes:
-                continue
-            there = nodes
-            if job.patterns:  # the first router with enough idle nodes
-                routers, count = np.unique(nodes // per, return_counts=True)
-                enough = routers[count >= job.nodes]
-                if not len(enough):
-                    continue
-                there = nodes[nodes // per == enough[0]]
-            if best is None or len(there) < len(best):
-                best = there
-        return None if best is None else self._decision(job, best[: job.nodes], None)
-
-    def _decision(self, job: LogJob, nodes: IntArray, prism: Prism | None) -> Decision:
-        if not job.patterns:
-            return Decision(nodes, Fraction(0), Fraction(0), job.seconds, prism)
-        torus = self._state.torus
-        box = prism or box_around(torus, np.unique(nodes // torus.nodes_per_router))
-        cost = self._model.cost(box.extents)
-        least = self._model.least_cost(job.nodes)
-        return Decision(nodes, cost, least, job.seconds_at(cost, least), prism)
 
 
 class ShapeModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -23,46 +24,8 @@ from topoplace.study.replay.log import LogJob, require_percent
 from topoplace.types import IntArray
 
 
-class TreeRoom:
-    """The free nodes of a tree; a job fits if one switch has enough of them below it."""
-
-    def __init__(self, occupancy: Occupancy) -> None:
-        self.occupancy = occupancy
-        self.running: dict[str, tuple[LogJob, Decision]] = {}
-
-    @property
-    def num_free(self) -> int:
-        """Nodes that nobody holds."""
-        return int(self.occupancy.free_per_leaf.sum())
-
-    @property
-    def largest(self) -> int:
-        """Most free nodes below one switch."""
-        return int(self.occupancy.free_per_leaf[self.occupancy.widest_leaves()].sum())
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        other = type(self)(self.occupancy.copy())
-        other.running = self.running.copy()
-        return other
-
-    def holds(self, job: LogJob) -> bool:
-        """Tell whether a job would fit."""
-        return self.occupancy.leaves_that_fit(job.nodes) is not None
-
-    def start(self, job: LogJob, decision: Decision) -> None:
-        """Let a job hold what was decided."""
-        self.occupancy.start(decision.nodes, job.request.intensive)
-        self.running[job.id] = job, decision
-
-    def end(self, job: LogJob, decision: Decision) -> None:
-        """Take back what `start` gave."""
-        self.occupancy.end(decision.nodes, job.request.intensive)
-        del self.running[job.id]
-
-
 class TreeSite:
-    """A tree with its allocation method, or an allocator that is not ours.
+    """A tree, its free nodes, and who places jobs; one fits if one switch has enough below it.
 
     `against` is the reference of eq. (7): the method under which jobs run as long as in the log;
     `occupancy` is what is free at first, if not what `state` says.
@@ -76,15 +39,46 @@ class TreeSite:
         against: str = "default",
         occupancy: Occupancy | None = None,
     ) -> None:
-        self.room = TreeRoom(occupancy or TreeProblem(state).occupancy())
+        self.occupancy = occupancy or TreeProblem(state).occupancy()
+        self.running: dict[str, tuple[LogJob, Decision]] = {}
         self.decisions = Decisions() if isinstance(method, Allocator) else None
         self._state, self._options = state, options or Options()
         self._choose = self._chooser(method)
         self._reference = None if against == method else self._chooser(against)
 
+    def copy(self) -> Self:
+        """Return a copy in which other jobs may run; it decides nothing."""
+        other = copy.copy(self)
+        other.occupancy, other.running = self.occupancy.copy(), self.running.copy()
+        return other
+
+    @property
+    def num_free(self) -> int:
+        """Nodes that nobody holds."""
+        return int(self.occupancy.free_per_leaf.sum())
+
+    @property
+    def largest(self) -> int:
+        """Most free nodes below one switch."""
+        return int(self.occupancy.free_per_leaf[self.occupancy.widest_leaves()].sum())
+
+    def holds(self, job: LogJob) -> bool:
+        """Tell whether a job would fit."""
+        return self.occupancy.leaves_that_fit(job.nodes) is not None
+
     def may_start(self, job: LogJob) -> bool:
         """Tell whether there are enough free nodes, wherever they are."""
-        return job.nodes <= self.room.num_free
+        return job.nodes <= self.num_free
+
+    def start(self, job: LogJob, decision: Decision) -> None:
+        """Let a job hold what was decided."""
+        self.occupancy.start(decision.nodes, job.request.intensive)
+        self.running[job.id] = job, decision
+
+    def end(self, job: LogJob, decision: Decision) -> None:
+        """Take back what `start` gave."""
+        self.occupancy.end(decision.nodes, job.request.intensive)
+        del self.running[job.id]
 
     def decide(self, job: LogJob) -> Decision | None:
         """Return what the method decides for a job now, or None if it does not fit.
@@ -98,11 +92,11 @@ class TreeSite:
             return None
         if not job.request.intensive:
             return Decision(nodes, Fraction(0), Fraction(0), job.seconds)
-        cost = default_cost = self.room.occupancy.cost_with(nodes, job.patterns)
+        cost = default_cost = self.occupancy.cost_with(nodes, job.patterns)
         if self._reference is not None:
             others = self._reference(job)
             if others is not None:
-                default_cost = self.room.occupancy.cost_with(others, job.patterns)
+                default_cost = self.occupancy.cost_with(others, job.patterns)
         return Decision(nodes, cost, default_cost, job.seconds_at(cost, default_cost))
 
     def interior(self, job: LogJob, seconds_left: dict[str, int]) -> None:
@@ -118,7 +112,7 @@ class TreeSite:
                 communication=job.communication,
                 patterns=list(job.patterns) or None,
             )
-            for job, decision in self.room.running.values()
+            for job, decision in self.running.values()
         ]
         waiting = [job.waiting(with_patterns=True) for job in queue]
         return base.model_copy(
@@ -134,7 +128,7 @@ class TreeSite:
 
         def choose(job: LogJob) -> IntArray | None:
             if allocator is not None:
-                return allocator(self.room.occupancy, job.request, rng)
+                return allocator(self.occupancy, job.request, rng)
             started = found_by(method, TreeProblem(self._state_for(job)), self._options).solution
             return None if started is None else started.get(0)
 
@@ -152,7 +146,7 @@ class TreeSite:
 
     def _state_for(self, job: LogJob) -> TreeState:
         """Return the machine as it is, with a queue of one job; its document stays as it was."""
-        now = self.room.occupancy.copy()
+        now = self.occupancy.copy()
         return dataclasses.replace(
             self._state, free=now.free, busy=now.busy, comm=now.comm, requests=(job.request,)
         )
@@ -165,13 +159,13 @@ def occupied(state: TreeState, jobs: Iterable[LogJob], percent: int) -> Occupanc
     """
     require_percent(percent)
     site = TreeSite(state, "default")
-    left = site.room.num_free * percent // 100
+    left = site.num_free * percent // 100
     for job in jobs:
         decision = site.decide(job) if job.nodes <= left else None
         if decision is not None:
-            site.room.occupancy.start(decision.nodes, job.request.intensive)
+            site.occupancy.start(decision.nodes, job.request.intensive)
             left -= job.nodes
-    return site.room.occupancy
+    return site.occupancy
 
 
 def individual_runs(
