@@ -10,7 +10,7 @@ import pytest
 
 from topoplace.placement.switches.exact._annealing import exchanged, pack
 from topoplace.placement.switches.exact.annealing import best_start, realised, turned
-from topoplace.placement.switches.exact.grids import LineOracle, grid_tables, likely_counts
+from topoplace.placement.switches.exact.grids import LineOracle, likely_counts
 from topoplace.placement.switches.exact.job import Job
 from topoplace.placement.switches.exact.settling import (
     CountedSearch,
@@ -28,10 +28,10 @@ SIZES = [9, 7, 7, 5, 4, 4]
 
 def counts_of(job: Job, leaves: np.ndarray) -> np.ndarray:
     """Return leaves per state of an allocation."""
-    found = np.zeros(len(job.states.count), dtype=np.int64)
+    found = np.zeros(len(job.states.ranks), dtype=np.int64)
     for leaf, ranks in Counter(leaves.tolist()).items():
-        (kind,) = (t for t, own in enumerate(job.states.leaves) if leaf in own)
-        found[(job.states.type == kind) & (job.states.count == ranks)] += 1
+        (kind,) = (t for t, own in enumerate(job.leaves) if leaf in own)
+        found[(job.states.leaf_type == kind) & (job.states.ranks == ranks)] += 1
     return found
 
 
@@ -39,8 +39,8 @@ def islands() -> tuple[Job, np.ndarray, np.ndarray]:
     """Return a job, thresholds and counts: 22 leaves of eight ranks, 16 of five between them."""
     job = job_on([18] * 38, Pattern.STENCIL_2D, 256)
     thresholds = np.rint((4 + 5 * np.array([13, 13]) / 18) * job.scale).astype(np.int64)
-    counts = np.zeros(len(job.states.count), dtype=np.int64)
-    counts[job.states.count == 8], counts[job.states.count == 5] = 22, 16
+    counts = np.zeros(len(job.states.ranks), dtype=np.int64)
+    counts[job.states.ranks == 8], counts[job.states.ranks == 5] = 22, 16
     return job, thresholds, counts
 
 
@@ -81,7 +81,7 @@ def test_islands_between_emptier_leaves_are_found() -> None:
     assert labels is not None
     # leaves that may be neighbours of each other share a label
     assert sorted(len(own) for own in labels.leaves) == [8] * 22 + [80]
-    found = likely_counts(LineOracle(grid_tables(job)), thresholds, time.perf_counter() + 60)
+    found = likely_counts(LineOracle(job), thresholds, time.perf_counter() + 60)
     assert any((own == counts).all() for own in found)
     cost = int(job.prices @ thresholds)
     search = CountedSearch(job, in_order(job), 0)

@@ -16,9 +16,9 @@ from topoplace.certify import check_document
 from topoplace.placement.switches.exact import _annealing, annealing, boxes, settling
 from topoplace.placement.switches.exact import job as exact_job
 from topoplace.placement.switches.exact.grids import LineOracle
-from topoplace.placement.switches.exact.leaf_states import StateOracle
+from topoplace.placement.switches.exact.leaf_states import StateOracle, standing
 from topoplace.placement.switches.exact.requests import least_cost as least_cost_alone
-from topoplace.placement.switches.exact.thresholds import ThresholdSearch
+from topoplace.placement.switches.exact.thresholds import ThresholdSearch, no_guess
 from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result import Proof, Status
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse
@@ -116,12 +116,12 @@ def test_every_allocation_satisfies_the_relaxation() -> None:
         for job in jobs_of(state) if state.requests[0].intensive else []:
             for _ in range(3 if job.steps else 0):
                 leaves = some_leaves(rng, job)
-                left = StateOracle(job).left(worst_hops(job, leaves))
-                assert left is not None
+                view = standing(job, worst_hops(job, leaves), no_guess(len(job.states.ranks)))
+                assert view is not None
                 counts = np.bincount(leaves, minlength=len(job.comm))
-                for t, own in enumerate(job.states.leaves):
+                for t, own in enumerate(job.leaves):
                     used = counts[own][counts[own] > 0]
-                    assert left[job.states.first[t] + used - 1].all(), seed
+                    assert view.alive[job.states.first[t] + used - 1].all(), seed
                 seen += 1
     assert seen > 300
 

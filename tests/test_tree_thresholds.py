@@ -23,8 +23,8 @@ from topoplace.placement.switches.exact.binomial import (
 )
 from topoplace.placement.switches.exact.boxes import Boxes, Corners
 from topoplace.placement.switches.exact.cubes import SideOracle
-from topoplace.placement.switches.exact.grids import box_tables, met, standing
-from topoplace.placement.switches.exact.leaf_states import StateOracle
+from topoplace.placement.switches.exact.grids import met
+from topoplace.placement.switches.exact.leaf_states import standing
 from topoplace.placement.switches.exact.plans import PlanOracle
 from topoplace.placement.switches.exact.thresholds import (
     Branch,
@@ -136,7 +136,7 @@ def test_the_least_cost_of_a_full_machine() -> None:
     found = next(search.open_thresholds())
     assert found.cost == 111 * unit
     assert found.counts is not None
-    assert found.counts @ job.states.count == 512
+    assert found.counts @ job.states.ranks == 512
 
 
 @pytest.mark.parametrize("ranks", [16, 32, pytest.param(64, marks=pytest.mark.slow)])
@@ -259,13 +259,12 @@ def test_states_left_are_those_of_the_solver(kind: str) -> None:
         rng, snapshot = random.Random(f"states-{seed}"), threshold_snapshot(kind, seed)
         job, instance = single_job(snapshot), read_instance(snapshot)
         relaxed = Relaxed(instance, instance.wishes["q0"])
-        tables = box_tables(job, job.families[0].extents)
-        states = rules_of(relaxed, instance.wishes["q0"])
-        assert relaxed.ranks_on.tolist() == tables.ranks.tolist()
-        for guess in (no_guess(len(tables.ranks)), some_guess(rng, len(tables.ranks))):
+        states, num = rules_of(relaxed, instance.wishes["q0"]), len(job.states.ranks)
+        assert relaxed.ranks_on.tolist() == job.states.ranks.tolist()
+        for guess in (no_guess(num), some_guess(rng, num)):
             top = len(relaxed.values) - 1
-            at = [rng.randint(rng.randint(0, top), top) for _ in tables.extents]
-            theirs = standing(tables, job.values[at], guess)
+            at = [rng.randint(rng.randint(0, top), top) for _ in job.prices]
+            theirs = standing(job, job.values[at], guess)
             complete = frozenset(np.flatnonzero(guess.done).tolist())
             own = states.view(at, Assumed(tuple(guess.forced.tolist()), complete))
             if own is None or theirs is None:
@@ -299,8 +298,9 @@ def test_thresholds_ruled_out_by_states_are_those_of_the_solver(kind: str) -> No
         assert relaxed.chains == [list(chain) for chain in job.chains]
         for _ in range(4):
             at = [rng.randrange(len(relaxed.values)) for _ in relaxed.prices]
-            possible = StateOracle(job).left(job.values[at]) is not None
-            view = Rules(relaxed).view(at, Assumed((0,) * len(relaxed.types)))
+            nothing = no_guess(len(job.states.ranks))
+            possible = standing(job, job.values[at], nothing) is not None
+            view = AnyPatterns(relaxed).view(at, Assumed((0,) * len(relaxed.types)))
             assert (view is not None) is possible, seed
             answers.add(possible)
     assert answers == {True, False}

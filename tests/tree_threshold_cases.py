@@ -15,7 +15,7 @@ from topoplace.certify.switches.nogoods import Nogoods
 from topoplace.certify.switches.relaxed import Relaxed
 from topoplace.placement.switches.exact.binomial import doubles
 from topoplace.placement.switches.exact.cubes import SideOracle, has_sides
-from topoplace.placement.switches.exact.grids import LineOracle, grid_tables, has_lines
+from topoplace.placement.switches.exact.grids import LineOracle, has_lines
 from topoplace.placement.switches.exact.job import Job
 from topoplace.placement.switches.exact.leaf_states import StateOracle
 from topoplace.placement.switches.exact.plans import PlanOracle
@@ -74,7 +74,7 @@ def oracles_of(job: Job) -> list[Oracle]:
     if doubles(job):
         return [PlanOracle(job)]
     if has_lines(job):
-        lines = LineOracle(grid_tables(job))
+        lines = LineOracle(job)
         return [lines, lines.variant(wholes=True)]
     return [SideOracle(job) if has_sides(job) else StateOracle(job)]
 

@@ -26,8 +26,9 @@ from soundness.attack import EXTREMES, Json, Number, Target, number
 from topoplace.certify import check_document
 from topoplace.certify.switches.instance import read_instance
 from topoplace.placement.switches.exact.cubes import SideOracle
-from topoplace.placement.switches.exact.grids import LineOracle, Standing
-from topoplace.placement.switches.exact.job import Job
+from topoplace.placement.switches.exact.grids import LineOracle
+from topoplace.placement.switches.exact.job import Job, States, states_of
+from topoplace.placement.switches.exact.leaf_states import Standing
 from topoplace.placement.switches.exact.plans import PlanOracle
 from topoplace.placement.switches.exact.requests import domains as domains_of
 from topoplace.placement.switches.exact.starts import certificate_of
@@ -232,22 +233,23 @@ class Problem:
 
 def planted(rng: random.Random, job: Job) -> Job:
     """Return a job with a fault: a leaf fewer, or dearer hops within or between leaves."""
-    states = job.states
-    leaves, inside, crossing = list(states.leaves), states.inside.copy(), states.crossing.copy()
-    kind = rng.randrange(len(inside))
-    way = rng.choice(("leaf", "inside", "crossing"))
+    of = job.states
+    number, inside, apart = of.multiplicity.copy(), of.inside.copy(), of.apart.copy()
+    state = rng.randrange(len(inside))
+    way = rng.choice(("leaf", "inside", "apart"))
     if way == "leaf":
-        t = rng.randrange(len(leaves))
-        leaves[t] = leaves[t][1:]
+        number[rng.randrange(len(number))] -= 1
     elif way == "inside":
-        inside[kind] = _above(job, inside[kind])
+        inside[state] = _above(job, inside[state])
     else:
-        dearer = _above(job, crossing[kind])
-        crossing[kind] = crossing[:, kind] = dearer
-    key = crossing[states.kind, states.kind]
+        apart[state] = apart[:, state] = _above(job, apart[state])
+    return _with(job, states_of(of.ranks, of.leaf_type, inside, apart, number))
+
+
+def _with(job: Job, states: States) -> Job:
+    """Return a job with other states and the same values of hops."""
     other = replace(job)
-    changed = replace(states, leaves=tuple(leaves), inside=inside, crossing=crossing, key=key)
-    other.__dict__.update(states=changed, values=job.values)
+    other.__dict__.update(states=states, values=job.values)
     return other
 
 
@@ -278,9 +280,11 @@ def deceived(rng: random.Random, job: Job) -> Oracle:
     elif isinstance(oracle, LineOracle):
         tables = oracle.tables
         more = {"layouts": tables.layouts + 1}
-        never = {"inside": np.full_like(tables.inside, job.values[-1])}
         lines = {"lines": tables.lines + 1}
-        oracle.tables = tables._replace(**rng.choice((more, never, lines)))
+        oracle.tables = tables._replace(**rng.choice((more, lines)))
+        if rng.random() < 0.3:  # nothing stays inside
+            never = job.states._replace(inside=np.full_like(job.states.inside, job.values[-1]))
+            oracle.job = _with(job, never)
     elif isinstance(oracle, PlanOracle):
         oracle.tables = oracle.tables._replace(idle=0 * oracle.tables.idle)
     return oracle

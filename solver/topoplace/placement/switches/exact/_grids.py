@@ -1,123 +1,14 @@
-"""Compiled loops of boxes of ranks: states left, the cheapest lines, what leaves are worth."""
+"""Compiled loops of grids: the cheapest lines, and what leaves are worth."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from topoplace.kernels import kernel
-
-NEVER = 1 << 60
-"""Cost of a line that cannot be."""
+from topoplace.placement.switches.exact.job import NEVER
 
 NOTHING = -(1 << 60)
 """Worth of a state that no leaf can be in."""
-
-
-@kernel()
-def stand(tables, thresholds, forced, done):
-    """Return which states are left, what they do per dimension, and which pairs may be neighbours.
-
-    A leaf may only have so many ranks fewer than it could that all ranks find room; neighbours
-    may only together. A state without a neighbour has whole lines of the dimension.
-
-    Parameters
-    ----------
-    thresholds
-        Hops per dimension.
-    forced, done
-        Per state, leaves that are in it, and whether those are all.
-
-    Returns
-    -------
-    left
-        Whether leaves can hold all ranks.
-    alive
-        Per state.
-    able, keeps
-        Per dimension and state.
-    pairs
-        Per dimension and two states.
-    """
-    num, num_dims = len(tables.ranks), len(thresholds)
-    alive = np.ones(num, dtype=np.bool_)
-    able = np.zeros((num_dims, num), dtype=np.bool_)
-    keeps = np.zeros((num_dims, num), dtype=np.bool_)
-    pairs = np.zeros((num_dims, num, num), dtype=np.bool_)
-    for d in range(num_dims):
-        for s in range(num):
-            able[d, s] = tables.inside[s] <= thresholds[d]
-    free = tables.multiplicity.copy()
-    for s in range(num):
-        free[tables.leaf_type[s]] -= forced[s]
-    if free.min() < 0:
-        return False, alive, able, keeps, pairs
-    room = np.empty(num, dtype=np.int64)
-    most = np.empty(len(free), dtype=np.int64)
-    while True:
-        most[:] = 0
-        spare = -tables.cells
-        for s in range(num):
-            t = tables.leaf_type[s]
-            spare += forced[s] * tables.ranks[s]
-            if alive[s] and not done[s] and free[t] > 0:
-                most[t] = max(most[t], tables.ranks[s])
-            if forced[s] > 0 and not alive[s]:
-                return False, alive, able, keeps, pairs
-        for t in range(len(free)):
-            spare += free[t] * most[t]
-        if spare < 0:
-            return False, alive, able, keeps, pairs
-        changed = False
-        for s in range(num):
-            if not alive[s]:
-                continue
-            t = tables.leaf_type[s]
-            if forced[s] > 0:
-                room[s] = spare
-            elif done[s] or free[t] == 0:
-                room[s] = -1
-            else:
-                room[s] = spare - most[t] + tables.ranks[s]
-            if room[s] < 0:
-                alive[s] = False
-                changed = True
-        for s in range(num):
-            if not alive[s]:
-                continue
-            whole = 1
-            for d in range(num_dims):
-                keeps[d, s] = True
-                for o in range(num):
-                    if (
-                        alive[o]
-                        and tables.pair[s, o] <= thresholds[d]
-                        and room[s] + room[o] >= spare
-                    ):
-                        keeps[d, s] = False
-                        break
-                if keeps[d, s]:
-                    whole *= tables.extents[d]
-                    if not able[d, s]:
-                        whole = tables.cells + 1
-            if tables.ranks[s] % whole:
-                alive[s] = False
-                changed = True
-        if not changed:
-            break
-    for d in range(num_dims):
-        for s in range(num):
-            if not alive[s]:
-                keeps[d, s] = False
-                continue
-            for o in range(num):
-                pairs[d, s, o] = (
-                    alive[o]
-                    and not keeps[d, s]
-                    and not keeps[d, o]
-                    and tables.pair[s, o] <= thresholds[d]
-                    and room[s] + room[o] >= spare
-                )
-    return True, alive, able, keeps, pairs
 
 
 @kernel()
@@ -213,9 +104,9 @@ def dearest(tables, dim, codes):
                 break
             s = code // extent
             if code % extent:
-                most = max(most, tables.inside[s])
+                most = max(most, tables.states.inside[s])
             if last >= 0:
-                most = max(most, tables.pair[s, last])
+                most = max(most, tables.states.pair[s, last])
             last = s
     return most
 
@@ -250,7 +141,7 @@ def fitting_layouts(tables, view):
         s = tables.layout_state[j]
         fits[j] = view.alive[s]
         for d in range(len(tables.extents)):
-            whole = tables.layouts[d, j] * tables.extents[d] == tables.ranks[s]
+            whole = tables.layouts[d, j] * tables.extents[d] == tables.states.ranks[s]
             if view.keeps[d, s] and not whole:
                 fits[j] = False
     return fits
@@ -262,7 +153,7 @@ def worths(tables, view, of_cell, of_segment, of_whole):
 
     `of_segment` is nowhere above 0, so the fewest segments are worth most; but one has all ranks.
     """
-    worth = np.full(len(tables.ranks), NOTHING, dtype=np.int64)
+    worth = np.full(len(tables.states.ranks), NOTHING, dtype=np.int64)
     fits = fitting_layouts(tables, view)
     for j in range(len(fits)):
         if not fits[j]:
@@ -270,7 +161,9 @@ def worths(tables, view, of_cell, of_segment, of_whole):
         s = tables.layout_state[j]
         found = 0
         for d in range(len(tables.extents)):
-            found += of_cell[d, s] * tables.ranks[s] + of_segment[d, s] * tables.layouts[d, j]
+            found += (
+                of_cell[d, s] * tables.states.ranks[s] + of_segment[d, s] * tables.layouts[d, j]
+            )
             if tables.layouts[d, j] == 1:
                 found += of_whole[d, s]
         worth[s] = max(worth[s], found)
@@ -289,22 +182,22 @@ def too_dear(tables, guess, line, worth):
         if least == NEVER:
             return True
         wanted += tables.lines[d] * least
-    return offered(tables, guess, worth) < wanted
+    return offered(tables.states, tables.cells, guess, worth) < wanted
 
 
 @kernel()
-def offered(tables, guess, worth):
-    """Return the most that leaves are worth which hold all ranks, in whole numbers."""
-    left = tables.cells
-    free = tables.multiplicity.copy()
+def offered(states, ranks, guess, worth):
+    """Return the most that leaves are worth which hold so many ranks, in whole numbers."""
+    left = ranks
+    free = states.multiplicity.copy()
     sure = 0
     for s in range(len(worth)):
         if guess.forced[s] > 0:
             if worth[s] == NOTHING:
                 return NOTHING
             sure += guess.forced[s] * worth[s]
-            left -= guess.forced[s] * tables.ranks[s]
-            free[tables.leaf_type[s]] -= guess.forced[s]
+            left -= guess.forced[s] * states.ranks[s]
+            free[states.leaf_type[s]] -= guess.forced[s]
     if left < 0:
         return NOTHING
     best = np.full(left + 1, NOTHING, dtype=np.int64)
@@ -314,10 +207,10 @@ def offered(tables, guess, worth):
             changed = False
             for r in range(left, 0, -1):  # from the top: this leaf counts once
                 for s in range(len(worth)):
-                    if tables.leaf_type[s] != t or guess.done[s] or worth[s] == NOTHING:
+                    if states.leaf_type[s] != t or guess.done[s] or worth[s] == NOTHING:
                         continue
-                    if tables.ranks[s] <= r and best[r - tables.ranks[s]] > NOTHING:
-                        found = best[r - tables.ranks[s]] + worth[s]
+                    if states.ranks[s] <= r and best[r - states.ranks[s]] > NOTHING:
+                        found = best[r - states.ranks[s]] + worth[s]
                         if found > best[r]:
                             best[r] = found
                             changed = True

@@ -154,14 +154,14 @@ def taken(tables, view, rows, s, path, column):
         elif rows.near[r, s]:
             column[num_active + r] = -new
             column[num_active + num_cuts + r] = -a
-    column[num_active + 2 * num_cuts + tables.leaf_type[s]] = 1.0
+    column[num_active + 2 * num_cuts + tables.states.leaf_type[s]] = 1.0
 
 
 @kernel()
 def begun(tables, view, rows, states, paths, room):
     """Return a program over some plans, with room for more."""
     num_active, num_cuts = len(tables.active), len(rows.step)
-    num_types = len(tables.multiplicity)
+    num_types = len(tables.states.multiplicity)
     num_rows = num_active + 2 * num_cuts + num_types
     first = num_rows + num_active
     matrix = np.zeros((num_rows, first + len(states) + room))
@@ -177,7 +177,7 @@ def begun(tables, view, rows, states, paths, room):
         sides[num_active + r, 1] = tables.idle[rows.step[r]]
     for t in range(num_types):
         short[num_rows - num_types + t] = view.full[t]
-        sides[num_rows - num_types + t, 1] = tables.multiplicity[t]
+        sides[num_rows - num_types + t, 1] = tables.states.multiplicity[t]
     for i in range(num_rows):
         matrix[i, i] = 1.0
         sides[i, 0] = sides[i, 1] + _APART * (1.0 + (i * 0.6180339887498949) % 1.0)
@@ -349,7 +349,7 @@ def _served(tables, pool, rows):
     recent = pool.size[1] - _RECENT
     marked = np.zeros(len(rows.step), dtype=np.bool_)
     for r in range(len(rows.step)):
-        s = np.argmax(tables.key == rows.least[r])
+        s = np.argmax(tables.states.key == rows.least[r])
         marked[r] = pool.served[rows.step[r], s] > recent
     return marked
 
@@ -358,7 +358,7 @@ def _served(tables, pool, rows):
 def _serve(tables, pool, proof):
     """Note which inequalities a proof has."""
     for r in range(len(proof.step)):
-        s = np.argmax(tables.key == proof.least[r])
+        s = np.argmax(tables.states.key == proof.least[r])
         pool.served[proof.step[r], s] = pool.size[1]
 
 
@@ -373,7 +373,7 @@ def _some(rows, marked):
 def _mark_broken(tables, view, rows, marked, mix):
     """Mark the inequalities that weighted plans break; return whether there are any."""
     num_active, num_cuts = len(tables.active), len(rows.step)
-    total = np.zeros(num_active + 2 * num_cuts + len(tables.multiplicity))
+    total = np.zeros(num_active + 2 * num_cuts + len(tables.states.multiplicity))
     column = np.empty(len(total))
     for j in range(len(mix.weight)):
         taken(tables, view, rows, mix.state[j], mix.path[j], column)

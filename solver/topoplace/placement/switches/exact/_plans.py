@@ -11,6 +11,7 @@ import numpy as np
 
 from topoplace.kernels import kernel
 from topoplace.placement.switches.exact._boxes import ceiling
+from topoplace.placement.switches.exact.job import States
 from topoplace.types import BoolArray, IntArray
 
 NOTHING = -(1 << 60)
@@ -18,34 +19,19 @@ NOTHING = -(1 << 60)
 
 
 class Tables(NamedTuple):
-    """States of a job and its steps.
+    """States of a binomial job, and its steps.
 
     Attributes
     ----------
-    first
-        First state of every type, and the end; ranks ascend.
-    ranks, leaf_type, inside, key
-        Per state: ranks on the leaf, its type, hops inside, hops to another leaf in the same state.
-    pair
-        Hops between leaves in two states, `NEVER` if there is only one leaf of the kind.
-    apart
-        Hops between leaves in two states, even if there is only one leaf of the kind.
-    multiplicity, held
-        Leaves per type, and whether none of them may be without ranks.
+    held
+        Per type, whether no leaf may be without ranks.
     active
         Active ranks before every step and at the end.
     idle
         Active ranks without a child in every step.
     """
 
-    first: IntArray
-    ranks: IntArray
-    leaf_type: IntArray
-    inside: IntArray
-    key: IntArray
-    pair: IntArray
-    apart: IntArray
-    multiplicity: IntArray
+    states: States
     held: BoolArray
     active: IntArray
     idle: IntArray
@@ -103,22 +89,24 @@ def shortfalls(tables, alive):
     spare
         Sum of the most over all leaves without the ranks of the job: below 0, they do not fit.
     """
-    most = np.zeros(len(tables.multiplicity), dtype=np.int64)
+    most = np.zeros(len(tables.states.multiplicity), dtype=np.int64)
     for s in range(len(alive)):
         if alive[s]:
-            most[tables.leaf_type[s]] = max(most[tables.leaf_type[s]], tables.ranks[s])
-    spare = (most * tables.multiplicity).sum() - tables.active[-1]
-    return most[tables.leaf_type] - tables.ranks, most, spare
+            most[tables.states.leaf_type[s]] = max(
+                most[tables.states.leaf_type[s]], tables.states.ranks[s]
+            )
+    spare = (most * tables.states.multiplicity).sum() - tables.active[-1]
+    return most[tables.states.leaf_type] - tables.states.ranks, most, spare
 
 
 @kernel()
 def nearest(tables, alive, short, spare, s):
     """Return the least hops of a state to one on another leaf; they grow with its ranks."""
     found = np.int64(1 << 60)
-    for t in range(len(tables.multiplicity)):
-        for other in range(tables.first[t], tables.first[t + 1]):
+    for t in range(len(tables.states.multiplicity)):
+        for other in range(tables.states.first[t], tables.states.first[t + 1]):
             if alive[other] and short[s] + short[other] <= spare:
-                found = min(found, tables.pair[s, other])
+                found = min(found, tables.states.pair[s, other])
                 break
     return found
 
@@ -151,13 +139,13 @@ def _reaches(ranks, active, closed, able, s):
 @kernel()
 def standing(tables, thresholds):
     """Return which states have a plan under thresholds, and what they do in every step."""
-    num_steps, num = len(thresholds), len(tables.ranks)
+    num_steps, num = len(thresholds), len(tables.states.ranks)
     alive = np.ones(num, dtype=np.bool_)
     closed = np.zeros((num_steps, num), dtype=np.bool_)
     able = np.zeros((num_steps, num), dtype=np.bool_)
     for n in range(num_steps):
         for s in range(num):
-            able[n, s] = tables.inside[s] <= thresholds[n]
+            able[n, s] = tables.states.inside[s] <= thresholds[n]
     while True:
         short, most, spare = shortfalls(tables, alive)
         changed = False
@@ -175,7 +163,7 @@ def standing(tables, thresholds):
             for n in range(num_steps):
                 closed[n, s] = least > thresholds[n] and tables.idle[n] == 0
                 crosses &= not closed[n, s]
-            if not crosses and not _reaches(tables.ranks[s], tables.active, closed, able, s):
+            if not crosses and not _reaches(tables.states.ranks[s], tables.active, closed, able, s):
                 alive[s] = False
                 changed = True
         if not changed:
@@ -191,24 +179,24 @@ def cut(tables, alive, short, spare, threshold, least, bad, near):
     num = len(alive)
     near[:] = False
     for s in range(num):
-        if alive[s] and tables.key[s] >= least:
+        if alive[s] and tables.states.key[s] >= least:
             for other in range(num):
                 if (
                     alive[other]
                     and not near[other]
-                    and tables.pair[s, other] <= threshold
+                    and tables.states.pair[s, other] <= threshold
                     and short[s] + short[other] <= spare
                 ):
                     near[other] = True
     for s in range(num):
-        bad[s] = alive[s] and tables.key[s] >= least and not near[s]
+        bad[s] = alive[s] and tables.states.key[s] >= least and not near[s]
 
 
 @kernel()
 def cuts(tables, view, thresholds):
     """Return the inequalities of all steps, for every set of partners that of most bad states."""
     num = len(view.alive)
-    keys = np.unique(tables.key[view.alive])
+    keys = np.unique(tables.states.key[view.alive])
     num_steps = len(thresholds)
     most = num_steps * len(keys)
     step = np.empty(most, dtype=np.int64)
@@ -291,7 +279,7 @@ def _best_plan(tables, view, rows, shares, senders, receivers, s, best, came):
         elif rows.near[r, s]:
             of_active[n] += receivers[r]
             of_new[n] += senders[r]
-    ranks = tables.ranks[s]
+    ranks = tables.states.ranks[s]
     best[:, : ranks + 1] = NOTHING
     best[0, 0] = 0
     best[0, 1] = of_active[0]
@@ -320,7 +308,7 @@ def _best_plan(tables, view, rows, shares, senders, receivers, s, best, came):
 @kernel()
 def _room(tables):
     """Return tables to find a plan with."""
-    shape = len(tables.active), tables.ranks.max() + 1
+    shape = len(tables.active), tables.states.ranks.max() + 1
     return np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
 
 
@@ -336,14 +324,14 @@ def price(tables, view, rows, shares, senders, receivers):
         Multipliers of both sides of the inequalities, none below 0.
     """
     best, came = _room(tables)
-    value = np.full(len(tables.ranks), NOTHING, dtype=np.int64)
+    value = np.full(len(tables.states.ranks), NOTHING, dtype=np.int64)
     paths = np.zeros((len(value), len(shares)), dtype=np.int64)
     for s in range(len(value)):
         if not view.alive[s]:
             continue
         value[s] = _best_plan(tables, view, rows, shares, senders, receivers, s, best, came)
         if value[s] > NOTHING:
-            at = tables.ranks[s]
+            at = tables.states.ranks[s]
             for n in range(len(shares) - 1, -1, -1):
                 paths[s, n] = at
                 if n:
@@ -365,8 +353,8 @@ def _refutes(tables, view, rows, shares, senders, value):
     """Tell whether the best plans together are worth too little, given multipliers."""
     best = np.where(view.full, NOTHING, 0)
     for s in range(len(value)):
-        best[tables.leaf_type[s]] = max(best[tables.leaf_type[s]], value[s])
-    return _wanted(tables, rows, shares, senders) > (best * tables.multiplicity).sum()
+        best[tables.states.leaf_type[s]] = max(best[tables.states.leaf_type[s]], value[s])
+    return _wanted(tables, rows, shares, senders) > (best * tables.states.multiplicity).sum()
 
 
 @kernel()
@@ -381,14 +369,14 @@ def refutes(tables, view, rows, shares, senders, receivers, hint):
     lack = _wanted(tables, rows, shares, senders)
     best, came = _room(tables)
     first = hint[0]
-    for turn in range(len(tables.ranks) + 1):
+    for turn in range(len(tables.states.ranks) + 1):
         s = first if turn == 0 else turn - 1
         if not view.alive[s] or (turn and s == first):
             continue
         value = _best_plan(tables, view, rows, shares, senders, receivers, s, best, came)
-        t = tables.leaf_type[s]
+        t = tables.states.leaf_type[s]
         if value > NOTHING and (unseen[t] or value > room[t]):
-            lack -= (value - room[t]) * tables.multiplicity[t]
+            lack -= (value - room[t]) * tables.states.multiplicity[t]
             room[t] = value
             unseen[t] = False
         hint[0] = s
@@ -425,7 +413,7 @@ def weigh(tables, view, rows, duals, unit):
     of_type = scaled[num_active + 2 * num_cuts :]
     better = np.zeros(len(value), dtype=np.bool_)
     for s in range(len(value)):
-        better[s] = value[s] > of_type[tables.leaf_type[s]] + 2
+        better[s] = value[s] > of_type[tables.states.leaf_type[s]] + 2
     refuted = _refutes(tables, view, rows, shares, senders, value)
     return shares, senders, receivers, refuted, np.flatnonzero(better), paths
 
@@ -483,7 +471,7 @@ def raised(tables, proof, values, at, top, order, possible, sets):
 @kernel()
 def _serves(tables, weight, state, path, n, threshold):
     """Tell whether weighted plans can have their step at most at a threshold."""
-    num = len(tables.ranks)
+    num = len(tables.states.ranks)
     alive = np.zeros(num, dtype=np.bool_)
     alive[state] = True
     short, _, spare = shortfalls(tables, alive)
@@ -493,11 +481,11 @@ def _serves(tables, weight, state, path, n, threshold):
             return False
         if tables.idle[n] == 0 and nearest(tables, alive, short, spare, s) > threshold:
             a = path[j, n]
-            if path[j, n + 1] != 2 * a or (a > 0 and tables.inside[s] > threshold):
+            if path[j, n + 1] != 2 * a or (a > 0 and tables.states.inside[s] > threshold):
                 return False
     bad = np.empty(num, dtype=np.bool_)
     near = np.empty(num, dtype=np.bool_)
-    for key in np.unique(tables.key[state]):
+    for key in np.unique(tables.states.key[state]):
         if key <= threshold:
             continue
         cut(tables, alive, short, spare, threshold, key, bad, near)
@@ -507,7 +495,7 @@ def _serves(tables, weight, state, path, n, threshold):
             a = path[j, n]
             new = path[j, n + 1] - a
             if bad[s]:
-                inside = min(a, new) if tables.inside[s] <= threshold else 0
+                inside = min(a, new) if tables.states.inside[s] <= threshold else 0
                 sent += weight[j] * (a - inside)
                 received += weight[j] * (new - inside)
             elif near[s]:

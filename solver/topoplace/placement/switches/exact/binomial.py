@@ -361,6 +361,6 @@ class BinomialSearch:
         num, last = len(job.prices), len(job.values) - 1
         tables = plan_tables(job)
         if (job.prices == job.prices[0]).all() and not tables.idle.any():
-            inside = np.searchsorted(job.values, np.unique(tables.inside))
+            inside = np.searchsorted(job.values, np.unique(job.states.inside))
             return inside_first(inside, job.gap, last, num)
         return any_inside(job.gap, last, num)

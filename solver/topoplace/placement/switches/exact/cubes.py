@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from ortools.linear_solver.python import model_builder_helper as mbh
 
 from topoplace.placement.switches.exact._grids import NOTHING, offered
-from topoplace.placement.switches.exact.grids import Standing, Tables, box_tables, standing
 from topoplace.placement.switches.exact.job import Job
+from topoplace.placement.switches.exact.leaf_states import Standing, solved, standing, whole
 from topoplace.placement.switches.exact.thresholds import Empty, Guess, Leaf, Mix, Oracle
 from topoplace.result.tree import Needs as NeedsDocument
 from topoplace.snapshot.schema import Pattern
@@ -27,10 +25,6 @@ Side = tuple[int, int]
 """How many distances, the first ones, and the least hops between two leaves in a bad state."""
 
 _MOST_SIDES = 54
-_UNIT = 1 << 16
-_LARGEST = 1 << 12
-"""Multipliers are kept so small that their sums stay within 64 bits."""
-
 _ZERO = 1e-7
 
 
@@ -59,14 +53,12 @@ class SideOracle(Oracle):
     lift_programs = 6
 
     def __init__(self, job: Job) -> None:
-        # a cube is a box of two layers each way, a ring one of a single line
-        self.tables: Tables = box_tables(job, job.families[0].extents)
-        self.ranks, self._key = self.tables.ranks, job.states.key
+        self.job, self.ranks, self._key = job, job.states.ranks, job.states.key
         self._degree = 2 if job.families[0].pattern is Pattern.RING else 1
 
     def holds(self, leaf: Leaf, thresholds: IntArray, guess: Guess) -> bool:
         """Tell whether multipliers rule out thresholds per distance."""
-        view = standing(self.tables, thresholds, guess)
+        view = standing(self.job, thresholds, guess)
         if view is None or not isinstance(leaf, Needs):
             return view is None
         needs, more = np.zeros(len(self.ranks), dtype=np.int64), 0
@@ -76,7 +68,8 @@ class SideOracle(Oracle):
                 needs += multiplier * row
                 more += multiplier * self._crowd(row, guess)
         # in whole numbers of leaves that hold all ranks
-        return bool(offered(self.tables, guess, np.where(view.alive, -needs, NOTHING)) < more)
+        worth = np.where(view.alive, -needs, NOTHING)
+        return bool(offered(self.job.states, self.job.ranks, guess, worth) < more)
 
     def row_of(self, view: Standing, side: Side) -> IntArray | None:
         """Return, per state, what bad leaves need beyond what leaves of others can give.
@@ -121,10 +114,10 @@ class SideOracle(Oracle):
     def _pairs(self, closed: int, free: int) -> IntArray:
         """Return the most pairs of some distances among x ranks that keep others inside."""
         if self._degree == 2:
-            pairs = np.maximum(np.arange(self.tables.cells + 1) - 1, 0)
-            pairs[-1] = self.tables.cells  # all ranks close the ring
+            pairs = np.maximum(np.arange(self.job.ranks + 1) - 1, 0)
+            pairs[-1] = self.job.ranks  # all ranks close the ring
             return pairs
-        return cube_pairs(self.tables.cells, closed, free)
+        return cube_pairs(self.job.ranks, closed, free)
 
     def _sides(self, view: Standing, thresholds: IntArray) -> Iterator[tuple[Side, IntArray]]:
         """Yield sides and their rows, for any number of distances and some of the keys."""
@@ -138,7 +131,7 @@ class SideOracle(Oracle):
 
     def solve(self, thresholds: IntArray, guess: Guess, deadline: float) -> Leaf | Mix | None:
         """Return why thresholds per distance are impossible, or a solution; None if neither."""
-        view = standing(self.tables, thresholds, guess)
+        view = standing(self.job, thresholds, guess)
         if view is None:
             return Empty()
         sides = list(self._sides(view, thresholds))
@@ -146,7 +139,8 @@ class SideOracle(Oracle):
         leaves, multipliers = self._solved(view, guess, rows)
         if leaves is not None:
             return Mix(leaves, thresholds, self._crowded(leaves, rows, guess))
-        proof = _needs([side for side, _ in sides], multipliers)
+        found = zip(sides, whole(multipliers).tolist(), strict=True)
+        proof = Needs(tuple((side, m) for (side, _), m in found if m > 0))
         return proof if self.holds(proof, thresholds, guess) else None
 
     def _solved(
@@ -157,13 +151,13 @@ class SideOracle(Oracle):
         Rows: all ranks, leaves per type, leaves assumed, sides. Columns: leaves per state, ranks
         and leaves assumed that are missing; the fewest.
         """
-        tables = self.tables
+        states = self.job.states
         alive = np.flatnonzero(view.alive)
         sure = alive[(guess.forced[alive] > 0) | guess.done[alive]]
-        num_types = len(tables.multiplicity)
+        num_types = len(states.multiplicity)
         matrix = np.zeros((1 + num_types + len(sure) + len(sides), len(alive) + 1 + len(sure)))
-        matrix[0, : len(alive)] = tables.ranks[alive]
-        matrix[1 + tables.leaf_type[alive], np.arange(len(alive))] = 1
+        matrix[0, : len(alive)] = states.ranks[alive]
+        matrix[1 + states.leaf_type[alive], np.arange(len(alive))] = 1
         of_sure = 1 + num_types + np.arange(len(sure))
         matrix[of_sure, np.searchsorted(alive, sure)] = 1
         matrix[[0, *of_sure], len(alive) + np.arange(1 + len(sure))] = 1
@@ -171,39 +165,21 @@ class SideOracle(Oracle):
             matrix[number, : len(alive)] = row[alive]
         forced = guess.forced[sure]
         never = np.full(len(sides), -np.inf)
-        lower = np.concatenate([[tables.cells], np.zeros(num_types), forced, never])
+        lower = np.concatenate([[self.job.ranks], np.zeros(num_types), forced, never])
         most = np.where(guess.done[sure], forced, np.inf)
         crowds = [-self._crowd(row, guess) for row in sides]
-        upper = np.concatenate([[tables.cells], tables.multiplicity, most, crowds])
+        upper = np.concatenate([[self.job.ranks], states.multiplicity, most, crowds])
         objective = np.zeros(matrix.shape[1])
-        objective[len(alive) :] = [1.0, *tables.ranks[sure]]
-        helper: Any = mbh.ModelBuilderHelper()  # its stub names no array type that exists
-        helper.fill_model_from_sparse_data(
-            np.zeros(matrix.shape[1]),
-            np.full(matrix.shape[1], np.inf),
-            objective,
-            lower,
-            upper,
-            sp.csr_matrix(matrix),
-        )
-        program = mbh.ModelSolverHelper("glop")
-        program.set_solver_specific_parameters("use_preprocessing: false")
-        program.solve(helper)
-        if program.status() != mbh.SolveStatus.OPTIMAL:
+        objective[len(alive) :] = [1.0, *states.ranks[sure]]
+        program = solved(sp.csr_matrix(matrix), objective, lower, upper)
+        if program is None:
             return None, np.zeros(len(sides))
         duals = np.array(program.dual_values())[len(lower) - len(sides) :]
         if program.objective_value() > _ZERO:
             return None, -duals
-        leaves = np.zeros(len(tables.ranks))
+        leaves = np.zeros(len(states.ranks))
         leaves[alive] = np.array(program.variable_values())[: len(alive)]
         return leaves, -duals
-
-
-def _needs(sides: list[Side], multipliers: FloatArray) -> Needs:
-    """Return multipliers in integers; a proof is one at any scale."""
-    scale = min(float(_UNIT), _UNIT * _LARGEST / max(1.0, np.abs(multipliers).max(initial=0.0)))
-    whole = np.rint(multipliers * scale).astype(np.int64).tolist()
-    return Needs(tuple((side, m) for side, m in zip(sides, whole, strict=True) if m > 0))
 
 
 @lru_cache(maxsize=256)

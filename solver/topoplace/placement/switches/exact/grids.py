@@ -10,14 +10,12 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from ortools.linear_solver.python import model_builder_helper as mbh
 
 from topoplace import clock
 from topoplace.placement.switches.exact._grids import (
@@ -26,11 +24,11 @@ from topoplace.placement.switches.exact._grids import (
     entries,
     fitting,
     fitting_layouts,
-    stand,
     too_dear,
     worths,
 )
-from topoplace.placement.switches.exact.job import GRIDS, Job
+from topoplace.placement.switches.exact.job import GRIDS, Job, States
+from topoplace.placement.switches.exact.leaf_states import Standing, solved, standing, whole
 from topoplace.placement.switches.exact.thresholds import (
     Decider,
     Empty,
@@ -42,17 +40,12 @@ from topoplace.placement.switches.exact.thresholds import (
 from topoplace.result.tree import LinePrices
 from topoplace.types import BoolArray, FloatArray, IntArray
 
-_UNIT = 1 << 16
-_LARGEST = 1 << 12
-"""Prices are kept so small that their sums stay within 64 bits."""
-
 _MOST_COUNT = 64
 """Ranks on a leaf: layouts grow with their square."""
 
 _MOST_ROUNDS = 200
 _MOST_LINES = 250
 _ZERO = 1e-7
-_GLOP = "use_preprocessing: false use_scaling: false"
 
 _STRETCHES = (1.6, 1.5, 1.4, 1.35, 1.3, 1.25, 1.2, 1.15, 1.1, 1.05, 1.0)
 """Lines alone count separators short, by as much as a third between islands in a plane."""
@@ -60,86 +53,30 @@ _STRETCHES = (1.6, 1.5, 1.4, 1.35, 1.3, 1.25, 1.2, 1.15, 1.1, 1.05, 1.0)
 _PROGRAMS = 40
 
 
-# ---- States of ranks that form a box -----------------------------------------------------------
+# ---- Segments of a leaf ------------------------------------------------------------------------
 
 
 class Tables(NamedTuple):
-    """States of a job whose ranks form a box, and the box.
+    """States of a job whose only pattern is a grid.
 
     Attributes
     ----------
-    ranks, leaf_type, inside
-        Per state: ranks on the leaf, its type, hops inside.
-    pair
-        Hops between leaves in two states, `NEVER` if there is only one leaf of the kind.
-    multiplicity
-        Leaves per type.
+    cells
+        Of the grid.
     extents, lines
         Per dimension: cells of a line, number of lines.
-    cells
-        Of the box.
     layout_state, layouts
         Numbers of segments, per dimension, that the ranks of a leaf may have at least: the state,
         shape ``(num_layouts,)``, and the segments, shape ``(num_dims, num_layouts)``; 1 only
         where a single one has them all.
     """
 
-    ranks: IntArray
-    leaf_type: IntArray
-    inside: IntArray
-    pair: IntArray
-    multiplicity: IntArray
+    states: States
+    cells: int
     extents: IntArray
     lines: IntArray
-    cells: int
     layout_state: IntArray
     layouts: IntArray
-
-
-class Standing(NamedTuple):
-    """What thresholds leave.
-
-    Attributes
-    ----------
-    alive
-        Which states are left.
-    able, keeps
-        Per dimension, whether a state may have neighbours inside, and whether it has all its
-        neighbours inside; shape ``(num_dims, num_states)``.
-    pairs
-        Per dimension, which states may be neighbours; shape ``(num_dims, num_states, num_states)``.
-    """
-
-    alive: BoolArray
-    able: BoolArray
-    keeps: BoolArray
-    pairs: BoolArray
-
-
-def box_tables(job: Job, extents: Sequence[int]) -> Tables:
-    """Return the tables of a job whose ranks form a box; there are no layouts in them."""
-    states = job.states
-    return Tables(
-        ranks=states.count.astype(np.int64),
-        leaf_type=states.type.astype(np.int64),
-        inside=states.inside[states.kind].astype(np.int64),
-        pair=states.pair,
-        multiplicity=states.multiplicity,
-        extents=np.array(extents, dtype=np.int64),
-        lines=np.array([job.ranks // extent for extent in extents], dtype=np.int64),
-        cells=job.ranks,
-        layout_state=np.zeros(0, dtype=np.int64),
-        layouts=np.zeros((len(extents), 0), dtype=np.int64),
-    )
-
-
-def standing(tables: Tables, thresholds: IntArray, guess: Guess) -> Standing | None:
-    """Return what thresholds per dimension leave, None if that cannot hold all ranks."""
-    left, *parts = stand(tables, thresholds, guess.forced, guess.done)
-    return Standing(*parts) if left else None
-
-
-# ---- Segments of a leaf ------------------------------------------------------------------------
 
 
 def is_grid(job: Job) -> bool:
@@ -149,17 +86,21 @@ def is_grid(job: Job) -> bool:
 
 def has_lines(job: Job) -> bool:
     """Tell whether a job is one that `LineOracle` is made for."""
-    return is_grid(job) and job.is_countable and bool(job.states.count.max() <= _MOST_COUNT)
+    return is_grid(job) and job.is_countable and bool(job.states.ranks.max() <= _MOST_COUNT)
 
 
 def grid_tables(job: Job) -> Tables:
-    """Return the tables of a job whose only pattern is a grid."""
+    """Return the tables of a grid."""
     extents = job.families[0].extents
-    ranks = job.states.count.tolist()
+    ranks = job.states.ranks.tolist()
     layouts = [(s, parts) for s, x in enumerate(ranks) for parts in _segments(x, extents)]
-    return box_tables(job, extents)._replace(
-        layout_state=np.array([s for s, _ in layouts], dtype=np.int64),
-        layouts=np.array([parts for _, parts in layouts], dtype=np.int64).T.copy(),
+    return Tables(
+        job.states,
+        job.ranks,
+        np.array(extents, dtype=np.int64),
+        np.array([job.ranks // extent for extent in extents], dtype=np.int64),
+        np.array([s for s, _ in layouts], dtype=np.int64),
+        np.array([parts for _, parts in layouts], dtype=np.int64).T.copy(),
     )
 
 
@@ -226,13 +167,15 @@ def weigh(
     tables: Tables, view: Standing, guess: Guess, prices: Prices
 ) -> tuple[IntArray, list[IntArray], bool]:
     """Return the cheapest lines by dimension and last state, their segments, and if they refute."""
-    num = len(tables.ranks)
-    codes = [np.empty((num, extent), dtype=np.int64) for extent in tables.extents.tolist()]
-    lines = np.empty((len(codes), num), dtype=np.int64)
+    states = tables.states
+    codes = [
+        np.empty((len(states.ranks), extent), dtype=np.int64) for extent in tables.extents.tolist()
+    ]
+    lines = np.empty((len(codes), len(states.ranks)), dtype=np.int64)
     for dim, own in enumerate(codes):
         of_each = (prices.of_cell[dim], prices.of_segment[dim], prices.of_whole[dim])
         extent = own.shape[1]
-        lines[dim] = cheapest_lines(extent, view, dim, tables.ranks, *of_each, own)
+        lines[dim] = cheapest_lines(extent, view, dim, states.ranks, *of_each, own)
     worth = worths(tables, view, prices.of_cell, prices.of_segment, prices.of_whole)
     return lines, codes, bool(too_dear(tables, guess, lines, worth))
 
@@ -279,14 +222,15 @@ class LineOracle(Oracle):
     decide_programs = 100
     lift_programs = 6
 
-    def __init__(self, tables: Tables) -> None:
-        self.tables, self.ranks = tables, tables.ranks
+    def __init__(self, job: Job) -> None:
+        self.job, self.ranks = job, job.states.ranks
+        self.tables = tables = grid_tables(job)
         self._wholes, self._stretch = False, 1.0
         self._count = np.zeros(1, dtype=np.int64)
         self._lines = [KnownLines(extent) for extent in tables.extents.tolist()]
         self._since = 0
         extents = tuple(tables.extents.tolist())
-        ranks = tables.ranks[tables.layout_state].tolist()
+        ranks = self.ranks[tables.layout_state].tolist()
         pairs = zip(ranks, tables.layouts.T.tolist(), strict=True)
         self._fewest = np.array([tuple(parts) in met(x, extents) for x, parts in pairs])
 
@@ -312,14 +256,14 @@ class LineOracle(Oracle):
 
     def holds(self, leaf: Leaf, thresholds: IntArray, guess: Guess) -> bool:
         """Tell whether prices rule out thresholds."""
-        view = standing(self.tables, thresholds, guess)
+        view = standing(self.job, thresholds, guess)
         if view is None:
             return True
         return isinstance(leaf, Prices) and weigh(self.tables, view, guess, leaf)[2]
 
     def solve(self, thresholds: IntArray, guess: Guess, deadline: float) -> Leaf | Mix | None:
         """Return why thresholds per dimension are impossible, or a solution; None if neither."""
-        view = standing(self.tables, thresholds, guess)
+        view = standing(self.job, thresholds, guess)
         if view is None:
             return Empty()
         self._since = self.num_programs
@@ -334,7 +278,7 @@ class LineOracle(Oracle):
     def _round(self, view: Standing, guess: Guess) -> Prices | Mix | bool:
         """Solve over the lines known; return whether there are new ones if that settles nothing."""
         tables = self.tables
-        num_dims, num = len(tables.extents), len(tables.ranks)
+        num_dims, num = len(tables.extents), len(self.ranks)
         known = [
             lines.latest(fitting(tables, view, dim, lines.codes), self._since)
             for dim, lines in enumerate(self._lines)
@@ -346,7 +290,7 @@ class LineOracle(Oracle):
         row_of[:, alive] = num_dims + (2 + self._wholes) * per_state
         program = self._program(known, layouts, row_of, guess)
         self._count += 1
-        if program.status() != mbh.SolveStatus.OPTIMAL:
+        if program is None:
             return False
         amounts = np.array(program.variable_values())
         ends = np.cumsum([len(own) for own in known])
@@ -360,23 +304,21 @@ class LineOracle(Oracle):
             states = tables.layout_state[layouts]
             leaves: FloatArray = np.bincount(states, weights=weights, minlength=num).astype(float)
             return Mix(leaves, least)
-        duals = np.array(program.dual_values())
-        duals *= min(1.0, _LARGEST / np.abs(duals).max())  # a proof at any scale
-        whole = -np.rint(duals * _UNIT).astype(np.int64)
+        of_row = -whole(np.array(program.dual_values()))
         of_cell = np.zeros((num_dims, num), dtype=np.int64)
         of_segment = np.zeros((num_dims, num), dtype=np.int64)
-        of_cell[:, alive] = whole[row_of[:, alive]]
-        of_segment[:, alive] = np.minimum(0, whole[row_of[:, alive] + 1])
+        of_cell[:, alive] = of_row[row_of[:, alive]]
+        of_segment[:, alive] = np.minimum(0, of_row[row_of[:, alive] + 1])
         of_whole = np.zeros_like(of_cell)
         if self._wholes:
-            of_whole[:, alive] = whole[row_of[:, alive] + 2]
+            of_whole[:, alive] = of_row[row_of[:, alive] + 2]
         prices = Prices(of_cell, of_segment, of_whole)
         cheapest, codes, refuted = weigh(tables, view, guess, prices)
         if refuted:
             return prices
         added = False
         for dim, lines in enumerate(self._lines):
-            better = cheapest[dim] < -whole[dim] - 2
+            better = cheapest[dim] < -of_row[dim] - 2
             added |= lines.add(codes[dim][better], self.num_programs, known[dim])
         return added
 
@@ -394,7 +336,7 @@ class LineOracle(Oracle):
         sure = np.flatnonzero((guess.forced > 0) | guess.done)
         per_state = 2 + self._wholes
         of_type = int(row_of.max()) + per_state
-        of_sure = of_type + len(tables.multiplicity)
+        of_sure = of_type + len(tables.states.multiplicity)
         num_rows = of_sure + len(sure)
         parts: list[tuple[IntArray, IntArray, Any]] = []
         column = 0
@@ -404,19 +346,19 @@ class LineOracle(Oracle):
             data = np.empty(size)
             codes = self._lines[dim].codes[own]
             used = entries(
-                extent, codes, tables.ranks, row_of[dim], self._wholes, column, rows, columns, data
+                extent, codes, self.ranks, row_of[dim], self._wholes, column, rows, columns, data
             )
             parts.append((rows[:used], columns[:used], data[:used]))
             mine = np.arange(column, column + len(own))
             parts.append((np.full(len(own), dim), mine, np.ones(len(own))))
             column += len(own)
         mine = np.arange(column, column + len(layouts))
-        parts.append((of_type + tables.leaf_type[states], mine, np.ones(len(mine))))
+        parts.append((of_type + tables.states.leaf_type[states], mine, np.ones(len(mine))))
         for number, state in enumerate(sure.tolist()):
             there = mine[states == state]
             parts.append((np.full(len(there), of_sure + number), there, np.ones(len(there))))
         for dim in range(num_dims):
-            parts.append((row_of[dim, states], mine, -tables.ranks[states]))
+            parts.append((row_of[dim, states], mine, -self.ranks[states]))
             needed = self._stretch * tables.layouts[dim, layouts]
             parts.append((row_of[dim, states] + 1, mine, -needed))
             if self._wholes:
@@ -431,24 +373,13 @@ class LineOracle(Oracle):
         lower[:num_dims] = upper[:num_dims] = tables.lines
         upper[num_dims + 1 : of_type : per_state] = np.inf
         lower[of_type:of_sure] = -np.inf
-        upper[of_type:of_sure] = tables.multiplicity
+        upper[of_type:of_sure] = tables.states.multiplicity
         lower[of_sure:] = guess.forced[sure]
         upper[of_sure:] = np.where(guess.done[sure], guess.forced[sure], np.inf)
         objective = np.zeros(num_columns)
         objective[column:] = 1.0
-        helper: Any = mbh.ModelBuilderHelper()  # its stub names no array type that exists
-        helper.fill_model_from_sparse_data(
-            np.zeros(num_columns),
-            np.full(num_columns, np.inf),
-            objective,
-            lower,
-            upper,
-            sp.csr_matrix((data.astype(float), (rows, columns)), shape=(num_rows, num_columns)),
-        )
-        program = mbh.ModelSolverHelper("glop")
-        program.set_solver_specific_parameters(_GLOP)
-        program.solve(helper)
-        return program
+        matrix = sp.csr_matrix((data.astype(float), (rows, columns)), shape=(num_rows, num_columns))
+        return solved(matrix, objective, lower, upper)
 
 
 def likely_counts(oracle: LineOracle, thresholds: IntArray, deadline: float) -> list[IntArray]:

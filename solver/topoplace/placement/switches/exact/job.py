@@ -1,8 +1,7 @@
 """One communication-intensive request as the search sees it: steps, leaves, states, prices.
 
-A *state* is a leaf with a number of the request's ranks on it; its *kind* is what prices it: the
-leaf's size and its communication-intensive nodes, the request's included. All hops are integers
-in units of 1 / `Job.scale`.
+A *state* is a leaf with a number of the request's ranks on it. All hops are integers in units of
+1 / `Job.scale`; leaves apart are taken to be at the least distance that any two have.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -73,12 +73,13 @@ class Family:
         alike = [tuple(step for n, step in own if n == extent) for extent in dict(own)]
         return [chain for chain in alike if len(chain) > 1]
 
-    def reachable(self, closed: Dims, absent: Dims) -> BoolArray:
-        """Return which numbers of ranks can keep `closed` inside and take no part in `absent`.
+    def reachable(self, kept: int, absent: int) -> BoolArray:
+        """Return which numbers of ranks can keep some dims inside and take no part in others.
 
-        They are unions of components of `closed`. Shape ``(ranks + 1,)``.
+        Both are sets of bits. The ranks are unions of components of what is kept. Shape
+        ``(ranks + 1,)``.
         """
-        return _reachable(self.pattern, self.ranks, closed, absent)
+        return _reachable(self.pattern, self.ranks, kept, absent)
 
 
 @lru_cache(maxsize=256)
@@ -100,11 +101,13 @@ def components(pattern: Pattern, ranks: int, dims: Dims) -> IntArray:
 
 
 @lru_cache(maxsize=4096)
-def _reachable(pattern: Pattern, ranks: int, closed: Dims, absent: Dims) -> BoolArray:
-    label = components(pattern, ranks, closed)
+def _reachable(pattern: Pattern, ranks: int, kept: int, absent: int) -> BoolArray:
+    dims = dims_of(pattern, ranks)
+    label = components(pattern, ranks, frozenset(d for d in range(len(dims)) if kept >> d & 1))
     size = np.bincount(label)
-    for dim in absent:
-        size[label[dims_of(pattern, ranks)[dim]]] = 0
+    for dim, pairs in enumerate(dims):
+        if absent >> dim & 1:
+            size[label[pairs]] = 0
     sums = 1
     for value, number in zip(*np.unique(size[size > 0], return_counts=True), strict=True):
         left, chunk = int(number), 1
@@ -159,19 +162,40 @@ class Job:
         return int(self.model.scale) if self.exact else _FLOOR_SCALE
 
     @cached_property
+    def leaves(self) -> tuple[IntArray, ...]:
+        """Leaves of the domain by type: equal in size, L_comm and free nodes."""
+        size = self.model.tree.nodes_per_leaf
+        kinds = np.stack([size, self.comm, self.free], axis=1)[self.domain]
+        types, number = np.unique(kinds, axis=0, return_inverse=True)
+        return tuple(self.domain[number.ravel() == t] for t in range(len(types)))
+
+    @cached_property
     def states(self) -> States:
-        """All states of all leaves of the domain, equal leaves once."""
-        return _states(self)
+        """All states of all types of leaves."""
+        leaf = np.array([leaves[0] for leaves in self.leaves], dtype=np.int64)
+        most = np.minimum(self.free[leaf], self.ranks)
+        leaf_type = np.repeat(np.arange(len(leaf)), most)
+        ranks = np.concatenate([np.arange(1, m + 1) for m in most])
+        size = self.model.tree.nodes_per_leaf[leaf[leaf_type]]
+        busy = self.comm[leaf[leaf_type]] + ranks
+        own = busy * self.scale // size
+        shared = (busy[:, None] + busy) * self.scale // (2 * (size[:, None] + size))
+        levels = self.model.tree.common_level[np.ix_(self.domain, self.domain)]
+        apart = levels[~np.eye(len(levels), dtype=bool)]
+        least = int(apart.min()) if len(apart) else 2
+        hops = 2 * least * (self.scale + own[:, None] + own + shared)
+        num_leaves = np.array([len(leaves) for leaves in self.leaves], dtype=np.int64)
+        return states_of(ranks, leaf_type, 2 * (self.scale + own), hops, num_leaves)
 
     @cached_property
     def values(self) -> IntArray:
         """All values that a step can have at the least distance, ascending."""
-        return np.unique(np.concatenate([self.states.inside, self.states.crossing.ravel()]))
+        return np.unique(np.concatenate([self.states.inside, self.states.apart.ravel()]))
 
     @cached_property
     def gap(self) -> int:
         """The number of the least value between two leaves."""
-        return int(np.searchsorted(self.values, self.states.crossing.min()))
+        return int(np.searchsorted(self.values, self.states.apart.min()))
 
     @cached_property
     def chains(self) -> list[tuple[int, ...]]:
@@ -202,7 +226,7 @@ class Job:
     @cached_property
     def is_countable(self) -> bool:
         """Whether hops are exact, and states few enough for programs over them."""
-        return self.exact and len(self.states.count) <= _MOST_STATES
+        return self.exact and len(self.states.ranks) <= _MOST_STATES
 
     def units(self, leaf_of_rank: IntArray) -> int:
         """Return the cost of an assignment in units of `price_unit` / (100 `scale`), rounded up."""
@@ -219,75 +243,51 @@ class Job:
         return total
 
 
-@dataclass(frozen=True)
-class States:
-    """States by type of leaf (equal size, L_comm and free nodes), counts ascending.
+class States(NamedTuple):
+    """States by type of leaf, ranks ascending.
 
     Attributes
     ----------
     first
         First state of every type, and the end, shape ``(num_types + 1,)``.
-    leaves
-        Leaves of every type.
-    count, kind, type
-        Per state.
+    ranks, leaf_type
+        Per state, ranks on the leaf and its type.
+    inside
+        Per state, hops within the leaf.
     key
         Per state, hops between two leaves in that state: the higher, the worse a partner.
-    crossing
-        Hops between leaves of two kinds at the least distance, shape ``(num_kinds, num_kinds)``.
-    inside
-        Hops within a leaf of a kind.
+    apart
+        Hops between leaves in two states, shape ``(num_states, num_states)``.
+    pair
+        The same, but `NEVER` where there is only one leaf of the type.
+    multiplicity
+        Leaves per type.
     """
 
     first: IntArray
-    leaves: tuple[IntArray, ...]
-    count: IntArray
-    kind: IntArray
-    type: IntArray
-    key: IntArray
-    crossing: IntArray
+    ranks: IntArray
+    leaf_type: IntArray
     inside: IntArray
-
-    @cached_property
-    def pair(self) -> IntArray:
-        """Hops between leaves in two states, `NEVER` if there is only one leaf of the type."""
-        lone = (self.multiplicity == 1)[self.type]
-        same = self.type[:, None] == self.type
-        crossing = self.crossing[np.ix_(self.kind, self.kind)].astype(np.int64)
-        return np.where(same & lone, NEVER, crossing)
-
-    @cached_property
-    def multiplicity(self) -> IntArray:
-        """Leaves per type."""
-        return np.array([len(leaves) for leaves in self.leaves], dtype=np.int64)
+    key: IntArray
+    apart: IntArray
+    pair: IntArray
+    multiplicity: IntArray
 
 
-def _states(job: Job) -> States:
-    leaf_size = job.model.tree.nodes_per_leaf
-    leaves = np.stack([leaf_size, job.comm, job.free], axis=1)[job.domain]
-    types, type_of_leaf = np.unique(leaves, axis=0, return_inverse=True)
-    most = np.minimum(types[:, 2], job.ranks)
-    type_ = np.repeat(np.arange(len(types)), most)
-    count = np.concatenate([np.arange(1, m + 1) for m in most])
-    pairs = np.stack([types[type_, 0], types[type_, 1] + count], axis=1)
-    kinds, kind = np.unique(pairs, axis=0, return_inverse=True)
-    kind = kind.ravel()
-    size, busy = kinds.T
-    own = busy * job.scale // size
-    shared = (busy[:, None] + busy) * job.scale // (2 * (size[:, None] + size))
-    levels = job.model.tree.common_level[np.ix_(job.domain, job.domain)]
-    apart = levels[~np.eye(len(levels), dtype=bool)]
-    least = int(apart.min()) if len(apart) else 2
-    crossing = 2 * least * (job.scale + own[:, None] + own + shared)
+def states_of(
+    ranks: IntArray, leaf_type: IntArray, inside: IntArray, apart: IntArray, multiplicity: IntArray
+) -> States:
+    """Return states of types in order."""
+    lone = (leaf_type[:, None] == leaf_type) & (multiplicity == 1)[leaf_type]
     return States(
-        first=np.concatenate([[0], np.cumsum(most)]),
-        leaves=tuple(job.domain[type_of_leaf.ravel() == t] for t in range(len(types))),
-        count=count,
-        kind=kind,
-        type=type_,
-        key=crossing[kind, kind],
-        crossing=crossing,
-        inside=2 * (job.scale + own),
+        np.searchsorted(leaf_type, np.arange(len(multiplicity) + 1)),
+        ranks,
+        leaf_type,
+        inside,
+        apart.diagonal().copy(),
+        apart,
+        np.where(lone, NEVER, apart),
+        multiplicity,
     )
 
 

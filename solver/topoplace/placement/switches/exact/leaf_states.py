@@ -1,4 +1,4 @@
-"""Any patterns: thresholds ruled out by the states of leaves that they leave.
+"""What thresholds leave of the states of leaves, for all patterns but binomial trees.
 
 Given a threshold per step, a leaf keeps inside all steps whose threshold is below its cheapest
 crossing, and takes no part in those below its own inside hops. That leaves few numbers of ranks
@@ -7,11 +7,87 @@ crossing, and takes no part in those below its own inside hops. That leaves few 
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+import scipy.sparse as sp
+from ortools.linear_solver.python import model_builder_helper as mbh
 
 from topoplace.placement.switches.exact.job import NEVER, Family, Job
 from topoplace.placement.switches.exact.thresholds import Empty, Guess, Leaf, Mix, Oracle
-from topoplace.types import BoolArray, IntArray
+from topoplace.types import BoolArray, FloatArray, IntArray
+
+_UNIT, _LARGEST = 1 << 16, 1 << 12
+"""Multipliers are whole numbers of 1 / `_UNIT`, and no larger than sums of 64 bits allow."""
+
+
+class Standing(NamedTuple):
+    """What thresholds leave.
+
+    Attributes
+    ----------
+    alive
+        Which states are left.
+    able, keeps
+        Per step, whether a state may have neighbours inside, and whether it has all its
+        neighbours inside; shape ``(num_steps, num_states)``.
+    pairs
+        Per step, which states may be neighbours; shape ``(num_steps, num_states, num_states)``.
+    """
+
+    alive: BoolArray
+    able: BoolArray
+    keeps: BoolArray
+    pairs: BoolArray
+
+
+def standing(job: Job, thresholds: IntArray, guess: Guess) -> Standing | None:
+    """Return what thresholds per step leave, None if that cannot hold all ranks."""
+    states = job.states
+    free = states.multiplicity.copy()
+    np.subtract.at(free, states.leaf_type, guess.forced)
+    if free.min() < 0:
+        return None
+    held = guess.forced > 0
+    more = ~guess.done & (free > 0)[states.leaf_type]
+    able = states.inside <= thresholds[:, None]
+    alive = held | more
+    while True:
+        # a state may only be so much smaller than others that all ranks find room
+        most = np.zeros(len(free), dtype=np.int64)
+        there = alive & more
+        np.maximum.at(most, states.leaf_type[there], states.ranks[there])
+        spare = int(free @ most + guess.forced @ states.ranks) - job.ranks
+        if spare < 0 or (held & ~alive).any():
+            return None
+        short = np.where(held, 0, most[states.leaf_type] - states.ranks)
+        left = alive & (short <= spare)
+        near = left & (short[:, None] + short <= spare)
+        cheapest = np.where(near, states.pair, NEVER).min(axis=1)
+        keeps = left & (cheapest > thresholds[:, None])
+        for family in job.families:
+            left = left & _fitting(family, states.ranks, keeps, keeps & ~able)
+        if (left == alive).all():
+            break
+        alive = left
+    crosses = alive & ~keeps
+    pairs = near & (states.pair <= thresholds[:, None, None])
+    return Standing(alive, able, keeps, pairs & crosses[:, :, None] & crosses[:, None])
+
+
+def _fitting(family: Family, ranks: IntArray, keeps: BoolArray, absent: BoolArray) -> BoolArray:
+    """Mark the states that some ranks can have which keep some steps and are absent from others."""
+    bits = 1 << np.arange(family.num_dims)
+    steps = list(family.steps)
+    kept, gone = bits @ keeps[steps], bits @ absent[steps]
+    number = kept << family.num_dims | gone
+    fits = np.ones(len(ranks), dtype=bool)
+    for code in np.unique(number).tolist():
+        own = number == code
+        fits[own] = family.reachable(code >> family.num_dims, code % (1 << family.num_dims))[
+            ranks[own]
+        ]
+    return fits
 
 
 class StateOracle(Oracle):
@@ -21,57 +97,38 @@ class StateOracle(Oracle):
     lift_programs = 1
 
     def __init__(self, job: Job) -> None:
-        self._job, self._states = job, job.states
-        self.ranks = self._states.count
+        self._job = job
+        self.ranks = job.states.ranks
 
     def solve(self, thresholds: IntArray, guess: Guess, deadline: float) -> Leaf | Mix | None:
         """Return that thresholds are impossible, or that nothing is known of them."""
-        return Empty() if self.left(thresholds) is None else Mix(None, thresholds)
+        return Mix(None, thresholds) if standing(self._job, thresholds, guess) else Empty()
 
     def holds(self, leaf: Leaf, thresholds: IntArray, guess: Guess) -> bool:
         """Tell whether thresholds are impossible."""
-        return self.left(thresholds) is None
+        return standing(self._job, thresholds, guess) is None
 
-    def left(self, thresholds: IntArray) -> BoolArray | None:
-        """Return the states that are left, None if those cannot hold all ranks."""
-        states = self._states
-        own = states.inside[states.kind] > thresholds[:, None]
-        alive = np.ones(len(states.count), dtype=bool)
-        while True:
-            # a state may only be so much smaller than others that all ranks find room
-            most = np.zeros(len(states.multiplicity), dtype=np.int64)
-            np.maximum.at(most, states.type[alive], states.count[alive])
-            spare = int(states.multiplicity @ most) - self._job.ranks
-            if spare < 0:
-                return None
-            short = most[states.type] - states.count
-            left = alive & (short <= spare)
-            partners = left & (short[:, None] + short <= spare)
-            cheapest = np.where(partners, states.pair, NEVER).min(axis=1)
-            keeps = cheapest > thresholds[:, None]
-            for family in self._job.families:
-                left = self._drop(family, left, keeps, keeps & own)
-            if (left == alive).all():
-                return alive
-            alive = left
 
-    def _drop(
-        self, family: Family, alive: BoolArray, keeps: BoolArray, absent: BoolArray
-    ) -> BoolArray:
-        """Drop the states that no set of ranks can have which keeps some steps inside.
+# ---- Programs over states ------------------------------------------------------------------------
 
-        Nor take part in those it is absent from.
-        """
-        steps, dims = list(family.steps), range(family.num_dims)
-        both = np.concatenate([keeps[steps], absent[steps]])[:, alive]
-        left = alive.copy()
-        own, number = np.unique(both, axis=1, return_inverse=True)
-        count = self._states.count[alive]
-        fits = np.zeros(len(count), dtype=bool)
-        for n, column in enumerate(own.T):
-            kept = frozenset(dim for dim in dims if column[dim])
-            gone = frozenset(dim for dim in dims if column[family.num_dims + dim])
-            mine = number.ravel() == n
-            fits[mine] = family.reachable(kept, gone)[count[mine]]
-        left[alive] = fits
-        return left
+
+def solved(
+    matrix: sp.csr_matrix, objective: FloatArray, lower: FloatArray, upper: FloatArray
+) -> Any:
+    """Return the solved program of the least objective, no variable below 0; None if it is not."""
+    num = len(objective)
+    helper: Any = mbh.ModelBuilderHelper()  # its stub names no array type that exists
+    helper.fill_model_from_sparse_data(
+        np.zeros(num), np.full(num, np.inf), objective, lower, upper, matrix
+    )
+    program = mbh.ModelSolverHelper("glop")
+    program.set_solver_specific_parameters("use_preprocessing: false use_scaling: false")
+    program.solve(helper)
+    return program if program.status() == mbh.SolveStatus.OPTIMAL else None
+
+
+def whole(multipliers: FloatArray) -> IntArray:
+    """Return multipliers in whole numbers; a proof is one at any scale."""
+    scale = _UNIT * min(1.0, _LARGEST / max(1.0, np.abs(multipliers).max(initial=0.0)))
+    found: IntArray = np.rint(multipliers * scale).astype(np.int64)
+    return found

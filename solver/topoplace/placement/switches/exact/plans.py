@@ -15,7 +15,6 @@ import numpy as np
 from ortools.graph.python import max_flow
 from ortools.sat.python import cp_model
 
-from topoplace import clock
 from topoplace.placement.switches.exact._plan_programs import (
     MIXED,
     REFUTED,
@@ -34,7 +33,8 @@ from topoplace.placement.switches.exact._plans import (
     standing,
 )
 from topoplace.placement.switches.exact.boxes import Corners
-from topoplace.placement.switches.exact.job import NEVER, Job
+from topoplace.placement.switches.exact.job import Job, states_of
+from topoplace.placement.switches.exact.starts import solved
 from topoplace.placement.switches.exact.thresholds import Guess, Leaf, Mix, Oracle
 from topoplace.result.tree import BinomialShares
 from topoplace.types import BoolArray, IntArray
@@ -57,19 +57,7 @@ def plan_tables(job: Job) -> Tables:
     states = job.states
     pairs = np.array([len(step.pairs) for step in job.steps], dtype=np.int64)
     active = np.concatenate([[1], 1 + np.cumsum(pairs)]).astype(np.int64)
-    return Tables(
-        first=states.first.astype(np.int64),
-        ranks=states.count.astype(np.int64),
-        leaf_type=states.type.astype(np.int64),
-        inside=states.inside[states.kind].astype(np.int64),
-        key=states.key.astype(np.int64),
-        pair=states.pair,
-        apart=states.crossing[np.ix_(states.kind, states.kind)].astype(np.int64),
-        multiplicity=states.multiplicity,
-        held=np.zeros(len(states.multiplicity), dtype=np.bool_),
-        active=active,
-        idle=active[:-1] - pairs,
-    )
+    return Tables(states, np.zeros(len(states.multiplicity), bool), active, active[:-1] - pairs)
 
 
 def tables_under(tables: Tables, guess: Guess) -> tuple[Tables, IntArray]:
@@ -78,35 +66,24 @@ def tables_under(tables: Tables, guess: Guess) -> tuple[Tables, IntArray]:
     Leaves assumed in a state are a type of their own, none of which is without ranks.
     """
     if guess.is_empty:
-        return tables, np.arange(len(tables.ranks))
+        return tables, np.arange(len(tables.states.ranks))
+    states = tables.states
     held = np.flatnonzero(guess.forced)
     times = guess.forced[held]
-    taken = np.bincount(tables.leaf_type[held], times, len(tables.multiplicity))
-    left = tables.multiplicity - taken.astype(np.int64)
-    others = np.flatnonzero((left[tables.leaf_type] > 0) & ~guess.done)
-    there = np.unique(tables.leaf_type[others])
+    left = states.multiplicity.copy()
+    np.subtract.at(left, states.leaf_type[held], times)
+    others = np.flatnonzero((left[states.leaf_type] > 0) & ~guess.done)
+    there, leaf_type = np.unique(states.leaf_type[others], return_inverse=True)
     num = len(there)
     source = np.concatenate([others, held])
-    leaf_type = np.concatenate(
-        [np.searchsorted(there, tables.leaf_type[others]), num + np.arange(len(held))]
+    own = states_of(
+        states.ranks[source],
+        np.concatenate([leaf_type, num + np.arange(len(held))]),
+        states.inside[source],
+        states.apart[np.ix_(source, source)],
+        np.concatenate([left[there], times]),
     )
-    multiplicity = np.concatenate([left[there], times])
-    lone = (multiplicity == 1)[leaf_type]
-    pair = tables.apart[np.ix_(source, source)]
-    pair[(leaf_type[:, None] == leaf_type) & lone[:, None]] = NEVER
-    return Tables(
-        first=np.searchsorted(leaf_type, np.arange(len(multiplicity) + 1)).astype(np.int64),
-        ranks=tables.ranks[source],
-        leaf_type=leaf_type.astype(np.int64),
-        inside=tables.inside[source],
-        key=tables.key[source],
-        pair=pair,
-        apart=tables.apart,
-        multiplicity=multiplicity,
-        held=np.arange(len(multiplicity)) >= num,
-        active=tables.active,
-        idle=tables.idle,
-    ), source
+    return tables._replace(states=own, held=np.arange(num + len(held)) >= num), source
 
 
 def _pool(tables: Tables, room: int) -> Pool:
@@ -116,7 +93,7 @@ def _pool(tables: Tables, room: int) -> Pool:
         state=np.zeros(room, dtype=np.int64),
         path=np.zeros((room, num_active), dtype=np.int64),
         used=np.zeros(room, dtype=np.int64),
-        served=np.full((num_active - 1, len(tables.ranks)), -_LONG_AGO, dtype=np.int64),
+        served=np.full((num_active - 1, len(tables.states.ranks)), -_LONG_AGO, dtype=np.int64),
         size=np.zeros(2, dtype=np.int64),
     )
 
@@ -145,7 +122,7 @@ class PlanOracle(Oracle):
 
     def __init__(self, job: Job) -> None:
         self.tables = plan_tables(job)
-        self.ranks = self.tables.ranks
+        self.ranks = job.states.ranks
         self._values = job.values
         self.pool = _pool(self.tables, _ROOM)
 
@@ -200,7 +177,7 @@ class WholePlans:
 
     def _moves(self, s: int, n: int, a: int) -> range:
         """Return the active ranks that a leaf can have after a step."""
-        highest = min(int(self.tables.ranks[s]), int(self.tables.active[n + 1]))
+        highest = min(int(self.tables.states.ranks[s]), int(self.tables.active[n + 1]))
         if not self.view.closed[n, s]:
             return range(a, highest + 1)
         if a and not (self.view.able[n, s] and 2 * a <= highest):
@@ -212,8 +189,8 @@ class WholePlans:
         num_steps = len(tables.idle)
         self._begins: dict[tuple[int, int], list[cp_model.IntVar]] = defaultdict(list)
         for s in np.flatnonzero(self.view.alive).tolist():
-            ranks = int(tables.ranks[s])
-            most = int(tables.multiplicity[tables.leaf_type[s]])
+            ranks = int(tables.states.ranks[s])
+            most = int(tables.states.multiplicity[tables.states.leaf_type[s]])
             useful = [{ranks}]
             for n in reversed(range(num_steps)):
                 useful.append(
@@ -240,11 +217,11 @@ class WholePlans:
 
     def _add_totals(self) -> None:
         tables, model = self.tables, self.model
-        for t, there in enumerate(tables.multiplicity.tolist()):
+        for t, there in enumerate(tables.states.multiplicity.tolist()):
             own = [
                 v
                 for (s, _), begins in self._begins.items()
-                if tables.leaf_type[s] == t
+                if tables.states.leaf_type[s] == t
                 for v in begins
             ]
             if tables.held[t]:
@@ -277,14 +254,8 @@ class WholePlans:
 
     def solve(self, seconds: float) -> tuple[list[tuple[int, IntArray]] | None, bool]:
         """Return state and trajectory of every leaf if found, and whether that is certain."""
-        solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = max(seconds, 0.01)
-        solver.parameters.num_workers = 1
-        solver.parameters.catch_sigint_signal = False
         # presolving takes longer than most searches, and the search after it is slower
-        solver.parameters.cp_model_presolve = False
-        with clock.ended_by(solver.stop_search):
-            status = solver.solve(self.model)
+        solver, status = solved(self.model, seconds, presolve=False)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None, status == cp_model.INFEASIBLE
         left = {arc: int(solver.value(v)) for arc, v in self.arcs.items() if solver.value(v)}
@@ -307,9 +278,8 @@ class WholePlans:
 
 def assigned(job: Job, plans: list[tuple[int, IntArray]], thresholds: IntArray) -> IntArray | None:
     """Return the leaf of every rank with such a plan per leaf; None if the pairs do not fit."""
-    states = job.states
-    spare = [leaves.tolist() for leaves in states.leaves]
-    leaf = np.array([spare[states.type[s]].pop() for s, _ in plans], dtype=np.int64)
+    spare = [leaves.tolist() for leaves in job.leaves]
+    leaf = np.array([spare[job.states.leaf_type[s]].pop() for s, _ in plans], dtype=np.int64)
     path = np.stack([path for _, path in plans])
     comm = job.comm.copy()
     comm[leaf] += path[:, -1]

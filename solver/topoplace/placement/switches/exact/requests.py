@@ -22,7 +22,6 @@ from topoplace.placement.switches.exact.binomial import BinomialSearch, doubles
 from topoplace.placement.switches.exact.cubes import SideOracle, has_sides
 from topoplace.placement.switches.exact.grids import (
     LineOracle,
-    grid_tables,
     has_lines,
     is_grid,
     likely_counts,
@@ -170,7 +169,7 @@ def _doubled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
 def _settled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return a bound, and the best allocation found where it leaves thresholds."""
     oracles: Sequence[Oracle]
-    lines = LineOracle(grid_tables(job)) if has_lines(job) else None
+    lines = LineOracle(job) if has_lines(job) else None
     if lines is not None:
         oracles = [lines, lines.variant(wholes=True)]
     else:

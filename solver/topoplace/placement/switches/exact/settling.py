@@ -211,9 +211,9 @@ def around(job: Job, counts: IntArray) -> IntArray:
     """
     states = job.states
     ranks = np.zeros(len(job.comm), dtype=np.int64)
-    for t, leaves in enumerate(states.leaves):
+    for t, leaves in enumerate(job.leaves):
         own = np.arange(states.first[t], states.first[t + 1])
-        held = np.repeat(states.count[own], counts[own])
+        held = np.repeat(states.ranks[own], counts[own])
         ranks[leaves[: len(held)]] = held
     used = np.flatnonzero(ranks)
     share = (job.comm + ranks)[used] / job.model.tree.nodes_per_leaf[used]
@@ -316,27 +316,26 @@ def labels_of(job: Job, thresholds: IntArray, counts: IntArray) -> Labels | None
     """
     states, family = job.states, job.families[0]
     at = thresholds[list(family.steps)]
-    kept = frozenset(np.flatnonzero(at < states.crossing.min()).tolist())
+    kept = frozenset(np.flatnonzero(at < states.apart.min()).tolist())
     used = np.flatnonzero(counts)
-    if len(kept) == family.num_dims or int(counts @ states.count) != job.ranks:
+    if len(kept) == family.num_dims or int(counts @ states.ranks) != job.ranks:
         return None
     board = Board(job, kept)
-    if (states.count[used] % board.unit).any():
+    if (states.ranks[used] % board.unit).any():
         return None
     limits = thresholds[list(board.crossing)]
-    left = [iter(leaves.tolist()) for leaves in states.leaves]
+    left = [iter(leaves.tolist()) for leaves in job.leaves]
     found: list[IntArray] = []
     state_of: list[int] = []
     for state in used.tolist():
-        own = [next(left[states.type[state]]) for _ in range(counts[state])]
-        parts = np.repeat(own, states.count[state] // board.unit)
+        own = [next(left[states.leaf_type[state]]) for _ in range(counts[state])]
+        parts = np.repeat(own, states.ranks[state] // board.unit)
         together = bool((states.key[state] <= limits).all())
         for leaves in [parts] if together else np.split(parts, len(own)):
             found.append(leaves)
             state_of.append(state)
-    kinds = states.kind[state_of]
-    hops = states.crossing[np.ix_(kinds, kinds)]
-    np.fill_diagonal(hops, states.inside[kinds])
+    hops = states.apart[np.ix_(state_of, state_of)]
+    np.fill_diagonal(hops, states.inside[state_of])
     return Labels(board, found, hops > limits[:, None, None])
 
 

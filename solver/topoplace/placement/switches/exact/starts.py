@@ -125,12 +125,7 @@ class StartModel:
         return sum(r.value * s for r, s in zip(self._requests, self._starts, strict=True))
 
     def _solve(self, seconds: float, most: int | None) -> Choice:
-        solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = max(seconds, _LEAST_SECONDS)
-        solver.parameters.num_workers = 1
-        solver.parameters.catch_sigint_signal = False
-        with clock.ended_by(solver.stop_search):
-            status = solver.solve(self._model)
+        solver, status = solved(self._model, max(seconds, _LEAST_SECONDS))
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Choice((), {}, 0, 0 if most is None else most)
         value = round(solver.objective_value)
@@ -145,6 +140,20 @@ class StartModel:
             for leaf, variable in self._taken[q].items():
                 reserved[q][leaf] = solver.value(variable)
         return Choice(started, reserved, value, bound)
+
+
+def solved(
+    model: cp_model.CpModel, seconds: float, *, presolve: bool = True
+) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
+    """Return the solver of a model after so many seconds at the most, and its status."""
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = max(seconds, 0.01)
+    solver.parameters.num_workers = 1
+    solver.parameters.catch_sigint_signal = False
+    solver.parameters.cp_model_presolve = presolve
+    with clock.ended_by(solver.stop_search):
+        status = solver.solve(model)
+    return solver, status
 
 
 # ---- What proves the nodes that start -----------------------------------------------------------
