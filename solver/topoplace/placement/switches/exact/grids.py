@@ -19,15 +19,12 @@ import scipy.sparse as sp
 
 from topoplace import clock
 from topoplace.placement.switches.exact._grids import (
+    NOTHING,
     cheapest_lines,
-    dearest,
-    entries,
     fitting,
-    fitting_layouts,
-    too_dear,
-    worths,
+    offered,
 )
-from topoplace.placement.switches.exact.job import GRIDS, Job, States
+from topoplace.placement.switches.exact.job import GRIDS, NEVER, Job, States
 from topoplace.placement.switches.exact.leaf_states import Standing, solved, standing, whole
 from topoplace.placement.switches.exact.thresholds import (
     Decider,
@@ -168,16 +165,38 @@ def weigh(
 ) -> tuple[IntArray, list[IntArray], bool]:
     """Return the cheapest lines by dimension and last state, their segments, and if they refute."""
     states = tables.states
-    codes = [
-        np.empty((len(states.ranks), extent), dtype=np.int64) for extent in tables.extents.tolist()
-    ]
+    codes = [np.empty((len(states.ranks), n), dtype=np.int64) for n in tables.extents.tolist()]
     lines = np.empty((len(codes), len(states.ranks)), dtype=np.int64)
     for dim, own in enumerate(codes):
         of_each = (prices.of_cell[dim], prices.of_segment[dim], prices.of_whole[dim])
-        extent = own.shape[1]
-        lines[dim] = cheapest_lines(extent, view, dim, states.ranks, *of_each, own)
-    worth = worths(tables, view, prices.of_cell, prices.of_segment, prices.of_whole)
-    return lines, codes, bool(too_dear(tables, guess, lines, worth))
+        lines[dim] = cheapest_lines(own.shape[1], view, dim, states.ranks, *of_each, own)
+    least = lines.min(axis=1)
+    if (least == NEVER).any():
+        return lines, codes, True
+    worth = offered(states, tables.cells, guess, _worths(tables, view, prices))
+    return lines, codes, worth < int(tables.lines @ least)
+
+
+def _worths(tables: Tables, view: Standing, prices: Prices) -> IntArray:
+    """Return, per state, the most that a leaf's cells and segments are worth together.
+
+    Segments are worth nothing or less, so the fewest are worth most; but one has all ranks.
+    """
+    fits = _fitting_layouts(tables, view)
+    state, layouts = tables.layout_state[fits], tables.layouts[:, fits]
+    found = prices.of_cell[:, state] * tables.states.ranks[state]
+    found += prices.of_segment[:, state] * layouts + prices.of_whole[:, state] * (layouts == 1)
+    worth = np.full(len(view.alive), NOTHING, dtype=np.int64)
+    np.maximum.at(worth, state, found.sum(axis=0))
+    return worth
+
+
+def _fitting_layouts(tables: Tables, view: Standing) -> BoolArray:
+    """Mark the layouts that the thresholds leave."""
+    state = tables.layout_state
+    whole = tables.layouts * tables.extents[:, None] == tables.states.ranks[state]
+    fits: BoolArray = view.alive[state] & (whole | ~view.keeps[:, state]).all(axis=0)
+    return fits
 
 
 # ---- Programs ----------------------------------------------------------------------------------
@@ -283,7 +302,7 @@ class LineOracle(Oracle):
             lines.latest(fitting(tables, view, dim, lines.codes), self._since)
             for dim, lines in enumerate(self._lines)
         ]
-        layouts = np.flatnonzero(fitting_layouts(tables, view) & (self._fewest | self._wholes))
+        layouts = np.flatnonzero(_fitting_layouts(tables, view) & (self._fewest | self._wholes))
         alive = np.flatnonzero(view.alive)
         row_of = np.full((num_dims, num), -1, dtype=np.int64)
         per_state = np.arange(num_dims * len(alive)).reshape(num_dims, -1)
@@ -298,7 +317,7 @@ class LineOracle(Oracle):
         for dim, (own, part) in enumerate(zip(known, np.split(amounts, ends), strict=False)):
             there = own[part > _ZERO]
             self._lines[dim].used[there] = self.num_programs
-            least[dim] = dearest(tables, dim, self._lines[dim].codes[there])
+            least[dim] = self._dearest(dim, there)
         if program.objective_value() < _ZERO:
             weights = amounts[ends[-1] : ends[-1] + len(layouts)]
             states = tables.layout_state[layouts]
@@ -322,6 +341,15 @@ class LineOracle(Oracle):
             added |= lines.add(codes[dim][better], self.num_programs, known[dim])
         return added
 
+    def _dearest(self, dim: int, lines: IntArray) -> int:
+        """Return the dearest hops between neighbours of some lines."""
+        tables, codes = self.tables, self._lines[dim].codes[lines]
+        state, several = codes // tables.extents[dim], codes % tables.extents[dim] > 0
+        beside = codes[:, 1:] >= 0
+        between = tables.states.pair[state[:, 1:][beside], state[:, :-1][beside]]
+        inside = tables.states.inside[state[(codes >= 0) & several]]
+        return max(int(between.max(initial=0)), int(inside.max(initial=0)))
+
     def _program(
         self, known: list[IntArray], layouts: IntArray, row_of: IntArray, guess: Guess
     ) -> Any:
@@ -341,14 +369,14 @@ class LineOracle(Oracle):
         parts: list[tuple[IntArray, IntArray, Any]] = []
         column = 0
         for dim, (extent, own) in enumerate(zip(tables.extents.tolist(), known, strict=True)):
-            size = per_state * len(own) * extent
-            rows, columns = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-            data = np.empty(size)
-            codes = self._lines[dim].codes[own]
-            used = entries(
-                extent, codes, self.ranks, row_of[dim], self._wholes, column, rows, columns, data
-            )
-            parts.append((rows[:used], columns[:used], data[:used]))
+            line, at = np.nonzero(self._lines[dim].codes[own] >= 0)
+            code = self._lines[dim].codes[own][line, at]
+            row, cells = row_of[dim, code // extent], code % extent + 1
+            parts.append((row, column + line, cells))
+            parts.append((row + 1, column + line, np.ones(len(line))))
+            if self._wholes:
+                all_ = cells == self.ranks[code // extent]
+                parts.append((row[all_] + 2, column + line[all_], np.ones(all_.sum())))
             mine = np.arange(column, column + len(own))
             parts.append((np.full(len(own), dim), mine, np.ones(len(own))))
             column += len(own)
