@@ -9,32 +9,7 @@ from typing import Any
 
 def small_document() -> dict[str, Any]:
     """Return a 4x4x3 torus of two nodes per router with a running job and three requests."""
-    return {
-        "schema": "topoplace.snapshot/1",
-        "name": "small",
-        "machine": {
-            "kind": "torus",
-            "name": "small-torus",
-            "shape": [4, 4, 3],
-            "nodes_per_router": 2,
-            "default_class": "xe",
-            "classes": {"xk": "48-55"},
-            "service": "0-1",
-        },
-        "down": "9",
-        "running": [
-            {
-                "id": "busy",
-                "nodes": "24-27",
-                "prism": {"origin": [1, 0, 0], "extents": [1, 1, 2]},
-            }
-        ],
-        "queue": [
-            {"id": "first", "nodes": 8, "shapes": "2x1x2/1x2x2"},
-            {"id": "second", "nodes": 4},
-            {"id": "third", "nodes": 4, "class": "xk"},
-        ],
-    }
+    return json.loads(Path(__file__).with_suffix(".json").read_text())
 
 
 def write_small(folder: Path, **changes: Any) -> Path:

@@ -13,6 +13,7 @@ import pytest
 
 import front_as_typed
 import topoplace as tp
+from mistakes import lines_said
 
 
 def torus_model() -> tp.Model:
@@ -54,6 +55,9 @@ def test_the_door_has_few_names_and_opens_at_once() -> None:
     assert len(names) <= 25
     assert all(getattr(tp, name) is not None for name in names)
     assert not {"numpy", "pydantic", "numba", "ortools"} & set(modules)
+    assert tp.methods("placement")["exact"] == tp.methods()["placement exact"]
+    assert "blue_waters" in tp.machines()
+    assert "blue_waters_60" in tp.snapshots()
     with pytest.raises(AttributeError, match="no attribute 'plase'"):
         _ = tp.plase
 
@@ -140,13 +144,6 @@ def test_a_comparison_prints_and_shares_bounds(results: list[Any], tmp_path: Pat
     assert list(found.to_frame().method) == [row.method for row in found.rows]
 
 
-def test_methods_are_listed_with_what_they_do() -> None:
-    assert tp.methods("placement")["exact"]
-    assert "mapping pencils" in tp.methods()
-    assert "blue_waters" in tp.machines()
-    assert "blue_waters_60" in tp.snapshots()
-
-
 @pytest.mark.parametrize(
     ("call", "line"),
     [
@@ -179,18 +176,14 @@ def test_methods_are_listed_with_what_they_do() -> None:
     ],
 )
 def test_wrong_arguments_are_told_in_a_line(call: Any, line: str) -> None:
-    with pytest.raises(tp.InputError) as told:
-        call()
-    assert line in str(told.value)
+    assert line in "\n".join(lines_said(call))
 
 
 def test_faults_of_a_model_are_told_when_it_is_solved() -> None:
     model = torus_model()
     model.add_running("twice", [0])
     model.add_request("cfd", 1)
-    with pytest.raises(tp.InputError) as told:
-        tp.place(model)
-    assert len(str(told.value).splitlines()) >= 2
+    assert len(lines_said(tp.place, model)) >= 2
 
 
 def test_a_solve_is_shown_and_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -196,13 +196,6 @@ def test_first_fit_of_nodes_follows_the_order() -> None:
     assert num_started > 40
 
 
-def test_another_seed_is_another_random_order() -> None:
-    state = prepare(random_snapshot(random.Random(3), 24))
-    found = [solve(state, "random-nodes", Options(seed=k)).solution for k in (0, 1, 2, 3, 4, 0)]
-    assert len({str(solution) for solution in found}) > 1
-    assert found[0] == found[-1]
-
-
 def test_scattered_jobs_report_the_links_they_share() -> None:
     """Two jobs on every other node of a ring use the same links under strict interference."""
     state = machine_state([8], [4, 4])
@@ -222,11 +215,14 @@ def test_scattered_jobs_report_the_links_they_share() -> None:
 @pytest.mark.parametrize("name", [*PRISM_METHODS, *NODE_METHODS])
 def test_same_answer_for_the_same_seed(name: str) -> None:
     assert methods("placement")[name].uses_prisms == (name in PRISM_METHODS)
+    drawn = set()
     for seed in range(10):
         state = prepare(random_snapshot(random.Random(seed), 24))
-        once, again = (solve(state, name, Options(seed=1)) for _ in range(2))
+        once, again, other = (solve(state, name, Options(seed=k)) for k in (1, 1, 2))
         assert once.solution == again.solution
         assert once.explanations == again.explanations
+        drawn.add(once.solution != other.solution)
+    assert (True in drawn) == (name == "random-nodes")
 
 
 @pytest.fixture

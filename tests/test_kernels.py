@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from small_snapshot import write_small
-from topoplace.cli import run
 from topoplace.errors import ExitCode
 from topoplace.kernels import PROBLEMS, groups_of
 from topoplace.kernels.compiling import PACKAGES, WORDS, entries_of, missing
@@ -148,8 +147,3 @@ def test_warmup_compiles_all_that_a_solve_calls(tmp_path: Path) -> None:
     solved = topoplace(cache, "place", snapshot, "--time-limit", "2")
     assert (solved.returncode, solved.stderr) == (ExitCode.DONE, "")
     assert sorted(cache.rglob("*.nb?")) == before != []
-
-
-def test_warmup_knows_three_problems(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["warmup", "placing"]) == ExitCode.BAD_INPUT
-    assert "placement, allocation, mapping" in capsys.readouterr().err
