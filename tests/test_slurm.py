@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mistakes import MISTAKES, bent, lines_said
 from real_files import real_file
@@ -22,14 +20,16 @@ from topoplace.snapshot.readers.slurm import (
     NodeUse,
     read_slurm_nodes,
     read_topology_conf,
-    topology_conf_of,
 )
-from topoplace.snapshot.readers.slurm_jobs import SlurmJobs, read_slurm_jobs
-from topoplace.snapshot.schema import SwitchModel, TreeModel
+from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs
 
-TOPOLOGY = (
-    "SwitchName=s0 Nodes=n[0-3]\nSwitchName=s1 Nodes=n[4-7]\nSwitchName=top Switches=s[0-1]\n"
-)
+TOPOLOGY = """\
+SwitchName=s0 Nodes=n[0-3]
+SwitchName=s1 Nodes=n4,n[5-7]
+SwitchName=top Switches=s[0-1]
+"""
+LISTINGS = Path(__file__).parent / "slurm"
+ENTRY = json.loads((LISTINGS / "squeue.json").read_text())["jobs"][0]
 HEADER = "JOBID|STATE|NODES|NODELIST|COMMENT|PRIORITY|TIME_LIMIT|START_TIME|SUBMIT_TIME"
 
 
@@ -40,40 +40,11 @@ def written(folder: Path, text: str, name: str = "file") -> Path:
 
 
 def job_line(**fields: object) -> str:
-    known = {
-        "id": 1,
-        "state": "PENDING",
-        "nodes": 2,
-        "hosts": "",
-        "comment": "(null)",
-        "priority": 10,
-        "limit": "UNLIMITED",
-        "start": "N/A",
-        "submitted": "2026-03-01T10:00:00",
-    }
-    return "|".join(str(value) for value in (known | fields).values())
-
-
-def job_entry(**fields: object) -> dict[str, object]:
-    known: dict[str, object] = {
-        "job_id": 1,
-        "job_state": "PENDING",
-        "node_count": 2,
-        "nodes": "",
-        "comment": "",
-        "priority": 10,
-        "time_limit": None,
-        "submit_time": 1_000_000,
-    }
-    return known | fields
-
-
-def jobs_of_text(folder: Path, *lines: str) -> SlurmJobs:
-    return read_slurm_jobs(written(folder, "\n".join([HEADER, *lines]) + "\n"))
-
-
-def jobs_of_json(folder: Path, *entries: object) -> SlurmJobs:
-    return read_slurm_jobs(written(folder, json.dumps({"jobs": entries})))
+    names = ("id", "state", "nodes", "hosts", "comment", "priority", "limit", "start", "submitted")
+    usual = ["1", "PENDING", "2", "", "(null)", "10", "UNLIMITED", "N/A", "2026-03-01T10:00:00"]
+    return "|".join(
+        str(value) for value in (dict(zip(names, usual, strict=True)) | fields).values()
+    )
 
 
 # ---- What is read --------------------------------------------------------------------------------
@@ -93,20 +64,6 @@ SWITCHNAME = top  Switches=s[0-1]
     assert tree_of(model).node_names == tuple(f"n{k}" for k in range(8))
 
 
-@given(st.lists(st.lists(st.integers(0, 10**6), min_size=1, max_size=5), min_size=1, max_size=6))
-def test_topologies_survive_the_way_out_and_back(tmp_path_factory, leaves):
-    path = tmp_path_factory.mktemp("topology") / "a.conf"
-    switches = [
-        SwitchModel(name=f"s{k}", nodes=",".join(f"r{k}n{n:04}" for n in dict.fromkeys(nodes)))
-        for k, nodes in enumerate(leaves)
-    ]
-    top = SwitchModel(name="top", switches=",".join(switch.name for switch in switches))
-    before = TreeModel(kind="tree", name="a", switches=[*switches, top])
-    path.write_text(topology_conf_of(before))
-    after = read_topology_conf(path)
-    assert after.switches == before.switches
-
-
 @pytest.mark.parametrize(
     ("use", "states"),
     [
@@ -122,39 +79,11 @@ def test_node_states(tmp_path, use, states):
         assert read_slurm_nodes(path) == {"n1": use}
 
 
-def test_jobs_of_both_forms_are_the_same(tmp_path):
-    times = {"start": "N/A", "submitted": "2026-03-01T10:01:00"}
-    lines = [
-        job_line(id=9, priority=5, limit="1-02:03:04", comment="about patterns=rd", **times),
-        job_line(id=10, priority=5, comment="pattern=rhvd:60:1024,rd:30"),
-        job_line(id=8, priority=7, comment="a|b pattern=none"),
-        job_line(id=3, state="RUNNING", hosts="n[0-1]", comment="x pattern=RING y", limit="30:00"),
-        job_line(id=4, state="CANCELLED"),
-        job_line(id=5, priority=0),
-        job_line(id="7_[1-2,4%1]", limit="2:00:00"),
-        job_line(id="6+1", state="RUNNING", nodes=1, hosts="n4"),
-    ]
-    seconds = ((26 * 60) + 3) * 60 + 4
-    entries = [
-        job_entry(job_id=9, priority=5, time_limit=seconds // 60, submit_time=1_000_060),
-        job_entry(job_id=10, priority=5, comment="pattern=rhvd:60:1024,rd:30"),
-        job_entry(job_id=8, priority=7, comment="pattern=none"),
-        job_entry(
-            job_id=3,
-            job_state=["RUNNING"],
-            nodes="n[0-1]",
-            comment="pattern=ring",
-            time_limit={"set": True, "infinite": False, "number": 30},
-        ),
-        job_entry(job_id=4, job_state=["CANCELLED"]),
-        job_entry(job_id=5, priority={"set": True, "infinite": False, "number": 0}),
-        job_entry(job_id=7, array_job_id=7, array_task_string="1-2,4%1", time_limit=120),
-        job_entry(job_id=61, het_job_id=6, het_job_offset=1, job_state="RUNNING", node_count=1)
-        | {"nodes": "n4", "time_limit": {"set": False, "infinite": True, "number": 0}},
-    ]
-    text, listed = jobs_of_text(tmp_path, *lines), jobs_of_json(tmp_path, *entries)
+def test_jobs_of_both_forms_are_the_same():
+    text, listed = (read_slurm_jobs(LISTINGS / f"squeue.{form}") for form in ("txt", "json"))
     assert text.running == listed.running
     assert text.num_held == listed.num_held == 1
+    seconds = ((26 * 60) + 3) * 60 + 4
     # squeue --json rounds limits to minutes
     assert [job.walltime for job in text.queue] == [7200, 7200, 7200, None, seconds, None]
     rounded = [job.model_copy(update={"walltime": (job.walltime or 0) // 60}) for job in text.queue]
@@ -201,7 +130,7 @@ def test_bad_job_lines(tmp_path, changes, lines):
 
 @pytest.mark.parametrize(("changes", "lines"), MISTAKES["Job entries"])
 def test_bad_job_entries(tmp_path, changes, lines):
-    text = json.dumps({"jobs": [bent(job_entry(), changes)]})
+    text = json.dumps({"jobs": [bent(ENTRY, changes)]})
     assert said_of(read_slurm_jobs, written(tmp_path, text)) == lines
 
 
