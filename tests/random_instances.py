@@ -5,12 +5,11 @@ Everything follows from the generator passed in, so a failing case is repeated f
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Iterable
 
-from topoplace.machine import format_node_set
+from topoplace.machine import Prism, Torus, format_node_set
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     Communication,
@@ -50,17 +49,8 @@ def random_prism(
 
 def routers_inside(prism: PrismModel, shape: list[int]) -> list[int]:
     """Return the routers of a prism."""
-    axes = [
-        [(o + i) % n for i in range(e)]
-        for o, e, n in zip(prism.origin, prism.extents, shape, strict=True)
-    ]
-    numbers = []
-    for coords in itertools.product(*axes):
-        number = 0
-        for c, n in zip(coords, shape, strict=True):
-            number = number * n + c
-        numbers.append(number)
-    return numbers
+    found = Prism(tuple(prism.origin), tuple(prism.extents)).routers(Torus(tuple(shape)))
+    return found.tolist()
 
 
 def _pick(rng: random.Random, items: Iterable[int], chance: float) -> list[int]:

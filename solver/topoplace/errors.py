@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
 MAX_FAULTS = 20
@@ -77,16 +77,13 @@ class InputError(TopoplaceError):
     @classmethod
     def together(cls, faults: Sequence[InputError]) -> InputError:
         """Return one error of several: the first, which tells of the others too."""
-        first = faults[0]._twin()
-        first.others = tuple(faults[1:])
-        return first
+        faults[0].others = tuple(faults[1:])
+        return faults[0]
 
     @property
     def faults(self) -> tuple[InputError, ...]:
-        """All faults, each an error of its own."""
-        first = self._twin()
-        first.others = ()
-        return (first, *self.others)
+        """All faults, this one first."""
+        return (self, *self.others)
 
     @property
     def lines(self) -> list[str]:
@@ -105,29 +102,21 @@ class InputError(TopoplaceError):
 
     def located(self, file: str) -> InputError:
         """Return the same error, naming the file it was found in."""
-        return self._with(lambda fault: setattr(fault, "file", fault.file or named_file(file)))
+        for fault in self.faults:
+            fault.file = fault.file or named_file(file)
+        return self
 
     def inside(self, prefix: str) -> InputError:
         """Return the same error, its field inside another one: ``shape`` of ``machine``."""
-        return self._with(
-            lambda fault: setattr(fault, "field", ".".join(filter(None, (prefix, fault.field))))
-        )
+        for fault in self.faults:
+            fault.field = ".".join(filter(None, (prefix, fault.field)))
+        return self
 
     def at(self, field: str) -> InputError:
         """Return the same error, blamed on this field."""
-        return self._with(lambda fault: setattr(fault, "field", field))
-
-    def _twin(self) -> InputError:
-        # not `copy.copy`: libraries that pickle exceptions may have it share the attributes
-        twin = InputError(self.expected)
-        twin.__dict__.update(self.__dict__)
-        return twin
-
-    def _with(self, change: Callable[[InputError], None]) -> InputError:
-        faults = [fault._twin() for fault in self.faults]
-        for fault in faults:
-            change(fault)
-        return InputError.together(faults)
+        for fault in self.faults:
+            fault.field = field
+        return self
 
     @property
     def _line(self) -> str:
