@@ -16,10 +16,10 @@ import pytest
 
 from topoplace.certify import check_document
 from topoplace.certify.report import RefusedError
-from topoplace.certify.switches.binomial import LARGEST_WORTH
 from topoplace.certify.switches.instance import read_instance
 from topoplace.certify.switches.nogoods import MOST_DEPTH
 from topoplace.certify.switches.relaxed import Relaxed
+from topoplace.certify.switches.rules import LARGEST_WORTH
 from topoplace.cli import run
 from topoplace.result import Proof
 from topoplace.result.tree import AllocationResult, ThresholdProof, ThresholdsCertificate

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from topoplace.certify.report import RefusedError
-from topoplace.certify.switches.boxes import least_met
 from topoplace.certify.switches.instance import read_instance
 from topoplace.certify.switches.nogoods import has_cheap_one, rules_of
 from topoplace.certify.switches.relaxed import Assumed, Relaxed, Rules
+from topoplace.certify.switches.rules import least_met
 from topoplace.placement.switches.exact.binomial import (
     BinomialSearch,
     Incumbent,

@@ -8,9 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from topoplace.certify.figures import AnyLevel, Problem, check_figures, check_proven, check_top
 from topoplace.certify.mapping.check import Mapping
-from topoplace.certify.report import Claim, Claims, RefusedError, Report
+from topoplace.certify.report import (
+    AnyLevel,
+    Claim,
+    Claims,
+    Problem,
+    RefusedError,
+    Report,
+    check_figures,
+    check_proven,
+    check_top,
+)
 from topoplace.certify.torus.check import TorusPlacement
 from topoplace.errors import InputError
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result
@@ -69,9 +78,9 @@ def check_document(result: AnyResult) -> Report:
     claims = Claims()
     _follow(_problem_of(result), result, claims)
     try:
-        return Report(claims.all, sha256_of(result.instance))
+        return Report(tuple(claims), sha256_of(result.instance))
     except InputError:
-        return Report(claims.all)
+        return Report(tuple(claims))
 
 
 def _problem_of(result: AnyResult) -> Problem[Any]:

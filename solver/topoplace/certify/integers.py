@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.certify.report import RefusedError
-
-IntArray = NDArray[np.int64]
+from topoplace.types import IntArray
 
 ROOM = 1 << 62
 """Absolute values stay below it, so that the sum of two of them still fits."""

@@ -1,12 +1,20 @@
-"""What the checker found: one claim after the other, each with its reason."""
+"""What the checker found, one claim after the other, and whether the figures of levels fit.
+
+Figures are objective, bound, gap, status and proof.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from fractions import Fraction
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from topoplace.errors import InputError
+from topoplace.result import Fraction as FractionModel
+from topoplace.result import Level, Proof, Result, Status
 
 Found = TypeVar("Found")
 
@@ -91,11 +99,8 @@ class RefusedError(Exception):
     """
 
 
-class Claims:
+class Claims(list[Claim]):
     """Collects claims, one call each."""
-
-    def __init__(self) -> None:
-        self._claims: list[Claim] = []
 
     def add(
         self,
@@ -119,17 +124,145 @@ class Claims:
         try:
             found = check()
         except (RefusedError, InputError, OverflowError) as error:
-            self._claims.append(Claim(name, False, str(error)))
+            self.append(Claim(name, False, str(error)))
             return None
-        self._claims.append(Claim(name, True, str(detail(found)), by_search))
+        self.append(Claim(name, True, str(detail(found)), by_search))
         return found
-
-    @property
-    def all(self) -> tuple[Claim, ...]:
-        """All so far."""
-        return tuple(self._claims)
 
     @property
     def hold(self) -> bool:
         """Whether all so far hold."""
-        return all(claim.holds for claim in self._claims)
+        return all(claim.holds for claim in self)
+
+
+# ---- What the frame asks of a problem, and whether its figures fit each other --------------------
+
+AnyLevel = Level[Any, Any]
+AnyResult = TypeVar("AnyResult", bound=Result[Any, Any, Any])
+Number = int | Fraction
+Searches = Literal["none", "alone", "beside"]
+"""Which bounds may rest on a search: none, those without a certificate, or any."""
+
+_TOLERANCE = Fraction(1, 10**9)
+"""A gap is written as a float, which is off by a share of some 10^-16."""
+
+
+class Problem(ABC, Generic[AnyResult]):
+    """A problem, made of a result of it.
+
+    Attributes
+    ----------
+    levels
+        Name and sense of every level.
+    searches
+        Which bounds may rest on a search of the solver.
+    values
+        What the solution is worth by the checker's own computation, per level; known after
+        `follow`. None without a solution, or where a level does not apply.
+    """
+
+    levels: ClassVar[tuple[tuple[str, str], ...]]
+    searches: ClassVar[Searches]
+
+    def __init__(self, result: AnyResult) -> None:
+        self.result = result
+        self.values: Sequence[Number | None] = [None] * len(self.levels)
+
+    @abstractmethod
+    def read(self) -> str:
+        """Read the instance and return what it is; raise if it contradicts itself."""
+
+    @abstractmethod
+    def follow(self, claims: Claims) -> bool:
+        """Add the claims about the solution; tell whether it is understood."""
+
+    @abstractmethod
+    def bound(self, level_idx: int) -> tuple[Number, str]:
+        """Return what the certificate of a level proves, and which part of it decides."""
+
+
+def exact(number: Any) -> Any:
+    """Return a figure of a document, fractions in lowest terms."""
+    return fraction_of(number) if isinstance(number, FractionModel) else number
+
+
+def fraction_of(number: FractionModel) -> Fraction:
+    """Return a fraction of a document, in lowest terms."""
+    return Fraction(number.numerator, number.denominator)
+
+
+def check_top(result: Result[Any, Any, Any]) -> None:
+    """Raise unless the figures of the result are those of its first level."""
+    first = result.levels[0]
+    for field in ("status", "objective", "bound", "gap", "proof"):
+        top, own = getattr(result, field), exact(getattr(first, field))
+        if top != own:
+            raise RefusedError(f"{field} of the result is {top}, that of its first level {own}")
+
+
+def check_figures(level: AnyLevel, value: Number | None, searches: Searches) -> str:
+    """Check the figures of a level against what its solution is worth; return a summary."""
+    objective, bound = exact(level.objective), exact(level.bound)
+    if objective != value:
+        raise RefusedError(f"objective is {objective}, the solution's is {value}")
+    _check_proof(level, searches)
+    status = Status.OPTIMAL if objective == bound else Status.FEASIBLE
+    if objective is None:
+        status = Status.UNKNOWN
+    if level.status is not status:
+        raise RefusedError(f"status is {level.status.value}, the figures say {status.value}")
+    _check_gap(level.gap, objective, bound)
+    if objective is not None and bound is not None and _is_beyond(level, bound, objective):
+        raise RefusedError(f"bound is {bound}, the solution reaches {objective}")
+    return f"{level.status.value}, objective {objective}, bound {bound}"
+
+
+def check_proven(level: AnyLevel, value: Number | None, proven: Number, where: str = "") -> str:
+    """Check a bound, and what the solution is worth, against what the certificate proves.
+
+    `where` is the part of the certificate that decides, for the reason of a refusal.
+    """
+    bound, searched = exact(level.bound), level.proof is Proof.SEARCH
+    if value is not None and _is_beyond(level, proven, value):
+        raise RefusedError(
+            f"the certificate proves {proven}{where}, yet the solution reaches {value}: "
+            "the evidence contradicts itself"
+        )
+    if bound is not None and _is_beyond(level, bound, proven) != searched:
+        if searched:
+            raise RefusedError(f"proof is search, but the certificate proves {proven}")
+        raise RefusedError(f"bound is {bound}, the certificate only proves {proven}{where}")
+    return f"the certificate proves {proven}"
+
+
+def _is_beyond(level: AnyLevel, one: Number, other: Number) -> bool:
+    """Tell whether a bound says more than another, or excludes an objective."""
+    return one < other if level.sense == "max" else one > other
+
+
+def _check_proof(level: AnyLevel, searches: Searches) -> None:
+    certificate = level.certificate is not None
+    if level.bound is None:
+        if certificate:
+            raise RefusedError("a certificate without a bound")
+        allowed = [Proof.NONE]
+    else:
+        allowed = [Proof.CERTIFICATE] if certificate else []
+        if searches == "beside" or (searches == "alone" and not certificate):
+            allowed.append(Proof.SEARCH)
+        if not allowed:
+            raise RefusedError(f"bound is {exact(level.bound)}, and no certificate supports it")
+    if level.proof not in allowed:
+        names = " or ".join(proof.value for proof in allowed)
+        raise RefusedError(f"proof is {level.proof.value}, the evidence is {names}")
+
+
+def _check_gap(gap: float | None, objective: Number | None, bound: Number | None) -> None:
+    if objective is None or bound is None:
+        if gap is not None:
+            raise RefusedError(f"gap is {gap} without objective and bound")
+        return
+    found = abs(Fraction(objective) - Fraction(bound)) / max(Fraction(1), abs(Fraction(objective)))
+    stated = None if gap is None or not math.isfinite(gap) else Fraction(gap)
+    if stated is None or abs(stated - found) > found * _TOLERANCE:
+        raise RefusedError(f"gap is {gap}, the figures say {float(found)}")

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.certify.figures import fraction_of
-from topoplace.certify.integers import ROOM, IntArray, largest, require_room, times
+from topoplace.certify.integers import ROOM, largest, require_room, times
 from topoplace.certify.mapping.instance import Grid, Instance, Vector
-from topoplace.certify.report import RefusedError
+from topoplace.certify.report import RefusedError, fraction_of
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.result import mapping as schema
+from topoplace.types import IntArray
 
 MOST_BOXES = 1 << 20
 

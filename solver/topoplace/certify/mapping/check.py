@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from topoplace.certify.figures import Problem
-from topoplace.certify.integers import IntArray
 from topoplace.certify.mapping.blocks import blocks_value, total_value
 from topoplace.certify.mapping.graphs import cuts_value, distance_classes_value, star_value
 from topoplace.certify.mapping.instance import Instance, read_instance
 from topoplace.certify.mapping.pencils import Window, check_layout, check_optimum
-from topoplace.certify.report import Claims, RefusedError
+from topoplace.certify.report import Claims, Problem, RefusedError
 from topoplace.errors import InputError
 from topoplace.machine import Torus
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.mapping import MappingFigures, MappingResult, MappingSolution
+from topoplace.types import IntArray
 
 VALUES: dict[str, Callable[[Instance, Any], int]] = {
     "total": total_value,
@@ -69,7 +68,10 @@ class Mapping(Problem[MappingResult]):
             window = claims.add(
                 "layout",
                 lambda: check_layout(instance, nodes, layout),
-                lambda window: f"the mapping is its layout, {window.text}",
+                lambda window: (
+                    "the mapping is its layout, "
+                    f"{len(window.usable)} pencils of {window.levels} in depth {window.depth}"
+                ),
             )
         if optimum is not None:
             # pencil placements are mappings: what holds of all of these, holds of them

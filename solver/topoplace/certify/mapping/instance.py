@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.certify.integers import IntArray, require_room
+from topoplace.certify.integers import require_room
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus, parse_node_set
 from topoplace.machine.matrix import MatrixMachine
@@ -24,6 +24,7 @@ from topoplace.snapshot.schema import (
     MatrixModel,
     TorusModel,
 )
+from topoplace.types import IntArray
 
 Vector = tuple[int, ...]
 
@@ -200,19 +201,20 @@ class Volumes:
 def directed_volumes(instance: Instance) -> tuple[Volumes, Volumes]:
     """Return what every task sends to its partners, and what it gets from them."""
     sources, targets, sizes = instance.sources, instance.targets, instance.sizes
-    return _merged(instance, sources, targets, sizes), _merged(instance, targets, sources, sizes)
+    num = instance.num_tasks
+    return merged(num, sources, targets, sizes), merged(num, targets, sources, sizes)
 
 
 def mutual_volumes(instance: Instance) -> Volumes:
     """Return bytes in both directions together; every pair is listed at both its ends."""
     ends = (instance.sources, instance.targets)
     sizes = np.tile(instance.sizes, 2)
-    return _merged(instance, np.concatenate(ends), np.concatenate(ends[::-1]), sizes)
+    firsts, seconds = np.concatenate(ends), np.concatenate(ends[::-1])
+    return merged(instance.num_tasks, firsts, seconds, sizes)
 
 
-def _merged(instance: Instance, tasks: IntArray, partners: IntArray, sizes: IntArray) -> Volumes:
+def merged(num: int, tasks: IntArray, partners: IntArray, sizes: IntArray) -> Volumes:
     """Add up the bytes of every pair: no sum is above all bytes (`Instance`)."""
-    num = instance.num_tasks
     pairs, which = np.unique(tasks * num + partners, return_inverse=True)
     sums = np.zeros(len(pairs), dtype=np.int64)
     np.add.at(sums, which.ravel(), sizes)

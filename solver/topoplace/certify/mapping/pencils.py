@@ -10,11 +10,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.certify.integers import IntArray, require_room
-from topoplace.certify.mapping.instance import Instance
+from topoplace.certify.integers import require_room
+from topoplace.certify.mapping.instance import Instance, merged
 from topoplace.certify.report import RefusedError
 from topoplace.result import Proof
 from topoplace.result.mapping import ClassOptimum, FlowCertificate, LayoutModel
+from topoplace.types import IntArray
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,6 @@ class Window:
     def depth(self) -> int:
         """Positions of a pencil."""
         return int(self.usable.shape[1])
-
-    @property
-    def text(self) -> str:
-        """What it is, in a few words."""
-        return f"{len(self.usable)} pencils of {self.levels} in depth {self.depth}"
 
     @cached_property
     def numbers(self) -> IntArray:
@@ -257,16 +253,15 @@ class _Network:
         across[:, q] = 0
         # sums of bytes, and of bytes times distances: see `Instance`
         self.constant = int(across.sum(axis=1) @ instance.sizes[apart])
-        pairs, which = np.unique(
-            np.minimum(here, there) * num_cells + np.maximum(here, there), return_inverse=True
+        pairs = merged(
+            num_cells, np.minimum(here, there), np.maximum(here, there), instance.sizes[apart]
         )
-        sizes = np.zeros(len(pairs), dtype=np.int64)
-        np.add.at(sizes, which.ravel(), instance.sizes[apart])
         self._near = Counter[tuple[int, int]]()
         self._far = {SOURCE: Counter[int](), SINK: Counter[int]()}
         slack, n = window.depth - levels, torus.shape[q]
-        for pair, size in zip(pairs.tolist(), sizes.tolist(), strict=True):
-            low, high = sorted(divmod(pair, num_cells), key=lambda cell: cell % levels)
+        columns = (pairs.tasks.tolist(), pairs.partners.tolist(), pairs.sizes.tolist())
+        for first, second, size in zip(*columns, strict=True):
+            low, high = sorted((first, second), key=lambda cell: cell % levels)
             gap = high % levels - low % levels
             if torus.wrap[q] and 2 * (gap - slack) >= n:
                 self._far[SOURCE][high] += size
@@ -275,7 +270,7 @@ class _Network:
             elif torus.wrap[q] and 2 * (gap + slack) > n:
                 raise RefusedError("a pair of cells may lie nearer either way round the ring")
             else:
-                self._near[divmod(pair, num_cells)] = size
+                self._near[first, second] = size
 
     def capacity(self, tail: int, head: int) -> int:
         """Return the bytes that an arc between two vertices stands for."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from topoplace.certify.figures import Number, Problem, fraction_of
-from topoplace.certify.report import Claims, RefusedError
+from topoplace.certify.report import Claims, Number, Problem, RefusedError, fraction_of
 from topoplace.certify.switches.filling import counted, least_of_choices, priced
 from topoplace.certify.switches.instance import Instance, Wish, cost_of, read_instance
 from topoplace.certify.switches.nogoods import Nogoods

@@ -13,8 +13,6 @@ import numpy as np
 
 from topoplace.certify.integers import ROOM, require_room
 from topoplace.certify.report import RefusedError
-from topoplace.certify.switches.binomial import Plans
-from topoplace.certify.switches.boxes import Lines, Sides
 from topoplace.certify.switches.instance import GRIDS, Wish
 from topoplace.certify.switches.relaxed import (
     CUBES,
@@ -23,6 +21,7 @@ from topoplace.certify.switches.relaxed import (
     Relaxed,
     Rules,
 )
+from topoplace.certify.switches.rules import Lines, Plans, Sides
 from topoplace.result.tree import Empty, StateBranch, ThresholdNogood, ThresholdTree
 from topoplace.snapshot.schema import Pattern
 

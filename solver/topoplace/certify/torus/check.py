@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from topoplace.certify.figures import Number, Problem
-from topoplace.certify.packing import certified_bound
-from topoplace.certify.report import Claims, RefusedError
+from topoplace.certify.packing import ANYWHERE, Prices, certified_bound
+from topoplace.certify.report import Claims, Number, Problem, RefusedError
 from topoplace.certify.torus.instance import (
     Instance,
     Job,
@@ -268,22 +265,20 @@ class _Settings:
     def nearest(self, request: Request) -> tuple[str, tuple[int, int] | None]:
         """Return the first reason that applies, on a small machine.
 
-        With it come nodes of others and volume of a prism nearest to free, if there is one.
+        With it come nodes of others and volume of a prism nearest to free, if there is one: the
+        cheapest if routers cost so much for every node of another that volume only decides ties.
         """
-        torus = self.instance.torus
+        torus, q = self.instance.torus, self.instance.requests.index(request)
         for reason in ("outbid", "blocked"):
             setting, others = self.of(reason)
             held = np.zeros(torus.num_routers, dtype=np.int64)
             for other in others:
                 np.add.at(held, other.nodes // torus.nodes_per_router, 1)
-            found = []
-            for extents in itertools.product(*(range(1, n + 1) for n in torus.shape)):
-                box = Box(setting, extents)
-                good = box.candidates(request)
-                if good.any():
-                    found.append((int(box.sums(held)[good].min()), math.prod(extents)))
-            if found:
-                return reason, min(found)
+            per_node = torus.num_routers + 1
+            prices = Prices({"routers": held * per_node + 1}, 0, (0,))
+            gain = TorusOracle(setting).best(prices, {q: ANYWHERE})[q]
+            if gain is not None:
+                return reason, divmod(-gain, per_node)
         return "no-shape", None
 
 

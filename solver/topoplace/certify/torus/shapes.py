@@ -1,7 +1,7 @@
 """Sums over the prisms of one shape, from all origins at once, and what a shape is worth.
 
-So solutions are judged, the best candidates of requests with a geometry found, which have few
-shapes, and on small machines what explanations say of all prisms.
+So solutions are judged, and the best candidates of requests with a geometry found, which have few
+shapes.
 """
 
 from __future__ import annotations
@@ -195,12 +195,6 @@ class Box:
         last = self._torus.num_dims - 1
         short = self._along(whole.reshape(self._torus.shape), last, depth) < geometry.extents[-1]
         return np.asarray(self._others(short.astype(np.int64), last) == 0)
-
-    def candidates(self, request: Request) -> BoolArray:
-        """Tell which prisms of this shape are candidates of a request."""
-        good: BoolArray = self.enough(request) & (self.sums(~self.instance.allowed(request)) == 0)
-        closed = self.instance.closed(request.sharing)
-        return good & (self.links(closed) == 0) if closed.any() else good
 
     @property
     def score(self) -> int:

@@ -1,6 +1,7 @@
-"""Rules of ranks that form a box: lines of a grid, and what bad leaves of a cube or a ring need.
+"""The rules of single patterns: what their leaves and multipliers mean (docs/proofs-tree.md).
 
-See docs/proofs-tree.md.
+`Plans` are of binomial trees; ranks of the others form a box: `Lines` are of grids, `Sides` of full
+cubes and rings.
 """
 
 from __future__ import annotations
@@ -12,11 +13,118 @@ import numpy as np
 
 from topoplace.certify.integers import require_room
 from topoplace.certify.report import RefusedError
+from topoplace.certify.switches._kernels import NONE, best_plans
 from topoplace.certify.switches.instance import grid_of
-from topoplace.certify.switches.relaxed import Relaxed, Rules, View
-from topoplace.result.tree import LinePrices, Needs
+from topoplace.certify.switches.relaxed import Box, Relaxed, Rules, View
+from topoplace.result.tree import BinomialShares, LinePrices, Needs
 from topoplace.snapshot.schema import Pattern
 from topoplace.types import BoolArray, IntArray
+
+# ---- Binomial trees ------------------------------------------------------------------------------
+
+LARGEST_WORTH = (1 << 58) + 1
+"""Above the multipliers of a tree's leaf together, times all ranks.
+
+Every multiplier is taken at most three times per rank, so that sums stay below 2^60, and above
+`NONE`, which is -2^61.
+"""
+
+
+class Plans(Rules):
+    """A request whose ranks double step by step."""
+
+    leaf = BinomialShares
+
+    def __init__(self, relaxed: Relaxed) -> None:
+        super().__init__(relaxed)
+        ((_, pairs_of),) = relaxed.families
+        children = np.array([len(pairs) for pairs in pairs_of], dtype=np.int64)
+        self._active = np.concatenate([[1], 1 + np.cumsum(children)]).astype(np.int64)
+        self._idle = self._active[:-1] - children
+        self.work += len(children) * int((relaxed.ranks_on**2).sum())
+
+    def fits(self, ranks: IntArray, keeps: BoolArray, able: BoolArray) -> BoolArray:
+        """Tell which states have a way through active ranks to all ranks."""
+        nothing = np.zeros((len(ranks), len(self._active)), dtype=np.int64)
+        crosses = self._crosses(keeps)
+        found = best_plans(ranks, self._active, crosses, able, nothing, nothing, nothing)
+        there: BoolArray = found > NONE
+        return there
+
+    def _crosses(self, keeps: BoolArray) -> BoolArray:
+        """Tell in which steps ranks may have children elsewhere, or none if one of all is idle."""
+        crosses: BoolArray = ~keeps | (self._idle > 0)[:, None]
+        return crosses
+
+    def read(self, leaf: BinomialShares) -> None:
+        """Raise `RefusedError` unless multipliers are of steps and values that are there."""
+        steps, num_values = len(self._idle), len(self.relaxed.values)
+        if len(leaf.shares) != steps + 1:
+            raise RefusedError("a nogood has another number of steps")
+        for step, key, senders, receivers in leaf.cuts:
+            if not (0 <= step < steps and 0 <= key < num_values and min(senders, receivers) >= 0):
+                raise RefusedError("a nogood has an unknown cut, or one below 0")
+        total = sum(abs(share) for share in leaf.shares) + sum(a + b for _, _, a, b in leaf.cuts)
+        require_room(total * self.relaxed.ranks, "multipliers times ranks", LARGEST_WORTH)
+
+    def refutes(self, leaf: BinomialShares, view: View) -> bool:
+        """Tell whether multipliers rule out what is left."""
+        return self._worth(leaf, view) < self._wanted(leaf)
+
+    def boxes(self) -> list[Box]:
+        """Return boxes of thresholds by number that hold all that count.
+
+        A step that crosses and a later one that is inside can change places if no rank is idle;
+        with equal prices those inside come first, and all of them are on one leaf.
+        """
+        relaxed, steps = self.relaxed, len(self._idle)
+        top = len(relaxed.values) - 1
+        if self._idle.any() or len(set(relaxed.prices)) > 1:
+            return super().boxes()
+        crossing = int(relaxed.between.min())
+        boxes: list[Box] = [([crossing] * steps, [top] * steps)]
+        for inside in set(relaxed.inside.tolist()):
+            for n in range(1, steps + 1):
+                begin, rest = [inside] * n, steps - n
+                boxes.append((begin + [crossing] * rest, begin + [top] * rest))
+        return boxes
+
+    def _wanted(self, tree: BinomialShares) -> int:
+        """Return what all leaves together have to be worth."""
+        active: list[int] = self._active.tolist()
+        idle: list[int] = self._idle.tolist()
+        all_active = sum(s * a for s, a in zip(tree.shares, active, strict=True))
+        return all_active - sum(u * idle[step] for step, _, u, _ in tree.cuts)
+
+    def _worth(self, tree: BinomialShares, view: View) -> int:
+        """Return the most that all leaves together are worth.
+
+        New ranks of a bad leaf's partners take its senders, active ones its receivers; a bad leaf
+        needs partners for all that does not stay inside.
+        """
+        num, steps = len(view.ranks), len(self._idle)
+        of_active = np.tile(np.array(tree.shares, dtype=np.int64), (num, 1))
+        of_new, of_inside = np.zeros((2, num, steps), dtype=np.int64)
+        for step, key, senders, receivers in tree.cuts:
+            high = self.relaxed.between.diagonal()[view.states] >= key
+            near = view.beside[step][:, high].any(axis=1)
+            bad = high & ~near
+            of_new[near, step] += senders
+            of_active[near, step] += receivers
+            of_active[bad, step] -= senders
+            of_new[bad, step] -= receivers
+            of_inside[bad, step] += senders + receivers
+        crosses = self._crosses(view.keeps)
+        worths = best_plans(
+            view.ranks, self._active, crosses, view.able, of_active, of_new, of_inside
+        )
+        best = np.where(view.full, NONE, 0)
+        np.maximum.at(best, view.types, worths)
+        leaves: list[int] = view.leaves.tolist()
+        return sum(n * worth for n, worth in zip(leaves, best.tolist(), strict=True))
+
+
+# ---- Boxes ---------------------------------------------------------------------------------------
 
 _NEVER = 1 << 61
 """Stands for what is not possible: more than four times what is."""
@@ -43,10 +151,7 @@ class BoxRules(Rules):
     def most_worth(self, view: View, worths: Sequence[int | None]) -> int | None:
         """Return the most that leaves are worth which hold all ranks, None if none do.
 
-        Parameters
-        ----------
-        worths
-            Of a leaf, per state left, small enough for sums within 64 bits; None if impossible.
+        The worth of a leaf, per state left, is small enough for sums; None if it is impossible.
         """
         sure, left = 0, self.relaxed.ranks
         by_type: dict[int, list[tuple[int, int]]] = {}
@@ -98,8 +203,7 @@ class Lines(BoxRules):
 
     def read(self, leaf: LinePrices) -> None:
         """Raise `RefusedError` unless prices are of the dimensions and states that are there."""
-        wholes = leaf.cells if leaf.wholes is None else leaf.wholes
-        for part in (leaf.cells, leaf.segments, wholes):
+        for part in (leaf.cells, leaf.segments, leaf.wholes or leaf.cells):
             if [len(own) for own in part] != [len(self.relaxed.ranks_on)] * len(self.extents):
                 raise RefusedError("prices of another number of dimensions or states")
             highest = max((abs(price) for own in part for price in own), default=0)
@@ -110,12 +214,11 @@ class Lines(BoxRules):
     def refutes(self, leaf: LinePrices, view: View) -> bool:
         """Tell whether all lines cost more than leaves that hold all ranks are worth."""
         ways = self._ways if leaf.wholes is None else self._ways_in_runs
-        cells, segments = (
-            np.array(own, dtype=np.int64)[:, view.states] for own in (leaf.cells, leaf.segments)
+        none = [[0] * len(own) for own in leaf.cells]
+        cells, segments, wholes = (
+            np.array(own, dtype=np.int64)[:, view.states]
+            for own in (leaf.cells, leaf.segments, none if leaf.wholes is None else leaf.wholes)
         )
-        wholes = np.zeros_like(cells)
-        if leaf.wholes is not None:
-            wholes = np.array(leaf.wholes, dtype=np.int64)[:, view.states]
         wanted = 0
         for dim, extent in enumerate(self.extents):
             least = self._line(view, dim, cells[dim], segments[dim], wholes[dim])
