@@ -112,14 +112,7 @@ class Claims(list[Claim]):
     ) -> Found | None:
         """Add a claim: it holds if the check returns something, and fails if it refuses.
 
-        Parameters
-        ----------
-        detail
-            What to say of what was found; without it, that is said itself.
-
-        Returns
-        -------
-        What was found; None if the claim fails.
+        `detail` is what to say of what was found, which is returned; None if the claim fails.
         """
         try:
             found = check()
@@ -148,17 +141,10 @@ _TOLERANCE = Fraction(1, 10**9)
 
 
 class Problem(ABC, Generic[AnyResult]):
-    """A problem, made of a result of it.
+    """A problem, made of a result of it, with name and sense of its `levels`.
 
-    Attributes
-    ----------
-    levels
-        Name and sense of every level.
-    searches
-        Which bounds may rest on a search of the solver.
-    values
-        What the solution is worth by the checker's own computation, per level; known after
-        `follow`. None without a solution, or where a level does not apply.
+    `values` are what the solution is worth by the checker's own computation, per level; known after
+    `follow`. None without a solution, or where a level does not apply.
     """
 
     levels: ClassVar[tuple[tuple[str, str], ...]]

@@ -34,6 +34,7 @@ from topoplace.report.cells import (
 from topoplace.report.summary import AnyResult, headline, layout_text
 from topoplace.report.tiles import RIM, draw_tiles, tiles_height, tiles_of
 from topoplace.report.voxels import draw_torus
+from topoplace.result import reading
 from topoplace.result.mapping import MappingResult
 from topoplace.snapshot import SnapshotState, TreeState
 from topoplace.snapshot.files import write_bytes
@@ -140,7 +141,7 @@ def title(result: AnyResult) -> list[str]:
 
 
 def _picture_of(result: AnyResult) -> _Picture:
-    assert isinstance(result, case.AnyResult)
+    assert isinstance(result, reading.AnyResult)
     state = case.state_of(result)
     cells = cells_of(result, state)
     if isinstance(state, MappingProblem):

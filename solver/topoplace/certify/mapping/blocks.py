@@ -133,19 +133,16 @@ def _inside(psi: IntArray, slope: Fraction, counts: Counter[int]) -> Fraction:
 class Lines:
     """The lines of one direction, whose first entry other than 0 is positive.
 
-    A task inside the grid sends `size` units both ways along it, and the longest line has `longest`
-    tasks. Lines are `bounded` if they lose a message when touched but not held whole.
+    They move in so many dimensions. A task inside the grid sends `size` units both ways along it,
+    and the longest line has `longest` tasks. Lines are `bounded` if they lose a message when
+    touched but not held whole.
     """
 
     vector: Vector
+    moved: int
     size: int
     longest: int
     bounded: bool
-
-    @property
-    def moved(self) -> int:
-        """Number of dimensions it moves in."""
-        return sum(map(abs, self.vector))
 
 
 def lines_of(grid: Grid) -> tuple[list[Lines], int]:
@@ -167,7 +164,7 @@ def lines_of(grid: Grid) -> tuple[list[Lines], int]:
         steps = [d for d, x in enumerate(vector) if x]
         bounded = len(steps) == 1 or not any(grid.periodic[d] for d in steps)
         longest = min(grid.shape[d] for d in steps)
-        lines.append(Lines(vector, size // unit, longest, bounded))
+        lines.append(Lines(vector, len(steps), size // unit, longest, bounded))
     return sorted(lines, key=lambda line: (line.moved, tuple(-x for x in line.vector))), unit
 
 

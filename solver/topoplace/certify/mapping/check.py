@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -63,6 +64,7 @@ class Mapping(Problem[MappingResult]):
             return False
         self.values = [value]
         window: Window | None = None
+        confirmed = False
         layout, optimum = solution.layout, solution.optimum
         if layout is not None:
             window = claims.add(
@@ -75,7 +77,8 @@ class Mapping(Problem[MappingResult]):
             )
         if optimum is not None:
             # pencil placements are mappings: what holds of all of these, holds of them
-            confirmed = self._confirms(optimum.bound)
+            with suppress(RefusedError, InputError, OverflowError):
+                confirmed = optimum.bound <= self._proven
             claims.add(
                 "optimum",
                 lambda: check_optimum(instance, window, value, optimum),
@@ -94,12 +97,6 @@ class Mapping(Problem[MappingResult]):
         if len(certificates) != 1 or certificates[0] is None:
             raise RefusedError("there is no certificate")
         return VALUES[certificates[0].kind](self._instance, certificates[0])
-
-    def _confirms(self, bound: int) -> bool:
-        try:
-            return bound <= self._proven
-        except (RefusedError, InputError, OverflowError):
-            return False
 
 
 def read_nodes(instance: Instance, solution: MappingSolution) -> IntArray:

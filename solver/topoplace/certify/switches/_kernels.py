@@ -14,18 +14,10 @@ NONE = -(1 << 61)
 def best_plans(ranks, active, crosses, able, of_active, of_new, of_inside):
     """Return the most that a plan is worth, per state; `NONE` if it has none.
 
-    Parameters
-    ----------
-    ranks
-        Per state.
-    active
-        Active ranks of all leaves before every step and at the end.
-    crosses, able
-        Whether ranks may have children on other leaves, and on their own; shape
-        ``(num_steps, num_states)``.
-    of_active, of_new, of_inside
-        What an active rank, a new one and a pair inside are worth; shape
-        ``(num_states, num_steps)``, and one more for those active at the end.
+    `active` are the active ranks of all leaves before every step and at the end. `crosses` and
+    `able` tell of steps and states whether ranks may have children on other leaves, and on their
+    own; `of_active`, `of_new` and `of_inside` of states and steps (and the end) what an active
+    rank, a new one and a pair inside are worth.
     """
     num_steps, num = crosses.shape
     found = np.empty(num, dtype=np.int64)

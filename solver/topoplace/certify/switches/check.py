@@ -15,7 +15,6 @@ from topoplace.result.tree import (
     AllocationResult,
     AllStartCertificate,
     CountingCertificate,
-    DomainsCertificate,
     ThresholdProof,
     ThresholdsCertificate,
     TreeSolution,
@@ -113,33 +112,25 @@ class TreeAllocation(Problem[AllocationResult]):
 
     def bound(self, level_idx: int) -> tuple[Number, str]:
         """Return what the certificate of a level proves, and where."""
-        certificate = self.result.levels[level_idx].certificate
+        instance, certificate = self._instance, self.result.levels[level_idx].certificate
         assert certificate is not None
-        if not isinstance(certificate, ThresholdsCertificate):
-            if level_idx != 0:
-                raise RefusedError("the certificate bounds nodes alone")
-            return _most(self._instance, certificate)
-        if level_idx != 1 or self._starts is None:
-            raise RefusedError("the certificate bounds the cost alone")
-        return _alone(self._instance, certificate, self._starts), ""
+        if isinstance(certificate, ThresholdsCertificate):
+            if level_idx != 1 or self._starts is None:
+                raise RefusedError("the certificate bounds the cost alone")
+            return _alone(instance, certificate, self._starts), ""
+        if level_idx != 0:
+            raise RefusedError("the certificate bounds nodes alone")
+        if isinstance(certificate, AllStartCertificate):
+            worth = sum(wish.value for wish in instance.wishes.values())
+            return Fraction(worth), ", what all requests are worth"
+        if isinstance(certificate, CountingCertificate):
+            return counted(instance), f", the most that {len(instance.free)} free nodes hold"
+        return priced(instance, certificate), ", at the prices of the domains"
 
 
 def _counts(starts: Starts) -> str:
     nodes = sum(len(nodes) for nodes in starts.nodes.values())
     return f"{len(starts.nodes)} requests start, {nodes} nodes"
-
-
-def _most(
-    instance: Instance,
-    certificate: AllStartCertificate | CountingCertificate | DomainsCertificate,
-) -> tuple[Fraction, str]:
-    """Return what a certificate proves of the priority-weighted nodes, and why, for a refusal."""
-    if isinstance(certificate, AllStartCertificate):
-        worth = sum(wish.value for wish in instance.wishes.values())
-        return Fraction(worth), ", what all requests are worth"
-    if isinstance(certificate, CountingCertificate):
-        return counted(instance), f", the most that {len(instance.free)} free nodes hold"
-    return priced(instance, certificate), ", at the prices of the domains"
 
 
 def _alone(instance: Instance, certificate: ThresholdsCertificate, starts: Starts) -> Fraction:

@@ -89,7 +89,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
             comm[leaf_of[name]] += 1
     down = _names(snapshot.down, leaf_of, "down")
     wishes = {request.id: _wish(request, tree.num_nodes) for request in snapshot.queue}
-    named = Counter(job.id for job in (*snapshot.running, *snapshot.queue))
+    named = Counter([job.id for job in snapshot.running] + [job.id for job in snapshot.queue])
     if twice := [name for name, times in named.items() if times > 1]:
         raise RefusedError(f"job {twice[0]} is there twice")
     free = frozenset(leaf_of) - held - down

@@ -115,14 +115,9 @@ def has_cheap_one(
     """Tell whether a vector of some boxes that is under no nogood costs less than a bound.
 
     A vector is under a nogood if no component is above the nogood's. What a nogood leaves of a
-    box of vectors are boxes again; it takes those whose cheapest corner is under no nogood.
-
-    Parameters
-    ----------
-    costs
-        Per component the cost of its values 0, 1, .., ascending; they are added up.
-    chains
-        Components that ascend in the vectors that count.
+    box of vectors are boxes again; it takes those whose cheapest corner is under no nogood. The
+    costs of the values 0, 1, .. of a component ascend; costs of components are added up. Components
+    of a chain ascend in the vectors that count.
     """
     if not costs:
         return bound > 0

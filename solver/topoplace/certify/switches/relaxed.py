@@ -41,27 +41,15 @@ Box = tuple[Sequence[int], Sequence[int]]
 class Relaxed:
     """Steps, states and hops of a request, hops by number in `values`.
 
-    Attributes
-    ----------
-    values
-        All hops two of its ranks can have, leaves apart at the least distance; ascending, as
-        integers in units of 1 / `scale`.
-    prices
-        Per step, what its hops are multiplied by. Those of a chain descend.
-    chains
-        Steps that a renumbering of the ranks can exchange: all of a full cube, and those of a grid
-        along as many cells. Their thresholds may ascend, which costs least if prices descend.
-    families
-        Per pattern its steps, and the pairs of those.
-    ranks
-        Of the request.
-    types, ranks_on
-        Type of leaf and ranks on it, of every state; ascending, and types by (L_nodes, L_comm,
-        free nodes).
-    leaves
-        Per type.
-    inside, between
-        Hops on a leaf in a state and between leaves in two.
+    `values` are all hops two of its ranks can have, leaves apart at the least distance; ascending,
+    as integers in units of 1 / `scale`. `prices` are what the hops of every step are multiplied by.
+    A renumbering of the ranks can exchange the steps of one of the `chains`: all of a full cube,
+    and those of a grid along as many cells. Their thresholds may ascend, which costs least if
+    prices descend, and so they do. `families` have the steps of a pattern and the pairs of those.
+
+    `types` and `ranks_on` are the type of leaf and the ranks on it, of every state; ascending, and
+    types by (L_nodes, L_comm, free nodes). There are `leaves` of every type. `inside` and `between`
+    are the hops on a leaf in a state and between leaves in two.
     """
 
     def __init__(self, instance: Instance, wish: Wish) -> None:
@@ -184,19 +172,10 @@ class Assumed:
 class View:
     """The states left; those of assumed leaves come on top, each with a type of its own.
 
-    Attributes
-    ----------
-    states, types, ranks
-        Per state left its number, type of leaf and ranks.
-    able, keeps
-        Whether ranks may have partners on their own leaf, and whether all are there; shape
-        ``(num_steps, num_left)``.
-    beside
-        Whether leaves in two states may be neighbours, shape ``(num_steps, num_left, num_left)``.
-    leaves, full
-        Per type, leaves, and whether none of them can be without ranks.
-    held
-        Per state left, whether its leaves are assumed.
+    `able` and `keeps` tell of steps and states left whether ranks may have partners on their own
+    leaf, and whether all are there; `beside` of steps and two states whether leaves in them may be
+    neighbours; `full` of types whether none of the leaves can be without ranks; `held` of states
+    whether their leaves are assumed.
     """
 
     states: IntArray
@@ -213,12 +192,8 @@ class View:
 class Rules:
     """What ranks can stay inside leaves, and what multipliers show: here, of any patterns.
 
-    Attributes
-    ----------
-    leaf
-        The part of a certificate that has the multipliers; any patterns have none.
-    work
-        About how many additions a leaf of a tree takes.
+    `leaf` is the part of a certificate that has the multipliers, of which any patterns have none;
+    `work` is about how many additions a leaf of a tree takes.
     """
 
     leaf: type[Any] = Empty

@@ -218,12 +218,7 @@ def check_explanations(
     """Raise unless every explanation is of another request that waits, and is true.
 
     That its reason is the first that applies and no prism is nearer to free is found by going
-    through all prisms, on small machines (docs/proofs.md, "Explanations").
-
-    Returns
-    -------
-    str
-        A summary for the report.
+    through all prisms, on small machines (docs/proofs.md, "Explanations"). Returns a summary.
     """
     started = {start.id for start in starts}
     explained: set[str] = set()

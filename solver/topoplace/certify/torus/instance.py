@@ -64,14 +64,8 @@ class Request:
 class Instance:
     """A snapshot under an interference rule (docs/proofs.md, "The problem").
 
-    Attributes
-    ----------
-    node_class
-        Class of every node, -1 for service nodes.
-    usable
-        Nodes that are of a class, not down, and on a router that no running job holds.
-    held
-        Routers that running jobs hold.
+    `node_class` is the class of every node, -1 for service nodes; `usable` nodes are of a class,
+    not down, and on a router that is not `held` by a running job.
     """
 
     torus: Torus

@@ -192,17 +192,13 @@ class Best:
         return bool((limits <= self.reach[:top]).all())
 
     def record(self, counts: IntArray, gains: IntArray, const: int) -> None:
-        """Take in candidates; a count below the smallest need is none."""
+        """Take in candidates, some with enough nodes; a count below the smallest need is none."""
         top = int(np.searchsorted(self.needs, counts.max(), side="right"))
-        if not top:
-            return
         # `reach` falls with the need, so what does not beat its last relevant entry is idle.
         floor = int(self.reach[top - 1])
         if int(gains.max()) + const <= floor:
             return
         chosen = np.flatnonzero((gains > floor - const) & (counts >= self.needs[0]))
-        if not len(chosen):
-            return
         buckets = np.searchsorted(self.needs, counts[chosen], side="right") - 1
         np.maximum.at(self.reach, buckets, gains[chosen] + const)
         self.reach[:] = np.maximum.accumulate(self.reach[::-1])[::-1]

@@ -176,11 +176,11 @@ class Box:
 
     def enough(self, request: Request) -> BoolArray:
         """Tell where prisms of this shape hold what a request wants (rule 3)."""
-        if not request.geometries:
-            counts = self.sums(self.instance.usable_counts[request.class_idx])
-            return np.asarray(counts >= request.nodes)
-        some = [self.fits(request, geometry) for geometry in request.geometries]
-        return np.asarray(np.any(some, axis=0))
+        if request.geometries:
+            some = [self.fits(request, geometry) for geometry in request.geometries]
+            return np.asarray(np.any(some, axis=0))
+        usable = self.sums(self.instance.usable_counts[request.class_idx])
+        return np.asarray(usable >= request.nodes)
 
     def fits(self, request: Request, geometry: Geometry) -> BoolArray:
         """Tell where an alternative of a request's geometry fits."""
