@@ -64,11 +64,14 @@ class Tiny:
             elif kind == "tolerant":
                 self.tolerant_links |= self.links_between(routers)
         unusable = numbers(machine.service) | numbers(snapshot.down)
+        self.class_of = {
+            node: name
+            for node, name in node_class.items()
+            if node not in unusable and self.router_of(node) not in self.held
+        }
         self.usable: dict[Coords, list[str]] = {router: [] for router in self.all_routers}
-        for node, name in node_class.items():
-            router = self.router_of(node)
-            if node not in unusable and router not in self.held:
-                self.usable[router].append(name)
+        for node, name in self.class_of.items():
+            self.usable[self.router_of(node)].append(name)
         self.free = {router for router, names in self.usable.items() if names}
 
     def kind(self, communication: str) -> str:

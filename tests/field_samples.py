@@ -7,12 +7,12 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
 
 import mapping_results
-from allocation_mutations import refigure
 from baseline_instances import problem_on, random_graph
 from random_certificates import certificate_of, draw
 from small_snapshot import small_document
@@ -32,7 +32,7 @@ from topoplace.solving import Bound, Options, result_of, solve
 from tree_cases import apart, model_of, snapshot_on, uses
 from tree_threshold_cases import KINDS, proof_of, threshold_snapshot
 
-Document = dict[str, object]
+Document = dict[str, Any]
 
 
 def samples() -> dict[str, BaseModel]:
@@ -41,6 +41,29 @@ def samples() -> dict[str, BaseModel]:
     for kind in (_placements, _mappings, _allocations):
         found |= {f"{kind.__name__[1:]}: {name}": result for name, result in kind()}
     return found
+
+
+def value_of(figure: Any) -> Fraction:
+    return Fraction(*figure.values()) if isinstance(figure, dict) else Fraction(figure)
+
+
+def refigured(document: Document) -> Document:
+    """Return a document whose gaps and statuses are those of its objectives and bounds."""
+    for level in document["levels"]:
+        level |= {"gap": None, "status": "unknown" if level["objective"] is None else "feasible"}
+        if level["objective"] is not None and level["bound"] is not None:
+            value, bound = value_of(level["objective"]), value_of(level["bound"])
+            level["gap"] = float(abs(value - bound) / max(1, abs(value)))
+            level["status"] = "optimal" if value == bound else "feasible"
+    return with_top(document)
+
+
+def with_top(document: Document) -> Document:
+    """Return a document whose top figures are those of its first level."""
+    for name in ("status", "objective", "bound", "gap", "proof"):
+        own = document["levels"][0][name]
+        document[name] = own["numerator"] if isinstance(own, dict) else own
+    return document
 
 
 # ---- Placements ---------------------------------------------------------------------------------
@@ -53,7 +76,7 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
         at = [c for c in cases if text in json.dumps(c.document["levels"])]
         yield name, _result(min(at, key=_size).document)
     for reason in ("no-shape", "blocked", "outbid"):
-        at = [c for c in cases if reason in [e.reason for e in c.explanations]]
+        at = [c for c in cases if f'"{reason}"' in json.dumps(c.document)]
         yield reason, _result(min(at, key=_size).document)
     yield "geometry", _result(rare_cases()[4].document)
     yield "parts", _result(_in_parts(min((c for c in cases if len(c.chosen) > 1), key=_size)))
@@ -73,27 +96,24 @@ def _result(document: Document) -> PlacementResult:
 
 def _in_parts(case: Case) -> Document:
     """Return a result whose first bound is of the queue in parts: no more than all are worth."""
-    document = case.spoilt()
+    document = copy.deepcopy(case.document)
     parts = certificate_of(draw(random.Random(1), packing_of(case.tiny), "parts", odd=False))
     worth = sum(request.priority * request.nodes for request in case.snapshot.queue)
-    level = document["levels"][0]
-    level.update(bound=worth, certificate=parts.model_dump(mode="json"))
-    level["gap"] = abs(level["objective"] - worth) / max(1, level["objective"])
-    level["status"] = "optimal" if level["objective"] == worth else "feasible"
-    document.update({name: level[name] for name in ("status", "bound", "gap")})
-    return document
+    document["levels"][0].update(bound=worth, certificate=parts.model_dump(mode="json"))
+    return refigured(document)
 
 
 def _unsolved(document: Document) -> Document:
     """Return the bound of the first level alone."""
     document = copy.deepcopy(document)
-    nothing = {"objective": None, "gap": None, "status": "unknown"}
-    levels: list[Document] = document["levels"]  # type: ignore[assignment]
-    levels[0].update(nothing)
-    for level in levels[1:]:
-        level.update(nothing, bound=None, proof="none", certificate=None)
-    document.update(nothing, solution=None, explanations=[])
-    return document
+    for level in document["levels"]:
+        level["objective"] = None
+    for level in document["levels"][1:]:
+        level.update(bound=None, proof="none", certificate=None)
+    document["solution"] = None
+    if "explanations" in document:
+        document["explanations"] = []
+    return refigured(document)
 
 
 # ---- Mappings -----------------------------------------------------------------------------------
@@ -132,10 +152,8 @@ def _searched(result: MappingResult) -> MappingResult:
     """Return a result whose bound is said to rest on a search, with no certificate."""
     document = mapping_results.document_of(result)
     level = document["levels"][0]
-    level.update(certificate=None, proof="search", bound=level["objective"], gap=0.0)
-    level["status"] = "optimal"
-    document.update({name: level[name] for name in ("status", "bound", "gap", "proof")})
-    return MappingResult.model_validate_json(json.dumps(document))
+    level.update(certificate=None, proof="search", bound=level["objective"])
+    return MappingResult.model_validate_json(json.dumps(refigured(document)))
 
 
 # ---- Allocations --------------------------------------------------------------------------------
@@ -156,7 +174,8 @@ def _allocations() -> Iterator[tuple[str, AllocationResult]]:
         yield name, _exact(snapshot)
     yield "domains", _exact(snapshot_on(apart([3, 3]), [], [(2, ring)] * 3))
     yield "heuristic", solve(prepare_tree(snapshot), "balanced")
-    yield "no solution", _no_allocation(_exact(snapshot))
+    unsolved = _unsolved(_exact(snapshot).model_dump(mode="json"))
+    yield "no solution", AllocationResult.model_validate_json(json.dumps(unsolved))
     yield "shares", _exact(snapshot_on(model_of([3] * 6), [], [(8, uses(Pattern.BINOMIAL))]))
     for kind in KINDS:
         for seed in (5, 9):
@@ -177,15 +196,4 @@ def _with_proofs(snapshot: Snapshot, proofs: Sequence[BaseModel]) -> AllocationR
     bound = {"numerator": total.numerator, "denominator": total.denominator}
     certificate = {"kind": "thresholds", "proofs": own}
     document["levels"][1].update(bound=bound, proof="certificate", certificate=certificate)
-    return AllocationResult.model_validate_json(json.dumps(refigure(document)))
-
-
-def _no_allocation(result: AllocationResult) -> AllocationResult:
-    """Return the bound of the nodes alone."""
-    document = result.model_dump(mode="json")
-    nothing = {"objective": None, "gap": None, "status": "unknown"}
-    for level in document["levels"]:
-        level.update(nothing)
-    document["levels"][1].update(bound=None, proof="none", certificate=None)
-    document.update(nothing, solution=None)
-    return AllocationResult.model_validate_json(json.dumps(document))
+    return AllocationResult.model_validate_json(json.dumps(refigured(document)))

@@ -82,7 +82,7 @@ def _alone() -> tuple[MappingProblem, Outcome]:
 
 
 def _graph() -> tuple[MappingProblem, Outcome]:
-    problem = problem_on(random_graph(np.random.default_rng(3), 9, 30), [5, 3], wrap=False)
+    problem = problem_on(random_graph(np.random.default_rng(3), 6, 20), [4, 2], wrap=False)
     return problem, _ordered(problem)
 
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-import functools
-import json
-import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 
 from topoplace.cli.app import COMMANDS
 from topoplace.errors import InputError
 from topoplace.shipped import MACHINES, METHODS
-
-Document = TypeVar("Document")
 
 NAMES = {
     "PLACING": ", ".join(METHODS["placement"]),
@@ -62,19 +55,3 @@ def lines_said(call: Callable[..., object], *arguments: object) -> list[str]:
     with pytest.raises(InputError) as caught:
         call(*arguments)
     return str(caught.value).splitlines()
-
-
-def bent(document: Document, changes: str) -> Document:
-    """Return a document with changes such as ``queue[0].nodes = 0 & del machine.name``."""
-    document = copy.deepcopy(document)
-    for change in changes.split(" & "):
-        where, _, value = change.removeprefix("del ").partition(" = ")
-        *path, last = [int(x) if x.isdigit() else x for x in re.findall(r"[^.\[\]]+", where)]
-        at: Any = functools.reduce(lambda found, key: found[key], path, document)
-        if change.startswith("del "):
-            del at[last]
-        elif isinstance(at, list) and last == len(at):
-            at.append(json.loads(value))
-        else:
-            at[last] = json.loads(value)
-    return document

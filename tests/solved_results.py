@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +22,7 @@ from topoplace.solving import Bound, Options, Outcome, result_of
 
 MODES = list(Interference)
 
+Document = dict[str, Any]
 Other = tuple[str, str, set[int], set[Coords]]
 """A job that may stand in the way: its id, kind of communication, nodes and routers."""
 
@@ -31,54 +31,39 @@ Other = tuple[str, str, set[int], set[Coords]]
 class Case:
     """A correct result with what a test needs to spoil it.
 
-    `document` is the result as JSON has it, `best` the optima in maximising sense, and
-    `chosen` the candidates it starts by request.
+    `best` are the optima in maximising sense, and `chosen` the candidates that start, by request.
     """
 
     snapshot: Snapshot
     mode: Interference
     tiny: Tiny
-    problem: PlacementProblem
     best: tuple[int, int, int]
     chosen: dict[str, Choice]
     bounds: tuple[Bound, ...]
-    explanations: list[Explanation]
-    document: dict[str, Any]
+    document: Document
 
-    def proven(self, level_idx: int) -> int:
-        """Return the bound of a level in maximising sense."""
-        bound = self.bounds[level_idx].value
-        return -int(bound) if level_idx == 2 else int(bound)
-
-    def spoilt(self) -> dict[str, Any]:
-        """Return a copy of the document to be changed."""
-        return copy.deepcopy(self.document)
-
-    def document_of(self, chosen: dict[str, Choice]) -> dict[str, Any]:
-        """Return a document that starts other candidates, its figures as they come."""
-        return _document(self.problem, self.mode, chosen, self.bounds, self.explanations)
+    def document_of(self, chosen: dict[str, Choice]) -> Document:
+        """Return a document that starts these candidates, its figures as they come."""
+        return _document(self.snapshot, self.mode, chosen, self.bounds)
 
 
 def _document(
-    problem: PlacementProblem,
-    mode: Interference,
-    chosen: dict[str, Choice],
-    bounds: tuple[Bound, ...],
-    explanations: list[Explanation],
-) -> dict[str, Any]:
+    snapshot: Snapshot, mode: Interference, chosen: dict[str, Choice], bounds: tuple[Bound, ...]
+) -> Document:
+    problem = PlacementProblem(prepare(snapshot), mode)
     started = [
         Candidate(idx, Prism(*chosen[request.id].box))
         for idx, request in enumerate(problem.requests)
         if request.id in chosen
     ]
-    outcome = Outcome(started, bounds, explanations=explanations)
+    outcome = Outcome(started, bounds)
     result = result_of(problem, outcome, "test", Options(interference=mode), 0.0)
     return result.model_dump(mode="json")
 
 
 def _in_the_way(
     rng: random.Random, tiny: Tiny, request: Request, box: Box, others: list[Other]
-) -> dict[str, Any]:
+) -> Document:
     """Return what an explanation says of a prism: who stands there, with how many nodes."""
     inside = tiny.inside(box)
     kind = tiny.kind(request.communication.value)
@@ -102,7 +87,7 @@ def _nearest(
     boxes: list[Box],
     others: list[Other],
     farthest: bool,
-) -> dict[str, Any]:
+) -> Document:
     """Return what an explanation says of one of the prisms nearest to free, or farthest."""
     held = dict.fromkeys(tiny.all_routers, 0)
     for _, _, nodes, _ in others:
@@ -166,30 +151,17 @@ def solved_case(seed: int) -> Case:
 def solved(rng: random.Random, snapshot: Snapshot, mode: Interference) -> Case:
     """Return a correct result of a snapshot, with a random certificate on every level."""
     tiny = Tiny(snapshot, mode)
-    problem = PlacementProblem(prepare(snapshot), mode)
     best, chosen = best_placement(snapshot, mode)
-    instance = read_instance(snapshot, mode)
-    bounds = []
+    oracle, bounds = TorusOracle(read_instance(snapshot, mode)), []
     for level_idx in range(3):
         tree = random_certificate(rng, packing_of(tiny, best[:level_idx]))
-        proven = certified_bound(TorusOracle(instance), tree, best[:level_idx])
-        bound = None if proven is None else proven.value
-        assert bound is not None
-        bounds.append(Bound(-bound if level_idx == 2 else bound, tree))
-    plain = _document(problem, mode, chosen, tuple(bounds), [])
-    explained = explanations(rng, tiny, chosen, nodes_of(plain))
-    document = _document(problem, mode, chosen, tuple(bounds), explained)
-    return Case(
-        snapshot,
-        mode,
-        tiny,
-        problem,
-        best,
-        chosen,
-        tuple(bounds),
-        explained,
-        document,
-    )
+        proven = certified_bound(oracle, tree, best[:level_idx])
+        assert proven is not None
+        bounds.append(Bound(-proven.value if level_idx == 2 else proven.value, tree))
+    document = _document(snapshot, mode, chosen, tuple(bounds))
+    explained = explanations(rng, tiny, chosen, nodes_of(document))
+    document["explanations"] = [one.model_dump(mode="json") for one in explained]
+    return Case(snapshot, mode, tiny, best, chosen, tuple(bounds), document)
 
 
 def nodes_of(document: dict[str, Any]) -> dict[str, set[int]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 import random_certificates
 from random_certificates import Column, Packing
@@ -16,8 +18,10 @@ from topoplace.certify import packing as walker
 from topoplace.certify.packing import certified_bound
 from topoplace.certify.report import RefusedError
 from topoplace.result import Leaf, StartBranch
+from topoplace.result.certificate import Certificate
 from toy_ring import Job, Ring, RingOracle, packings, random_ring, windows
 
+CERTIFICATE: TypeAdapter[Any] = TypeAdapter(Certificate)
 KINDS = (*random_certificates.KINDS, "level 2")
 
 
@@ -64,6 +68,59 @@ def test_leaves_that_are_none(wrong: dict[str, object]) -> None:
     tree = TREE.model_copy(update={"out": leaf("0 3").model_copy(update=wrong)})
     with pytest.raises(RefusedError, match=r"at the leaf d out$"):
         certified_bound(TWO_SLOTS, tree, [])
+
+
+def start(name: str, out: Any = None, into: Any = None) -> Json:
+    return {"kind": "start", "request": name, "out": out or LEAF, "into": into or LEAF}
+
+
+def cover(row: int) -> Json:
+    return {"kind": "cover", "request": "d", "row": row, "inside": LEAF, "outside": LEAF}
+
+
+def shared(tree: Json, *alike: list[str]) -> Json:
+    return {"kind": "shared", "leaves": [LEAF], "tree": tree, "alike": list(alike)}
+
+
+def parts(*names: str, tree: Json = None) -> Json:
+    own = [{"requests": some.split(), "certificate": tree or LEAF} for some in names]
+    return {"kind": "parts", "parts": own}
+
+
+LEAF: Json = {"kind": "leaf", "scale": 1, "prices": {"slots": "9*2"}}
+REF: Json = {"kind": "ref", "leaf": 0}
+
+
+@pytest.mark.parametrize(
+    ("document", "earlier"),
+    [
+        (start("stranger"), []),
+        (start("d", start("d")), []),
+        (cover(0), []),
+        (start("d", cover(0)), []),
+        (start("d", LEAF, cover(2)), []),
+        (shared(REF | {"leaf": 1}), []),
+        (shared(REF, ["a", "stranger"]), []),
+        (shared(REF, ["a", "a"]), []),
+        (shared(REF, ["a"], ["a", "b"]), []),
+        (shared(REF, ["b", "d"]), []),
+        (shared(LEAF | {"multipliers": [0]}), [3]),
+        (parts("a b"), []),
+        (parts("a b", "b d"), []),
+        (parts("a b d", "stranger"), []),
+        (parts("a", "b d", tree=start("a")), []),
+        (parts("a b d"), [3]),
+    ],
+)
+def test_trees_that_are_none(document: Json, earlier: list[int]) -> None:
+    with pytest.raises(RefusedError):
+        certified_bound(TWO_SLOTS, CERTIFICATE.validate_python(document), earlier)
+
+
+def test_trees_of_such_leaves_are_some() -> None:
+    trees = [start("d", start("a")), start("d", LEAF, cover(1)), shared(REF, ["a", "b"])]
+    for document in (*trees, parts("a", "b d"), parts("a b d", tree=start("a"))):
+        assert certified_bound(TWO_SLOTS, CERTIFICATE.validate_python(document), []) is not None
 
 
 def packing_of(ring: Ring, jobs: Mapping[str, Job], earlier: tuple[int, ...]) -> Packing:

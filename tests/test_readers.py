@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mistakes import MISTAKES, bent, lines_said
+from bending import bent
+from mistakes import MISTAKES, lines_said
 from real_files import real_file
 from topoplace.errors import InputError
 from topoplace.snapshot import load_machine, load_snapshot

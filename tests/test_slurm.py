@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mistakes import MISTAKES, bent, lines_said
+from bending import bent
+from mistakes import MISTAKES, lines_said
 from real_files import real_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from mistakes import MISTAKES, bent
+from bending import bent
+from mistakes import MISTAKES
 from small_snapshot import small_document
 from topoplace.cli import run
 from topoplace.cli.app import COMMANDS
