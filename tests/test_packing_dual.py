@@ -12,17 +12,10 @@ import pytest
 
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual import cut_pool
-from topoplace.packing.dual._bundle import gram, gram_of_amounts, minimise_near, rows_in_words
+from topoplace.packing.dual._bundle import minimise_near
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
-from topoplace.packing.dual.cut_pool import (
-    FINENESS,
-    NONE,
-    CutPool,
-    KnapsackSearch,
-    StartsBelow,
-    few_that_cover,
-)
+from topoplace.packing.dual.cut_pool import CutPool, KnapsackSearch, StartsBelow
 from topoplace.packing.dual.generation import Bounded
 from topoplace.packing.dual.master import Master
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
@@ -43,23 +36,6 @@ def random_columns(rng: np.random.Generator, num: int, most: int) -> list[np.nda
 def flat(columns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     starts = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(np.uint32)
     return starts, np.concatenate(columns).astype(np.uint32)
-
-
-def dense(columns: list[np.ndarray]) -> np.ndarray:
-    return np.array([np.bincount(rows, minlength=NUM_ROWS) for rows in columns])
-
-
-@pytest.mark.parametrize("num", [1, 4, 7, 30])
-@pytest.mark.parametrize("share", [0.0, 0.7, 1.0])
-def test_common_rows_are_counted(num: int, share: float) -> None:
-    rng = np.random.default_rng(num)
-    marked = rng.random(NUM_ROWS) < share
-    columns = random_columns(rng, num, 1)
-    counts = gram(rows_in_words(np.arange(num), *flat(columns), marked))[:num, :num]
-    assert (counts == (dense(columns) * marked) @ dense(columns).T).all()
-    columns = random_columns(rng, num, 3)
-    counts = gram_of_amounts(np.arange(num), *flat(columns), marked)
-    assert (counts == (dense(columns) * marked) @ dense(columns).T).all()
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -156,79 +132,7 @@ def test_fixed_jobs_count_and_keep_what_they_hold(seed: int) -> None:
     assert bounds[0] >= bounds[1] - 0.2  # without the windows that do not fit it may be less
 
 
-SCALE, NUM_REQUESTS = 1000, 6
-
-
-def random_pool(rng: random.Random) -> tuple[CutPool, list[tuple[int, list[int]]]]:
-    """Return a pool, and its points as totals and least costs, both times the scale."""
-    values = [rng.randint(1, 40) for _ in range(NUM_REQUESTS)]
-    startable = frozenset(q for q in range(NUM_REQUESTS) if rng.random() < 0.9)
-    pool = CutPool(SCALE, 9, np.array(values, dtype=float), startable)
-    points = []
-    for _ in range(rng.choice((1, 3, 70))):
-        prices = np.array([rng.choice((0, rng.randint(0, 12 * SCALE))) for _ in range(9)])
-        costs = [rng.choice((0, rng.randint(0, 50 * SCALE))) for _ in range(NUM_REQUESTS)]
-        pool.add(
-            prices,
-            int(prices.sum()),
-            np.array([SCALE * v - c for v, c in zip(values, costs, strict=True)]),
-        )
-        points.append((int(prices.sum()), costs))
-    return pool, points
-
-
-def most_at(point: tuple[int, list[int]], values: list[int], sets: list[set[int]]) -> Fraction:
-    """Return the largest value of the sets that a point admits, far below 0 if it admits none."""
-    total, costs = point
-    fit = [sum(values[q] for q in some) for some in sets if sum(costs[q] for q in some) <= total]
-    return Fraction(max(fit, default=-(10**9)))
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_bounds_hold_for_every_set_that_fits_and_are_those_of_a_multiple(seed: int) -> None:
-    rng = random.Random(seed)
-    pool, points = random_pool(rng)
-    values = pool.values.astype(int).tolist()
-    kinds = {q: rng.choice(("forced", "excluded", "free")) for q in pool.startable}
-    forced = frozenset(q for q, kind in kinds.items() if kind == "forced")
-    excluded = frozenset(q for q, kind in kinds.items() if kind == "excluded")
-    free = sorted(pool.startable - forced - excluded)
-    sets = [
-        set(forced) | set(some)
-        for k in range(len(free) + 1)
-        for some in itertools.combinations(free, k)
-    ]
-    bounds = pool.bounds(forced, excluded)
-    _, times = pool.knapsacks().bounds(pool.values, *pool.sides(forced, excluded))
-    assert len(bounds) == len(points) == len(pool)
-    for number, ((total, costs), bound) in enumerate(zip(points, bounds, strict=True)):
-        assert bound >= most_at(points[number], values, sets)
-        multiple = Fraction(int(times[number]), FINENESS)
-        gains = {q: values[q] - multiple * costs[q] / SCALE for q in pool.startable}
-        exact = multiple * total / SCALE + sum(gains[q] for q in forced)
-        exact += sum(max(Fraction(0), gains[q]) for q in free)
-        assert exact <= Fraction(float(bound))
-        assert float(bound) - exact < 1e-4 * max(1, abs(float(exact)))
-        # no multiple is better, but for how finely they are stepped
-        for times_more in (0, Fraction(1, 2), 2, 10):
-            other = min(multiple * times_more, Fraction(cut_pool.LARGEST_MULTIPLE))
-            gains = {q: values[q] - other * costs[q] / SCALE for q in pool.startable}
-            at_other = other * total / SCALE + sum(gains[q] for q in forced)
-            at_other += sum(max(Fraction(0), gains[q]) for q in free)
-            step = Fraction(total + sum(costs), SCALE * FINENESS)
-            assert float(exact) <= max(-1.0, float(at_other)) + float(step)
-
-
-def test_points_come_back_as_they_were_and_later_ones_alone() -> None:
-    rng = random.Random(1)
-    pool = CutPool(SCALE, 5, np.array([3.0, 4.0]), frozenset((0, 1)))
-    rows = [np.array([*rng.choices((0, 7, 10**9), k=4), k]) for k in range(200)]
-    for prices in rows:
-        pool.add(prices, int(prices.sum()), np.array([rng.randint(-9, 9), 1]))
-    assert all((pool.row_prices(k) == prices).all() for k, prices in enumerate(rows))
-    every = pool.bounds(frozenset((0,)), frozenset())
-    assert (pool.bounds(frozenset((0,)), frozenset(), 150) == every[150:]).all()
-    assert not len(pool.bounds(frozenset(), frozenset(), 200))
+SCALE = 1000
 
 
 def test_a_pool_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,14 +149,6 @@ def test_a_point_is_taken_in_once() -> None:
     for prices, gains in (([1, 2], [5, 6]), ([2, 1], [5, 6]), ([1, 2], [5, 7]), ([1, 3], [5, 6])):
         pool.add(np.array(prices), sum(prices), np.array(gains))
     assert len(pool) == 3  # the second says what the first does
-
-
-def test_few_columns_cover_what_can_be_covered() -> None:
-    covers = np.array([[1, 0, 1], [0, 0, 1], [0, 0, 0], [1, 1, 0]], dtype=bool)
-    chosen = few_that_cover(covers)
-    assert chosen[2] == NONE
-    assert all(covers[row, column] for row, column in enumerate(chosen) if column != NONE)
-    assert len(set(chosen) - {NONE}) == 2
 
 
 NAMES = [f"q{k}" for k in range(7)]
@@ -378,15 +274,6 @@ def test_several_points_bound_more_than_each_by_itself() -> None:
         each = case.pool.bounds(case.forced, case.excluded)
         lower += tree.bound < int(np.floor(each.min()))
     assert lower > 50
-
-
-def test_branches_end_where_they_would_be_too_deep() -> None:
-    case = Case(3)
-    search = KnapsackSearch(case.pool.values, (case.worse, case.better))
-    tree = search.below(case.forced, case.excluded, case.pool, -1, 0)
-    assert tree.request == [-1]
-    each = case.pool.bounds(case.forced, case.excluded)
-    assert tree.bound == int(np.floor(each.min()))
 
 
 def test_points_hold_under_more_limits_than_they_were_found_for() -> None:

@@ -10,11 +10,10 @@ import pytest
 
 from exact_cases import MODES
 from random_instances import random_snapshot
-from topoplace.machine import Prism
 from topoplace.packing.listed import ListedOracle
 from topoplace.packing.problem import NO_VALUE, Cover
 from topoplace.placement.torus import packing as plug_in
-from topoplace.placement.torus.oracle import _minimal, groups
+from topoplace.placement.torus.oracle import groups
 from topoplace.placement.torus.oracle.listing import all_candidates
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import PlacementProblem
@@ -109,34 +108,3 @@ def test_asking_for_gains_only_keeps_positive_and_wanted_best_values(chunk: int)
             best = packing.price(prices, (3,), 24, exact_for=exact_for).best
             assert np.maximum(best, 0).tolist() == np.maximum(every, 0).tolist(), seed
             assert [best[i] for i in exact_for] == [every[i] for i in exact_for], seed
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_listed_prisms_have_no_smaller_one_of_their_size_inside(seed: int) -> None:
-    packing = tiny(seed)
-    packing.price(np.zeros(packing.num_rows, dtype=np.int64), (1,), 1)  # lists them
-    problem, candidates = packing.placement, all_candidates(packing.placement)
-    for group in packing._pricer.groups:
-        if len(group.least):
-            continue  # shapes are given
-        assert group.minimal.listed is not None
-        view, depth = group.view, group.view.depth
-        listed: dict[int, set[Prism]] = {}
-        for listing in itertools.chain(*group.minimal.listed):
-            for pair, (f, line) in enumerate(zip(listing.footprints, listing.at, strict=True)):
-                for entry in listing.entries[listing.starts[pair] : listing.starts[pair + 1]]:
-                    z0, past = _minimal.extent_of(entry, depth)
-                    code = ((int(f) * depth + past) * len(view.bases) + int(line)) * depth + z0
-                    nodes = int(group.sizes[entry % _minimal.MOST_SIZES])
-                    listed.setdefault(nodes, set()).add(view.prism(code))
-        for idx in group.requests:
-            mine = {c.prism for c in candidates if c.request_idx == idx}
-            of = {p: frozenset(p.routers(problem.torus).tolist()) for p in mine}
-            minimal = {p for p in mine if not any(of[q] < of[p] for q in mine)}
-            later = set().union(*(p for n, p in listed.items() if n > problem.requests[idx].nodes))
-            own = listed.get(problem.requests[idx].nodes, set())
-            shape = problem.torus.shape
-            # of a whole ring only the first and last router are tried to leave out
-            rings = {p for p in own if any(e == n for e, n in zip(p.extents, shape, strict=True))}
-            assert own - rings <= minimal
-            assert minimal <= own | later, "what reaches a larger size, too, is listed there"

@@ -1,4 +1,4 @@
-"""Sums over boxes of a machine turned any way, and the level values that are made of them."""
+"""Sums over boxes of a machine turned any way, which level values and prices are made of."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ import itertools
 import random
 
 import numpy as np
-import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
 from machine_strategies import tori
-from random_instances import random_prism, random_snapshot
-from topoplace.machine import Prism, bisection_per_node, prism_links
-from topoplace.packing.dual.columns import undominated
+from random_instances import random_prism
+from topoplace.machine import Prism, prism_links
 from topoplace.placement.torus._kernels import slice_sums
 from topoplace.placement.torus.footprints import Footprints, quickest_footprints
-from topoplace.placement.torus.problem import Candidate, PlacementProblem
-from topoplace.snapshot.state import prepare
 from topoplace.types import IntArray
 
 Case = tuple[Footprints, int, int, IntArray]
@@ -102,65 +97,3 @@ def test_sums_over_boxes(case: Case, seed: int) -> None:
     assert view.inside(table, *boxes).tolist() == expected
     assert view.inside(table, boxes[0], 0 * boxes[1]).tolist() == [0] * 20
     assert view.inside(table, boxes[0][:0], boxes[1][:0]).shape == (0,)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_values_of_candidates_are_their_definition(seed: int) -> None:
-    problem = PlacementProblem(prepare(random_snapshot(random.Random(seed))))
-    torus, requests, rng = problem.torus, problem.requests, random.Random(seed)
-    models = [random_prism(rng, list(torus.shape), list(torus.wrap)) for _ in range(30)]
-    candidates = [
-        Candidate(k % len(requests), Prism(tuple(m.origin), tuple(m.extents)))
-        for k, m in enumerate(models if requests else [])
-    ]
-    found = problem.values_of(candidates)
-    assert found.shape == (len(candidates), 3)
-    for candidate, values in zip(candidates, found.tolist(), strict=True):
-        request = requests[candidate.request_idx]
-        score = shape_score(problem, candidate)
-        assert values == [request.value, score, -boundary(problem, candidate.prism)]
-        assert (problem.values(candidate), problem.shape_score(candidate)) == (tuple(values), score)
-
-
-def shape_score(problem: PlacementProblem, candidate: Candidate) -> int:
-    """Return the shape score as docs/proofs.md has it."""
-    torus, weights, prism = problem.torus, problem.state.snapshot.weights, candidate.prism
-    usable = problem.state.usable_per_router[problem.requests[candidate.request_idx].class_idx]
-    idle = usable[prism.routers(torus)].sum() - problem.requests[candidate.request_idx].nodes
-    bisection = 1000 * bisection_per_node(torus, prism.extents) / min(torus.bandwidth)
-    return int(
-        weights.bisection * (bisection.numerator // bisection.denominator)
-        - weights.volume * prism.volume
-        - weights.hops * prism.max_hops(torus)
-        - weights.wrap * prism.num_wrapping_dims(torus)
-        - weights.idle * idle
-    )
-
-
-def boundary(problem: PlacementProblem, prism: Prism) -> int:
-    """Count the links to free routers outside a prism, step by step."""
-    torus = problem.torus
-    inside = set(prism.routers(torus).tolist())
-    total = 0
-    for router, d, step in itertools.product(inside, range(torus.num_dims), (-1, 1)):
-        coords, n = torus.coords(router), torus.shape[d]
-        at = coords[d] + step
-        if n > 1 and (torus.wrap[d] or 0 <= at < n):
-            beside = torus.router((*coords[:d], at % n, *coords[d + 1 :]))
-            total += beside not in inside and bool(problem.free_routers[beside])
-    return total
-
-
-def test_undominated_rows_are_in_no_other() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(60):
-        num_rows, num_columns = rng.integers(1, 25), rng.integers(1, 90)
-        dense = rng.random((num_rows, num_columns)) < rng.choice([0.05, 0.3, 0.8])
-        dense[np.arange(num_rows), rng.integers(0, num_columns, num_rows)] = True
-        rows = [frozenset(np.flatnonzero(row)) for row in dense]
-        expected = [
-            i
-            for i, row in enumerate(rows)
-            if not any(row < other or (row == other and j < i) for j, other in enumerate(rows))
-        ]
-        assert undominated(sp.csr_matrix(dense.astype(np.float32))).tolist() == expected
