@@ -23,7 +23,6 @@ from topoplace.placement.torus.heuristics.node_orders import (
     TWO_Y,
     Digit,
     block_order,
-    nodes_of_routers,
     place_in_order,
 )
 from topoplace.placement.torus.outcome import Scattered
@@ -139,7 +138,7 @@ def test_a_machine_too_large_for_the_tables_is_refused() -> None:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_orders_are_permutations(order: tuple[Digit, ...], shape: tuple[int, ...]) -> None:
     torus = Torus(shape, nodes_per_router=2)
-    nodes = nodes_of_routers(torus, block_order(torus, order))
+    nodes = torus.nodes_of(block_order(torus, order))
     assert np.array_equal(np.sort(nodes), np.arange(torus.num_nodes))
 
 

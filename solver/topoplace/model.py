@@ -240,9 +240,7 @@ class Model:
         torus = torus_of(self.machine)
         box = Prism(tuple(prism.origin), tuple(prism.extents))
         box.require_inside(torus, "origin")
-        per = torus.nodes_per_router
-        nodes = (box.routers(torus)[:, None] * per + np.arange(per)).ravel()
-        return format_node_set(np.sort(nodes).tolist())
+        return format_node_set(torus.nodes_of(box.routers(torus)))
 
 
 def torus(

@@ -123,6 +123,11 @@ class Torus:
         """Return the coordinates of a router."""
         return tuple(router // s % n for s, n in zip(self.strides, self.shape, strict=True))
 
+    def nodes_of(self, routers: IntArray) -> IntArray:
+        """Return the nodes of routers, router by router in the order given."""
+        per = self.nodes_per_router
+        return (routers[:, None] * per + np.arange(per)).ravel()
+
     @cached_property
     def link_mask(self) -> BoolArray:
         """Which link numbers are real links, shape ``(num_dims, *shape)``."""

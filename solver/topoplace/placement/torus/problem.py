@@ -179,8 +179,7 @@ class PlacementProblem:
             whole = self.whole_routers(request.class_idx)[pencils]
             first = whole & (whole.cumsum(axis=1) <= geometry.extents[-1])
             routers = pencils[first]
-        per = self.torus.nodes_per_router
-        nodes = (np.sort(routers)[:, None] * per + np.arange(per)).ravel()
+        nodes = self.torus.nodes_of(np.sort(routers))
         fits = self.state.usable[nodes] & (self.state.node_class[nodes] == request.class_idx)
         chosen: IntArray = nodes[fits][: request.nodes]
         assert len(chosen) == request.nodes, "a candidate holds the nodes of its request"

@@ -90,13 +90,6 @@ def place_in_order(problem: PlacementProblem, nodes: IntArray) -> list[Scattered
     return started
 
 
-def nodes_of_routers(torus: Torus, routers: IntArray) -> IntArray:
-    """Return the nodes of routers, router by router in the order given."""
-    per = torus.nodes_per_router
-    nodes: IntArray = (routers[:, None] * per + np.arange(per)).ravel()
-    return nodes
-
-
 @register("placement", "random-nodes", uses_prisms=False)
 def _random_nodes(problem: PlacementProblem, options: Options) -> Outcome:
     order = np.random.default_rng(options.seed).permutation(problem.torus.num_nodes)
@@ -109,7 +102,7 @@ def _alps(name: str, digits: tuple[Digit, ...]) -> None:
     @register("placement", name, uses_prisms=False)
     def _place(problem: PlacementProblem, options: Options) -> Outcome:
         routers = block_order(problem.torus, digits)
-        return Outcome(place_in_order(problem, nodes_of_routers(problem.torus, routers)))
+        return Outcome(place_in_order(problem, problem.torus.nodes_of(routers)))
 
 
 _alps("alps-o2", O2)
