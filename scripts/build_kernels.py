@@ -19,12 +19,32 @@ from typing import Any
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from topoplace.kernels.compiling import PACKAGES
 from topoplace.kernels.worker import encode
 
 TABLE = Path(__file__).parent.parent / "solver" / "topoplace" / "kernels" / "table.json"
 
 Entry = dict[str, Any]
+
+PACKAGES = {
+    "placement.exact": (
+        "topoplace.packing",
+        "topoplace.placement.torus.oracle",
+        "topoplace.placement.torus._ruin_recreate",
+    ),
+    "placement.heuristics": (
+        "topoplace.placement.torus.heuristics",
+        "topoplace.placement.torus._kernels",
+        "topoplace.study.replay",
+    ),
+    "allocation": ("topoplace.placement.switches", "topoplace.certify"),
+    "mapping.bounds": ("topoplace.mapping.bounds",),
+    "mapping.exact": ("topoplace.mapping.exact",),
+    "mapping.growing": ("topoplace.mapping.growing",),
+    "mapping.halving": ("topoplace.mapping.halving",),
+    "mapping.local_search": ("topoplace.mapping.local_search",),
+    "mapping.tabu_search": ("topoplace.mapping.tabu_search",),
+}
+"""The packages and modules of every group of kernels."""
 
 
 class Recorder:

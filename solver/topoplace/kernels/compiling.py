@@ -58,27 +58,6 @@ _EXACT, _PRISMS, _TREES = "placement.exact", "placement.heuristics", "allocation
 _BOUNDS, _BRANCH, _GROW = "mapping.bounds", "mapping.exact", "mapping.growing"
 _HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
 
-PACKAGES = {
-    _EXACT: (
-        "topoplace.packing",
-        "topoplace.placement.torus.oracle",
-        "topoplace.placement.torus._ruin_recreate",
-    ),
-    _PRISMS: (
-        "topoplace.placement.torus.heuristics",
-        "topoplace.placement.torus._kernels",
-        "topoplace.study.replay",
-    ),
-    _TREES: ("topoplace.placement.switches", "topoplace.certify"),
-    _BOUNDS: ("topoplace.mapping.bounds",),
-    _BRANCH: ("topoplace.mapping.exact",),
-    _GROW: ("topoplace.mapping.growing",),
-    _HALVE: ("topoplace.mapping.halving",),
-    _ANNEAL: ("topoplace.mapping.local_search",),
-    _TABU: ("topoplace.mapping.tabu_search",),
-}
-"""The packages and modules of every group."""
-
 PROBLEMS = {
     "placement": (_EXACT, _PRISMS),
     "allocation": (_TREES,),
