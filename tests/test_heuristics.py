@@ -1,21 +1,26 @@
-"""Heuristics against plain-Python readings of their documentation, and the form to add one."""
+"""Heuristics and explanations against plain-Python readings of their documentation."""
 
 from __future__ import annotations
 
+import json
 import random
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import topoplace as tp
 import topoplace.solving.registry as known
-from naive_placement import Job, free_prisms, placed_job, running_jobs
 from random_instances import random_snapshot
 from topoplace.errors import InputError
-from topoplace.machine import Torus, parse_node_set
-from topoplace.placement.torus.footprints import footprints_of
+from topoplace.machine import Prism, Torus, all_origins, parse_node_set, prism_links
+from topoplace.placement.torus import explain as explaining
+from topoplace.placement.torus.explain import explain
+from topoplace.placement.torus.footprints import footprints_of, quickest_footprints
 from topoplace.placement.torus.heuristics.fits import best_fit, fill, first_fit
 from topoplace.placement.torus.heuristics.node_orders import (
     FOUR_Y,
@@ -26,9 +31,10 @@ from topoplace.placement.torus.heuristics.node_orders import (
     place_in_order,
 )
 from topoplace.placement.torus.outcome import Scattered
-from topoplace.placement.torus.problem import Candidate, PlacementProblem
-from topoplace.result import Interference
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
+from topoplace.placement.torus.problem import Candidate, PlacementProblem, job_links
+from topoplace.result import Explanation, Interference
+from topoplace.snapshot import Communication, QueuedState
+from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.state import SnapshotState, prepare
 from topoplace.solving import Options, Outcome, methods, register, result_of, solve
 
@@ -46,13 +52,112 @@ def tiny(seed: int, mode: Interference = Interference.STRICT) -> PlacementProble
 
 
 def machine_state(shape: list[int], nodes: list[int], per_router: int = 1) -> SnapshotState:
-    document = {
-        "schema": SNAPSHOT_SCHEMA,
-        "name": "plain",
-        "machine": {"name": "plain", "shape": shape, "nodes_per_router": per_router},
-        "queue": [{"id": f"job{i}", "nodes": n} for i, n in enumerate(nodes)],
-    }
-    return prepare(Snapshot.model_validate(document))
+    model = tp.Model(tp.torus(*shape, nodes_per_router=per_router))
+    for number, num_nodes in enumerate(nodes):
+        model.add_request(f"job{number}", num_nodes)
+    return model.prepare()
+
+
+# ---- What docs/proofs.md says, on tiny machines ----------------------------------------------
+
+
+def all_prisms(problem: PlacementProblem) -> Iterator[Prism]:
+    torus = problem.torus
+    for extents in product(*(range(1, n + 1) for n in torus.shape)):
+        for origin in all_origins(torus, extents):
+            yield Prism(origin, extents)
+
+
+def ever_usable(problem: PlacementProblem) -> list[bool]:
+    """Nodes of a class that are up, whether or not running jobs hold them."""
+    state = problem.state
+    down = set(parse_node_set(state.snapshot.down, problem.torus.num_nodes).tolist())
+    return [state.node_class[n] >= 0 and n not in down for n in range(problem.torus.num_nodes)]
+
+
+def holds(
+    problem: PlacementProblem, request: QueuedState, prism: Prism, usable: Sequence[bool]
+) -> bool:
+    """Tell whether a prism has the region, extents and nodes a request asks for."""
+    per = problem.torus.nodes_per_router
+    inside = [int(r) for r in prism.routers(problem.torus)]
+    if request.region is not None and not all(
+        problem.state.regions[request.region][r] for r in inside
+    ):
+        return False
+    fit = [
+        [
+            bool(usable[r * per + k]) and problem.state.node_class[r * per + k] == request.class_idx
+            for k in range(per)
+        ]
+        for r in inside
+    ]
+    enough = sum(map(sum, fit)) >= request.nodes
+    if not request.geometries:
+        return enough
+    depth = prism.extents[-1]
+    whole = [all(nodes) for nodes in fit]
+    pencils = [sum(whole[i : i + depth]) for i in range(0, len(inside), depth)]
+    for geometry in request.geometries:
+        if geometry.extents[:-1] != prism.extents[:-1]:
+            continue
+        if geometry.max_depth is None:
+            if enough and geometry.extents[-1] == depth:
+                return True
+        elif geometry.extents[-1] <= depth <= geometry.max_depth and all(
+            count >= geometry.extents[-1] for count in pencils
+        ):
+            return True
+    return False
+
+
+Job = tuple[set[int], set[int], Communication]
+"""Routers, links and communication of a job."""
+
+
+def running_jobs(problem: PlacementProblem) -> list[Job]:
+    return [
+        (
+            set(job.routers.tolist()),
+            set(job_links(problem.torus, job).tolist()),
+            job.communication,
+        )
+        for job in problem.state.running
+    ]
+
+
+def placed_job(problem: PlacementProblem, candidate: Candidate) -> Job:
+    return (
+        set(candidate.prism.routers(problem.torus).tolist()),
+        set(prism_links(problem.torus, candidate.prism).tolist()),
+        problem.requests[candidate.request_idx].communication,
+    )
+
+
+def in_conflict(mode: Interference, a: Job, b: Job) -> bool:
+    """Tell whether two jobs may not run side by side."""
+    if a[0] & b[0]:
+        return True
+    if mode is Interference.OFF or Communication.NONE in (a[2], b[2]):
+        return False
+    if mode is Interference.TOLERANT and a[2] == b[2] == Communication.TOLERANT:
+        return False
+    return bool(a[1] & b[1])
+
+
+def free_prisms(
+    problem: PlacementProblem, request_idx: int, others: Iterable[Job]
+) -> Iterator[Candidate]:
+    """Yield the candidates of a request that no other job is in conflict with."""
+    others = list(others)
+    request = problem.requests[request_idx]
+    usable = problem.state.usable.tolist()
+    for prism in all_prisms(problem):
+        if holds(problem, request, prism, usable):
+            candidate = Candidate(request_idx, prism)
+            job = placed_job(problem, candidate)
+            if not any(in_conflict(problem.interference, job, other) for other in others):
+                yield candidate
 
 
 # ---- First fit and best fit ------------------------------------------------------------------
@@ -254,3 +359,131 @@ def test_a_name_is_registered_once() -> None:
         register("placement", "best-fit", "again")(
             lambda problem, options: pytest.fail("not to be run")
         )
+
+
+# ---- Explanations, by enumeration ------------------------------------------------------------
+
+
+def admissible(problem: PlacementProblem, idx: int) -> tuple[str, list[Prism]]:
+    """Return why a request waits, and the prisms among which the nearest to free is."""
+    beside = [c.prism for c in free_prisms(problem, idx, running_jobs(problem))]
+    if beside:
+        return "outbid", beside
+    usable = ever_usable(problem)
+    alone = [p for p in all_prisms(problem) if holds(problem, problem.requests[idx], p, usable)]
+    return ("blocked" if alone else "no-shape"), alone
+
+
+def check_one(problem: PlacementProblem, started: list[Candidate], found: Explanation) -> None:
+    idx = [r.id for r in problem.requests].index(found.request)
+    reason, prisms = admissible(problem, idx)
+    assert found.reason == reason
+    assert found.request not in found.text
+    if reason == "no-shape":
+        assert (found.prism, found.jobs, found.nodes_to_free) == (None, [], None)
+        return
+    per = problem.torus.nodes_per_router
+    if reason == "outbid":
+        others = [
+            (problem.requests[c.request_idx].id, problem.choose_nodes(c), placed_job(problem, c))
+            for c in sorted(started)
+        ]
+    else:
+        others = [
+            (state.id, state.nodes, job)
+            for state, job in zip(problem.state.running, running_jobs(problem), strict=True)
+        ]
+    held = Counter(int(node) // per for _, nodes, _ in others for node in nodes)
+
+    def nodes_inside(prism: Prism) -> int:
+        return sum(held[int(r)] for r in prism.routers(problem.torus))
+
+    assert found.prism is not None
+    named = Prism(tuple(found.prism.origin), tuple(found.prism.extents))
+    shaped = problem.requests[idx].geometries
+    view = (footprints_of if shaped else quickest_footprints)(problem.torus)
+
+    def rank(prism: Prism) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
+        turned = view.coords(prism.extents), view.coords(prism.origin)
+        return nodes_inside(prism), prism.volume, *turned
+
+    assert named == min(prisms, key=rank)
+    assert found.nodes_to_free == nodes_inside(named)
+    mine = placed_job(problem, Candidate(idx, named))
+    mode = problem.interference
+    assert found.jobs == [name for name, _, job in others if in_conflict(mode, mine, job)]
+    assert found.jobs
+
+
+@pytest.mark.parametrize("mode", list(Interference))
+def test_explanations_hold_by_enumeration(mode: Interference) -> None:
+    reasons: Counter[str] = Counter()
+    for seed in range(150):
+        problem = PlacementProblem(prepare(random_snapshot(random.Random(seed), 18)), mode)
+        for started in (first_fit(problem), best_fit(problem)):
+            found = explain(problem, started)
+            there = {c.request_idx for c in started}
+            waiting = [r.id for i, r in enumerate(problem.requests) if i not in there]
+            assert [e.request for e in found] == waiting
+            for explanation in found:
+                check_one(problem, started, explanation)
+                reasons[explanation.reason] += 1
+    assert min(reasons[r] for r in ("no-shape", "blocked", "outbid")) >= 5, reasons
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_threads_find_the_same_nearest_prisms(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = PlacementProblem(prepare(random_snapshot(random.Random(seed), max_routers=60)))
+    monkeypatch.setattr(explaining.os, "cpu_count", lambda: 3)
+    found = []
+    for worth_it in (1, 1 << 30):
+        monkeypatch.setattr(explaining, "_WORTH_THREADS", worth_it)
+        found.append(explain(problem, []))
+    assert len(found[0]) == len(problem.requests)
+    assert found[0] == found[1]
+
+
+SIX = "the prism nearest to free for 6 compute nodes, "
+BIG = [{"id": "big", "nodes": 4}, {"id": "six", "nodes": 6}]
+CASES = {
+    "a job in the way": (
+        {"running": [{"id": "r1", "nodes": "1"}, {"id": "r2", "nodes": "6-7"}]},
+        ("blocked", ["r1"], 1),
+        f"on 6@0, {SIX}1 node of running job r1 would have to be freed",
+    ),
+    "links alone": (
+        {"running": [{"id": "far", "nodes": "0,7"}]},
+        ("blocked", ["far"], 0),
+        f"on 6@1, {SIX}routers or links of running job far would have to be freed, but no nodes",
+    ),
+    "nodes are down": (
+        {"down": "0-2"},
+        ("no-shape", [], None),
+        "no prism of this machine holds 6 compute nodes, even with nothing running",
+    ),
+    "a started job": (
+        {"queue": BIG},
+        ("outbid", ["big"], 2),
+        f"it would fit beside the running jobs, but 6@2, {SIX}holds 2 nodes of started job big",
+    ),
+    "left out for nothing": (
+        {},
+        ("outbid", [], 0),
+        f"it would fit beside the running jobs, but 6@0, {SIX}is still free: "
+        "the method left the request out",
+    ),
+}
+
+
+@pytest.mark.parametrize(("more", "expected", "text"), CASES.values(), ids=CASES)
+def test_texts_on_a_line_of_eight_routers(
+    more: dict[str, object], expected: tuple[str, list[str], int | None], text: str
+) -> None:
+    line = tp.Model(tp.mesh(8))
+    line.add_request("six", 6)
+    snapshot = Snapshot.model_validate(json.loads(line.snapshot.model_dump_json()) | more)
+    problem = PlacementProblem(prepare(snapshot))
+    started = [Candidate(0, Prism((0,), (4,)))] if "queue" in more else []
+    (found,) = explain(problem, started)
+    assert (found.reason, found.jobs, found.nodes_to_free) == expected
+    assert found.text == text
