@@ -9,16 +9,19 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
 from small_snapshot import write_small
 from topoplace.errors import ExitCode
+from topoplace.interrupts import ended_in_time, left_behind
 from topoplace.kernels import PROBLEMS, groups_of
 from topoplace.kernels.compiling import WORDS, entries_of, missing
 from topoplace.kernels.worker import decode, encode
-from topoplace.solving import method_names
+from topoplace.solving import Outcome, method_names
 
 GROUPS = [group for groups in PROBLEMS.values() for group in groups]
 PACKAGE = Path(__file__).resolve().parent.parent / "solver" / "topoplace"
@@ -147,3 +150,33 @@ def test_warmup_compiles_all_that_a_solve_calls(tmp_path: Path) -> None:
     solved = topoplace(cache, "place", snapshot, "--time-limit", "2")
     assert (solved.returncode, solved.stderr) == (ExitCode.DONE, "")
     assert sorted(cache.rglob("*.nb?")) == before != []
+
+
+# ---- A method that is left behind while a kernel compiles leaves the compiler to others --------
+
+
+@pytest.mark.parametrize("compiling", [False, True])
+def test_a_method_that_compiles_is_not_torn_apart(compiling: bool) -> None:
+    begun, go_on, unharmed = threading.Event(), threading.Event(), threading.Event()
+
+    def method() -> Outcome:
+        if compiling:
+            with global_compiler_lock:
+                begun.set()
+                go_on.wait(60)
+        else:
+            begun.set()
+            go_on.wait(60)
+        for _ in range(1000):  # where what ends a thread would reach it
+            pass
+        unharmed.set()
+        return Outcome(None)
+
+    known = Outcome([])
+    found = ended_in_time(method, lambda: known if begun.is_set() else None, 0.1, lambda: None)
+    assert found is known
+    go_on.set()
+    left_behind[-1].join(60)
+    assert unharmed.is_set() is compiling
+    assert global_compiler_lock._lock.acquire(blocking=False), "it is free"
+    global_compiler_lock._lock.release()
