@@ -236,7 +236,7 @@ class TorusSite:
         for other in self.running.values():
             if other.prism is None or seconds_left[other.id] < job.walltime:
                 continue
-            there = (other.routers[:, None] * per + np.arange(per)).ravel()
+            there = self._torus.nodes_of(other.routers)
             there = there[idle[there]]
             if job.patterns:  # the first router with enough idle nodes
                 routers, count = np.unique(there // per, return_counts=True)
