@@ -49,16 +49,44 @@ def write_named(folder: Path, name: str, source: str | None = None) -> Path:
     return path
 
 
-def started(*arguments: str | Path, program: str | None = None) -> subprocess.Popen[str]:
-    """Start ``topoplace batch`` with such arguments, or a program that gets them."""
-    run = ["-m", "topoplace", "batch"] if program is None else ["-c", program]
+def started(*arguments: str | Path, folder: Path | None = None) -> subprocess.Popen[str]:
+    """Start Python with such arguments, in a folder."""
     return subprocess.Popen(
-        [sys.executable, *run, *map(str, arguments)],
+        [sys.executable, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),
+        cwd=folder,
     )
+
+
+def signalled(
+    arguments: list[str],
+    folder: Path,
+    number: int | None,
+    said: str | None = None,
+    seconds: float = 0.0,
+) -> subprocess.CompletedProcess[str]:
+    """Run Python to its end, and send it a signal, if any, on the way.
+
+    That is some seconds after it `said` something on stderr, or else has made the file `started`.
+    """
+    process = started(*arguments, folder=folder)
+    assert process.stderr is not None
+    try:
+        if number is not None and said is None:
+            wait_until(lambda: process.poll() is not None or (folder / "started").exists())
+        while said and said not in (line := process.stderr.readline()):
+            assert line
+        if number is not None:
+            time.sleep(seconds)
+            assert process.poll() is None, process.communicate()
+            process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
 def environment() -> dict[str, str]:

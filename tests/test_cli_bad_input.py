@@ -6,12 +6,11 @@ What is said of a wrong option or field is in `mistakes.txt`.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from batch_runs import signalled
 from small_snapshot import write_small
 from topoplace.cli import run
 
@@ -76,17 +75,6 @@ def test_a_file_that_cannot_be_read(
     one_line_error(capsys)
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("--time-limit", "nan"), ("--time-limit", "inf"), ("--seed", "99999999999999999999")],
-)
-def test_numbers_out_of_range(
-    option: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["place", str(write_small(tmp_path)), option, value]) == 2
-    assert option in one_line_error(capsys)
-
-
 @pytest.mark.parametrize("option", ["-o", "--png"])
 @pytest.mark.parametrize("where", ["no/such/folder/r", "/proc/r", "", "snapshot.json/r"])
 def test_the_output_is_refused_before_the_solve(
@@ -115,14 +103,7 @@ def test_a_folder_without_permission(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("args", [["place", "nowhere.json"], ["check", "nowhere.json"], ["plaice"]])
 def test_through_the_real_process(args: list[str], tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "topoplace", *args],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
+    done = signalled(["-m", "topoplace", *args], tmp_path, None)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("topoplace: error: ")

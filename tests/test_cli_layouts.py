@@ -4,33 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from topoplace.cli import run
 from topoplace.cli.grid import grid_application
-from topoplace.errors import InputError
-
-
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        (("4x",), "--grid"),
-        (("2x2x2x2x2",), "--grid"),
-        (("4096x4096",), "--grid"),
-        (("4x4", "z"), "--periodic"),
-        (("4x4", "xx"), "--periodic"),
-        (("4x4", "", "1,2,3"), "--bytes"),
-        (("4x4", "", "1/2/3,1"), "--bytes"),
-        (("4x4", "", "-1,1"), "--bytes"),
-        (("4x4", "", None, "half"), "--stencil"),
-        (("4x4", "", None, "nearest", "1"), "--diagonal-bytes"),
-        (("4x4", "", None, "full", "1,1"), "--diagonal-bytes"),
-    ],
-)
-def test_bad_grid_options_name_the_option(arguments, field):
-    with pytest.raises(InputError) as caught:
-        grid_application(*arguments)
-    assert caught.value.field == field
 
 
 def test_grid_options_describe_an_application():
@@ -67,9 +42,3 @@ def test_the_command_says_when_there_is_no_layout(capsys):
     said, document = listed(capsys, *args)
     assert "no admissible layout" in said
     assert document == {"layouts": [], "num_layouts": 0, "geometry": ""}
-
-
-@pytest.mark.parametrize("region", ["25x1x1", "4x4", "x"])
-def test_the_command_refuses_a_region_outside_the_machine(region, capsys):
-    assert run(["layouts", "--grid", "4x4", "--tasks-per-node", "4", "--within", region]) == 2
-    assert "--within" in capsys.readouterr().err

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import resource
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 import pytest
 
+from batch_runs import signalled
 from small_snapshot import write_small
 from topoplace import interrupts
 from topoplace.certify import check_file
@@ -23,17 +18,20 @@ from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.snapshot.files import write_text
 
-ENV = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-COMMAND = ["place", "snapshot.json", "--method", "sleepy", "-o", "r.json", "--png", "r.png"]
-
 PROGRAM = """
 import hashlib, sys, time
 from pathlib import Path
+import numpy as np
 from topoplace.cli import main
+from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.mapped import Mapped
 from topoplace.solving import register
 
-@register("placement", "sleepy", "never ends")
-def sleepy(problem, options):
+@register("mapping", "endless", "reports, if it is told to, and never ends")
+def endless(problem, options):
+    if {reports}:
+        for answer in (np.array([0, 2, 1, 3]), np.array([3, 1, 2, 0])):
+            options.report(Mapped(answer), [hop_bytes(problem, answer)])
     Path("started").touch()
     if {native}:  # one long call into native code, deaf to Python's signal handlers
         hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)
@@ -43,66 +41,40 @@ main()
 """
 
 
+def endless(
+    folder: Path, number: signal.Signals | None, *more: str, native: bool, reports: bool
+) -> tuple[int, list[str]]:
+    """Map by what never ends; return the exit code and what is said on stderr."""
+    (folder / "square.csv").write_text("0,9,0,9\n9,0,9,0\n0,9,0,9\n9,0,9,0\n")
+    program = PROGRAM.format(native=native, reports=reports)
+    words = ["map", "--graph", "square.csv", "--on", "torus:4", "--method", "endless"]
+    words += ["-o", "r.json", "--csv", "r.csv", *more]
+    done = signalled(["-c", program, *words], folder, number)
+    assert (done.stdout == "") == (done.returncode != 0)
+    said = done.stderr.splitlines()
+    return done.returncode, [line for line in said if not line.startswith("compiling kernels")]
+
+
 @pytest.mark.parametrize("native", [False, True], ids=["python", "native"])
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
-)
-def test_a_signal_during_a_solve(
-    number: signal.Signals, code: int, native: bool, tmp_path: Path
-) -> None:
-    write_small(tmp_path)
-    program = PROGRAM.format(native=native)
-
-    def is_at_work(_: object) -> bool:
-        return (tmp_path / "started").exists()
-
-    done = signalled(["-c", program, *COMMAND], tmp_path, number, is_at_work)
-    assert done.returncode == code
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    said = [line for line in done.stderr.splitlines() if not line.startswith("compiling kernels")]
-    assert native or said == ["topoplace: interrupted"]
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["snapshot.json", "started"]
+@pytest.mark.parametrize("number", interrupts.SIGNALS)
+def test_a_signal_before_any_answer(number: signal.Signals, native: bool, tmp_path: Path) -> None:
+    found = endless(tmp_path, number, native=native, reports=False)
+    assert found == (128 + number, ["topoplace: interrupted"])
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["square.csv", "started"]
 
 
-def signalled(
-    arguments: list[str],
-    folder: Path,
-    number: signal.Signals,
-    is_at_work: Callable[[IO[str]], bool],
-    seconds: float = 0.0,
-) -> subprocess.CompletedProcess[str]:
-    """Run Python, and send it a signal some seconds after it is at work; return how it ends."""
-    process = subprocess.Popen(
-        [sys.executable, *arguments],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENV,
-    )
-    assert process.stderr is not None
-    try:
-        deadline = time.monotonic() + 60
-        while not is_at_work(process.stderr):
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        time.sleep(seconds)
-        assert process.poll() is None, process.communicate()
-        process.send_signal(number)
-        out, err = process.communicate(timeout=30)
-    finally:
-        process.kill()
-    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
-
-
-def ended(program: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process of its own to its end."""
-    command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, env=ENV, timeout=120, check=False
-    )
+@pytest.mark.parametrize("native", [False, True], ids=["python", "native"])
+@pytest.mark.parametrize("limit", [None, 1], ids=["Ctrl-C", "limit"])
+def test_the_best_so_far_is_the_answer(limit: int | None, native: bool, tmp_path: Path) -> None:
+    """A method that does not end by itself is left behind, also past its time limit."""
+    number, more = (None, ("--time-limit", "1")) if limit else (signal.SIGINT, ())
+    assert endless(tmp_path, number, *more, native=native, reports=True) == (0, [])
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert found["limits"] == {"time_limit": limit, "hit": True}
+    assert found["seconds"] < 3 or not limit  # one more than promised, for a machine that is busy
+    assert (found["objective"], found["bound"]) == (108, 72)
+    assert len((tmp_path / "r.csv").read_text().splitlines()) == 5
+    assert check_file(tmp_path / "r.json").holds
 
 
 INSIDE_PYDANTIC = """
@@ -129,7 +101,7 @@ main()
 
 
 def test_a_signal_that_pydantic_makes_an_error_of(tmp_path: Path) -> None:
-    process = ended(INSIDE_PYDANTIC, tmp_path, "dump")
+    process = signalled(["-c", INSIDE_PYDANTIC, "dump"], tmp_path, None)
     assert (process.returncode, process.stderr) == (143, "topoplace: interrupted\n")
 
 
@@ -150,7 +122,8 @@ main()
 
 def test_a_signal_during_writing_does_not_lose_the_answer(tmp_path: Path) -> None:
     write_small(tmp_path)
-    process = ended(WHILE_WRITING, tmp_path, "place", "snapshot.json", "-o", "r.json")
+    command = ["place", "snapshot.json", "--method", "first-fit", "-o", "r.json"]
+    process = signalled(["-c", WHILE_WRITING, *command], tmp_path, None)
     assert process.returncode == 0
     assert check_file(tmp_path / "r.json").holds
 
@@ -189,7 +162,7 @@ assert not solve(state, "first-fit").limits.hit
 
 def test_a_solve_in_python_ends_with_its_best(tmp_path: Path) -> None:
     write_small(tmp_path)
-    process = ended(IN_PYTHON, tmp_path)
+    process = signalled(["-c", IN_PYTHON], tmp_path, None)
     assert process.stdout == "interrupted\nno other solve is begun\n", process.stderr
 
 
@@ -230,7 +203,7 @@ print("done")
 
 
 def test_an_interrupt_at_any_step_of_a_write_leaves_a_whole_file(tmp_path: Path) -> None:
-    process = ended(AT_ANY_STEP, tmp_path)
+    process = signalled(["-c", AT_ANY_STEP], tmp_path, None)
     assert process.stdout == "done\n", process.stderr
 
 
@@ -312,14 +285,8 @@ def interrupted(name: str, number: signal.Signals, seconds: float, folder: Path,
     long_tree(folder)
     long_graph(folder)
     known = {file.name for file in folder.iterdir()}
-
-    def is_at_work(stderr: IO[str]) -> bool:
-        while at and at not in (line := stderr.readline()):
-            assert line
-        return True
-
     arguments = ["-m", "topoplace", *LONG[name], "-v"]
-    process = signalled(arguments, folder, number, is_at_work, seconds)
+    process = signalled(arguments, folder, number, at, seconds)
     left = sorted(file for file in folder.iterdir() if file.name not in known)
     print(f"{name}, {number.name} at {seconds:.2f} s: {process.returncode}, {left}")
     assert "internal error" not in process.stderr

@@ -351,15 +351,6 @@ def test_neither_a_long_stderr_nor_an_unread_stdin_blocks_anybody() -> None:
     assert done.stderr.endswith("\0last\n")
 
 
-@pytest.mark.parametrize("command", ["no-such-program-here", "/", "", "'", "a=", "exact=true"])
-def test_commands_that_cannot_be_run_are_bad_input(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, said = verdict_of(tmp_path, command, capsys)
-    assert code == ExitCode.BAD_INPUT
-    assert "command: " in said
-
-
 def test_names_of_commands() -> None:
     named = command_allocator("mine=perl -w 'a b.pl' x=1")
     assert (named.name, named.arguments) == ("mine", ("perl", "-w", "a b.pl", "x=1"))

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -143,39 +138,6 @@ def test_a_bad_graph_is_one_line(text, message, tmp_path, capsys):
     assert message in one_line_error(capsys)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--on mesh:1 G", "g.csv: num_tasks: expected at most 1 tasks"),
-        ("--on torus:4 G --graph-format dot", "one of csv, qaplib, metis, grf, edges"),
-        ("--on torus:4 G --grid 2x2", "--grid: expected no such option beside --graph"),
-        ("--on torus:4 G --stencil full", "--stencil: expected no such option beside --graph"),
-        ("--on qaplib G", "--graph: expected a QAPLIB file with --on qaplib"),
-        ("--on torus:4 G --flow first", "--flow: expected a QAPLIB file with --flow"),
-        ("--on matrix:nowhere G", "nowhere: expected a file that exists"),
-        ("--on matrix:g.csv G --within 1@0", "--within: expected a machine that"),
-        ("--on matrix:g.csv G --maplib m", "--maplib with --on: expected a torus"),
-        ("--on torus:4 G --subset 0-9", "--subset: expected node numbers from 0 to 3"),
-        ("--on torus:4 G --subset 0-1,1", "--subset: expected each node once"),
-        ("--on torus:4 G --subset 3", "g.csv: num_tasks: expected at most 1 tasks"),
-        ("--on torus:4 G --method grid-order", "method: expected a grid, or one of"),
-        ("--on torus:4 G --tasks-per-node 0", "--tasks-per-node: expected from 1 to 1048576"),
-        ("--on torus:4 G --maplib .", "--maplib: expected a file, found a folder"),
-        ("--on torus:4 G --mapping g.csv", "g.csv: line 1: expected a header"),
-        ("--on torus:4 G --mapping g.csv --format x", "format: expected one of rank-order"),
-        ("--on torus:2", "--grid: expected a virtual grid, or a graph file (--graph)"),
-        ("--on qaplib --grid 2", "--graph: expected a graph file with --on qaplib, found none"),
-        ("--on torus:2 --grid 2 --flow first", "--flow: expected a graph file"),
-        ("--on torus:4 --grid 2 --subset 4", "--subset: expected node numbers from 0 to 3"),
-    ],
-)
-def test_bad_options_are_one_line(words, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("g.csv").write_text("0,1\n1,0\n")
-    assert run(["map", *words.replace("G", "--graph g.csv").split()]) == 2
-    assert message in one_line_error(capsys)
-
-
 @pytest.mark.parametrize("live", [True, False], ids=["terminal", "lines"])
 def test_progress_is_one_live_line_or_a_line_now_and_then(live):
     stream, incumbent = io.StringIO(), Incumbent(instance="square", method="tabu")
@@ -203,80 +165,6 @@ def test_progress_is_shown_when_asked_for(square, capsys):
         assert capsys.readouterr() == ("", "")
     assert run([*args, "-q", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["objective"] == 72
-
-
-PROGRAM = """
-import hashlib, time
-from pathlib import Path
-import numpy as np
-from topoplace.cli import main
-from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.mapped import Mapped
-from topoplace.solving import register
-
-@register("mapping", "endless", "reports and never ends")
-def endless(problem, options):
-    if {reports}:
-        for answer in (np.array([0, 2, 1, 3]), np.array([3, 1, 2, 0])):
-            options.report(Mapped(answer), [hop_bytes(problem, answer)])
-    Path("started").touch()
-    if {native}:  # one long call into native code, deaf to Python's signal handlers
-        hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)
-    time.sleep(600)
-
-main()
-"""
-
-
-def endless(folder, *args, interrupt=False, native=False, reports=True):
-    """Run what never ends by itself; return its exit code, output, errors and result."""
-    program = PROGRAM.format(native=native, reports=reports)
-    words = ["map", "--graph", "square.csv", "--on", "torus:4", "--method", "endless", *args]
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, *words, "-o", "r.json"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while not (folder / "started").exists():
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        if interrupt:
-            process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
-    finally:
-        process.kill()
-    result = folder / "r.json"
-    return process.returncode, out, err, json.loads(result.read_text()) if result.exists() else None
-
-
-@pytest.mark.parametrize("native", [False, True], ids=["python", "native"])
-def test_ctrl_c_returns_the_best_so_far(native, square, tmp_path, capsys):
-    code, out, err, found = endless(tmp_path, "--csv", "r.csv", interrupt=True, native=native)
-    assert (code, err) == (0, "")
-    assert "(endless, " in out
-    assert found["limits"] == {"time_limit": None, "hit": True}
-    assert (found["objective"], found["bound"]) == (108, 72)
-    assert len((tmp_path / "r.csv").read_text().splitlines()) == 5
-    assert checked(tmp_path / "r.json", capsys)
-
-
-def test_ctrl_c_before_any_answer_is_an_interrupt(square, tmp_path):
-    found = endless(tmp_path, interrupt=True, reports=False)
-    assert found == (130, "", "topoplace: interrupted\n", None)
-
-
-def test_a_method_that_forgets_its_time_limit_is_ended(square, tmp_path, capsys):
-    code, _, err, found = endless(tmp_path, "--time-limit", "1")
-    assert (code, err) == (0, "")
-    assert found["limits"] == {"time_limit": 1, "hit": True}
-    assert 1 <= found["seconds"] < 3  # one second more than promised, for a machine that is busy
-    assert checked(tmp_path / "r.json", capsys)
 
 
 def test_the_incumbent_keeps_what_is_better():

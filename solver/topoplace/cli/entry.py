@@ -14,8 +14,8 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from types import FrameType, FunctionType
+from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import NoReturn
 
 import typer
@@ -29,7 +29,6 @@ AGAIN_SECONDS = 0.8
 """When a command that goes on after an interrupt is interrupted again, and then ended."""
 
 _FEW_LOOKS = 1_000_000  # new objects that may be garbage from one look for it to the next
-_FRAME_SLOTS = 33_000  # just above 256 KiB: the chunk is the next power of two, the rest is free
 
 
 def main() -> NoReturn:
@@ -37,7 +36,7 @@ def main() -> NoReturn:
     # imports make hundreds of thousands of objects that stay: looking for garbage among them
     # takes a tenth of a second, and so does the last look before the process ends
     gc.set_threshold(_FEW_LOOKS, 20, 20)
-    code = _with_room(lambda: run(sys.argv[1:]))
+    code = run(sys.argv[1:])
     for number in interrupts.SIGNALS:  # what there is to say is said
         signal.signal(number, signal.SIG_IGN)
     gc.freeze()
@@ -45,16 +44,6 @@ def main() -> NoReturn:
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
-
-
-def _call(function: Callable[[], int]) -> int:
-    return function()
-
-
-# CPython keeps the frames of Python functions in chunks of 16 KB and gives a chunk back to the
-# system once it is empty: a loop whose calls happen to reach over the end of one costs a page
-# fault a call (numba's import made 16,000 of them). Below one large frame there is room for all.
-_with_room = FunctionType(_call.__code__.replace(co_stacksize=_FRAME_SLOTS), globals())
 
 
 def run(args: Sequence[str]) -> int:

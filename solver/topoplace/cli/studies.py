@@ -23,9 +23,7 @@ from topoplace.cli.shipped_names import methods_like, snapshots_like
 from topoplace.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
-    from topoplace.study.batch.pool import Pool
     from topoplace.study.batch.run import Batch
-    from topoplace.study.batch.task import Limits
 
 BATCH_SCHEMA = "topoplace.batch/1"
 
@@ -150,7 +148,9 @@ def batch(
     """Solve every instance that has no result in OUTDIR yet; killed, it goes on when run again."""
     solve_options(time_limit, interference, seed)  # checks them
     require_one(method, command)
-    from topoplace.study.batch.run import run_batch
+    from topoplace.kernels import compile_for
+    from topoplace.study.batch.pool import Cluster, Pool
+    from topoplace.study.batch.run import SOLVER, num_cores, run_batch
     from topoplace.study.batch.task import Limits, Settings
 
     if dask is not None and jobs is not None:
@@ -158,35 +158,20 @@ def batch(
     if kill_after is None and time_limit is not None:
         kill_after = 2 * time_limit + SPARE_SECONDS
     limits = Limits(kill_after, None if memory is None else int(memory * 2**30))
-    limit = None if time_limit is None else float(time_limit)
+    executor = Cluster(dask, SOLVER, limits) if dask else Pool(SOLVER, jobs or num_cores(), limits)
     with counted("batch") as progress:
         done = run_batch(
             sources,
             output,
-            Settings(method, limit, interference, seed, command, thorough=thorough),
-            executor=_executor(dask, jobs, limits),
+            Settings(method, time_limit, interference, seed, command, thorough=thorough),
+            executor=executor,
             retry_failed=retry_failed,
             progress=progress,
-            prepare=compile_ahead if dask is None else None,
+            # Workers on other machines compile what they miss.
+            prepare=None if dask else lambda problem, method: compile_for(problem, [method]),
         )
     _report(done)
     raise typer.Exit(done.exit_code)
-
-
-def compile_ahead(problem: str, method: str) -> None:
-    """Compile what a method needs; workers on other machines compile what they miss."""
-    from topoplace.kernels import compile_for
-
-    compile_for(problem, [method])
-
-
-def _executor(dask: str | None, jobs: int | None, limits: Limits) -> Pool:
-    from topoplace.study.batch.pool import Cluster, Pool
-    from topoplace.study.batch.run import SOLVER, num_cores
-
-    if dask is not None:
-        return Cluster(dask, SOLVER, limits)
-    return Pool(SOLVER, jobs or num_cores(), limits)
 
 
 def _report(done: Batch) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -97,8 +95,8 @@ class Row:
         return _EXIT_CODES.get(self.status, ExitCode.DONE)
 
 
-def result_row(result: AnyResult) -> Row:
-    """Return the row of a result; file, key and place of the result are the caller's to add."""
+def _row_of(result: AnyResult, key: str, file: str) -> Row:
+    """Return the row of a result; the instance's file is the caller's to add."""
     found: dict[str, str] = {}
     levels: Sequence[Any] = result.levels
     for level, tail in zip(levels, ("", "_2", "_3"), strict=False):
@@ -115,19 +113,11 @@ def result_row(result: AnyResult) -> Row:
         started=facts.get("started"),
         queued=facts.get("queued"),
         shared_links=facts.get("shared"),
+        key=key,
+        result=file,
         seconds=result.seconds,
         **found,
     )
-
-
-def table_csv(rows: Iterable[Row]) -> str:
-    """Return the table as CSV with a header line; absent values are empty."""
-    stream = io.StringIO()
-    names = [field.name for field in dataclasses.fields(Row)]
-    writer = csv.DictWriter(stream, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(dataclasses.asdict(row) for row in rows)
-    return stream.getvalue()
 
 
 @dataclass(frozen=True)
@@ -165,7 +155,7 @@ def run_batch(
     executor: Pool | None = None,
     retry_failed: bool = False,
     progress: Progress | None = None,
-    prepare: Callable[[str, str], None] | None = None,
+    prepare: Callable[[str, str], object] | None = None,
 ) -> Batch:
     """Solve instance files that have no result yet and write the table of all.
 
@@ -188,6 +178,8 @@ def run_batch(
         If there are no files, the folder cannot be used, or no instance can take the settings.
         What is wrong with single files is in their rows.
     """
+    from topoplace.report.text import csv_of  # noqa: PLC0415 - reports know studies
+
     began = time.perf_counter()
     with (
         closing(executor or Pool(SOLVER, num_cores(), Limits())) as running,
@@ -207,7 +199,8 @@ def run_batch(
         rows = run.rows()
         if run.num_left and not rows:
             raise Interrupted
-        write_text(outdir / TABLE, table_csv(rows))
+        names = [field.name for field in dataclasses.fields(Row)]
+        write_text(outdir / TABLE, csv_of(names, map(dataclasses.astuple, rows)))
     done, seconds = len(run.todo) - run.num_left, round(time.perf_counter() - began, 3)
     return Batch(rows, outdir / TABLE, done, run.num_kept, run.num_left, seconds)
 
@@ -311,7 +304,7 @@ class _Run:
             self._solved(task.key, result)
 
     def _solved(self, key: str, result: AnyResult) -> None:
-        self._rows[key] = replace(result_row(result), key=key, result=self._store.result_file(key))
+        self._rows[key] = _row_of(result, key, self._store.result_file(key))
 
     def _failed(self, key: str, failure: Failure) -> None:
         self._rows[key] = replace(
