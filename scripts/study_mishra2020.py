@@ -27,7 +27,7 @@ from topoplace.snapshot.files import write_text
 from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import Options, method_of, methods
-from topoplace.study.replay import MIXES, LogJob, MethodRun, Replay, read_log, with_intensive
+from topoplace.study.replay import MIXES, LogJob, MethodRun, Replay, Setup, read_log, with_intensive
 from topoplace.study.replay.figures import improvements, metrics_of, percent_below
 from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 
@@ -251,7 +251,7 @@ class _Study:
             yield protocol, [self._individual(m, occupancy, drawn) for m in self.methods]
 
     def _continuous(self, method: str) -> MethodRun:
-        replay = Replay(self.state, self.jobs, method, self.options)
+        replay = Replay(Setup(self.state, self.jobs, options=self.options), method)
         replay.run()
         return MethodRun(method, tuple(replay.records))
 
@@ -264,7 +264,7 @@ class _Study:
 
         It is the first hour from the middle of the log on at which so much is free.
         """
-        replay = Replay(self.state, self.jobs, BASE, self.options)
+        replay = Replay(Setup(self.state, self.jobs, options=self.options), BASE)
         hour = self.jobs[-1].submitted // 7200
         while True:
             replay.run(until=3600 * hour)

@@ -86,7 +86,9 @@ def replayed(
     fill_interior: bool = False,
 ) -> Replay:
     method = method or ("default" if isinstance(state, TreeState) else "first-fit")
-    replay = Replay(state, jobs, method, options, fill_interior=fill_interior)
+    replay = Replay(
+        Setup(state, jobs, options=options or Options(), fill_interior=fill_interior), method
+    )
     replay.run()
     return replay
 
@@ -134,9 +136,9 @@ def test_with_two_roots_backfilling_keeps_the_right_one_free() -> None:
     # c can start on the first leaf at 10. Of the 5 nodes free then d may not have that leaf's.
     replay = replayed(two_roots(), log)
     assert spans(replay) == {"a": (0, 10), "b": (0, 20), "c": (10, 15), "d": (10, 60)}
-    assert [job.id for job in Replay(two_roots(), log_of((5, 0, 1, 1)), "default").left_out] == [
-        "a"
-    ]
+    assert [
+        job.id for job in Replay(Setup(two_roots(), log_of((5, 0, 1, 1))), "default").left_out
+    ] == ["a"]
 
 
 def test_individual_runs_start_from_the_same_state() -> None:
@@ -187,10 +189,10 @@ def test_any_registered_method_can_be_replayed() -> None:
         return Outcome({0: free[: request.nodes]} if request.nodes <= 4 else {})
 
     jobs = [LogJob("a", 4, 0, 10, 10, RD), LogJob("b", 4, 1, 10, 10, RD)]
-    replay = Replay(state_of(4, 4), jobs, "last")
+    replay = Replay(Setup(state_of(4, 4), jobs), "last")
     replay.run(until=1)
     assert prepare_tree(replay.snapshot("s")).snapshot.running[0].nodes == "n[7,6,5,4]"
-    stuck = Replay(state_of(4, 4), log_of((5, 0, 1, 1)), "last")
+    stuck = Replay(Setup(state_of(4, 4), log_of((5, 0, 1, 1))), "last")
     with pytest.raises(TopoplaceError, match="no nodes for job a"):
         stuck.run()
 
@@ -220,7 +222,7 @@ def test_the_theta_log_in_a_moment(per_leaf: int) -> None:
     state = state_of(*[per_leaf] * (num_nodes // per_leaf), *([rest] if rest else []))
     jobs = with_intensive(log.jobs, 90, MIXES["C"], seed=1)
     begin = time.perf_counter()
-    replay = Replay(state, jobs, "adaptive")
+    replay = Replay(Setup(state, jobs), "adaptive")
     replay.run()
     assert time.perf_counter() - begin < 60
     assert len(replay.records) == len(jobs) == 1000
@@ -350,7 +352,7 @@ def links_used(torus: Torus, job: RunningJob) -> np.ndarray:
 @pytest.mark.parametrize("method", ["first-fit", "best-fit"])
 def test_no_link_is_ever_shared(method: str, fill_interior: bool, tmp_path: Path) -> None:
     jobs = drawn_log(60, seed=3)
-    replay = Replay(empty("torus:4x4x4:2"), jobs, method, fill_interior=fill_interior)
+    replay = Replay(Setup(empty("torus:4x4x4:2"), jobs, fill_interior=fill_interior), method)
     writer = SnapshotWriter(tmp_path, "s", every=1)
     replay.run(before_starts=writer)
     assert len(replay.records) == len(jobs)
@@ -369,7 +371,7 @@ def test_no_link_is_ever_shared(method: str, fill_interior: bool, tmp_path: Path
 
 def test_the_largest_job_is_the_largest_that_can_be_placed() -> None:
     state = empty("torus:4x4x4:2")
-    replay = Replay(state, drawn_log(30, seed=5), "first-fit")
+    replay = Replay(Setup(state, drawn_log(30, seed=5)), "first-fit")
     for until in range(20, 200, 45):
         replay.run(until=until)
         then = replay.snapshot("then")
@@ -403,7 +405,7 @@ def test_interior_nodes_go_to_small_jobs_that_end_in_time() -> None:
 
 def test_a_job_inside_a_prism_outlives_it() -> None:
     jobs = [*FILLED, LogJob("c", 1, 1, 9, 9), LogJob("e", 8, 6, 1, 1)]
-    replay = Replay(empty(), jobs, "first-fit", fill_interior=True)
+    replay = Replay(Setup(empty(), jobs, fill_interior=True), "first-fit")
     replay.run(until=4)
     inside = prepare(replay.snapshot("inside"))
     assert [job.id for job in inside.running] == ["a", "b"]

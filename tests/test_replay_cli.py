@@ -21,7 +21,7 @@ from topoplace.errors import ExitCode
 from topoplace.snapshot import load_any, load_snapshot
 from topoplace.solving import Options, solve
 from topoplace.study.external.allocator import Allocator, command_allocator
-from topoplace.study.replay import LogJob, Replay
+from topoplace.study.replay import LogJob, Replay, Setup
 
 TOPOLOGY = "SwitchName=s0 Nodes=n[0-1]\nSwitchName=s1 Nodes=n[2-5]\nSwitchName=top Switches=s[0-1]"
 # Job 2 waits for job 1 until 10; job 3 ends by then; job 4 would not, and job 2 leaves no node.
@@ -254,7 +254,7 @@ def asked(folder: Path) -> list[str]:
 
 
 def test_an_allocator_of_ones_own_is_replayed_by_the_same_rules(tmp_path: Path) -> None:
-    replay = Replay(empty(), log_of(*GAP), allocator(tmp_path, "numbers"))
+    replay = Replay(Setup(empty(), log_of(*GAP)), allocator(tmp_path, "numbers"))
     replay.run()
     assert spans(replay) == {"a": (0, 10), "c": (2, 10), "b": (10, 15), "d": (15, 23)}
     assert replay.decisions is not None
@@ -268,7 +268,7 @@ def test_prisms_are_kept_and_decide_what_fits_if_asked_for(tmp_path: Path) -> No
     mine = allocator(tmp_path, "prism")
     for in_prisms, questions in ((False, ["a", "b", "b"]), (True, ["a", "b"])):
         one = Allocator(mine.name, mine.arguments, mine.source, in_prisms=in_prisms)
-        replay = Replay(empty("torus:6"), jobs, one)
+        replay = Replay(Setup(empty("torus:6"), jobs), one)
         replay.run(until=0)
         (job,) = replay.snapshot("now").running
         assert job.prism is not None
@@ -300,7 +300,7 @@ def test_a_breach_ends_the_replay_with_what_was_asked(
 def test_an_answer_too_late_starts_nothing_now(tmp_path: Path) -> None:
     jobs = log_of((4, 0, 10, 10), (4, 1, 5, 5), (4, 2, 5, 5))
     mine = allocator(tmp_path, "late")
-    replay = Replay(empty(), jobs, mine, Options(time_limit=0.5))
+    replay = Replay(Setup(empty(), jobs, options=Options(time_limit=0.5)), mine)
     replay.run()
     # Everybody is asked again at the next event, of which there is none after c came.
     assert spans(replay) == {"a": (1, 11), "b": (2, 7), "c": (7, 12)}
@@ -311,7 +311,7 @@ def test_an_answer_too_late_starts_nothing_now(tmp_path: Path) -> None:
 def test_jobs_that_look_alike_are_one_question_while_nothing_changes() -> None:
     # b fits when a ends; every c would then be in its way.
     jobs = [(8, 0, 10, 10), (14, 1, 5, 5), *[(2, 2, 99, 99)] * 8]
-    replay = Replay(empty(), log_of(*jobs), "first-fit")
+    replay = Replay(Setup(empty(), log_of(*jobs)), "first-fit")
     replay.run(until=9)
     assert replay.decisions is not None
     assert replay.decisions.asked == 2
@@ -321,7 +321,7 @@ def test_jobs_that_look_alike_are_one_question_while_nothing_changes() -> None:
 
 
 def test_exact_says_which_of_its_decisions_it_proved() -> None:
-    replay = Replay(empty(), log_of(*GAP), "exact", Options(time_limit=20))
+    replay = Replay(Setup(empty(), log_of(*GAP), options=Options(time_limit=20)), "exact")
     replay.run()
     assert replay.decisions is not None
     assert replay.decisions.proven == replay.decisions.asked == 4

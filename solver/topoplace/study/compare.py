@@ -18,7 +18,7 @@ from topoplace.result.reading import AnyResult
 from topoplace.solving import Options, method_names, method_of, solve
 from topoplace.solving.solve import Frame, frame_of
 from topoplace.study.case import Case, State
-from topoplace.study.external.allocator import Allocator, split_methods
+from topoplace.study.external.allocator import Allocator, chosen
 from topoplace.study.external.trial import Trial, try_on
 from topoplace.study.ranking import (
     Exact,
@@ -187,8 +187,12 @@ def _chosen(
     own, others = None, list(allocators)
     if methods is not None:
         ours = [name for kind in dict.fromkeys(kinds) for name in method_names(kind)]
-        own, installed = split_methods(methods, ours)
-        others = [*installed, *others]
+        who = {name: chosen(name, None, ours) for name in methods}
+        if len(who) < len(methods):
+            twice = next(name for name in methods if methods.count(name) > 1)
+            raise InputError("each method once", field="methods", value=twice)
+        own = [one for one in who.values() if isinstance(one, str)]
+        others = [*(one for one in who.values() if isinstance(one, Allocator)), *others]
     if others and set(kinds) == {"mapping"}:
         raise InputError("snapshots: mappings are no placements", field="command")
     return own, others

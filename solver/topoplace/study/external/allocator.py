@@ -76,20 +76,6 @@ def entry_point_names() -> list[str]:
     return sorted(entry_points(group=GROUP).names)
 
 
-def split_methods(names: Iterable[str], ours: Collection[str]) -> tuple[list[str], list[Allocator]]:
-    """Tell our own methods from the installed allocators; ours come first where names clash.
-
-    A name that is neither, or is given twice, is an `InputError`.
-    """
-    who: dict[str, str | Allocator] = {}
-    for name in names:
-        if name in who:
-            raise InputError("each method once", field="methods", value=name)
-        who[name] = chosen(name, None, ours)
-    own = [one for one in who.values() if isinstance(one, str)]
-    return own, [one for one in who.values() if isinstance(one, Allocator)]
-
-
 def chosen(method: str, command: str | None, ours: Collection[str]) -> str | Allocator:
     """Return who is to place: a method of ours by name, or an allocator."""
     if command is not None:

@@ -99,6 +99,39 @@ def reserve(job: LogJob, site: Site, running: Iterable[Running], now: int) -> Re
     return Reservation(job, times[low], then)
 
 
+class Protocol(StrEnum):
+    """How the jobs of a log meet the machine (Mishra 2020, section 5.4)."""
+
+    CONTINUOUS = "continuous"
+    INDIVIDUAL = "individual"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all runs of a comparison share.
+
+    Attributes
+    ----------
+    against
+        The reference of eq. (7) on a tree: the method under which jobs run as long as in the log.
+    occupancy
+        For individual runs: percent of the machine that the log's first jobs hold.
+    options
+        Time limit per job, and seed; on a torus the interference rule too.
+    fill_interior
+        On a torus, offer the idle nodes inside running jobs' prisms to jobs that use no links
+        (`topoplace.study.replay.torus.TorusSite.interior`).
+    """
+
+    state: TreeState | SnapshotState
+    jobs: Sequence[LogJob]
+    protocol: Protocol = Protocol.CONTINUOUS
+    against: str = "default"
+    occupancy: int = 50
+    options: Options = field(default_factory=Options)
+    fill_interior: bool = False
+
+
 class Replay:
     """A job log running through an allocator, from one event to the next.
 
@@ -107,19 +140,8 @@ class Replay:
     later ones may start before it if they end by then or leave it enough nodes (EASY).
 
     What runs on the machine and what is down stays so; its queue is not looked at. Jobs too large
-    for it are `left_out`.
-
-    Parameters
-    ----------
-    method
-        A name of `topoplace.solving.methods`, or an allocator that is not ours.
-    options
-        Time limit per job, and seed; on a torus the interference rule too.
-    against
-        The reference of eq. (7) on a tree: the method under which jobs run as long as in the log.
-    fill_interior
-        On a torus, offer the idle nodes inside running jobs' prisms to jobs that use no links
-        (`topoplace.study.replay.torus.TorusSite.interior`).
+    for it are `left_out`. The method is a name of `topoplace.solving.methods`, or an allocator that
+    is not ours.
 
     Attributes
     ----------
@@ -137,26 +159,17 @@ class Replay:
         its time limit starts nothing, and goes on.
     """
 
-    def __init__(
-        self,
-        state: TreeState | SnapshotState,
-        jobs: Sequence[LogJob],
-        method: str | Allocator,
-        options: Options | None = None,
-        against: str = "default",
-        *,
-        fill_interior: bool = False,
-    ) -> None:
+    def __init__(self, setup: Setup, method: str | Allocator) -> None:
         self.now = 0
         self.records: list[JobRecord] = []
         self.timeline: list[Moment] = []
-        options = options or Options()
+        state, jobs = setup.state, setup.jobs
         self._site: Site = (
-            TreeSite(state, method, options, against)
+            TreeSite(state, method, setup.options, setup.against)
             if isinstance(state, TreeState)
-            else TorusSite(state, method, options)
+            else TorusSite(state, method, setup.options)
         )
-        self._fills = fill_interior
+        self._fills = setup.fill_interior
         self._queue: list[LogJob] = []
         self._running: dict[int, Running] = {}  # by place in `records`
         self._ends: list[tuple[int, int]] = []
@@ -287,30 +300,6 @@ class Replay:
         )
 
 
-class Protocol(StrEnum):
-    """How the jobs of a log meet the machine (Mishra 2020, section 5.4)."""
-
-    CONTINUOUS = "continuous"
-    INDIVIDUAL = "individual"
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What all runs of a comparison share.
-
-    `occupancy` is for individual runs: percent of the machine that the log's first jobs hold. All
-    others are as `Replay` has them.
-    """
-
-    state: TreeState | SnapshotState
-    jobs: Sequence[LogJob]
-    protocol: Protocol = Protocol.CONTINUOUS
-    against: str = "default"
-    occupancy: int = 50
-    options: Options = field(default_factory=Options)
-    fill_interior: bool = False
-
-
 @dataclass(frozen=True)
 class MethodRun:
     """What a method made of the jobs that the machine had room for.
@@ -355,7 +344,7 @@ def run_method(
     see `Replay`.
     """
     name = method.name if isinstance(method, Allocator) else method
-    state, jobs, options = setup.state, setup.jobs, setup.options
+    state, jobs = setup.state, setup.jobs
     if setup.protocol is Protocol.INDIVIDUAL:
         if isinstance(state, SnapshotState):
             text = "continuous on a torus: only trees have individual runs"
@@ -364,10 +353,9 @@ def run_method(
             text = "a method of ours in individual runs, which no snapshot tells of"
             raise InputError(text, field="method", value=name)
         occupancy = occupied(state, jobs, setup.occupancy)
-        site = TreeSite(state, method, options, setup.against, occupancy)
+        site = TreeSite(state, method, setup.options, setup.against, occupancy)
         return MethodRun(name, individual_runs(site, jobs, progress))
-    fills = setup.fill_interior
-    replay = Replay(state, jobs, method, options, setup.against, fill_interior=fills)
+    replay = Replay(setup, method)
     replay.run(
         progress=None if progress is None else lambda started, _: progress(started),
         before_starts=before_starts,
