@@ -31,13 +31,7 @@ GRID = in_panel(
 
 
 def parse_extents(text: str, field: str) -> tuple[int, ...]:
-    """Return the numbers of a text such as ``32x32x32``.
-
-    Raises
-    ------
-    InputError
-        Naming `field`, if the text is malformed.
-    """
+    """Return the numbers of a text such as ``32x32x32``; an `InputError` names `field`."""
     if not _EXTENTS.fullmatch(text):
         raise InputError("positive sizes such as 32x32x32", field=field, value=text)
     return tuple(map(int, text.split("x")))
@@ -50,15 +44,9 @@ def grid_application(
     stencil: str = "nearest",
     diagonal_bytes: str | None = None,
 ) -> GridApplication:
-    """Return the application that the grid options describe.
+    """Return the application that the grid options describe; an `InputError` names the option.
 
-    With the stencil ``full``, diagonal neighbours get one byte unless `diagonal_bytes` says
-    otherwise.
-
-    Raises
-    ------
-    InputError
-        Naming the option that cannot be used.
+    With the stencil ``full``, diagonal neighbours get one byte without `diagonal_bytes`.
     """
     from topoplace.snapshot.schema import MAX_TASKS, GridApplication
 

@@ -149,18 +149,20 @@ def map_command(
     shape = (periodic, message_bytes, stencil, diagonal_bytes)
     if graph is None:
         refuse("a graph file (--graph) with this option", graph_format=graph_format, flow=flow)
-        application, places = _grid_and_places(grid, shape, on, parts)
     else:
         given = dict(zip(("periodic", "bytes", "stencil", "diagonal_bytes"), shape, strict=True))
         given["stencil"] = stencil.replace("nearest", "")
         refuse("no such option beside --graph", grid=grid, **given)
-        application, places = _graph_and_places(graph, graph_format, flow, on, parts)
+    application, places = _application_and_places(grid, shape, graph, graph_format, flow, on, parts)
     if subset is not None:
         places = places.only(subset)
     name, file = (name_of(graph), str(graph)) if graph else (None, None)
     problem = problem_on(places, application, tasks_per_node, name=name, file=file)
     if maplib is not None:
-        _require_coordinates(problem)
+        try:
+            _ = problem.torus  # whose coordinates the file has
+        except InputError as error:
+            raise error.at("--maplib with --on") from None
     start = None if mapping is None else read_mapping(mapping, mapping_format, problem)
     if start is not None and method == "auto":
         method = "given"
@@ -184,40 +186,33 @@ def _node_list(rank_order: Path | None, node_list: Path | None) -> Path | None:
     return node_list_beside(rank_order) if rank_order and not node_list else node_list
 
 
-def _grid_and_places(
-    extents: str | None, shape: tuple[str, str | None, str, str | None], on: str, parts: Parts
+def _application_and_places(
+    grid: str | None,
+    shape: tuple[str, str | None, str, str | None],
+    graph: Path | None,
+    form: str | None,
+    flow: str | None,
+    on: str,
+    parts: Parts,
 ) -> tuple[Application, Places]:
-    from topoplace.mapping.onto import load_places
-
-    if on == OF_GRAPH_FILE:
-        raise InputError("a graph file with --on qaplib", field="--graph", found="none")
-    if extents is None:
-        expected = "a virtual grid, or a graph file (--graph)"
-        raise InputError(expected, field="--grid", found="neither")
-    return grid_application(extents, *shape), load_places(on, **parts)
-
-
-def _graph_and_places(
-    path: Path, form: str | None, flow: str | None, on: str, parts: Parts
-) -> tuple[Application, Places]:
-    """Return the graph of a file, and the places to map it to: given, or of the same file."""
+    """Return a grid, or the graph of a file, and the places to map it to: given, or that file's."""
     from topoplace.mapping.graphfiles import graph_format, read_graph, read_qaplib
     from topoplace.mapping.onto import load_places
 
+    if graph is None:
+        if on == OF_GRAPH_FILE:
+            raise InputError("a graph file with --on qaplib", field="--graph", found="none")
+        if grid is None:
+            expected = "a virtual grid, or a graph file (--graph)"
+            raise InputError(expected, field="--grid", found="neither")
+        return grid_application(grid, *shape), load_places(on, **parts)
     if on != OF_GRAPH_FILE:
         places = load_places(on, **parts)
-        return read_graph(path, form, flow=flow), places
-    if (form or graph_format(path)) != OF_GRAPH_FILE:
-        raise InputError("a QAPLIB file with --on qaplib", file=str(path), field="--graph")
-    instance = read_qaplib(path, flow)
+        return read_graph(graph, form, flow=flow), places
+    if (form or graph_format(graph)) != OF_GRAPH_FILE:
+        raise InputError("a QAPLIB file with --on qaplib", file=str(graph), field="--graph")
+    instance = read_qaplib(graph, flow)
     return instance.graph, load_places(instance.machine, **parts)
-
-
-def _require_coordinates(problem: MappingProblem) -> None:
-    try:
-        _ = problem.torus
-    except InputError as error:
-        raise InputError(error.expected, field="--maplib with --on", value=error.value) from None
 
 
 def _write(

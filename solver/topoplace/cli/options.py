@@ -103,13 +103,7 @@ def with_options(**own: Any) -> Callable[[Callable[..., None]], Callable[..., No
 def solve_options(
     time_limit: float | None, interference: str, seed: int, *, thorough: bool = False
 ) -> Options:
-    """Return checked solve options.
-
-    Raises
-    ------
-    InputError
-        Naming the option that is out of range.
-    """
+    """Return checked solve options; an `InputError` names the option that is out of range."""
     from topoplace.result import Interference
     from topoplace.solving import Options
 

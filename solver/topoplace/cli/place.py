@@ -92,15 +92,7 @@ def _placed(
     stderr: Path | None,
     options: Options,
 ) -> PlacementResult | AllocationResult:
-    """Place the queue of a snapshot by a method, an installed allocator or a command.
-
-    Raises
-    ------
-    InputError
-        If there is no such method, or both are given.
-    VerdictError
-        If it is an external allocator and its answer does not count.
-    """
+    """Place the queue by a method, an installed allocator or a command; a verdict is raised."""
     from topoplace.kernels import compile_for
     from topoplace.snapshot import SnapshotState
     from topoplace.solving import method_names, solve

@@ -78,7 +78,16 @@ class Cluster(Pool):
 
     def __init__(self, address: str, solver: str, limits: Limits) -> None:
         self._asked = solver, limits
-        self._client = _connected(address)
+        try:
+            from distributed import Client  # noqa: PLC0415 - optional
+
+            self._client: Any = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except ImportError:
+            text = "--dask needs the extra: pip install 'topoplace[dask]'"
+            raise MissingToolError(text) from None
+        except (OSError, ValueError) as error:
+            text = f"the address of a Dask scheduler ({type(error).__name__})"
+            raise InputError(text, field="--dask", value=address) from None
         # Not pure: a task of the same key that another client gave up must not answer for it.
         self._executor = self._client.get_executor(pure=False)
 
@@ -122,15 +131,3 @@ def solve_below(task: Task, solver: str, limits: Limits) -> Ending:
 def _workers_here(solver: str, limits: Limits) -> Workers:
     """Return this process's workers; those of an earlier batch end when the last is done."""
     return Workers(solver, limits)
-
-
-def _connected(address: str) -> Any:
-    try:
-        from distributed import Client  # noqa: PLC0415 - optional
-    except ImportError:
-        raise MissingToolError("--dask needs the extra: pip install 'topoplace[dask]'") from None
-    try:
-        return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
-        text = f"the address of a Dask scheduler ({type(error).__name__})"
-        raise InputError(text, field="--dask", value=address) from None

@@ -109,43 +109,43 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._results, self._failures = (_files_by_key(folder / k) for k in (_RESULTS, _FAILURES))
+        self._paths = {kind: _files_by_key(folder / kind) for kind in (_RESULTS, _FAILURES)}
 
     def result(self, key: str, instance: Instance) -> AnyResult | None:
         """Return the result stored under a key; None if there is none, or none of this instance."""
         try:
-            result = read_result(read_bytes(self._results[key]), instance.problem)
+            result = read_result(read_bytes(self._paths[_RESULTS][key]), instance.problem)
         except (KeyError, InputError, ValidationError):
             return None
         return result if text_of_document(result.instance) == instance.document else None
 
     def result_file(self, key: str) -> str:
         """Return where the result of a key is, relative to the folder."""
-        return self._results[key].relative_to(self.folder).as_posix()
+        return self._paths[_RESULTS][key].relative_to(self.folder).as_posix()
 
     def failure(self, key: str) -> Failure | None:
         """Return the failure stored under a key, if any."""
         try:
-            return TypeAdapter(Failure).validate_json(read_bytes(self._failures[key]))
+            return TypeAdapter(Failure).validate_json(read_bytes(self._paths[_FAILURES][key]))
         except (KeyError, InputError, ValidationError):
             return None
 
     def save_result(self, key: str, stem: str, text: str) -> None:
         """Write a result, and forget a failure that came before it."""
-        write_text(self._results.setdefault(key, self._path(_RESULTS, key, stem)), text)
-        failure = self._failures.pop(key, None)
+        self._save(_RESULTS, key, stem, text)
+        failure = self._paths[_FAILURES].pop(key, None)
         if failure is not None:
             failure.unlink(missing_ok=True)
 
     def save_failure(self, key: str, stem: str, failure: Failure) -> None:
         """Write a failure."""
-        path = self._failures.setdefault(key, self._path(_FAILURES, key, stem))
         document = {"schema": FAILURE_SCHEMA, "key": key} | dataclasses.asdict(failure)
-        write_text(path, json.dumps(document, ensure_ascii=False) + "\n")
+        self._save(_FAILURES, key, stem, json.dumps(document, ensure_ascii=False) + "\n")
 
-    def _path(self, kind: str, key: str, stem: str) -> Path:
+    def _save(self, kind: str, key: str, stem: str, text: str) -> None:
         short = stem.encode()[:_MAX_STEM_BYTES].decode(errors="ignore")
-        return self.folder / kind / f"{short}-{key}.json"
+        path = self._paths[kind].setdefault(key, self.folder / kind / f"{short}-{key}.json")
+        write_text(path, text)
 
 
 def _files_by_key(folder: Path) -> dict[str, Path]:
