@@ -5,7 +5,6 @@ What is said of a wrong option or field is in `mistakes.txt`.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -90,15 +89,6 @@ def test_the_output_is_refused_before_the_solve(
     assert run(["place", str(snapshot), "--method", METHOD, option, str(path)]) == 2
     assert "--output" in (error := one_line_error(capsys)) or "--png" in error
     assert [p.name for p in tmp_path.iterdir()] == ["snapshot.json"]
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_without_permission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    snapshot = write_small(tmp_path)
-    locked = tmp_path / "locked"
-    locked.mkdir(mode=0o555)
-    assert run(["place", str(snapshot), "--method", METHOD, "-o", str(locked / "r")]) == 2
-    assert "--output" in one_line_error(capsys)
 
 
 @pytest.mark.parametrize("args", [["place", "nowhere.json"], ["check", "nowhere.json"], ["plaice"]])

@@ -30,18 +30,6 @@ def checked(path, capsys):
     return code == 0 and "every claim holds" in said
 
 
-def test_a_bound_without_evidence_is_never_verified(square, tmp_path, capsys):
-    out = tmp_path / "r.json"
-    result = mapped(capsys, "--graph", square, "--on", "mesh:4", "--method", "default", "-o", out)
-    level = result["levels"][0]
-    lie = {"bound": result["objective"], "gap": 0.0, "status": "optimal", "proof": "search"}
-    result.update(lie)
-    level.update(lie, certificate=None)
-    out.write_text(json.dumps(result))
-    assert run(["check", str(out)]) == 5
-    assert "NOT verified" in capsys.readouterr().out
-
-
 @pytest.fixture
 def square(tmp_path: Path) -> Path:
     path = tmp_path / "square.csv"

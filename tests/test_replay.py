@@ -10,12 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import topoplace.solving.registry as known
 from real_files import real_file
 from topoplace.certify import check_document
-from topoplace.errors import InputError, TopoplaceError
+from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, bisection_per_node, scattered_links
-from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result import Interference
 from topoplace.snapshot import SnapshotState, load_snapshot, load_torus, prepare
 from topoplace.snapshot.schema import (
@@ -23,11 +21,9 @@ from topoplace.snapshot.schema import (
     PatternUse,
     RunningJob,
     Snapshot,
-    SwitchModel,
-    TreeModel,
 )
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
-from topoplace.solving import Options, Outcome, methods, register, solve
+from topoplace.solving import Options, solve
 from topoplace.study.replay import (
     MIXES,
     LogJob,
@@ -55,11 +51,6 @@ Spans = dict[str, tuple[int, int]]
 
 def state_of(*sizes: int) -> TreeState:
     return prepare_tree(snapshot_on(model_of(sizes)))
-
-
-def two_roots() -> TreeState:
-    leaves = [SwitchModel(name=f"s{k}", nodes=f"n[{4 * k}-{4 * k + 3}]") for k in range(2)]
-    return prepare_tree(snapshot_on(TreeModel(kind="tree", name="two", switches=leaves)))
 
 
 def empty(spec: str = "torus:4x4") -> SnapshotState:
@@ -131,16 +122,6 @@ def test_easy_backfilling(jobs: list[tuple[int, int, int, int]], found: Spans) -
     assert spans(replayed(state_of(4, 4), log_of(*jobs))) == found
 
 
-def test_with_two_roots_backfilling_keeps_the_right_one_free() -> None:
-    log = log_of((3, 0, 10, 10), (3, 0, 20, 20), (4, 1, 5, 5), (1, 2, 50, 50))
-    # c can start on the first leaf at 10. Of the 5 nodes free then d may not have that leaf's.
-    replay = replayed(two_roots(), log)
-    assert spans(replay) == {"a": (0, 10), "b": (0, 20), "c": (10, 15), "d": (10, 60)}
-    assert [
-        job.id for job in Replay(Setup(two_roots(), log_of((5, 0, 1, 1))), "default").left_out
-    ] == ["a"]
-
-
 def test_individual_runs_start_from_the_same_state() -> None:
     state = state_of(4, 4, 8)
     jobs = [LogJob(f"j{k}", 1 + k, 5 * k, 100, 100, RD) for k in range(10)]
@@ -170,48 +151,6 @@ def test_mixes_and_drawn_jobs() -> None:
     assert sorted(job.patterns for job in drawn) == [()] * 3 + [MIXES["D"]] * 18
     with pytest.raises(InputError, match="percent"):
         with_intensive(jobs, 101, RD, seed=0)
-
-
-@pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget what a test registers."""
-    methods("allocation")
-    methods("placement")
-    monkeypatch.setattr(known, "_METHODS", dict(known._METHODS))
-
-
-@pytest.mark.usefixtures("registry")
-def test_any_registered_method_can_be_replayed() -> None:
-    @register("allocation", "last", "the last free nodes")
-    def last(problem: TreeProblem, options: Options) -> Outcome:
-        (request,) = problem.requests
-        free = np.flatnonzero(problem.state.free)[::-1]
-        return Outcome({0: free[: request.nodes]} if request.nodes <= 4 else {})
-
-    jobs = [LogJob("a", 4, 0, 10, 10, RD), LogJob("b", 4, 1, 10, 10, RD)]
-    replay = Replay(Setup(state_of(4, 4), jobs), "last")
-    replay.run(until=1)
-    assert prepare_tree(replay.snapshot("s")).snapshot.running[0].nodes == "n[7,6,5,4]"
-    stuck = Replay(Setup(state_of(4, 4), log_of((5, 0, 1, 1))), "last")
-    with pytest.raises(TopoplaceError, match="no nodes for job a"):
-        stuck.run()
-
-
-def test_reading_a_log(tmp_path: Path) -> None:
-    tail = "-1 -1 -1 -1 -1 -1 0"
-    lines = [
-        "; a comment",
-        f"01 500 0 60 4 -1 -1 8 100 -1 1 {tail}",
-        f"2 400 0 30 4 -1 -1 -1 -1 -1 1 {tail}",
-        f"2 410 0 7 4 -1 -1 -1 -1 -1 2 {tail}",
-        f"3 450 0 -1 4 -1 -1 4 100 -1 0 {tail}",
-        f"4 450 0 9 -1 -1 -1 -1 100 -1 0 {tail}",
-    ]
-    path = tmp_path / "log.swf"
-    path.write_text("\n".join(lines))
-    log = read_log(path, procs_per_node=2)
-    assert log.jobs == (LogJob("2", 2, 0, 30, 30), LogJob("1", 4, 100, 60, 100))
-    assert log.num_left_out == 2
 
 
 @pytest.mark.parametrize("per_leaf", [16, 366])

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from batch_runs import signalled
+from external_answers import answer_of, command_printing
 from test_replay import GAP, HALF, empty, log_of, spans
 from topoplace.certify import check_document
 from topoplace.cli import run
@@ -45,7 +46,7 @@ def replayed(capsys: pytest.CaptureFixture[str], *args: str) -> dict:
 def test_backfilling_and_the_five_metrics(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = write_log(tmp_path, QUEUED)
+    log = write_log(tmp_path, [(j, 100 + s, t, n) for j, s, t, n in reversed(QUEUED)])
     table = tmp_path / "jobs.csv"
     document = replayed(
         capsys, log, "--on", "tree:2x4", "--method", "default", "--intensive", "0",
@@ -147,14 +148,6 @@ def test_the_table_says_what_is_left_out(
     assert ["node-hours", "4.00", "4.00", "0.00", "%"] in cells
     assert "jobs without room: 1\n" in captured.out
     assert "jobs of unknown size or times: 1\n" in captured.out
-
-
-def test_jobs_are_drawn_by_the_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = write_log(tmp_path, [(k, 10 * k, 5, 5) for k in range(1, 21)])
-    args = [log, "--on", "tree:2x4", "--method", "random", "--intensive", "50"]
-    first, again, other = (replayed(capsys, *args, "--seed", seed)["runs"] for seed in "334")
-    assert first == again
-    assert first != other
 
 
 PROGRAM = """
@@ -295,6 +288,15 @@ def test_a_breach_ends_the_replay_with_what_was_asked(
     again = ["place", str(folder / "job-2-refused.json"), "--command", command]
     assert run(again) == ExitCode.CHECK_FAILED
     assert verdict["text"] in capsys.readouterr().err
+
+
+def test_who_starts_nothing_on_an_empty_machine_ends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = command_printing(tmp_path, answer_of([]))
+    args = ["replay", write_log(tmp_path, QUEUED), "--on", "tree:2x4", "--command", command]
+    assert run(args) == ExitCode.INTERNAL
+    assert "the method found no nodes for job 1" in capsys.readouterr().err
 
 
 def test_an_answer_too_late_starts_nothing_now(tmp_path: Path) -> None:
