@@ -17,20 +17,17 @@ import pytest
 from matplotlib.image import imread
 
 from baseline_instances import grid, problem_on, random_graph
-from small_snapshot import small_document
+from test_study_compare import small, tree
 from topoplace.cli.entry import run
 from topoplace.report.cells import rgb
 from topoplace.report.page import exhibits
 from topoplace.report.page.exhibits import PICTURE_BYTES, Exhibits, thumbnail
 from topoplace.report.page.pages import comparison_page
 from topoplace.report.page.plots import gap_axis, ratio_axis, seconds_axis
-from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.schema import Pattern
 from topoplace.solving import Options, solve
-from topoplace.study.case import Case, load_result
+from topoplace.study.case import load_result
 from topoplace.study.compare import Comparison, compare
-from tree_cases import model_of, snapshot_on, uses
 
 NASTY = "<script>&\"it's"
 METHODS = ("exact", "first-fit", "alps-2y")
@@ -70,10 +67,6 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.words.append(data)
-
-
-def small(**changes: object) -> Case:
-    return Case(prepare(Snapshot.model_validate(small_document() | changes)))
 
 
 @pytest.fixture(scope="module")
@@ -150,10 +143,9 @@ def test_results_of_one_name_and_pictures_without_room(
 def test_compare_writes_a_page_of_all_kinds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rd = uses(Pattern.RECURSIVE_DOUBLING)
     graph = random_graph(np.random.default_rng(3), 8, 20)
     documents = {
-        "tree": snapshot_on(model_of([4, 4, 4]), [("n0,n1", "strict")], [(4, rd), (3, rd)]),
+        "tree": tree().instance,
         "grid": problem_on(grid((4, 2, 2)), [2, 2, 2], tasks_per_node=2).instance,
         "graph": problem_on(graph, [3, 3]).instance,
         "small": small(name=NASTY).instance,
