@@ -126,19 +126,15 @@ def ratios(values: Sequence[Exact | None], *, larger_is_better: bool = False) ->
     not finite because one of the two is 0.
     """
     known = [value for value in values if value is not None]
-    if not known:
-        return [None] * len(values)
-    best = max(known) if larger_is_better else min(known)
-    found: list[float | None] = []
-    for value in values:
-        worse, better = (best, value) if larger_is_better else (value, best)
-        if value == best:
-            found.append(1.0)
-        elif worse is None or not better:
-            found.append(None)
-        else:
-            found.append(float(Fraction(worse) / Fraction(better)))
-    return found
+    best = (max if larger_is_better else min)(known, default=None)
+
+    def ratio(value: Exact | None) -> float | None:
+        if value is None or best is None or value == best:
+            return None if value is None else 1.0
+        low, high = sorted((value, best))
+        return float(Fraction(high) / low) if low else None
+
+    return [ratio(value) for value in values]
 
 
 def performance_profile(found: Sequence[float | None]) -> list[tuple[float, float]]:

@@ -151,6 +151,8 @@ class Replay:
         The jobs started so far, in the order of their starts, and the machine after every event.
     num_nodes
         Nodes that jobs can have.
+    decisions
+        How often the method was asked, and what it said; on trees only of foreign allocators.
 
     Raises
     ------
@@ -174,22 +176,21 @@ class Replay:
         self._running: dict[int, Running] = {}  # by place in `records`
         self._ends: list[tuple[int, int]] = []
         self._reserved: Reservation | None = None
-        self.num_nodes = self._site.num_free
+        self.num_nodes, self.decisions = self._site.num_free, self._site.decisions
         self.left_out = tuple(job for job in jobs if not self._site.holds(job))
         coming = [job for job in jobs if self._site.holds(job)]
         self._coming = deque(sorted(coming, key=lambda job: job.submitted))
-        self.num_jobs = len(coming)
 
     def run(
         self,
         until: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[int], None] | None = None,
         before_starts: Callable[[Replay], None] | None = None,
     ) -> None:
         """Go through all events, or those up to a second.
 
-        `progress` is called with the numbers of jobs started and of all, whenever some have
-        started; `before_starts` at every event at which someone waits, before it is decided who
+        `progress` is called with the number of jobs started, whenever some have; `before_starts`
+        at every event at which someone waits, before it is decided who
         starts: the moment to take a snapshot, as its queue is what the allocator is about to see.
         A method that starts a job not even on the empty machine is a `TopoplaceError`.
         """
@@ -203,7 +204,7 @@ class Replay:
             self._start_who_can()
             self._note()
             if progress is not None and len(self.records) > before:
-                progress(len(self.records), self.num_jobs)
+                progress(len(self.records))
         if until is not None:
             self.now = max(self.now, until)
         elif self._queue:
@@ -212,11 +213,6 @@ class Replay:
     def snapshot(self, name: str) -> Snapshot:
         """Return the machine as it is now: who runs where, and who waits."""
         return self._site.snapshot(name, self._queue)
-
-    @property
-    def decisions(self) -> Decisions | None:
-        """How often the method was asked, and what it said; on trees only of foreign allocators."""
-        return self._site.decisions
 
     def _next_event(self) -> int | None:
         times = [self._ends[0][0]] if self._ends else []
@@ -356,10 +352,7 @@ def run_method(
         site = TreeSite(state, method, setup.options, setup.against, occupancy)
         return MethodRun(name, individual_runs(site, jobs, progress))
     replay = Replay(setup, method)
-    replay.run(
-        progress=None if progress is None else lambda started, _: progress(started),
-        before_starts=before_starts,
-    )
+    replay.run(progress=progress, before_starts=before_starts)
     return MethodRun(
         name, tuple(replay.records), tuple(replay.timeline), replay.num_nodes, replay.decisions
     )
@@ -379,19 +372,14 @@ class SnapshotWriter:
     ) -> None:
         self.written: list[Path] = []
         self._folder, self._name, self._every = folder, name, every
-        self._next_start = every or 0
-        self._times = sorted(times)
+        self._rounds, self._times = 0, list(times)
 
     def __call__(self, replay: Replay) -> None:
         """Write a snapshot if one is due."""
-        num_started = len(replay.records)
-        due = False
-        if self._every is not None and num_started >= self._next_start:
-            due = True
-            self._next_start = (num_started // self._every + 1) * self._every
-        while self._times and self._times[0] <= replay.now:
-            self._times.pop(0)
-            due = True
+        rounds = len(replay.records) // self._every if self._every else 0
+        times = [at for at in self._times if at > replay.now]
+        due = rounds > self._rounds or len(times) < len(self._times)
+        self._rounds, self._times = rounds, times
         if due:
             name = f"{self._name}-{len(self.written) + 1:04d}"
             path = self._folder / f"{name}.json"
