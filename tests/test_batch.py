@@ -74,10 +74,10 @@ def test_a_row_and_a_result_for_every_file(folder: Path, tmp_path: Path) -> None
 
 
 def test_killed_and_resumed_it_has_the_same_table(folder: Path, tmp_path: Path) -> None:
-    """Killed twice at random moments: nothing that was there is written again."""
+    """Killed at a random moment: nothing that was there is written again."""
     whole, out = quick_batch([folder], tmp_path / "whole"), tmp_path / "out"
     before: dict[str, tuple[int, int]] = {}
-    for target in (*sorted(random.Random(6).sample(range(1, 22), 2)), None):
+    for target in (random.Random(6).randrange(1, 22), None):
         process = started("-c", PROGRAM, folder, out, "slow", "0")
         if target is not None:
             wait_until(lambda: process.poll() is not None or len(results(out)) >= target)  # noqa: B023

@@ -237,15 +237,11 @@ def long_tree(folder: Path) -> None:
     """Write a snapshot of a tree that takes longer to prove than a test waits."""
     rng = random.Random("a long solve")
     nodes = [f"n{k}" for k in range(384)]
-    switches = [
-        {"name": f"s{k}", "nodes": ",".join(nodes[16 * k : 16 * k + 16])} for k in range(24)
-    ]
-    root = {"name": "root", "switches": ",".join(switch["name"] for switch in switches)}
     rng.shuffle(nodes)
     document = {
         "schema": "topoplace.snapshot/1",
         "name": "long",
-        "machine": {"kind": "tree", "name": "tree", "switches": [*switches, root]},
+        "machine": "tree:24x16",
         "running": [
             {"id": "a", "nodes": ",".join(nodes[:70])},
             {"id": "b", "nodes": ",".join(nodes[70:140]), "communication": "none"},
