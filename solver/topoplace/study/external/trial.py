@@ -32,7 +32,7 @@ from topoplace.study.external.answer import (
     tree_breaches,
 )
 from topoplace.study.external.program import MAX_ANSWER_BYTES, End, Run, run_program
-from topoplace.study.external.verdict import Breach, Fault, Verdict, VerdictError, last_words
+from topoplace.study.external.verdict import Breach, Fault, VerdictError, last_words
 from topoplace.types import IntArray
 
 INPUT_SCHEMA: Final = "topoplace.allocator-input/1"
@@ -58,27 +58,25 @@ class Trial:
 def try_on(state: SnapshotState | TreeState, allocator: Allocator, options: Options) -> Trial:
     """Run an allocator on a snapshot; `InputError` if its program cannot be started."""
     problem: Any = problem_of(state, options)
-    started: Any = None
-    answer: Any
-    if isinstance(state, TreeState):
-        run = _run(allocator, tree_input(state), options)
-        verdict, answer = _judged(run, TreePlacements, partial(tree_breaches, state))
-        if answer is not None:
+    on_tree = isinstance(state, TreeState)
+    run = _run(allocator, tree_input(state) if on_tree else torus_input(problem), options, on_tree)
+    refuse = partial(VerdictError, state.snapshot, allocator.name, run.stderr)
+    refusal, answer, started = None, None, None
+    try:
+        if isinstance(state, TreeState):
+            answer = _answer_of(run, TreePlacements, partial(tree_breaches, state), refuse)
             started = _tree_solution(state, answer)
-    else:
-        run = _run(allocator, torus_input(problem), options, str(options.interference))
-        judge = partial(torus_breaches, state.snapshot, options.interference)
-        verdict, answer = _judged(run, Placements, judge)
-        if answer is not None:
+        else:
+            judge = partial(torus_breaches, state.snapshot, options.interference)
+            answer = _answer_of(run, Placements, judge, refuse)
             started = _torus_solution(problem, answer)
+    except VerdictError as error:
+        refusal = error
     hit = run.end is End.TIME_OUT
     outcome = Outcome(started, time_limit_hit=hit, versions={"allocator": allocator.source})
     result = result_of(problem, outcome, allocator.name, options, run.seconds)
     if isinstance(answer, Placements):
         result = _with_nodes(problem, result, answer)
-    refusal = None
-    if verdict is not None:
-        refusal = VerdictError(state.snapshot, allocator.name, verdict, run.stderr)
     return Trial(state.snapshot.name, allocator.name, result, refusal, run.stderr)
 
 
@@ -116,41 +114,41 @@ def tree_input(state: TreeState) -> dict[str, Any]:
     return document | {"free": dict(zip(leaves, free, strict=True))}
 
 
-def _run(
-    allocator: Allocator, document: dict[str, Any], options: Options, interference: str = ""
-) -> Run:
+def _run(allocator: Allocator, document: dict[str, Any], options: Options, on_tree: bool) -> Run:
     seconds = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
     told = {"TOPOPLACE_TIME_LIMIT": f"{seconds:g}", "TOPOPLACE_SEED": str(options.seed)}
-    if interference:
-        told["TOPOPLACE_INTERFERENCE"] = interference
+    if not on_tree:
+        told["TOPOPLACE_INTERFERENCE"] = str(options.interference)
     arguments = [word.replace("{seconds}", f"{seconds:g}") for word in allocator.arguments]
     text = json.dumps(document | {"schema": INPUT_SCHEMA}, ensure_ascii=False).encode()
     return run_program(arguments, text, seconds, told | allocator.environment)
 
 
-def _judged(
-    run: Run, model: type[Answer], breaches_of: Callable[[Answer], list[Breach]]
-) -> tuple[Verdict | None, Answer | None]:
-    """Return the verdict on a run, or its answer."""
+def _answer_of(
+    run: Run,
+    model: type[Answer],
+    breaches_of: Callable[[Answer], list[Breach]],
+    refuse: Callable[..., VerdictError],
+) -> Answer:
+    """Return the answer of a run; raise the verdict on it if it does not count."""
     if run.end is End.TOO_MUCH:
-        text = f"it printed more than {MAX_ANSWER_BYTES >> 20} MiB"
-        return Verdict(Fault.BAD_OUTPUT, text), None
+        raise refuse(Fault.BAD_OUTPUT, f"it printed more than {MAX_ANSWER_BYTES >> 20} MiB")
     if run.end is End.EXITED and run.code:
         how = f"exit code {run.code}"
         if run.code < 0:
             how = f"ended by signal {-run.code} ({signal.strsignal(-run.code)})"
-        return Verdict(Fault.FAILED, _with_words(how, run)), None
+        raise refuse(Fault.FAILED, _with_words(how, run))
     try:
         answer = parse_document(run.stdout, model, PLACEMENTS_SCHEMA, "answer")
     except InputError as error:
         if run.end is End.TIME_OUT:
-            return Verdict(Fault.TIME_OUT, "no answer within the time limit"), None
-        return Verdict(Fault.BAD_OUTPUT, _with_words(error.brief, run)), None
+            raise refuse(Fault.TIME_OUT, "no answer within the time limit") from None
+        raise refuse(Fault.BAD_OUTPUT, _with_words(error.brief, run)) from None
     breaches = breaches_of(answer)
-    if not breaches:
-        return None, answer
-    more = f" (and {len(breaches) - 1} more)" if len(breaches) > 1 else ""
-    return Verdict(Fault.BREACH, breaches[0].text + more, tuple(breaches)), None
+    if breaches:
+        more = f" (and {len(breaches) - 1} more)" if len(breaches) > 1 else ""
+        raise refuse(Fault.BREACH, breaches[0].text + more, breaches)
+    return answer
 
 
 def _with_words(text: str, run: Run) -> str:

@@ -6,6 +6,7 @@ Worker processes read this before they have set their environment: nothing here 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -46,36 +47,34 @@ class Breach:
     link: int | None = None
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Why an allocator's run on a snapshot counts for nothing."""
-
-    fault: Fault
-    text: str
-    breaches: tuple[Breach, ...] = ()
-
-
 class VerdictError(TopoplaceError):
     """An allocator that was to place a queue got a verdict instead, which `document` has whole.
 
     `snapshot` is what it was asked about. The exit code is 4 if time ran out, else 5.
     """
 
-    def __init__(self, snapshot: Snapshot, allocator: str, verdict: Verdict, stderr: str) -> None:
-        self.snapshot, self.fault, self.breaches = snapshot, verdict.fault, verdict.breaches
-        timed_out = verdict.fault is Fault.TIME_OUT
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        allocator: str,
+        stderr: str,
+        fault: Fault,
+        text: str,
+        breaches: Sequence[Breach] = (),
+    ) -> None:
+        self.snapshot, self.fault, self.breaches = snapshot, fault, breaches
+        timed_out = fault is Fault.TIME_OUT
         self.exit_code = ExitCode.NO_SOLUTION if timed_out else ExitCode.CHECK_FAILED
         self.document: dict[str, object] = {
             "schema": VERDICT_SCHEMA,
             "snapshot": snapshot.name,
             "method": allocator,
-            "fault": verdict.fault,
-            "text": verdict.text,
-            "breaches": [dataclasses.asdict(breach) for breach in verdict.breaches],
+            "fault": fault,
+            "text": text,
+            "breaches": [dataclasses.asdict(breach) for breach in breaches],
             "stderr": stderr,
         }
-        text = f"{snapshot.name}: {allocator}: {verdict.fault}: {verdict.text}"
-        super().__init__(printable(text))
+        super().__init__(printable(f"{snapshot.name}: {allocator}: {fault}: {text}"))
 
 
 def printable(text: str) -> str:
