@@ -95,31 +95,6 @@ class Row:
         return _EXIT_CODES.get(self.status, ExitCode.DONE)
 
 
-def _row_of(result: AnyResult, key: str, file: str) -> Row:
-    """Return the row of a result; the instance's file is the caller's to add."""
-    found: dict[str, str] = {}
-    levels: Sequence[Any] = result.levels
-    for level, tail in zip(levels, ("", "_2", "_3"), strict=False):
-        for name, value in (("objective", level.objective), ("bound", level.bound)):
-            found[name + tail] = "" if value is None else str(exact(value))
-    facts = frame_of(result.problem).facts(result)
-    return Row(
-        name=result.instance.name,
-        problem=result.problem,
-        method=result.method,
-        status=result.status,
-        gap=result.gap,
-        proof=result.proof,
-        started=facts.get("started"),
-        queued=facts.get("queued"),
-        shared_links=facts.get("shared"),
-        key=key,
-        result=file,
-        seconds=result.seconds,
-        **found,
-    )
-
-
 @dataclass(frozen=True)
 class Batch:
     """What a finished batch has: a row per instance file, by path, and the CSV file of all.
@@ -304,7 +279,25 @@ class _Run:
             self._solved(task.key, result)
 
     def _solved(self, key: str, result: AnyResult) -> None:
-        self._rows[key] = _row_of(result, key, self._store.result_file(key))
+        levels: Sequence[Any] = result.levels
+        found = {
+            name + tail: "" if value is None else str(exact(value))
+            for level, tail in zip(levels, ("", "_2", "_3"), strict=False)
+            for name, value in (("objective", level.objective), ("bound", level.bound))
+        }
+        facts = frame_of(result.problem).facts(result)
+        self._rows[key] = replace(
+            self._named[key],
+            status=result.status,
+            gap=result.gap,
+            proof=result.proof,
+            started=facts.get("started"),
+            queued=facts.get("queued"),
+            shared_links=facts.get("shared"),
+            result=self._store.result_file(key),
+            seconds=result.seconds,
+            **found,
+        )
 
     def _failed(self, key: str, failure: Failure) -> None:
         self._rows[key] = replace(

@@ -58,10 +58,12 @@ class Trial:
 def try_on(state: SnapshotState | TreeState, allocator: Allocator, options: Options) -> Trial:
     """Run an allocator on a snapshot; `InputError` if its program cannot be started."""
     problem: Any = problem_of(state, options)
-    on_tree = isinstance(state, TreeState)
-    run = _run(allocator, tree_input(state) if on_tree else torus_input(problem), options, on_tree)
+    document = tree_input(state) if isinstance(state, TreeState) else torus_input(problem)
+    run = _run(allocator, document, options, on_tree=isinstance(state, TreeState))
     refuse = partial(VerdictError, state.snapshot, allocator.name, run.stderr)
-    refusal, answer, started = None, None, None
+    started: Any = None
+    answer: Any = None
+    refusal: VerdictError | None = None
     try:
         if isinstance(state, TreeState):
             answer = _answer_of(run, TreePlacements, partial(tree_breaches, state), refuse)
@@ -114,7 +116,7 @@ def tree_input(state: TreeState) -> dict[str, Any]:
     return document | {"free": dict(zip(leaves, free, strict=True))}
 
 
-def _run(allocator: Allocator, document: dict[str, Any], options: Options, on_tree: bool) -> Run:
+def _run(allocator: Allocator, document: dict[str, Any], options: Options, *, on_tree: bool) -> Run:
     seconds = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
     told = {"TOPOPLACE_TIME_LIMIT": f"{seconds:g}", "TOPOPLACE_SEED": str(options.seed)}
     if not on_tree:
