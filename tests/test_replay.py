@@ -27,12 +27,10 @@ from topoplace.solving import Options, solve
 from topoplace.study.replay import (
     MIXES,
     LogJob,
-    Protocol,
     Replay,
     Setup,
     SnapshotWriter,
     read_log,
-    run_method,
     with_intensive,
 )
 from topoplace.study.replay.figures import (
@@ -359,10 +357,6 @@ def test_a_job_inside_a_prism_outlives_it() -> None:
     assert spans(replay)["e"] == (10, 11)
 
 
-def test_jobs_without_room_and_runs_that_tori_do_not_have() -> None:
+def test_jobs_without_room_are_left_out() -> None:
     jobs = log_of((17, 0, 1, 1), (16, 0, 1, 1))
     assert [job.id for job in replayed(empty(), jobs).left_out] == ["a"]
-    with pytest.raises(InputError, match="continuous"):
-        run_method(Setup(empty(), jobs, Protocol.INDIVIDUAL), "first-fit")
-    with pytest.raises(InputError, match="method"):
-        replayed(empty(), jobs, "greedy")
