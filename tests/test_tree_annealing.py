@@ -12,12 +12,7 @@ from topoplace.placement.switches.exact._annealing import exchanged, pack
 from topoplace.placement.switches.exact.annealing import best_start, realised, turned
 from topoplace.placement.switches.exact.grids import LineOracle, likely_counts
 from topoplace.placement.switches.exact.job import Job
-from topoplace.placement.switches.exact.settling import (
-    CountedSearch,
-    around,
-    chained,
-    labels_of,
-)
+from topoplace.placement.switches.exact.settling import CountedSearch, around, chained, labels_of
 from topoplace.snapshot.schema import Pattern
 from tree_exact_cases import job_on, worst_hops
 from tree_threshold_cases import in_order

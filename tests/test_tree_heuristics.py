@@ -93,8 +93,7 @@ def test_balanced_is_the_printed_algorithm(seed: int) -> None:
 @pytest.mark.parametrize("name", HEURISTICS[:-1])
 def test_the_lowest_switch_of_section_3_1(name: str, wanted: int, switch: str) -> None:
     tree = build_tree(
-        [("s0", ["n0", "n1", "n2", "n3"]), ("s1", ["n4", "n5", "n6", "n7"])],
-        [("s2", ["s0", "s1"])],
+        [("s0", ["n0", "n1", "n2", "n3"]), ("s1", ["n4", "n5", "n6", "n7"])], [("s2", ["s0", "s1"])]
     )
     occupancy = occupancy_of(tree, [2, 4])
     below = next(s for s in tree.switches if s.name == switch).leaves

@@ -19,11 +19,7 @@ from topoplace.placement.switches.exact.grids import LineOracle, has_lines
 from topoplace.placement.switches.exact.job import Job
 from topoplace.placement.switches.exact.leaf_states import StateOracle
 from topoplace.placement.switches.exact.plans import PlanOracle
-from topoplace.placement.switches.exact.thresholds import (
-    Oracle,
-    ThresholdSearch,
-    certificate_of,
-)
+from topoplace.placement.switches.exact.thresholds import Oracle, ThresholdSearch, certificate_of
 from topoplace.result.mapping import Fraction as FractionModel
 from topoplace.result.tree import ThresholdNogood, ThresholdProof
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse, Snapshot

@@ -6,9 +6,12 @@ by the neighbours of two parts alone.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from topoplace.kernels import kernel
+from topoplace.types import FloatArray, IntArray
 
 _TROUBLED = 0.8
 """How often a part to move is drawn from those with a forbidden neighbour."""
@@ -23,8 +26,24 @@ COOLING = 1024
 # ---- By cost ---------------------------------------------------------------------------------
 
 
+class Hops(NamedTuple):
+    """What prices hops between leaves: ``levels x (unit + busy x own + ..)`` of eqs. (2) to (5).
+
+    Attributes
+    ----------
+    levels
+        Twice the level of the lowest common switch; 0 is none. Shape ``(num_leaves, num_leaves)``.
+    own, shared
+        What a busy node adds on its own leaf, and between two leaves.
+    """
+
+    levels: IntArray
+    own: FloatArray | IntArray
+    shared: FloatArray | IntArray
+
+
 @kernel()
-def price(leaf, pairs, first, prices, busy, own, shared, kind, levels):
+def _price(leaf, pairs, first, prices, busy, hops):
     """Return the cost of an assignment of parts to leaves and a smooth stand-in for it.
 
     The stand-in takes the 12-norm of a step's hops in place of their maximum.
@@ -34,13 +53,12 @@ def price(leaf, pairs, first, prices, busy, own, shared, kind, levels):
         worst, total = 0.0, 0.0
         for i in range(first[step], first[step + 1]):
             a, b = leaf[pairs[i, 0]], leaf[pairs[i, 1]]
-            if a == b:
-                hops = 2.0 * (1.0 + busy[a] * own[a])
-            else:
-                both = (busy[a] + busy[b]) * shared[kind[a], kind[b]]
-                hops = levels[a, b] * (1.0 + busy[a] * own[a] + busy[b] * own[b] + both)
-            worst = max(worst, hops)
-            square = hops * hops / 256.0
+            found = 1.0 + busy[a] * hops.own[a]
+            if a != b:
+                found += busy[b] * hops.own[b] + (busy[a] + busy[b]) * hops.shared[a, b]
+            found *= hops.levels[a, b]
+            worst = max(worst, found)
+            square = found * found / 256.0
             fourth = square * square
             total += fourth * fourth * fourth
         cost += prices[step] * worst
@@ -49,23 +67,17 @@ def price(leaf, pairs, first, prices, busy, own, shared, kind, levels):
 
 
 @kernel()
-def anneal(
-    leaf,
-    size,
-    room,
-    busy,
-    pairs,
-    first,
-    prices,
-    own,
-    shared,
-    kind,
-    levels,
-    domain,
-    moves,
-    hot,
-    seed,
-):
+def _put(part, at, leaf, size, room, busy):
+    """Put a part on a leaf."""
+    busy[leaf[part]] -= size[part]
+    room[leaf[part]] += size[part]
+    busy[at] += size[part]
+    room[at] -= size[part]
+    leaf[part] = at
+
+
+@kernel()
+def anneal(leaf, size, room, busy, pairs, first, prices, hops, domain, moves, hot, seed):
     """Improve an assignment of parts (of `size` ranks) to leaves; return the best one met.
 
     A move puts a run of parts on one leaf, or exchanges two runs of the same length.
@@ -76,11 +88,12 @@ def anneal(
     while (1 << spans) < num:
         spans += 1
     best = leaf.copy()
-    cost, smooth = price(leaf, pairs, first, prices, busy, own, shared, kind, levels)
+    cost, smooth = _price(leaf, pairs, first, prices, busy, hops)
     best_cost = cost
     current = cost + 0.2 * smooth
     cold = hot / 40.0
-    old = np.empty(2 * num, dtype=np.int64)
+    part = np.empty(2 * num, dtype=np.int64)
+    old, new = np.empty_like(part), np.empty_like(part)
     for move in range(moves):
         heat = hot * (cold / hot) ** (move / moves)
         length = 1
@@ -88,41 +101,29 @@ def anneal(
             length = 1 << np.random.randint(0, max(1, spans))
         at = np.random.randint(0, num) // length * length
         end = min(num, at + length)
-        other = -1
-        target = -1
+        moved = end - at
+        part[:moved] = np.arange(at, end)
         if np.random.random() < 0.5:
             other = np.random.randint(0, num) // length * length
             if other == at or other + length > num or end - at < length:
                 continue
+            part[length : 2 * length] = np.arange(other, other + length)
+            new[:length] = leaf[other : other + length]
+            new[length : 2 * length] = leaf[at:end]
+            moved = 2 * length
         else:
-            target = domain[np.random.randint(0, len(domain))]
-        for i in range(end - at):
-            old[i] = leaf[at + i]
-            if other >= 0:
-                old[num + i] = leaf[other + i]
-        changed = False
-        for i in range(end - at):
-            new = target if other < 0 else old[num + i]
-            changed = changed or new != old[i]
-            busy[old[i]] -= size[at + i]
-            room[old[i]] += size[at + i]
-            busy[new] += size[at + i]
-            room[new] -= size[at + i]
-            leaf[at + i] = new
-            if other >= 0:
-                busy[old[num + i]] -= size[other + i]
-                room[old[num + i]] += size[other + i]
-                busy[old[i]] += size[other + i]
-                room[old[i]] -= size[other + i]
-                leaf[other + i] = old[i]
-        accept = changed
-        if changed:
-            for i in range(end - at):
-                if room[leaf[at + i]] < 0 or (other >= 0 and room[leaf[other + i]] < 0):
-                    accept = False
-                    break
+            new[:moved] = domain[np.random.randint(0, len(domain))]
+        for k in range(moved):
+            old[k] = leaf[part[k]]
+        if (new[:moved] == old[:moved]).all():
+            continue
+        for k in range(moved):
+            _put(part[k], new[k], leaf, size, room, busy)
+        accept = True
+        for k in range(moved):
+            accept &= room[new[k]] >= 0
         if accept:
-            cost, smooth = price(leaf, pairs, first, prices, busy, own, shared, kind, levels)
+            cost, smooth = _price(leaf, pairs, first, prices, busy, hops)
             value = cost + 0.2 * smooth
             accept = value <= current or np.random.random() < np.exp((current - value) / heat)
             if accept:
@@ -131,19 +132,8 @@ def anneal(
                     best_cost = cost
                     best[:] = leaf
         if not accept:
-            for i in range(end - at):
-                new = leaf[at + i]
-                busy[new] -= size[at + i]
-                room[new] += size[at + i]
-                busy[old[i]] += size[at + i]
-                room[old[i]] -= size[at + i]
-                leaf[at + i] = old[i]
-                if other >= 0:
-                    busy[old[i]] -= size[other + i]
-                    room[old[i]] += size[other + i]
-                    busy[old[num + i]] += size[other + i]
-                    room[old[num + i]] -= size[other + i]
-                    leaf[other + i] = old[num + i]
+            for k in range(moved):
+                _put(part[k], old[k], leaf, size, room, busy)
     return best
 
 
@@ -314,24 +304,8 @@ def pack(caps, lines, length):
 
 
 @kernel()
-def exhaust(
-    pairs,
-    first,
-    step,
-    price,
-    job,
-    counts,
-    room,
-    busy,
-    levels,
-    scale,
-    own,
-    shared,
-    twin,
-    best,
-    limit,
-):
-    """Try every assignment of ranks to leaves; return the best cost, whether all were tried.
+def exhaust(pairs, first, step, price, job, counts, room, busy, hops, scale, twin, best, limit):
+    """Try every assignment of ranks to leaves; return the best one and whether all were tried.
 
     Ranks are placed in order. Hops only grow as ranks are added, so the maxima of the steps over
     the pairs placed so far bound the cost from below.
@@ -341,18 +315,14 @@ def exhaust(
     pairs, first, step
         Pairs of all steps and the step of each; the higher rank of those before ``first[r + 1]``
         is at most r.
-    price
-        Per step.
     job, counts
         Job of every rank; per job, whether its nodes count in L_comm.
-    room, busy
-        Free nodes and L_comm of every leaf.
-    levels, scale, own, shared
-        Hops are ``levels x (scale + busy x own + ..)``, in integers; a level of 0 is none.
     twin
         Per leaf, an earlier interchangeable one that is to be used first, or -1.
     best
-        The cost to beat.
+        The cost to beat; the answer is -1 if there is none below.
+    limit
+        Assignments, partial ones included, to try.
     """
     num = len(job)
     leaf = np.full(num, -1, dtype=np.int64)
@@ -382,20 +352,20 @@ def exhaust(
         busy[at] += counts[job[at_rank]]
         visited += 1
         if visited > limit:
-            return best, False, answer
+            return answer, False
         legal = True
         if counts[job[at_rank]]:
             for r in range(at_rank):
-                legal = legal and (job[r] != job[at_rank] or levels[leaf[r], at] > 0)
+                legal = legal and (job[r] != job[at_rank] or hops.levels[leaf[r], at] > 0)
         if not legal:
             continue
         worst[:] = 0
         for i in range(first[at_rank + 1]):
             a, b = leaf[pairs[i, 0]], leaf[pairs[i, 1]]
-            found = scale + busy[a] * own[a]
+            found = scale + busy[a] * hops.own[a]
             if a != b:
-                found += busy[b] * own[b] + (busy[a] + busy[b]) * shared[a, b]
-            worst[step[i]] = max(worst[step[i]], levels[a, b] * found)
+                found += busy[b] * hops.own[b] + (busy[a] + busy[b]) * hops.shared[a, b]
+            worst[step[i]] = max(worst[step[i]], hops.levels[a, b] * found)
         cost = 0
         for s in range(len(price)):
             cost += price[s] * worst[s]
@@ -406,4 +376,4 @@ def exhaust(
             answer[:] = leaf
         else:
             at_rank += 1
-    return best, True, answer
+    return answer, True

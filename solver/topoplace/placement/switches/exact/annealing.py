@@ -14,15 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from topoplace import clock
-from topoplace.placement.switches.exact._annealing import anneal
-from topoplace.placement.switches.exact.job import (
-    CUBES,
-    GRIDS,
-    Dims,
-    Family,
-    Job,
-    components,
-)
+from topoplace.placement.switches.exact._annealing import Hops, anneal
+from topoplace.placement.switches.exact.job import CUBES, GRIDS, Dims, Family, Job, components
 from topoplace.snapshot.schema import Pattern
 from topoplace.types import IntArray
 
@@ -83,30 +76,19 @@ class Parts:
 
     def improve(self, leaf: IntArray, hot: float, seed: int) -> IntArray:
         """Return the best assignment met by annealing from one, as leaf per part."""
-        job, tree = self.job, self.job.model.tree
-        nodes = tree.nodes_per_leaf
-        sizes, kind = np.unique(nodes, return_inverse=True)
+        job = self.job
+        nodes = job.model.tree.nodes_per_leaf
         taken = np.bincount(leaf, weights=self.size, minlength=len(nodes)).astype(np.int64)
         pairs, first = self.pairs
         prices = np.array([float(step.price) for step in job.steps])
+        shared = 1.0 / (2.0 * (nodes[:, None] + nodes))
+        hops = Hops(2 * job.model.tree.common_level, 1.0 / nodes, shared)
         moves = min(_MOVES_AT_ONCE, 1 + _MOST_PRICED // len(pairs))
+        room, busy = job.free - taken, job.comm + taken
         best: IntArray = anneal(
-            leaf.copy(),
-            self.size,
-            job.free - taken,
-            job.comm + taken,
-            pairs,
-            first,
-            prices / prices.max(),
-            1.0 / nodes,
-            1.0 / (2.0 * (sizes[:, None] + sizes)),
-            kind.ravel(),
-            2.0 * tree.common_level,
-            job.domain,
-            moves,
-            hot,
-            seed,
-        )
+            leaf.copy(), self.size, room, busy, pairs, first, prices / prices.max(), hops,
+            job.domain, moves, hot, seed,
+        )  # fmt: skip
         return best
 
 

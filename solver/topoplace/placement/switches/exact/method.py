@@ -6,17 +6,15 @@ import importlib.metadata
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from topoplace import clock
-from topoplace.placement.switches.cost import CostModel
-from topoplace.placement.switches.exact._annealing import exhaust
+from topoplace.placement.switches.exact._annealing import Hops, exhaust
 from topoplace.placement.switches.exact.binomial import doubles
-from topoplace.placement.switches.exact.job import JobStep
-from topoplace.placement.switches.exact.requests import Answer, Placing, domains, least_cost
+from topoplace.placement.switches.exact.job import job_of
+from topoplace.placement.switches.exact.requests import Answer, Placing, Room, domains, least_cost
 from topoplace.placement.switches.exact.starts import (
     Choice,
     StartModel,
@@ -25,11 +23,8 @@ from topoplace.placement.switches.exact.starts import (
 )
 from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result import Fraction as FractionModel
-from topoplace.result.tree import (
-    AllStartCertificate,
-    ThresholdProof,
-    ThresholdsCertificate,
-)
+from topoplace.result.tree import AllStartCertificate, ThresholdProof, ThresholdsCertificate
+from topoplace.snapshot.tree_state import TreeRequest
 from topoplace.solving import Bound, Options, Outcome, register
 from topoplace.types import IntArray
 
@@ -195,7 +190,6 @@ class _Exact:
         best = None
         if len(requests) > _SMALL_QUEUE:
             return best, False
-        unit = 100 * int(self.room.model.scale)
         for chosen in itertools.product((False, True), repeat=len(requests)):
             started = [q for q, starts in enumerate(chosen) if starts]
             nodes = sum(requests[q].nodes for q in started)
@@ -203,11 +197,7 @@ class _Exact:
                 continue
             if nodes > _SMALL_RANKS or self._left(1.0) < -_GRACE:
                 return best, False
-            jobs = [self._small(q) for q in started]
-            room, to_beat = self.room, int(cost * unit)
-            found, complete = best_of_all(
-                room.model, jobs, room.comm, room.free, to_beat, _SMALL_TRIES
-            )
+            found, complete = best_of_all(self.room, [requests[q] for q in started], cost)
             if found is not None:
                 best = dict(zip(started, found, strict=True))
                 cost = self.placing.cost(best)
@@ -215,98 +205,61 @@ class _Exact:
                 return best, False
         return best, True
 
-    def _small(self, q: int) -> SmallJob:
-        request = self.problem.requests[q]
-        jobs = self.room.jobs(request.patterns, request.nodes)
-        return SmallJob(request.nodes, jobs[0].steps if jobs else (), request.intensive)
-
-
-@dataclass(frozen=True)
-class SmallJob:
-    """A job of `ranks` ranks; without `intensive` it only takes nodes."""
-
-    ranks: int
-    steps: tuple[JobStep, ...]
-    intensive: bool
-
 
 def best_of_all(
-    model: CostModel,
-    jobs: Sequence[SmallJob],
-    comm: IntArray,
-    free: IntArray,
-    to_beat: int,
-    limit: int,
+    room: Room, requests: Sequence[TreeRequest], to_beat: Fraction
 ) -> tuple[list[IntArray] | None, bool]:
-    """Return the leaf of every rank of all jobs at the least total cost below `to_beat`.
-
-    Parameters
-    ----------
-    to_beat
-        In units of 1 / (100 `model.scale`).
-    limit
-        Assignments, partial ones included, to try.
+    """Return the leaf of every rank of all requests at the least total cost below one.
 
     Returns
     -------
-    The assignment per job, None if there is none below; and whether that is certain.
+    The assignment per request, None if there is none below; and whether that is certain.
     """
-    prices = [step.price for job in jobs for step in job.steps]
-    common = math.gcd(*prices) or 1
-    levels = 2 * model.tree.common_level
-    worst = 4 * int(levels.max()) * int(model.scale)
-    if worst * sum(prices) // common >= _LARGEST:
+    model, everywhere = room.model, np.arange(len(room.free))
+    pairs, step, prices = [np.zeros((0, 2), dtype=np.int64)], [], []
+    begins = np.cumsum([0, *(request.nodes for request in requests)])
+    for begin, request in zip(begins, requests, strict=False):
+        uses = request.patterns if request.intensive else ()
+        for own in job_of(model, uses, request.nodes, room.comm, room.free, everywhere).steps:
+            pairs.append(np.sort(own.pairs, axis=1) + begin)
+            step += [len(prices)] * len(own.pairs)
+            prices.append(own.price)
+    unit, scale = math.gcd(*prices) or 1, int(model.scale)
+    levels, sizes = 2 * model.tree.common_level, model.tree.nodes_per_leaf
+    if 4 * int(levels.max()) * scale * sum(prices) // unit >= _LARGEST:
         return None, False
-    sizes = model.tree.nodes_per_leaf
-    pairs, step, job_of_rank = [np.zeros((0, 2), dtype=np.int64)], [], []
-    number, base = 0, 0
-    for idx, job in enumerate(jobs):
-        for each in job.steps:
-            pairs.append(np.sort(each.pairs, axis=1) + base)
-            step += [number] * len(each.pairs)
-            number += 1
-        job_of_rank += [idx] * job.ranks
-        base += job.ranks
     all_pairs = np.concatenate(pairs)
     order = np.argsort(all_pairs[:, 1], kind="stable")
     all_pairs = all_pairs[order]
-    _, complete, leaf = exhaust(
+    leaf, complete = exhaust(
         all_pairs,
-        np.searchsorted(all_pairs[:, 1], np.arange(base + 1)),
+        np.searchsorted(all_pairs[:, 1], np.arange(begins[-1] + 1)),
         np.array(step, dtype=np.int64)[order],
-        np.array([price // common for price in prices], dtype=np.int64),
-        np.array(job_of_rank, dtype=np.int64),
-        np.array([job.intensive for job in jobs], dtype=np.int64),
-        free.astype(np.int64),
-        comm.astype(np.int64),
-        levels.astype(np.int64),
-        int(model.scale),
-        (int(model.scale) // sizes).astype(np.int64),
-        (int(model.scale) // (2 * (sizes[:, None] + sizes))).astype(np.int64),
-        _twins(model, comm, free),
-        -(-to_beat // common),
-        limit,
+        np.array([price // unit for price in prices], dtype=np.int64),
+        np.repeat(np.arange(len(requests)), [request.nodes for request in requests]),
+        np.array([request.intensive for request in requests]),
+        room.free,
+        room.comm.copy(),
+        Hops(levels, scale // sizes, scale // (2 * (sizes[:, None] + sizes))),
+        scale,
+        _twins(room),
+        math.ceil(to_beat * 100 * scale / unit),
+        _SMALL_TRIES,
     )
-    if leaf[0] < 0:
-        return None, bool(complete)
-    ends = np.cumsum([job.ranks for job in jobs])
-    return np.split(leaf, ends[:-1]), bool(complete)
+    return None if leaf[0] < 0 else np.split(leaf, begins[1:-1]), bool(complete)
 
 
-def _twins(model: CostModel, comm: IntArray, free: IntArray) -> IntArray:
+def _twins(room: Room) -> IntArray:
     """Return, per leaf, the last leaf before it that is the same in size, state and place."""
-    tree = model.tree
+    tree = room.model.tree
+    own = np.stack([tree.nodes_per_leaf, room.comm, room.free])
     twin = np.full(tree.num_leaves, -1, dtype=np.int64)
     for leaf in range(tree.num_leaves):
         for other in range(leaf - 1, -1, -1):
             swapped = np.arange(tree.num_leaves)
             swapped[[leaf, other]] = other, leaf
-            if (
-                tree.nodes_per_leaf[leaf] == tree.nodes_per_leaf[other]
-                and comm[leaf] == comm[other]
-                and free[leaf] == free[other]
-                and (tree.common_level[leaf] == tree.common_level[other][swapped]).all()
-            ):
+            alike = tree.common_level[leaf] == tree.common_level[other][swapped]
+            if alike.all() and (own[:, leaf] == own[:, other]).all():
                 twin[leaf] = other
                 break
     return twin

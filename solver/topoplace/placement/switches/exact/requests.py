@@ -20,12 +20,7 @@ from topoplace.placement.switches.cost import CostModel
 from topoplace.placement.switches.exact.annealing import best_start, realised, turned
 from topoplace.placement.switches.exact.binomial import BinomialSearch, doubles
 from topoplace.placement.switches.exact.cubes import SideOracle, has_sides
-from topoplace.placement.switches.exact.grids import (
-    LineOracle,
-    has_lines,
-    is_grid,
-    likely_counts,
-)
+from topoplace.placement.switches.exact.grids import LineOracle, has_lines, is_grid, likely_counts
 from topoplace.placement.switches.exact.job import Job, job_of
 from topoplace.placement.switches.exact.leaf_states import StateOracle
 from topoplace.placement.switches.exact.settling import CountedSearch, around, chained
