@@ -16,6 +16,7 @@ from topoplace.certify import check_document
 from topoplace.placement.switches.exact import _annealing, annealing, boxes, settling
 from topoplace.placement.switches.exact import job as exact_job
 from topoplace.placement.switches.exact.grids import LineOracle
+from topoplace.placement.switches.exact.job import Job
 from topoplace.placement.switches.exact.leaf_states import StateOracle, standing
 from topoplace.placement.switches.exact.requests import least_cost as least_cost_alone
 from topoplace.placement.switches.exact.thresholds import ThresholdSearch, no_guess
@@ -29,45 +30,43 @@ from tree_cases import HEURISTICS, model_of, snapshot_on, uses
 from tree_exact_cases import job_on, jobs_of, number, solved, tiny_state, worst_hops
 from tree_threshold_cases import in_order, some_leaves
 
-CHUNKS, PER_CHUNK = 15, 21  # 315 trees
 FOREVER = 1e18
 
 
 # ---- Against brute force ----------------------------------------------------------------------
 
 
-def assert_optimal(state: TreeState, seed: int) -> None:
-    expected = least_cost(state)
-    result = solved(state)
-    nodes, cost = result.levels
-    assert (number(nodes.objective), number(cost.objective)) == expected, seed
-    assert {nodes.status, cost.status} == {Status.OPTIMAL}, seed
-    assert check_document(result).holds, seed
-
-
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_equals_brute_force(chunk: int) -> None:
-    for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
-        assert_optimal(tiny_state(seed, most_ranks=6), seed)
-
-
-@pytest.mark.slow
-def test_equals_brute_force_with_more_ranks() -> None:
-    for seed in range(1000, 1100):
-        assert_optimal(tiny_state(seed, most_ranks=8), seed)
-
-
-@pytest.mark.parametrize("num_requests", [2, 3])
-def test_queue_equals_brute_force(num_requests: int) -> None:
-    for seed in range(2000, 2030):
-        state = tiny_state(seed, most_ranks=6 - num_requests, num_requests=num_requests)
-        assert_optimal(state, seed)
+@pytest.mark.parametrize(
+    ("begin", "number_of", "most_ranks", "num_requests"),
+    [
+        *((chunk * 21, 21, 6, 1) for chunk in range(15)),
+        (2000, 30, 4, 2),
+        (2000, 30, 3, 3),
+        pytest.param(1000, 100, 8, 1, marks=pytest.mark.slow),
+    ],
+)
+def test_equals_brute_force(begin: int, number_of: int, most_ranks: int, num_requests: int) -> None:
+    for seed in range(begin, begin + number_of):
+        state = tiny_state(seed, most_ranks=most_ranks, num_requests=num_requests)
+        result = solved(state)
+        nodes, cost = result.levels
+        assert (number(nodes.objective), number(cost.objective)) == least_cost(state), seed
+        assert {nodes.status, cost.status} == {Status.OPTIMAL}, seed
+        assert check_document(result).holds, seed
 
 
 # ---- Against MiniZinc -------------------------------------------------------------------------
 
 
-def assert_equals_minizinc(seeds: range, most_ranks: int) -> int:
+@needs_minizinc
+@pytest.mark.parametrize(
+    ("seeds", "most_ranks", "least"),
+    [
+        (range(3000, 3016), 6, 12),
+        pytest.param(range(3100, 3180), 7, 50, marks=pytest.mark.slow),
+    ],
+)
+def test_equals_minizinc(seeds: range, most_ranks: int, least: int) -> None:
     compared = 0
     for seed in seeds:
         state = tiny_state(seed, most_ranks=most_ranks)
@@ -78,18 +77,7 @@ def assert_equals_minizinc(seeds: range, most_ranks: int) -> int:
             assert result.solution is not None
             starts = bool(result.solution.allocations)
             assert found == (number(result.solution.cost) if starts else None), seed
-    return compared
-
-
-@needs_minizinc
-def test_equals_minizinc() -> None:
-    assert assert_equals_minizinc(range(3000, 3016), 6) >= 12
-
-
-@needs_minizinc
-@pytest.mark.slow
-def test_equals_minizinc_often() -> None:
-    assert assert_equals_minizinc(range(3100, 3180), 7) >= 50
+    assert compared >= least
 
 
 @needs_minizinc
@@ -126,16 +114,18 @@ def test_every_allocation_satisfies_the_relaxation() -> None:
     assert seen > 300
 
 
+def bound_alone(job: Job) -> Fraction:
+    """Return what the states of leaves alone prove."""
+    search = ThresholdSearch(job, [StateOracle(job)], 1 << 60, FOREVER)
+    bound = next(search.open_thresholds()).cost
+    return Fraction(bound * job.price_unit, 100 * job.scale)
+
+
 def test_bound_alone_never_exceeds_the_optimum() -> None:
     for seed in range(120):
         state = tiny_state(seed, most_ranks=6)
         jobs = [job for job in jobs_of(state) if job.steps] if state.requests[0].intensive else []
-        bounds = []
-        for job in jobs:
-            search = ThresholdSearch(job, [StateOracle(job)], 1 << 60, FOREVER)
-            bound = next(search.open_thresholds()).cost
-            bounds.append(Fraction(bound * job.price_unit, 100 * job.scale))
-        assert not bounds or min(bounds) <= least_cost(state)[1], seed
+        assert not jobs or min(map(bound_alone, jobs)) <= least_cost(state)[1], seed
 
 
 def test_prices_that_fit_no_64_bits_are_rounded_down(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,42 +138,36 @@ def test_prices_that_fit_no_64_bits_are_rounded_down(monkeypatch: pytest.MonkeyP
     assert job.price_unit == 1
     monkeypatch.setattr(exact_job, "_LARGEST_COST", 1 << 14)
     assert rounded.price_unit > job.price_unit
-    bounds = []
-    for own in (job, rounded):
-        search = ThresholdSearch(own, [StateOracle(own)], 1 << 60, FOREVER)
-        bound = next(search.open_thresholds()).cost
-        bounds.append(Fraction(bound * own.price_unit, 100 * own.scale))
-    assert 0 < bounds[1] <= bounds[0] <= least_cost(state)[1]
+    assert 0 < bound_alone(rounded) <= bound_alone(job) <= least_cost(state)[1]
 
 
 # ---- The method -------------------------------------------------------------------------------
 
 
-def test_never_above_any_algorithm() -> None:
-    for seed in range(40):
-        rng = random.Random(f"above-{seed}")
-        machine = model_of([rng.randint(4, 10) for _ in range(6)])
-        tree = prepare_tree(snapshot_on(machine)).tree
-        held = [(name, STRICT) for name in rng.sample(tree.node_names, 8)]
-        request = (rng.randint(2, 16), uses(rng.choice(list(Pattern))))
-        state = prepare_tree(snapshot_on(machine, held, [request]))
-        exact = solve(state, "exact", Options(time_limit=0.3)).levels[1]
-        assert number(exact.bound) <= number(exact.objective)
-        for name in HEURISTICS:
-            assert number(exact.objective) <= number(solve(state, name).levels[1].objective)
+def large_state(seed: int) -> TreeState:
+    """Return six leaves and a request of any pattern."""
+    rng = random.Random(f"above-{seed}")
+    machine = model_of([rng.randint(4, 10) for _ in range(6)])
+    tree = prepare_tree(snapshot_on(machine)).tree
+    held = [(name, STRICT) for name in rng.sample(tree.node_names, 8)]
+    request = (rng.randint(2, 16), uses(rng.choice(list(Pattern))))
+    return prepare_tree(snapshot_on(machine, held, [request]))
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_a_queue_is_never_above_any_algorithm(seed: int) -> None:
+@pytest.mark.parametrize("num_requests", [1, 4])
+def test_never_above_any_algorithm(num_requests: int) -> None:
     """Also where several requests share the machine and the time is short."""
-    state = tiny_state(4000 + seed, most_ranks=8, num_requests=4)
-    found = solved(state, 0.2)
-    most = number(found.levels[0].objective)
-    for name in ("default", "greedy", "balanced", "adaptive", "fewest-domains", "random"):
-        other = solve(state, name)
-        assert number(other.levels[0].objective) <= most
-        if number(other.levels[0].objective) == most:
-            assert number(found.levels[1].objective) <= number(other.levels[1].objective)
+    for seed in range(40 if num_requests == 1 else 12):
+        state = large_state(seed)
+        if num_requests > 1:
+            state = tiny_state(4000 + seed, most_ranks=8, num_requests=num_requests)
+        nodes, cost = solved(state, 0.3).levels
+        assert cost.bound is None or number(cost.bound) <= number(cost.objective)
+        for name in HEURISTICS:
+            other_nodes, other_cost = solve(state, name).levels
+            assert number(other_nodes.objective) <= number(nodes.objective)
+            if number(other_nodes.objective) == number(nodes.objective):
+                assert number(cost.objective) <= number(other_cost.objective)
 
 
 def test_time_limit_returns_answer_and_bound() -> None:
@@ -226,11 +210,9 @@ def test_a_time_limit_is_passed_by_one_piece_of_work(
 
 
 def test_compute_intensive_requests_cost_nothing() -> None:
-    state = prepare_tree(snapshot_on(model_of([2, 2]), [], [(3, ())]))
-    result = solved(state)
-    assert result.solution is not None
-    assert (result.objective, number(result.solution.cost)) == (3, 0)
-    assert result.levels[1].status is Status.OPTIMAL
+    nodes, cost = solved(prepare_tree(snapshot_on(model_of([2, 2]), [], [(3, ())]))).levels
+    assert (number(nodes.objective), number(cost.objective)) == (3, 0)
+    assert cost.status is Status.OPTIMAL
 
 
 def test_certificate_of_a_job_on_one_leaf() -> None:

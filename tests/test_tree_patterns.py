@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from topoplace.errors import InputError
@@ -25,36 +23,11 @@ def steps_of(pattern: Pattern, ranks: int) -> Slow:
     return found
 
 
-def log2_down(ranks: int) -> int:
-    return max(k for k in range(ranks) if 2**k <= ranks) if ranks > 1 else 0
-
-
 @pytest.mark.parametrize("ranks", SIZES)
 def test_steps_are_as_defined(ranks: int) -> None:
     for pattern in Pattern:
         slow = [({frozenset(p) for p in pairs}, w) for pairs, w in slow_steps(pattern, ranks)]
         assert steps_of(pattern, ranks) == slow
-
-
-@pytest.mark.parametrize("ranks", SIZES)
-def test_full_steps_of_recursive_doubling_use_every_active_rank(ranks: int) -> None:
-    steps = steps_of(Pattern.RECURSIVE_DOUBLING, ranks)
-    power = 2 ** log2_down(ranks)
-    full = steps[1:-1] if ranks != power else steps
-    for pairs, _ in full:
-        busy = Counter(rank for pair in pairs for rank in pair)
-        assert len(busy) == power
-        assert set(busy.values()) == {1}
-
-
-@pytest.mark.parametrize("power", range(1, 10))
-def test_vector_doubling_sends_all_other_parts_to_every_rank(power: int) -> None:
-    steps = pattern_steps(Pattern.VECTOR_DOUBLING, 2**power)
-    assert sum(step.weight for step in steps) == 2**power - 1
-    distances = [int(abs(step.pairs[0, 0] - step.pairs[0, 1])) for step in steps]
-    assert [step.weight * d for step, d in zip(steps, distances, strict=True)] == [
-        2 ** (power - 1)
-    ] * power
 
 
 @pytest.mark.parametrize("ranks", [3, 7, 100, 511, 512, 513])

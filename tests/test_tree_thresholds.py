@@ -23,17 +23,12 @@ from topoplace.placement.switches.exact.binomial import (
 )
 from topoplace.placement.switches.exact.boxes import Boxes, Corners
 from topoplace.placement.switches.exact.cubes import SideOracle
-from topoplace.placement.switches.exact.grids import met
-from topoplace.placement.switches.exact.leaf_states import standing
-from topoplace.placement.switches.exact.plans import PlanOracle
 from topoplace.placement.switches.exact.thresholds import (
     Branch,
     Decider,
-    Guess,
     Leaf,
     Mix,
     ThresholdSearch,
-    no_guess,
 )
 from topoplace.result import Status
 from topoplace.snapshot.schema import Pattern
@@ -164,17 +159,6 @@ def test_two_binomial_searches_enclose_the_optimum() -> None:
     assert closed >= 32
 
 
-def test_thresholds_of_an_allocation_lead_to_one() -> None:
-    for seed in range(6):
-        rng = random.Random(f"offer-{seed}")
-        job = job_on([5, 5, 5, 5], Pattern.BINOMIAL, 16)
-        leaves = some_leaves(rng, job)
-        thresholds = worst_hops(job, leaves)
-        best = Incumbent(job, leaves, time.perf_counter() + 60)
-        assert best.offer(thresholds, 10.0, PlanOracle(job), None) is Verdict.FOUND, seed
-        assert (worst_hops(job, best.leaves) <= thresholds).all()
-
-
 # ---- Boxes --------------------------------------------------------------------------------------
 
 
@@ -206,30 +190,6 @@ def test_boxes_find_the_cheapest_corner_under_no_nogood(pattern: Pattern) -> Non
             assert cheap is (bound > least), seed
 
 
-def test_only_vectors_of_the_boxes_count() -> None:
-    costs, every = [[0, 1, 2]] * 2, [([0, 0], [2, 2])]
-    assert has_cheap_one(costs, [], 1, every)
-    assert not has_cheap_one(costs, [], 1, [([1, 0], [2, 2]), ([0, 1], [0, 2])])
-    assert not has_cheap_one(costs, [[1, 0]], 2, [([1, 0], [2, 2])])
-    assert has_cheap_one(costs, [[0, 2]], 2, every)
-    assert not has_cheap_one(costs, [[0, 2]], 2, every, [[0, 1]])
-
-
-def test_corners_are_held_against_a_vector() -> None:
-    rng = np.random.default_rng(3)
-    for num_corners in (0, 1, 64, 65, 200):
-        corners = Corners(3)
-        for corner in rng.integers(0, 6, (num_corners, 3)):
-            corners.add(corner)
-        assert len(corners) == num_corners
-        for _ in range(40):
-            at, step = rng.integers(0, 6, 3), int(rng.integers(3))
-            assert corners.below(at) == (corners.all <= at).all(axis=1).any()
-            others = np.delete(corners.all <= at, step, axis=1).all(axis=1)
-            least = corners.all[others, step].min(initial=6)
-            assert corners.ceiling(at, step, 5) == min(5, least - 1)
-
-
 # ---- The checker's own parts against the solver's -----------------------------------------------
 
 
@@ -243,67 +203,6 @@ def test_cells_meet_as_many_lines_as_said(extents: tuple[int, ...]) -> None:
         lines = [len({cell[:d] + cell[d + 1 :] for cell in part}) for d in range(len(extents))]
         least = least_met(len(part), extents)
         assert (least <= np.array(lines)[:, None]).all(axis=0).any(), part
-
-
-@pytest.mark.parametrize("extents", [(13,), (8, 4), (6, 5, 3), (32, 16), (8, 8, 8)])
-def test_least_numbers_of_lines_are_those_of_the_solver(extents: tuple[int, ...]) -> None:
-    for ranks in range(1, min(20, math.prod(extents)) + 1):
-        own = sorted(map(tuple, least_met(ranks, extents).T.tolist()))
-        assert own == sorted(met(ranks, extents))
-
-
-@pytest.mark.parametrize("kind", ["grid", "cube", "ring"])
-def test_states_left_are_those_of_the_solver(kind: str) -> None:
-    left = emptied = 0
-    for seed in range(40):
-        rng, snapshot = random.Random(f"states-{seed}"), threshold_snapshot(kind, seed)
-        job, instance = single_job(snapshot), read_instance(snapshot)
-        relaxed = Relaxed(instance, instance.wishes["q0"])
-        states, num = rules_of(relaxed, instance.wishes["q0"]), len(job.states.ranks)
-        assert relaxed.ranks_on.tolist() == job.states.ranks.tolist()
-        for guess in (no_guess(num), some_guess(rng, num)):
-            top = len(relaxed.values) - 1
-            at = [rng.randint(rng.randint(0, top), top) for _ in job.prices]
-            theirs = standing(job, job.values[at], guess)
-            complete = frozenset(np.flatnonzero(guess.done).tolist())
-            own = states.view(at, Assumed(tuple(guess.forced.tolist()), complete))
-            if own is None or theirs is None:
-                assert own is None, seed
-                emptied += 1
-                continue
-            left += 1
-            # never more than the solver leaves, and the same where no leaves are assumed
-            assert theirs.alive[own.states].all()
-            pairs = theirs.pairs[:, own.states][:, :, own.states]
-            assert (own.beside <= pairs).all()
-            if not guess.forced.any():
-                assert own.states.tolist() == np.flatnonzero(theirs.alive).tolist()
-                assert (own.beside == pairs).all()
-                assert (own.keeps == theirs.keeps[:, own.states]).all()
-    assert min(left, emptied) > 5
-
-
-def some_guess(rng: random.Random, num: int) -> Guess:
-    forced = np.array([rng.random() < 0.08 for _ in range(num)], dtype=np.int64)
-    return Guess(forced, np.array([rng.random() < 0.2 for _ in range(num)]))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_thresholds_ruled_out_by_states_are_those_of_the_solver(kind: str) -> None:
-    answers = set()
-    for seed in range(15):
-        rng, snapshot = random.Random(f"plain-{seed}"), threshold_snapshot(kind, seed)
-        job, instance = single_job(snapshot), read_instance(snapshot)
-        relaxed = Relaxed(instance, instance.wishes["q0"])
-        assert relaxed.chains == [list(chain) for chain in job.chains]
-        for _ in range(4):
-            at = [rng.randrange(len(relaxed.values)) for _ in relaxed.prices]
-            nothing = no_guess(len(job.states.ranks))
-            possible = standing(job, job.values[at], nothing) is not None
-            view = AnyPatterns(relaxed).view(at, Assumed((0,) * len(relaxed.types)))
-            assert (view is not None) is possible, seed
-            answers.add(possible)
-    assert answers == {True, False}
 
 
 @pytest.mark.parametrize(("ranks", "fits"), [(3, True), (4, False)])

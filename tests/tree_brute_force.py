@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -54,7 +55,7 @@ def _halo(p: int, dims: int) -> Steps:
     shapes = [
         shape
         for shape in itertools.product([n for n in range(1, p + 1) if p % n == 0], repeat=dims)
-        if _product(shape) == p and list(shape) == sorted(shape, reverse=True)
+        if math.prod(shape) == p and list(shape) == sorted(shape, reverse=True)
     ]
     shape = min(shapes, key=lambda s: (sum(s), s))
     cells = list(itertools.product(*(range(n) for n in shape)))
@@ -68,13 +69,6 @@ def _halo(p: int, dims: int) -> Steps:
                 pairs.append((number[cell], number[after]))
         found.append((pairs, 1))
     return found
-
-
-def _product(numbers: Sequence[int]) -> int:
-    total = 1
-    for number in numbers:
-        total *= number
-    return total
 
 
 def hops(tree: SwitchTree, comm: Sequence[int], a: int, b: int) -> Fraction:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from topoplace.kernels import kernel
-from topoplace.placement.switches.exact.job import NEVER
-
-NOTHING = -(1 << 60)
-"""Worth of a state that no leaf can be in."""
+from topoplace.placement.switches.exact.job import NEVER, NOTHING
 
 
 @kernel()

@@ -11,11 +11,8 @@ import numpy as np
 
 from topoplace.kernels import kernel
 from topoplace.placement.switches.exact._boxes import ceiling
-from topoplace.placement.switches.exact.job import States
+from topoplace.placement.switches.exact.job import NOTHING, States
 from topoplace.types import BoolArray, IntArray
-
-NOTHING = -(1 << 60)
-"""Value of a state that no plan reaches."""
 
 
 class Tables(NamedTuple):
@@ -76,18 +73,9 @@ class Cuts(NamedTuple):
 
 @kernel()
 def shortfalls(tables, alive):
-    """Return ranks fewer than the most on a leaf, per state, and how many all leaves may lack.
+    """Return what every state lacks of the most ranks of its type, those, and the spare ranks.
 
-    A leaf of a type without states left lacks nothing.
-
-    Returns
-    -------
-    short
-        Per state; of use where it is alive.
-    most
-        The most ranks on a leaf of every type.
-    spare
-        Sum of the most over all leaves without the ranks of the job: below 0, they do not fit.
+    Below 0 spare, the ranks of the job do not fit.
     """
     most = np.zeros(len(tables.states.multiplicity), dtype=np.int64)
     for s in range(len(alive)):
@@ -174,22 +162,23 @@ def standing(tables, thresholds):
 
 
 @kernel()
-def cut(tables, alive, short, spare, threshold, least, bad, near):
+def _cut(tables, view, threshold, least, bad, near):
     """Write the states left from a key on that cannot pair with each other, and their partners."""
-    num = len(alive)
+    states = tables.states
+    num = len(view.alive)
     near[:] = False
     for s in range(num):
-        if alive[s] and tables.states.key[s] >= least:
+        if view.alive[s] and states.key[s] >= least:
             for other in range(num):
                 if (
-                    alive[other]
+                    view.alive[other]
                     and not near[other]
-                    and tables.states.pair[s, other] <= threshold
-                    and short[s] + short[other] <= spare
+                    and states.pair[s, other] <= threshold
+                    and view.short[s] + view.short[other] <= view.spare
                 ):
                     near[other] = True
     for s in range(num):
-        bad[s] = alive[s] and tables.states.key[s] >= least and not near[s]
+        bad[s] = view.alive[s] and states.key[s] >= least and not near[s]
 
 
 @kernel()
@@ -197,35 +186,20 @@ def cuts(tables, view, thresholds):
     """Return the inequalities of all steps, for every set of partners that of most bad states."""
     num = len(view.alive)
     keys = np.unique(tables.states.key[view.alive])
-    num_steps = len(thresholds)
-    most = num_steps * len(keys)
+    most = len(thresholds) * len(keys)
     step = np.empty(most, dtype=np.int64)
     lowest = np.empty(most, dtype=np.int64)
     bad = np.empty((most, num), dtype=np.bool_)
     near = np.empty((most, num), dtype=np.bool_)
     found = 0
-    for n in range(num_steps):
+    for n in range(len(thresholds)):
         begin = found
         for key in keys:
             if key <= thresholds[n]:
                 continue
-            cut(
-                tables,
-                view.alive,
-                view.short,
-                view.spare,
-                thresholds[n],
-                key,
-                bad[found],
-                near[found],
-            )
-            useful = False
-            for s in range(num):
-                if bad[found, s] and not view.closed[n, s]:
-                    useful = True
-            if found > begin and (near[found] == near[found - 1]).all():
-                useful = False
-            if useful:
+            _cut(tables, view, thresholds[n], key, bad[found], near[found])
+            useful = (bad[found] & ~view.closed[n]).any()
+            if useful and (found == begin or (near[found] != near[found - 1]).any()):
                 step[found] = n
                 lowest[found] = key
                 found += 1
@@ -233,31 +207,21 @@ def cuts(tables, view, thresholds):
 
 
 @kernel()
-def named_cuts(tables, view, thresholds, step, least):
-    """Return the inequalities of given steps and keys."""
-    bad = np.empty((len(step), len(view.alive)), dtype=np.bool_)
-    near = np.empty((len(step), len(view.alive)), dtype=np.bool_)
-    rows = Cuts(step, least, bad, near)
-    renew(tables, view, thresholds, rows, -1)
+def _named_cuts(tables, view, thresholds, proof):
+    """Return the inequalities of a proof."""
+    bad = np.empty((len(proof.step), len(view.alive)), dtype=np.bool_)
+    rows = Cuts(proof.step, proof.least, bad, np.empty_like(bad))
+    _renew(tables, view, thresholds, rows, -1)
     return rows
 
 
 @kernel()
-def renew(tables, view, thresholds, rows, only):
+def _renew(tables, view, thresholds, rows, only):
     """Write the states of inequalities anew, those of one step only or, if that is -1, of all."""
     for r in range(len(rows.step)):
         n = rows.step[r]
         if only in (-1, n):
-            cut(
-                tables,
-                view.alive,
-                view.short,
-                view.spare,
-                thresholds[n],
-                rows.least[r],
-                rows.bad[r],
-                rows.near[r],
-            )
+            _cut(tables, view, thresholds[n], rows.least[r], rows.bad[r], rows.near[r])
 
 
 # ---- Plans -----------------------------------------------------------------------------------
@@ -313,48 +277,12 @@ def _room(tables):
 
 
 @kernel()
-def price(tables, view, rows, shares, senders, receivers):
-    """Return, per state, the largest value of a plan, and its trajectory.
-
-    Parameters
-    ----------
-    shares
-        Value of an active rank, per step and at the end.
-    senders, receivers
-        Multipliers of both sides of the inequalities, none below 0.
-    """
-    best, came = _room(tables)
-    value = np.full(len(tables.states.ranks), NOTHING, dtype=np.int64)
-    paths = np.zeros((len(value), len(shares)), dtype=np.int64)
-    for s in range(len(value)):
-        if not view.alive[s]:
-            continue
-        value[s] = _best_plan(tables, view, rows, shares, senders, receivers, s, best, came)
-        if value[s] > NOTHING:
-            at = tables.states.ranks[s]
-            for n in range(len(shares) - 1, -1, -1):
-                paths[s, n] = at
-                if n:
-                    at = came[n, at]
-    return value, paths
-
-
-@kernel()
 def _wanted(tables, rows, shares, senders):
     """Return what all plans together have to be worth at least."""
     wanted = (shares * tables.active).sum()
     for r in range(len(senders)):
         wanted -= senders[r] * tables.idle[rows.step[r]]
     return wanted
-
-
-@kernel()
-def _refutes(tables, view, rows, shares, senders, value):
-    """Tell whether the best plans together are worth too little, given multipliers."""
-    best = np.where(view.full, NOTHING, 0)
-    for s in range(len(value)):
-        best[tables.states.leaf_type[s]] = max(best[tables.states.leaf_type[s]], value[s])
-    return _wanted(tables, rows, shares, senders) > (best * tables.states.multiplicity).sum()
 
 
 @kernel()
@@ -409,12 +337,25 @@ def weigh(tables, view, rows, duals, unit):
     shares = scaled[:num_active]
     senders = scaled[num_active : num_active + num_cuts]
     receivers = scaled[num_active + num_cuts : num_active + 2 * num_cuts]
-    value, paths = price(tables, view, rows, shares, senders, receivers)
     of_type = scaled[num_active + 2 * num_cuts :]
-    better = np.zeros(len(value), dtype=np.bool_)
-    for s in range(len(value)):
-        better[s] = value[s] > of_type[tables.states.leaf_type[s]] + 2
-    refuted = _refutes(tables, view, rows, shares, senders, value)
+    best, came = _room(tables)
+    most = np.where(view.full, NOTHING, 0)
+    better = np.zeros(len(view.alive), dtype=np.bool_)
+    paths = np.zeros((len(better), num_active), dtype=np.int64)
+    for s in np.flatnonzero(view.alive):
+        value = _best_plan(tables, view, rows, shares, senders, receivers, s, best, came)
+        t = tables.states.leaf_type[s]
+        most[t] = max(most[t], value)
+        better[s] = value > of_type[t] + 2
+        if value == NOTHING:
+            continue
+        at = tables.states.ranks[s]
+        for n in range(num_active - 1, -1, -1):
+            paths[s, n] = at
+            if n:
+                at = came[n, at]
+    wanted = _wanted(tables, rows, shares, senders)
+    refuted = wanted > (most * tables.states.multiplicity).sum()
     return shares, senders, receivers, refuted, np.flatnonzero(better), paths
 
 
@@ -427,7 +368,7 @@ def rules_out(tables, proof, thresholds, hint):
     view = standing(tables, thresholds)
     if view.spare < 0:
         return True
-    rows = named_cuts(tables, view, thresholds, proof.step, proof.least)
+    rows = _named_cuts(tables, view, thresholds, proof)
     return refutes(tables, view, rows, proof.shares, proof.senders, proof.receivers, hint)
 
 
@@ -441,7 +382,7 @@ def raised(tables, proof, values, at, top, order, possible, sets):
     thresholds = values[at]
     hint = np.zeros(1, dtype=np.int64)
     last = standing(tables, thresholds)
-    rows = named_cuts(tables, last, thresholds, proof.step, proof.least)
+    rows = _named_cuts(tables, last, thresholds, proof)
     for n in order:
         bottom, most = at[n], ceiling(possible, sets, at, n, top[n])
         trial = most  # to the top first: it holds often
@@ -451,7 +392,7 @@ def raised(tables, proof, values, at, top, order, possible, sets):
             view = standing(tables, thresholds)
             # where as many states are left as at the last trial, they pair as they did there
             same = view.spare == last.spare and (view.alive == last.alive).all()
-            renew(tables, view, thresholds, rows, n if same else -1)
+            _renew(tables, view, thresholds, rows, n if same else -1)
             last = view
             if view.spare < 0 or refutes(
                 tables, view, rows, proof.shares, proof.senders, proof.receivers, hint
@@ -464,7 +405,7 @@ def raised(tables, proof, values, at, top, order, possible, sets):
             trial = min(bottom + stride, (bottom + most + 1) // 2)
         at[n] = bottom
         thresholds[n] = values[bottom]
-        renew(tables, last, thresholds, rows, n)
+        _renew(tables, last, thresholds, rows, n)
     return at
 
 
@@ -475,6 +416,8 @@ def _serves(tables, weight, state, path, n, threshold):
     alive = np.zeros(num, dtype=np.bool_)
     alive[state] = True
     short, _, spare = shortfalls(tables, alive)
+    nothing = np.zeros((0, 0), dtype=np.bool_)
+    view = Standing(alive, nothing, nothing, short, spare, alive)
     for j in range(len(state)):
         s = state[j]
         if short[s] > spare:
@@ -488,7 +431,7 @@ def _serves(tables, weight, state, path, n, threshold):
     for key in np.unique(tables.states.key[state]):
         if key <= threshold:
             continue
-        cut(tables, alive, short, spare, threshold, key, bad, near)
+        _cut(tables, view, threshold, key, bad, near)
         sent, received = -1e-6 - tables.idle[n], -1e-6
         for j in range(len(state)):
             s = state[j]

@@ -7,7 +7,6 @@ have a solution at.
 
 from __future__ import annotations
 
-import enum
 import itertools
 import threading
 from collections import deque
@@ -61,14 +60,6 @@ def doubles(job: Job) -> bool:
 # ---- Better allocations ------------------------------------------------------------------------
 
 
-class Verdict(enum.Enum):
-    """What became of thresholds: an allocation that has them, proof of none, or neither."""
-
-    FOUND = enum.auto()
-    IMPOSSIBLE = enum.auto()
-    OPEN = enum.auto()
-
-
 class Incumbent:
     """The leaf of every rank at the least cost found, in units of the job."""
 
@@ -80,7 +71,7 @@ class Incumbent:
 
     def offer(
         self, thresholds: IntArray, seconds: float, oracle: PlanOracle, counts: IntArray | None
-    ) -> Verdict:
+    ) -> bool:
         """Look for an allocation with every step at most its threshold; keep it if it is better.
 
         What was left open after as many seconds is not tried again.
@@ -89,16 +80,20 @@ class Incumbent:
         ----------
         counts
             Leaves per state that programs have there; None if that is not known.
+
+        Returns
+        -------
+        Whether there is certainly none.
         """
         seconds = min(seconds, self.deadline - clock.now())
         if self._spent.get(thresholds.tobytes(), 0.0) >= seconds:
-            return Verdict.OPEN
+            return False
         self._spent[thresholds.tobytes()] = seconds
         deadline = clock.now() + seconds
         if counts is None:
             found = Decider(oracle).decide(thresholds, oracle.decide_programs, deadline)
             if found is not None and not isinstance(found, Mix):
-                return Verdict.IMPOSSIBLE
+                return True
             counts = None if found is None else found.counts
         plans: list[tuple[int, IntArray]] | None = None
         if counts is not None:
@@ -109,15 +104,13 @@ class Incumbent:
         if plans is None:
             plans, certain = WholePlans(oracle.tables, thresholds).solve(deadline - clock.now())
             if plans is None:
-                return Verdict.IMPOSSIBLE if certain else Verdict.OPEN
+                return certain
         leaves = assigned(self.job, plans, thresholds)
-        if leaves is None:
-            return Verdict.OPEN
-        cost = self.job.units(leaves)
-        with self._lock:
-            if cost < self.cost:
-                self.leaves, self.cost = leaves, cost
-        return Verdict.FOUND if cost <= int(self.job.prices @ thresholds) else Verdict.OPEN
+        if leaves is not None:
+            with self._lock:
+                if self.job.units(leaves) < self.cost:
+                    self.leaves, self.cost = leaves, self.job.units(leaves)
+        return False
 
 
 # ---- Boxes that two searches share -------------------------------------------------------------
@@ -221,9 +214,10 @@ class _Part(ThresholdSearch):
                 if clock.now() > self.best.deadline:
                     return found.cost
                 thresholds = self.job.values[found.at]
-                verdict = self.best.offer(thresholds, _WHOLE_SECONDS, self._oracle, found.counts)
+                oracle, counts = self._oracle, found.counts
+                impossible = self.best.offer(thresholds, _WHOLE_SECONDS, oracle, counts)
                 self.to_beat = self.best.cost
-                if verdict is Verdict.IMPOSSIBLE:
+                if impossible:
                     self.rule_out(found)
                 elif found.cost < self.to_beat:
                     return found.cost
@@ -359,8 +353,7 @@ class BinomialSearch:
         """Return a box for every possible set of steps inside leaves altogether."""
         job = self.job
         num, last = len(job.prices), len(job.values) - 1
-        tables = plan_tables(job)
-        if (job.prices == job.prices[0]).all() and not tables.idle.any():
+        if (job.prices == job.prices[0]).all() and not plan_tables(job).idle.any():
             inside = np.searchsorted(job.values, np.unique(job.states.inside))
             return inside_first(inside, job.gap, last, num)
         return any_inside(job.gap, last, num)

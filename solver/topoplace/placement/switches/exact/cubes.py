@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 import scipy.sparse as sp
 
-from topoplace.placement.switches.exact._grids import NOTHING, offered
-from topoplace.placement.switches.exact.job import Job
+from topoplace.placement.switches.exact._grids import offered
+from topoplace.placement.switches.exact.job import NOTHING, Job
 from topoplace.placement.switches.exact.leaf_states import Standing, solved, standing, whole
 from topoplace.placement.switches.exact.thresholds import Empty, Guess, Leaf, Mix, Oracle
 from topoplace.result.tree import Needs as NeedsDocument

@@ -18,8 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from topoplace import clock
-from topoplace.placement.switches.exact._grids import NOTHING, cheapest_lines, fitting, offered
-from topoplace.placement.switches.exact.job import GRIDS, NEVER, Job, States
+from topoplace.placement.switches.exact._grids import cheapest_lines, fitting, offered
+from topoplace.placement.switches.exact.job import GRIDS, NEVER, NOTHING, Job, States
 from topoplace.placement.switches.exact.leaf_states import Standing, solved, standing, whole
 from topoplace.placement.switches.exact.thresholds import Decider, Empty, Guess, Leaf, Mix, Oracle
 from topoplace.result.tree import LinePrices

@@ -23,8 +23,8 @@ from topoplace.types import BoolArray, IntArray
 
 Dims = frozenset[int]
 
-NEVER = 1 << 60
-"""Hops where there is no partner."""
+NEVER, NOTHING = 1 << 60, -(1 << 60)
+"""Hops where there is no partner, and what a state is worth that cannot be."""
 
 CUBES = (Pattern.RECURSIVE_DOUBLING, Pattern.VECTOR_DOUBLING)
 GRIDS = {Pattern.STENCIL_2D: 2, Pattern.STENCIL_3D: 3}

@@ -71,8 +71,10 @@ def standing(job: Job, thresholds: IntArray, guess: Guess) -> Standing | None:
             break
         alive = left
     crosses = alive & ~keeps
-    pairs = near & (states.pair <= thresholds[:, None, None])
-    return Standing(alive, able, keeps, pairs & crosses[:, :, None] & crosses[:, None])
+    pairs = states.pair <= thresholds[:, None, None]
+    for rows in (near, crosses[:, :, None], crosses[:, None]):
+        pairs &= rows
+    return Standing(alive, able, keeps, pairs)
 
 
 def _fitting(family: Family, ranks: IntArray, keeps: BoolArray, absent: BoolArray) -> BoolArray:

@@ -7,7 +7,7 @@ Together, they are placed one after the other, then each anew if that helps.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -26,7 +26,6 @@ from topoplace.placement.switches.exact.leaf_states import StateOracle
 from topoplace.placement.switches.exact.settling import CountedSearch, around, chained
 from topoplace.placement.switches.exact.starts import Choice
 from topoplace.placement.switches.exact.thresholds import (
-    Open,
     Oracle,
     ThresholdSearch,
     certificate_of,
@@ -102,21 +101,6 @@ def domains(tree: SwitchTree) -> list[IntArray]:
     return found
 
 
-def good_leaves(
-    jobs: Sequence[Job], starts: Iterable[IntArray], deadline: float, seed: int
-) -> IntArray | None:
-    """Return the leaf of every rank at the least cost found, or None if there is no room."""
-    found = list(starts)
-    for number, job in enumerate(jobs):
-        share = (deadline - clock.now()) / (len(jobs) - number)
-        end = clock.now() + share
-        start = best_start(job, at_share(_START if is_grid(job) else 1.0, end), seed)
-        if start is not None:
-            found.append(start)
-            found += chained(job, end) if is_grid(job) else ()
-    return turned(jobs[0], min(found, key=jobs[0].cost)) if found else None
-
-
 @dataclass(frozen=True)
 class Answer:
     """The least cost known of a request, the leaf of every rank at it, and a lower bound.
@@ -135,8 +119,7 @@ def least_cost(jobs: Sequence[Job], leaves: IntArray, deadline: float, seed: int
     cost = Fraction(jobs[0].cost(leaves), 100 * int(jobs[0].model.scale))
     best = Answer(leaves, cost, cost)
     for number, job in enumerate(jobs):
-        now = clock.now()
-        end = now + (deadline - now) / (len(jobs) - number)
+        end = at_share(1 / (len(jobs) - number), deadline)
         found = (_doubled if doubles(job) else _settled)(job, best.leaves, end, seed)
         best = replace(found, bound=min(best.bound, found.bound, found.cost))
     return best if len(jobs) == 1 else replace(best, nogoods=None)
@@ -177,7 +160,9 @@ def _settled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
         if num_open > _MOST_OPEN or clock.now() > search.deadline:
             break
         at = job.values[found.at]
-        likely = list(_counts(found, at, lines, at_share(_EACH, deadline)))
+        likely = [] if found.counts is None else [found.counts]
+        if lines is not None:
+            likely = likely_counts(lines, at, at_share(_EACH, deadline))
         for counts in likely:
             if job.families[0].pattern is Pattern.RING:
                 counted.best = min(counted.best, around(job, counts), key=job.cost)
@@ -189,16 +174,6 @@ def _settled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     counted.run_on(bound, at_share(_ALL, deadline))
     leaves = realised(job, counted.best, bound, deadline, seed)
     return _answer(job, leaves, bound, certificate_of(job, search.nogoods, search.num_proven))
-
-
-def _counts(
-    found: Open, thresholds: IntArray, lines: LineOracle | None, deadline: float
-) -> Iterator[IntArray]:
-    """Yield leaves per state that may fit at open thresholds."""
-    if lines is not None:
-        yield from likely_counts(lines, thresholds, deadline)
-    elif found.counts is not None:
-        yield found.counts
 
 
 # ---- Several requests ---------------------------------------------------------------------------
@@ -216,6 +191,8 @@ class Placing:
     def __init__(self, problem: TreeProblem, seed: int) -> None:
         self._problem = problem
         self._seed = seed
+        found = map(registered_allocator, _ALLOCATORS)
+        self._allocators = [allocator for allocator in found if allocator is not None]
         tree = problem.state.tree
         free = np.bincount(tree.leaf_of_node[problem.state.free], minlength=tree.num_leaves)
         self.room = Room(problem.costs, problem.state.comm, free)
@@ -229,23 +206,26 @@ class Placing:
         jobs = room.jobs(request.patterns, request.nodes)
         if not jobs:
             return None
-        starts = []
+        found = []
         if room is self.room:
             occupancy = self._problem.occupancy()
             rng = np.random.default_rng(self._seed)
-            for name in _ALLOCATORS:
-                allocator = registered_allocator(name)
-                nodes = allocator(occupancy, request, rng) if allocator else None
-                if nodes is not None:
-                    starts.append(self._problem.state.tree.leaf_of_node[nodes])
-        return good_leaves(jobs, starts, deadline, self._seed)
+            nodes = [allocator(occupancy, request, rng) for allocator in self._allocators]
+            leaf_of_node = self._problem.state.tree.leaf_of_node
+            found += [leaf_of_node[own] for own in nodes if own is not None]
+        for number, job in enumerate(jobs):
+            end = at_share(1 / (len(jobs) - number), deadline)
+            start = best_start(job, at_share(_START if is_grid(job) else 1.0, end), self._seed)
+            if start is not None:
+                found.append(start)
+                found += chained(job, end) if is_grid(job) else ()
+        return turned(jobs[0], min(found, key=jobs[0].cost)) if found else None
 
     def served(self, value: int) -> Iterator[dict[int, IntArray]]:
         """Yield what the algorithms make of the queue where they start that value."""
         requests, leaf_of_node = self._problem.requests, self._problem.state.tree.leaf_of_node
-        for name in _ALLOCATORS:
-            allocator = registered_allocator(name)
-            started = serve(allocator, self._problem, self._seed) if allocator else {}
+        for allocator in self._allocators:
+            started = serve(allocator, self._problem, self._seed)
             if sum(requests[q].value for q in started) == value:
                 yield {q: leaf_of_node[nodes] for q, nodes in started.items()}
 
@@ -261,8 +241,7 @@ class Placing:
             room = self._left(placed, sum(later, np.zeros_like(self.room.free)))
             leaves = None
             if requests[q].intensive:
-                share = (deadline - clock.now()) / (len(order) - number)
-                leaves = self.good(q, room, clock.now() + share)
+                leaves = self.good(q, room, at_share(1 / (len(order) - number), deadline))
             if leaves is None:
                 free = choice.reserved.get(q, room.free)
                 leaves = np.repeat(np.arange(len(free)), free)[: requests[q].nodes]
@@ -290,8 +269,7 @@ class Placing:
             tried += 1
             others = {other: leaves for other, leaves in placed.items() if other != q}
             room = self._left(others, np.zeros_like(self.room.free))
-            share = (deadline - clock.now()) / (2 * len(movable))
-            anew = self.good(q, room, clock.now() + share)
+            anew = self.good(q, room, at_share(1 / (2 * len(movable)), deadline))
             if anew is not None and (cost := self.cost({**others, q: anew})) < best:
                 best, placed, tried = cost, {**others, q: anew}, 0
         return placed
