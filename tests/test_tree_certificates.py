@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from topoplace.certify.switches.relaxed import Relaxed
 from topoplace.certify.switches.rules import LARGEST_WORTH
 from topoplace.cli import run
 from topoplace.result import Proof
-from topoplace.result.tree import AllocationResult, ThresholdProof, ThresholdsCertificate
+from topoplace.result.tree import ThresholdProof, ThresholdsCertificate
 from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot
 from topoplace.snapshot.tree_state import prepare_tree
 from tree_cases import model_of, snapshot_on, uses
@@ -225,15 +224,3 @@ def test_other_requests_are_refused() -> None:
             other = request.model_copy(update={"patterns": patterns})
             changed = snapshot.model_copy(update={"queue": [other]})
             assert not holds(changed, {**document, "nogoods": with_leaf})
-
-
-def test_place_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    use = PatternUse(pattern=Pattern.STENCIL_2D)
-    snapshot = snapshot_on(model_of([6, 6, 7, 5]), [("n0", "strict")], [(12, [use])])
-    source, result = tmp_path / "snapshot.json", tmp_path / "result.json"
-    source.write_text(snapshot.model_dump_json(exclude_none=True), encoding="utf-8")
-    assert run(["place", str(source), "--method", "exact", "-o", str(result)]) == 0
-    found = AllocationResult.model_validate_json(result.read_text(encoding="utf-8"))
-    assert isinstance(found.levels[1].certificate, ThresholdsCertificate)
-    assert run(["check", str(result)]) == 0
-    assert "certificate" in capsys.readouterr().out

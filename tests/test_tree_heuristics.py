@@ -60,13 +60,6 @@ def test_table_2() -> None:
     assert found == {shuffled.index(k): wanted[k] for k in range(7)}
 
 
-def test_balanced_fills_up_from_the_fullest_leaf() -> None:
-    assert balanced_counts([7, 6, 1], 10) == [(0, 5), (1, 5)]
-    # The first pass takes 4, 2 and 1; the fullest leaf has none left, the next one has.
-    assert balanced_counts([7, 3, 1], 8) == [(0, 4), (1, 2), (2, 1), (1, 1)]
-    assert balanced_counts([5, 4, 1], 10) == [(0, 5), (1, 2), (2, 1), (1, 2)]
-
-
 @pytest.mark.parametrize("seed", range(50))
 def test_balanced_is_the_printed_algorithm(seed: int) -> None:
     rng = random.Random(seed)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from real_files import real_file
 from topoplace.errors import InputError
@@ -24,6 +23,7 @@ from topoplace.snapshot import (
     tree_of,
 )
 from topoplace.snapshot.convert import converted
+from tree_cases import random_tree
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -59,15 +59,6 @@ def state_of(folder, **changes) -> TreeState:
     return load_any(path)
 
 
-def lowest_common(paths: list[tuple[str, ...]], a: int, b: int) -> int:
-    """Return the level of the lowest common switch, from the switches above each leaf."""
-    return next(
-        level
-        for level, pair in enumerate(zip(paths[a], paths[b], strict=True), start=1)
-        if pair[0] == pair[1]
-    )
-
-
 def test_janus_is_read_whole():
     tree = tree_of(load_machine(str(real_file("trees/janus_topology.conf"))))
     assert (tree.num_leaves, tree.num_nodes) == (77, 1368)
@@ -92,22 +83,13 @@ def test_regular_trees(sizes):
         assert tree.distance(a, b) == 2 * level
 
 
-@given(st.data())
-def test_distances_of_uneven_trees(data):
-    """A chain of switches above every leaf; chains meet where they are told to."""
-    groups = data.draw(
-        st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), min_size=1, max_size=3)
-    )
-    leaves, paths = [], []
-    uppers = [("root", [f"g{g}" for g in range(len(groups))])]
-    for g, sizes in enumerate(groups):
-        uppers.append((f"g{g}", [f"g{g}l{k}" for k in range(len(sizes))]))
-        for k, size in enumerate(sizes):
-            leaves.append((f"g{g}l{k}", [f"g{g}l{k}n{n}" for n in range(size)]))
-            paths += [(f"g{g}l{k}", f"g{g}", "root")] * size
-    tree = build_tree(leaves, uppers)
-    for a, b in itertools.product(range(tree.num_nodes), repeat=2):
-        assert tree.distance(a, b) == 2 * lowest_common(paths, a, b)
+def test_distances_are_those_of_the_lowest_common_switch():
+    for seed in range(40):
+        tree = random_tree(random.Random(seed))
+        above = [(switch.level, set(switch.leaves)) for switch in tree.switches]
+        for a, b in itertools.product(range(tree.num_nodes), repeat=2):
+            both = set(tree.leaf_of_node[[a, b]].tolist())
+            assert tree.distance(a, b) == 2 * min(level for level, own in above if both <= own)
 
 
 def test_several_roots_and_none_in_common():
@@ -135,38 +117,32 @@ def test_a_torus_is_asked_for():
         load_torus("tree:4x4")
 
 
+def leaf(name: str, nodes: str) -> dict[str, str]:
+    return {"name": name, "nodes": nodes}
+
+
+def upper(name: str, switches: str) -> dict[str, str]:
+    return {"name": name, "switches": switches}
+
+
+HUGE = [leaf(f"s{k}", f"s{k}n[1-1500000]") for k in range(2)]
+MANY = [leaf(f"s{k}", f"n{k}") for k in range(4097)]
+
+
 @pytest.mark.parametrize(
     ("switches", "expected"),
     [
         ([], "switches"),
-        ([{"name": "a"}], "machine.switch a: expected either nodes or switches"),
-        ([{"name": "a", "nodes": "n", "switches": "b"}], "machine.switch a: expected either"),
-        ([{"name": "a", "nodes": "n[1"}], "machine.switch a: expected a host list"),
-        ([{"name": "a", "nodes": ""}], "machine.switch a: expected at least one node"),
-        (
-            [{"name": "a", "nodes": "n"}, {"name": "b", "nodes": "n"}],
-            "machine.switch b: expected each node",
-        ),
-        (
-            [{"name": "a", "nodes": "n"}, {"name": "a", "switches": "a"}],
-            "machine.switch: expected each",
-        ),
-        (
-            [{"name": "a", "nodes": "n"}, {"name": "b", "switches": "c"}],
-            "machine.switch b: expected a swi",
-        ),
-        (
-            [{"name": "a", "nodes": "n"}, {"name": "b", "switches": "b"}],
-            "machine.switch b: expected no cyc",
-        ),
-        (
-            [{"name": f"s{k}", "nodes": f"n{k}"} for k in range(4097)],
-            "machine.switch s4096: expected at most 4096 leaves",
-        ),
-        (
-            [{"name": f"s{k}", "nodes": f"s{k}n[1-1500000]"} for k in range(2)],
-            "machine.switch s1: expected at most",
-        ),
+        ([{"name": "a"}], "switch a: expected either nodes or switches"),
+        ([leaf("a", "n") | upper("a", "b")], "switch a: expected either"),
+        ([leaf("a", "n[1")], "switch a: expected a host list"),
+        ([leaf("a", "")], "switch a: expected at least one node"),
+        ([leaf("a", "n"), leaf("b", "n")], "switch b: expected each node"),
+        ([leaf("a", "n"), upper("a", "a")], "switch: expected each"),
+        ([leaf("a", "n"), upper("b", "c")], "switch b: expected a swi"),
+        ([leaf("a", "n"), upper("b", "b")], "switch b: expected no cyc"),
+        (MANY, "switch s4096: expected at most 4096 leaves"),
+        (HUGE, "switch s1: expected at most"),
     ],
 )
 def test_bad_trees(tmp_path, switches, expected):

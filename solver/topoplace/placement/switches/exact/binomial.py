@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from queue import SimpleQueue
 
 import numpy as np
 
@@ -116,51 +115,44 @@ class Incumbent:
 # ---- Boxes that two searches share -------------------------------------------------------------
 
 
-class Gift(NamedTuple):
-    """Boxes, and thresholds that their part knows to be impossible."""
-
-    boxes: list[Box]
-    impossible: IntArray
+Gift = tuple[list[Box], IntArray]
+"""Boxes, and thresholds that their part knows to be impossible."""
 
 
 class Sharing:
-    """Where parts, known by number, wait for boxes of others when they have none left."""
+    """Where parts wait for boxes of others when they have none left."""
 
     def __init__(self, num_parts: int) -> None:
-        self._working = set(range(num_parts))
-        self._num_waiting = 0
-        self._gifts: deque[Gift] = deque()
-        self._changed = threading.Condition()
+        self._num_parts = self._working = num_parts
+        self._waiting = 0
+        self._gifts: SimpleQueue[Gift | None] = SimpleQueue()
+        self._lock = threading.Lock()
 
     @property
     def wanted(self) -> bool:
         """Whether a part waits."""
-        return self._num_waiting > len(self._gifts)
+        return self._waiting > 0
 
     def give(self, gift: Gift) -> None:
-        """Hand boxes over to a part that waits."""
-        with self._changed:
-            self._gifts.append(gift)
-            self._changed.notify_all()
+        """Hand boxes over to a part that waits; with two parts it is the only one that does."""
+        with self._lock:
+            self._waiting -= 1
+            self._working += 1
+        self._gifts.put(gift)
 
-    def take(self, part: int) -> Gift | None:
+    def take(self) -> Gift | None:
         """Wait for boxes; return None once no part works on any."""
-        with self._changed:
-            self._working.discard(part)
-            self._num_waiting += 1
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self._gifts or not self._working)
-            self._num_waiting -= 1
-            if not self._gifts:
-                return None
-            self._working.add(part)
-            return self._gifts.popleft()
+        with self._lock:
+            self._waiting += 1
+        self.leave()
+        return self._gifts.get()
 
-    def leave(self, part: int) -> None:
-        """Say that a part has ended, with boxes or without."""
-        with self._changed:
-            self._working.discard(part)
-            self._changed.notify_all()
+    def leave(self) -> None:
+        """Say that a part works no more."""
+        with self._lock:
+            self._working -= 1
+            for _ in range(self._num_parts if self._working == 0 else 0):
+                self._gifts.put(None)
 
 
 def inside_first(inside: IntArray, gap: int, top: int, num_steps: int) -> Iterator[Box]:
@@ -200,7 +192,7 @@ class _Part(ThresholdSearch):
         super().__init__(job, [self._oracle], best.cost, best.deadline, seed * _THREADS + number)
         self.best = best
         self.dealt: list[Box] = []
-        self._number, self._sharing = number, sharing
+        self._sharing = sharing
         self._cheapest = best.cost
         self._begin, self._spent = clock.now(), 0.0
 
@@ -223,7 +215,7 @@ class _Part(ThresholdSearch):
                     return found.cost
             return self.best.cost
         finally:
-            self._sharing.leave(self._number)
+            self._sharing.leave()
 
     def begin(self) -> None:
         """Put the boxes dealt that may hold a cheaper one into the heap."""
@@ -237,12 +229,13 @@ class _Part(ThresholdSearch):
                 self.add(nogood)
 
     def _more_boxes(self) -> bool:
-        gift = self._sharing.take(self._number)
+        gift = self._sharing.take()
         if gift is None:
             return False
-        for at in gift.impossible:
+        boxes, impossible = gift
+        for at in impossible:
             self._impossible.add(at)
-        for low, high in gift.boxes:
+        for low, high in boxes:
             self._boxes.add(low, high)
         return True
 
@@ -250,7 +243,7 @@ class _Part(ThresholdSearch):
         """Hand over boxes to a part that waits, and look for better allocations now and then."""
         self.to_beat, self.deadline = self.best.cost, self.best.deadline
         if self._sharing.wanted and len(self._boxes) > 1:
-            self._sharing.give(Gift(self._boxes.halved(), self._impossible.all.copy()))
+            self._sharing.give((self._boxes.halved(), self._impossible.all.copy()))
             return False
         now = clock.now()
         share = _LARGE_SHARE if _FAR * cost < self.to_beat else _SHARE
