@@ -61,10 +61,7 @@ def test_equals_brute_force(begin: int, number_of: int, most_ranks: int, num_req
 @needs_minizinc
 @pytest.mark.parametrize(
     ("seeds", "most_ranks", "least"),
-    [
-        (range(3000, 3016), 6, 12),
-        pytest.param(range(3100, 3180), 7, 50, marks=pytest.mark.slow),
-    ],
+    [(range(3000, 3016), 6, 12), pytest.param(range(3100, 3180), 7, 50, marks=pytest.mark.slow)],
 )
 def test_equals_minizinc(seeds: range, most_ranks: int, least: int) -> None:
     compared = 0

@@ -25,11 +25,7 @@ from topoplace.placement.switches.exact.job import Job, job_of
 from topoplace.placement.switches.exact.leaf_states import StateOracle
 from topoplace.placement.switches.exact.settling import CountedSearch, around, chained
 from topoplace.placement.switches.exact.starts import Choice
-from topoplace.placement.switches.exact.thresholds import (
-    Oracle,
-    ThresholdSearch,
-    certificate_of,
-)
+from topoplace.placement.switches.exact.thresholds import Oracle, ThresholdSearch, certificate_of
 from topoplace.placement.switches.outcome import costs_of
 from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result.tree import ThresholdNogood

@@ -125,8 +125,7 @@ def chained(job: Job, deadline: float) -> Iterator[IntArray]:
     leaves that end at the ends of lines need the fewest such cells.
     """
     for board in _boards(job):
-        shares = np.linspace(1.0, 0.0, _MOST_LEVELS, endpoint=False).tolist()
-        for share, row in itertools.product(shares, range(len(board.crossing))):
+        for share, row in itertools.product(_shares(board), range(len(board.crossing))):
             for num_between in range(min(_MOST_BETWEEN, len(board.domain) - 1) + 1):
                 if clock.now() > deadline:
                     return
@@ -150,6 +149,17 @@ def _in_chains(board: Board, share: float, row: int, num_between: int) -> IntArr
     leaf = np.empty(cells.size, dtype=np.int64)
     leaf[cells.ravel()] = found
     return board.domain[leaf[board.parts.part_of_rank]]
+
+
+def _shares(board: Board) -> list[float]:
+    """Return the shares of their nodes up to which leaves may be filled, a few of all."""
+    comm, nodes = board.job.comm[board.domain], board.job.model.tree.nodes_per_leaf[board.domain]
+    counts = board.unit * np.arange(1, board.room.max(initial=0) + 1)
+    held = (comm[:, None] + counts) / nodes[:, None]
+    shares = np.unique(held[held <= 1.0])[::-1]
+    few = np.linspace(0, len(shares) - 1, min(_MOST_LEVELS, len(shares))).round()
+    found: list[float] = shares[few.astype(np.int64)].tolist()
+    return found
 
 
 def _along(board: Board, row: int) -> IntArray:
