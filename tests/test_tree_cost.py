@@ -22,10 +22,8 @@ def test_the_worked_example_of_figure_5() -> None:
     job1, job2 = [0, 1, 4, 5], [2, 3]
     comm = np.bincount(tree.leaf_of_node[job1 + job2])
     model = CostModel(tree)
-    assert model.contention(0, 0, comm) == 1
-    assert model.contention(0, 1, comm) == Fraction(15, 8)
-    assert model.hops(0, 0, comm) == 4
-    assert model.hops(0, 1, comm) == Fraction(23, 2)
+    assert Fraction(int(model.scaled_hops(0, 0, comm)), model.scale) == 4
+    assert Fraction(int(model.scaled_hops(0, 1, comm)), model.scale) == Fraction(23, 2)
     # Recursive doubling: the first step stays on the leaves, the second crosses.
     cost = model.pattern_cost(Pattern.RECURSIVE_DOUBLING, tree.leaf_of_node[job1], comm)
     assert cost == 4 + Fraction(23, 2)
@@ -65,11 +63,8 @@ def test_leaves_without_a_common_switch() -> None:
     )
     model = CostModel(tree)
     comm = np.ones(3, dtype=np.int64)
-    assert model.hops(0, 1, comm) == model.hops(1, 2, comm) > model.hops(0, 0, comm)
-    with pytest.raises(InputError, match=r"below a common switch.*s0, s2"):
-        model.hops(0, 2, comm)
     # Ranks 0 and 2 do not talk, but the job is on both leaves.
-    with pytest.raises(InputError, match="below a common switch"):
+    with pytest.raises(InputError, match=r"below a common switch.*s0, s2"):
         model.job_cost([PatternUse(pattern=Pattern.STENCIL_2D)], np.arange(3), comm)
 
 

@@ -78,21 +78,6 @@ class CostModel:
         )
         return hops
 
-    def contention(self, a: int, b: int, comm: IntArray) -> Fraction:
-        """Return C between nodes of leaves `a` and `b` (eqs. 2 and 3)."""
-        return self.hops(a, b, comm) / int(self._twice_level[a, b]) - 1
-
-    def hops(self, a: int, b: int, comm: IntArray) -> Fraction:
-        """Return Hops between nodes of leaves `a` and `b` (eq. 5).
-
-        Raises
-        ------
-        InputError
-            If no switch is above both.
-        """
-        self.require_common_switch(np.array([a, b]))
-        return Fraction(int(self.scaled_hops(np.array(a), np.array(b), comm)), self.scale)
-
     def pattern_cost(self, pattern: Pattern, leaf_of_rank: IntArray, comm: IntArray) -> Fraction:
         """Return the cost of one use of a pattern with messages of one byte (eq. 6)."""
         steps = pattern_steps(pattern, len(leaf_of_rank))

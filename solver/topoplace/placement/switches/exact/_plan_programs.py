@@ -46,25 +46,12 @@ def _enter(rows, costs, sides, row, column, num):
 
 
 @kernel()
-def minimised(rows, costs, sides, basis, num):
-    """Solve a program in place: rows and sides in terms of the basis, costs reduced.
+def _minimised(rows, costs, sides, basis, num):
+    """Solve a program of so many columns in place; return `OPTIMAL`, or `STOPPED` after too many.
 
-    Parameters
-    ----------
-    rows, costs
-        Shape ``(m, n)`` and ``(n,)``. The columns of the basis are those of the unit matrix, and
-        cost 0 once reduced.
-    sides
-        Shape ``(m, 2)``, none below 0: right hand sides made unequal, which decide between rows,
-        and the true ones.
-    basis
-        Shape ``(m,)``: the column of every row.
-    num
-        How many columns there are yet.
-
-    Returns
-    -------
-    `OPTIMAL` or, after very many pivots, `STOPPED`.
+    Rows and sides are in terms of the basis, whose columns are those of the unit matrix, and costs
+    are reduced. Sides are none below 0, shape ``(m, 2)``: right hand sides made unequal, which
+    decide between rows, and the true ones.
     """
     for _ in range(_MOST_PIVOTS):
         column = np.argmin(costs[:num])
@@ -97,16 +84,8 @@ class Program(NamedTuple):
     Rows are active ranks per step, both sides of the inequalities, leaves per type. The first
     columns are one per row, what is short or left; then what is over of active ranks; then plans.
 
-    Attributes
-    ----------
-    matrix, costs, sides, basis
-        In terms of the basis (`simplex.minimised`).
-    short
-        Which rows may not fall short.
-    first
-        The first column of a plan.
-    size
-        How many plans there are.
+    All is in terms of the basis (`_minimised`). `short` are the rows that may not fall short,
+    `first` is the first column of a plan, `size` how many plans there are.
     """
 
     matrix: FloatArray
@@ -219,9 +198,9 @@ def add_plan(tables, view, rows, program, s, path):
 
 @kernel()
 def solve(program):
-    """Solve a program from its basis on; return `simplex.OPTIMAL` or `STOPPED`."""
+    """Solve a program from its basis on; return `OPTIMAL` or `STOPPED`."""
     num = program.first + program.size[0]
-    return minimised(program.matrix, program.costs, program.sides, program.basis, num)
+    return _minimised(program.matrix, program.costs, program.sides, program.basis, num)
 
 
 @kernel()
@@ -258,14 +237,8 @@ _ZERO = 1e-6
 class Pool(NamedTuple):
     """Plans met, and what served.
 
-    Attributes
-    ----------
-    state, path, used
-        Of plans, and when they were used last.
-    served
-        When the inequality of a step and the key of a state had multipliers last.
-    size
-        How many plans there are, and how many programs were.
+    `used` is when plans were used last, `served` when the inequality of a step and the key of a
+    state had multipliers last, `size` how many plans there are, and how many programs were.
     """
 
     state: IntArray
@@ -278,12 +251,8 @@ class Pool(NamedTuple):
 class Refutation(NamedTuple):
     """Why thresholds are impossible: integer multipliers of what must hold.
 
-    Attributes
-    ----------
-    shares
-        Of the active ranks before every step and at the end.
-    step, least, senders, receivers
-        Per inequality its step and the least key of its states; multipliers of both sides.
+    `shares` are those of the active ranks before every step and at the end; inequalities have a
+    step, the least key of their states, and multipliers of both sides.
     """
 
     shares: IntArray

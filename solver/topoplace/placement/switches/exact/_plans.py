@@ -317,14 +317,8 @@ def refutes(tables, view, rows, shares, senders, receivers, hint):
 def weigh(tables, view, rows, duals, unit):
     """Return multipliers rounded to integers, whether they refute, plans worth more than known.
 
-    Returns
-    -------
-    shares, senders, receivers
-        Multipliers in units of 1 / `unit`.
-    refuted
-        Whether no plans have the thresholds.
-    better, paths
-        States with a plan that the program wants, and the best trajectory of every state.
+    Multipliers are in units of 1 / `unit`. Plans worth more are those of states in a list, with
+    the best trajectory of every state.
     """
     num_active, num_cuts = len(tables.active), len(rows.step)
     scaled = np.empty(len(duals), dtype=np.int64)

@@ -31,13 +31,7 @@ _HOT_BY_COST = 0.02
 
 @dataclass(frozen=True)
 class Parts:
-    """A job whose ranks are moved in parts: sets of ranks that stay on one leaf.
-
-    Attributes
-    ----------
-    part_of_rank
-        Shape ``(ranks,)``.
-    """
+    """A job whose ranks are moved in parts: sets of ranks that stay on one leaf."""
 
     job: Job
     part_of_rank: IntArray
@@ -193,15 +187,10 @@ def turned(job: Job, leaves: IntArray) -> IntArray:
 
 
 def realised(job: Job, leaves: IntArray, wanted: int, deadline: float, seed: int) -> IntArray:
-    """Return the best allocation found by annealing from one by cost, until the time is up.
+    """Return the best allocation found by annealing from one, until a cost or the time is reached.
 
-    Parameters
-    ----------
-    leaves
-        An allocation to beat; it may be on leaves of another domain. It is not annealed then: one
-        rank after the other would go to leaves without a common switch with those of the others.
-    wanted
-        A bound of the cost, at which there is no better one.
+    One on leaves of another domain is not annealed: one rank after the other would go to leaves
+    without a common switch with those of the others.
     """
     best, start = leaves, leaves
     if not np.isin(leaves, job.domain).all():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 
@@ -52,7 +52,7 @@ _CHEAP = 30
 
 
 def doubles(job: Job) -> bool:
-    """Tell whether a job is one that `BinomialSearch` is made for."""
+    """Tell whether `least_cost_of` is made for a job."""
     return {family.pattern for family in job.families} == {Pattern.BINOMIAL} and job.is_countable
 
 
@@ -73,16 +73,8 @@ class Incumbent:
     ) -> bool:
         """Look for an allocation with every step at most its threshold; keep it if it is better.
 
-        What was left open after as many seconds is not tried again.
-
-        Parameters
-        ----------
-        counts
-            Leaves per state that programs have there; None if that is not known.
-
-        Returns
-        -------
-        Whether there is certainly none.
+        What was left open after as many seconds is not tried again. `counts` are leaves per state
+        that programs have there, if that is known. Return whether there is certainly none.
         """
         seconds = min(seconds, self.deadline - clock.now())
         if self._spent.get(thresholds.tobytes(), 0.0) >= seconds:
@@ -155,33 +147,26 @@ class Sharing:
                 self._gifts.put(None)
 
 
-def inside_first(inside: IntArray, gap: int, top: int, num_steps: int) -> Iterator[Box]:
-    """Yield boxes of thresholds by number for steps that can change places.
+def _sides(job: Job) -> Iterator[Box]:
+    """Yield a box of thresholds by number for every possible set of steps inside leaves.
 
-    Where a step that crosses precedes one that is inside, they can: rank a has child b, then a and
-    b have c and d on their own leaves; so a may have c first, and then a has b and c has d. With
-    equal prices and no idle ranks, all steps inside come first, and they are all on one leaf.
-
-    Parameters
-    ----------
-    inside
-        Numbers of the hops inside leaves.
-    gap, top
-        Numbers of the least hops between leaves and of the most.
+    Where a step that crosses precedes one that is inside, they can change places: rank a has child
+    b, then a and b have c and d on their own leaves; so a may have c first, and then a has b and c
+    has d. With equal prices and no idle ranks, all steps inside come first, on one leaf.
     """
-    for num_inside in range(num_steps + 1):
-        for value in sorted(inside.tolist(), reverse=True) if num_inside else (0,):
-            low = np.full(num_steps, gap, dtype=np.int64)
-            high = np.full(num_steps, top, dtype=np.int64)
+    num, last = len(job.prices), len(job.values) - 1
+    if (job.prices != job.prices[0]).any() or plan_tables(job).idle.any():
+        for each in itertools.product((True, False), repeat=num):
+            kept = np.array(each)
+            yield np.where(kept, 0, job.gap), np.where(kept, job.gap - 1, last)
+        return
+    inside = np.unique(np.searchsorted(job.values, job.states.inside))[::-1].tolist()
+    for num_inside in range(num + 1):
+        for value in inside if num_inside else (0,):
+            low = np.full(num, job.gap, dtype=np.int64)
+            high = np.full(num, last, dtype=np.int64)
             low[:num_inside] = high[:num_inside] = value
             yield low, high
-
-
-def any_inside(gap: int, top: int, num_steps: int) -> Iterator[Box]:
-    """Yield boxes of thresholds by number for every set of steps inside leaves."""
-    for inside in itertools.product((True, False), repeat=num_steps):
-        kept = np.array(inside)
-        yield np.where(kept, 0, gap), np.where(kept, gap - 1, top)
 
 
 class _Part(ThresholdSearch):
@@ -249,7 +234,8 @@ class _Part(ThresholdSearch):
         share = _LARGE_SHARE if _FAR * cost < self.to_beat else _SHARE
         if now > self._begin + self._spent / share:
             before = self.to_beat
-            self.improve(self.deadline, 1)
+            if len(self._possible):
+                self._improve()
             self.to_beat = self.best.cost
             if self.to_beat == before:  # what comes of it pays for itself
                 self._spent += clock.now() - now
@@ -263,21 +249,17 @@ class _Part(ThresholdSearch):
     def _offer(self, at: IntArray) -> None:
         self.best.offer(self.job.values[at], _TRY_SECONDS, self._oracle, None)
 
-    def improve(self, deadline: float, times: int) -> None:
-        """Look for better allocations at thresholds that can be lowered no more, so many times."""
-        for _ in range(times if len(self._possible) else 0):
-            if clock.now() > deadline:
-                break
-            possible = self._possible.all
-            cost = self.job.values[possible] @ self.job.prices
-            cheap = np.argsort(cost, kind="stable")[:_CHEAP]
-            at = possible[self.rng.choice(cheap)].copy()
-            for step in self.rng.permutation(len(at)).tolist():
-                if self.cost(at) >= self.to_beat:
-                    self._lower(at, step)
-            if self.cost(at) < self.to_beat:
-                self._raise(at)
-                self._offer(at)
+    def _improve(self) -> None:
+        """Look for better allocations at thresholds that can be lowered no more."""
+        possible = self._possible.all
+        cheap = np.argsort(self.job.values[possible] @ self.job.prices, kind="stable")[:_CHEAP]
+        at = possible[self.rng.choice(cheap)].copy()
+        for step in self.rng.permutation(len(at)).tolist():
+            if self.cost(at) >= self.to_beat:
+                self._lower(at, step)
+        if self.cost(at) < self.to_beat:
+            self._raise(at)
+            self._offer(at)
 
     def _raise(self, at: IntArray) -> None:
         """Raise thresholds in place, any step by one, as long as they are worth it.
@@ -308,45 +290,22 @@ class _Part(ThresholdSearch):
                 bottom = middle + 1
 
 
-class BinomialSearch:
-    """Finds a lower bound of the cost of a binomial job, and plans that have it.
+def least_cost_of(
+    job: Job, leaves: IntArray, deadline: float, seed: int = 0
+) -> tuple[int, IntArray, list[Nogood]]:
+    """Return a bound of the cost of a binomial job, the best leaves known, and what proves it.
 
     Boxes of thresholds are dealt to parts by how many steps they have inside leaves altogether.
-
-    Attributes
-    ----------
-    best
-        The best allocation known; at the end at the bound, if that could be reached.
     """
-
-    def __init__(self, job: Job, leaves: IntArray, deadline: float, seed: int = 0) -> None:
-        self.job = job
-        self.best = Incumbent(job, leaves, deadline)
-        sharing = Sharing(_THREADS)
-        self._parts = [_Part(job, self.best, n, sharing, seed) for n in range(_THREADS)]
-
-    @property
-    def nogoods(self) -> list[Nogood]:
-        """Thresholds that are impossible."""
-        return [nogood for part in self._parts for nogood in part.nogoods]
-
-    def run(self) -> int:
-        """Return a lower bound of the cost, at most that of `best`, in its units."""
-        for low, high in self._sides():
-            self._parts[int((low < self.job.gap).sum()) % _THREADS].dealt.append((low, high))
-        with ThreadPoolExecutor(_THREADS) as pool:
-            try:
-                bounds = list(pool.map(_Part.run, self._parts))
-            except BaseException:
-                self.best.deadline = 0.0  # the pool waits for its threads: let them end
-                raise
-        return min(*bounds, self.best.cost)
-
-    def _sides(self) -> Iterable[Box]:
-        """Return a box for every possible set of steps inside leaves altogether."""
-        job = self.job
-        num, last = len(job.prices), len(job.values) - 1
-        if (job.prices == job.prices[0]).all() and not plan_tables(job).idle.any():
-            inside = np.searchsorted(job.values, np.unique(job.states.inside))
-            return inside_first(inside, job.gap, last, num)
-        return any_inside(job.gap, last, num)
+    best, sharing = Incumbent(job, leaves, deadline), Sharing(_THREADS)
+    parts = [_Part(job, best, number, sharing, seed) for number in range(_THREADS)]
+    for low, high in _sides(job):
+        parts[int((low < job.gap).sum()) % _THREADS].dealt.append((low, high))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        try:
+            bounds = list(pool.map(_Part.run, parts))
+        except BaseException:
+            best.deadline = 0.0  # the pool waits for its threads: let them end
+            raise
+    nogoods = [nogood for part in parts for nogood in part.nogoods]
+    return min(*bounds, best.cost), best.leaves, nogoods

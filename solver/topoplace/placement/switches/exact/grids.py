@@ -247,15 +247,10 @@ class LineOracle(Oracle):
         return int(self._count[0])
 
     def variant(self, *, wholes: bool = False, stretch: float = 1.0) -> LineOracle:
-        """Return another oracle over the same lines.
+        """Return an oracle over the same lines that may tell segments with all of a leaf apart.
 
-        Parameters
-        ----------
-        wholes
-            Whether segments that have all ranks of a leaf are told apart.
-        stretch
-            How many times the segments that leaves need they shall have, so that a mix has room
-            to spare; refutations do not count then.
+        Or leaves shall have their segments `stretch` times, so that a mix has room to spare;
+        refutations do not count then.
         """
         found = copy.copy(self)
         found._wholes, found._stretch = wholes, stretch

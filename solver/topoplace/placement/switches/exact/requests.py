@@ -18,7 +18,7 @@ from topoplace.machine.tree import SwitchTree
 from topoplace.placement.switches.allocators import registered_allocator, serve
 from topoplace.placement.switches.cost import CostModel
 from topoplace.placement.switches.exact.annealing import best_start, realised, turned
-from topoplace.placement.switches.exact.binomial import BinomialSearch, doubles
+from topoplace.placement.switches.exact.binomial import doubles, least_cost_of
 from topoplace.placement.switches.exact.cubes import SideOracle, has_sides
 from topoplace.placement.switches.exact.grids import LineOracle, has_lines, is_grid, likely_counts
 from topoplace.placement.switches.exact.job import Job, job_of
@@ -132,12 +132,10 @@ def _answer(
 
 def _doubled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return the best allocation found and a bound of a binomial job."""
-    search = BinomialSearch(job, leaves, at_share(0.98, deadline), seed)
-    bound = search.run()
-    leaves = search.best.leaves
-    if bound < search.best.cost:
+    bound, leaves, nogoods = least_cost_of(job, leaves, at_share(0.98, deadline), seed)
+    if bound < job.units(leaves):
         leaves = realised(job, leaves, bound, deadline, seed)
-    return _answer(job, leaves, bound, certificate_of(job, search.nogoods))
+    return _answer(job, leaves, bound, certificate_of(job, nogoods))
 
 
 def _settled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
@@ -176,13 +174,7 @@ def _settled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
 
 
 class Placing:
-    """Places the requests of a problem.
-
-    Attributes
-    ----------
-    room
-        The leaves as the running jobs leave them.
-    """
+    """Places the requests of a problem in the room that the running jobs leave."""
 
     def __init__(self, problem: TreeProblem, seed: int) -> None:
         self._problem = problem

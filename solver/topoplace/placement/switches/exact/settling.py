@@ -200,12 +200,7 @@ def around(job: Job, counts: IntArray) -> IntArray:
     """Return a ring on leaves with given ranks, in which those that pair badly stand apart.
 
     Runs of the leaves with the most contention come one after the other, between any two a
-    single rank of a leaf that pairs with both, the worst that does.
-
-    Parameters
-    ----------
-    counts
-        Leaves per state.
+    single rank of a leaf that pairs with both, the worst that does. `counts` are leaves per state.
     """
     states = job.states
     ranks = np.zeros(len(job.comm), dtype=np.int64)
@@ -246,15 +241,10 @@ def _ring_of(counts: IntArray, num_runs: int) -> list[int] | None:
 
 @dataclass(frozen=True)
 class Labels:
-    """Leaves with so many parts each, by label.
+    """Leaves by label, each as often as it has parts.
 
-    Attributes
-    ----------
-    leaves
-        Per label, its leaves, each as often as it has parts.
-    bad
-        Whether parts with two labels may not be beside each other, shape ``(rows, L, L)`` by row
-        of the board.
+    `bad` is whether parts with two labels may not be beside each other, shape ``(rows, L, L)`` by
+    row of the board.
     """
 
     board: Board
@@ -262,13 +252,7 @@ class Labels:
     bad: BoolArray
 
     def settled(self, moves: int, seed: int, deadline: float) -> tuple[int, IntArray]:
-        """Return the fewest forbidden pairs met, and the leaf of every rank at them.
-
-        Parameters
-        ----------
-        moves
-            Of a first run, per part.
-        """
+        """Return the fewest forbidden pairs met in so many moves per part, and the leaves there."""
         sizes = [len(own) for own in self.leaves]
         label = np.repeat(np.arange(len(sizes)), sizes)
         moves *= len(label)
@@ -303,14 +287,9 @@ class Labels:
 
 
 def labels_of(job: Job, thresholds: IntArray, counts: IntArray) -> Labels | None:
-    """Return the leaves of a grid at thresholds; None if whole parts do not fit on them.
+    """Return the leaves of a grid at thresholds, given leaves per state.
 
-    Parameters
-    ----------
-    thresholds
-        Per step of the job, in units of 1 / `job.scale`.
-    counts
-        Leaves per state, in all as many ranks as the job has.
+    None if whole parts do not fit on them, or not all.
     """
     states, family = job.states, job.families[0]
     at = thresholds[list(family.steps)]
@@ -351,12 +330,7 @@ class _Trial:
 class CountedSearch:
     """Runs at thresholds with counts, those that come nearest more and longer.
 
-    Attributes
-    ----------
-    best
-        The leaf of every rank at the least cost found.
-    trials
-        What is left to try: all that cost less.
+    `best` are the leaves of the ranks at the least cost found; `trials` cost less.
     """
 
     job: Job

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 from ortools.sat.python import cp_model
 from scipy.optimize import linprog
+from scipy.sparse.csgraph import connected_components
 
 from topoplace import clock
 from topoplace.result.tree import (
@@ -44,16 +45,9 @@ _MOST_SUMS = 1 << 22
 
 @dataclass(frozen=True)
 class Choice:
-    """Requests that start, and the nodes per leaf that are enough for all of them.
+    """Requests that start, by number, what was optimised, and what no choice surpasses.
 
-    Attributes
-    ----------
-    started
-        Their numbers.
-    reserved
-        Per request that starts, nodes per leaf; empty where any free nodes do.
-    value, bound
-        What was optimised, and what no choice surpasses.
+    `reserved` are nodes per leaf that are enough for all of them; empty where any free nodes do.
     """
 
     started: tuple[int, ...]
@@ -166,18 +160,9 @@ def certificate_of(
     free: IntArray,
     seconds: float,
 ) -> TreeCertificate | None:
-    """Return what proves a bound of the nodes that start; None if nothing was found.
+    """Return what proves a bound of the nodes that start; None if nothing was found in time.
 
-    Parameters
-    ----------
-    bound
-        What no choice of requests surpasses.
-    domains
-        The largest sets of leaves any two of which have a common switch.
-    free
-        Free nodes per leaf.
-    seconds
-        How long prices are sought.
+    Domains are the largest sets of leaves any two of which have a common switch.
     """
     if bound >= sum(request.value for request in requests):
         return AllStartCertificate()
@@ -224,14 +209,9 @@ def cheapest_choice(
 
 @dataclass(frozen=True)
 class _Part:
-    """Leaves that switches connect, perhaps over others of them.
+    """Free nodes of leaves that switches connect, perhaps over others of them.
 
-    Attributes
-    ----------
-    free
-        Free nodes.
-    together
-        The most free nodes on a leaf and those that have a common switch with it.
+    `together` are the most on a leaf and those that have a common switch with it.
     """
 
     free: int
@@ -240,18 +220,13 @@ class _Part:
 
 def _parts(domains: Sequence[IntArray], free: IntArray) -> list[_Part]:
     """Return the leaves with free nodes, domains that share some of them as one."""
-    used = [set(domain[free[domain] > 0].tolist()) for domain in domains]
-    found: list[set[int]] = []
-    for leaves in used:
-        touched = [other for other in found if other & leaves]
-        found = [other for other in found if not other & leaves]
-        found.append(leaves.union(*touched))
-    parts = []
-    for leaves in filter(None, found):
-        near = [set().union(*(own for own in used if leaf in own)) for leaf in leaves]
-        together = max(int(free[list(own)].sum()) for own in near)
-        parts.append(_Part(int(free[list(leaves)].sum()), together))
-    return parts
+    near = np.zeros((len(free), len(free)), dtype=bool)
+    for domain in domains:
+        near[np.ix_(domain, domain)] = True
+    used = np.flatnonzero(free)
+    number, part = connected_components(near[np.ix_(used, used)])
+    of_part = [used[part == k] for k in range(number)]
+    return [_Part(int(free[own].sum()), int((near[own] @ free).max())) for own in of_part]
 
 
 class _Prices:

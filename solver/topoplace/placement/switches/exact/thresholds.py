@@ -186,10 +186,7 @@ class Decider:
     def decide(self, thresholds: IntArray, programs: int, deadline: float) -> Proof | Mix | None:
         """Return why thresholds are impossible, or a solution; None if neither is found.
 
-        Parameters
-        ----------
-        programs
-            After so many, leaves of a solution may be in parts.
+        After so many programs, leaves of a solution may be in parts.
         """
         self._left, self._deadline = programs, deadline
         return self._decided(thresholds, no_guess(len(self.oracle.ranks)), 0)
