@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from minizinc_cases import WITHOUT, needs_minizinc
@@ -17,18 +16,18 @@ from topoplace.placement.switches.exact import _annealing, annealing, boxes, set
 from topoplace.placement.switches.exact import job as exact_job
 from topoplace.placement.switches.exact.grids import LineOracle
 from topoplace.placement.switches.exact.job import Job
-from topoplace.placement.switches.exact.leaf_states import StateOracle, standing
+from topoplace.placement.switches.exact.leaf_states import StateOracle
 from topoplace.placement.switches.exact.requests import least_cost as least_cost_alone
-from topoplace.placement.switches.exact.thresholds import ThresholdSearch, no_guess
+from topoplace.placement.switches.exact.thresholds import ThresholdSearch
 from topoplace.placement.switches.problem import TreeProblem
-from topoplace.result import Proof, Status
+from topoplace.result import Status
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
-from topoplace.solving import Options, solve
+from topoplace.solving import solve
 from tree_brute_force import least_cost
 from tree_cases import HEURISTICS, model_of, snapshot_on, uses
-from tree_exact_cases import job_on, jobs_of, number, solved, tiny_state, worst_hops
-from tree_threshold_cases import in_order, some_leaves
+from tree_exact_cases import job_on, jobs_of, number, solved, tiny_state
+from tree_threshold_cases import in_order
 
 FOREVER = 1e18
 
@@ -93,24 +92,6 @@ STRICT = Communication.STRICT
 # ---- The relaxation holds of every allocation -------------------------------------------------
 
 
-def test_every_allocation_satisfies_the_relaxation() -> None:
-    seen = 0
-    for seed in range(250):
-        rng = random.Random(f"relaxation-{seed}")
-        state = tiny_state(seed, most_ranks=20)
-        for job in jobs_of(state) if state.requests[0].intensive else []:
-            for _ in range(3 if job.steps else 0):
-                leaves = some_leaves(rng, job)
-                view = standing(job, worst_hops(job, leaves), no_guess(len(job.states.ranks)))
-                assert view is not None
-                counts = np.bincount(leaves, minlength=len(job.comm))
-                for t, own in enumerate(job.leaves):
-                    used = counts[own][counts[own] > 0]
-                    assert view.alive[job.states.first[t] + used - 1].all(), seed
-                seen += 1
-    assert seen > 300
-
-
 def bound_alone(job: Job) -> Fraction:
     """Return what the states of leaves alone prove."""
     search = ThresholdSearch(job, [StateOracle(job)], 1 << 60, FOREVER)
@@ -167,14 +148,6 @@ def test_never_above_any_algorithm(num_requests: int) -> None:
                 assert number(cost.objective) <= number(other_cost.objective)
 
 
-def test_time_limit_returns_answer_and_bound() -> None:
-    request = (100, uses(Pattern.BINOMIAL))
-    state = prepare_tree(snapshot_on(model_of([7] * 20), [], [request]))
-    cost = solve(state, "exact", Options(time_limit=0.2)).levels[1]
-    assert cost.status is Status.FEASIBLE
-    assert 0 < number(cost.bound) < number(cost.objective)
-
-
 @pytest.mark.parametrize("end", [1, 9, 60])
 @pytest.mark.parametrize("pattern", [Pattern.RECURSIVE_DOUBLING, Pattern.STENCIL_2D, Pattern.RING])
 def test_a_time_limit_is_passed_by_one_piece_of_work(
@@ -204,18 +177,3 @@ def test_a_time_limit_is_passed_by_one_piece_of_work(
     found = least_cost_alone([job], in_order(job), float(end), 0)
     assert spent <= end + 4
     assert 0 < found.bound <= found.cost
-
-
-def test_compute_intensive_requests_cost_nothing() -> None:
-    nodes, cost = solved(prepare_tree(snapshot_on(model_of([2, 2]), [], [(3, ())]))).levels
-    assert (number(nodes.objective), number(cost.objective)) == (3, 0)
-    assert cost.status is Status.OPTIMAL
-
-
-def test_certificate_of_a_job_on_one_leaf() -> None:
-    state = prepare_tree(snapshot_on(model_of([4, 4]), [], [(4, uses(Pattern.RECURSIVE_DOUBLING))]))
-    result = solved(state)
-    assert result.levels[1].proof is Proof.CERTIFICATE
-    assert result.levels[1].certificate is not None
-    assert number(result.levels[1].objective) == 8  # two steps of 2 (1 + 4/4)
-    assert check_document(result).holds

@@ -30,7 +30,7 @@ from topoplace.placement.switches.exact.requests import domains
 from topoplace.placement.switches.exact.starts import StartModel, certificate_of
 from topoplace.result import Proof
 from topoplace.result.tree import AllocationResult, CountingCertificate, DomainsCertificate
-from topoplace.snapshot.schema import Pattern, PatternUse, Request, Snapshot, SwitchModel, TreeModel
+from topoplace.snapshot.schema import Pattern, Snapshot, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import prepare_tree
 from tree_cases import apart, model_of, snapshot_on, uses
 from tree_exact_cases import solved
@@ -38,39 +38,24 @@ from tree_exact_cases import solved
 RING = uses(Pattern.RING)
 
 
-def forest(rng: random.Random) -> TreeModel:
-    """Return two to four trees of a few leaves each."""
-    switches, tops, numbers = [], [], itertools.count()
-    for tree in range(rng.randint(2, 4)):
-        names = []
-        for leaf in itertools.islice(numbers, rng.randint(1, 3)):
-            nodes = ",".join(f"n{leaf}-{k}" for k in range(rng.randint(1, 12)))
-            switches.append(SwitchModel(name=f"s{leaf}", nodes=nodes))
-            names.append(f"s{leaf}")
-        tops.append(SwitchModel(name=f"t{tree}", switches=",".join(names)))
-    return TreeModel(kind="tree", name="forest", switches=[*switches, *tops])
+def weighted(rng: random.Random, snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot whose requests have a priority each."""
+    queue = [
+        request.model_copy(update={"priority": rng.choice((1, 1, 1, 2, 3))})
+        for request in snapshot.queue
+    ]
+    return snapshot.model_copy(update={"queue": queue})
 
 
 def crowded(seed: int) -> Snapshot:
-    """Return a forest and some requests, a quarter of them for nodes anywhere."""
-    rng = random.Random(f"forest-{seed}")
+    """Return leaves apart and some requests, a quarter of them for nodes anywhere."""
+    rng = random.Random(f"apart-{seed}")
+    sizes = [rng.randint(1, 15) for _ in range(rng.randint(2, 6))]
     queue = [
-        Request(
-            id=f"q{k}",
-            nodes=rng.randint(1, 15),
-            priority=rng.choice((1, 1, 1, 2, 3)),
-            patterns=None if rng.random() < 0.25 else [PatternUse(pattern=Pattern.RING)],
-        )
-        for k in range(rng.randint(4, 12))
+        (rng.randint(1, min(15, sum(sizes))), () if rng.random() < 0.25 else RING)
+        for _ in range(rng.randint(4, 12))
     ]
-    machine = forest(rng)
-    num_nodes = sum(len(s.nodes.split(",")) for s in machine.switches if s.nodes)
-    return Snapshot(
-        schema_version="topoplace.snapshot/1",
-        name="crowded",
-        machine=machine,
-        queue=[request for request in queue if request.nodes <= num_nodes],
-    )
+    return weighted(rng, snapshot_on(apart(sizes), [], queue))
 
 
 def test_most_that_fits_is_that_of_all_choices() -> None:
@@ -137,7 +122,7 @@ def prices(scale: int, own: Sequence[int], each: int) -> DomainsCertificate:
     return DomainsCertificate(scale=scale, prices=list(own), node_price=each)
 
 
-def test_what_is_found_proves_the_truth_of_most_forests() -> None:
+def test_what_is_found_proves_the_truth_where_leaves_are_apart() -> None:
     kinds = []
     for seed in range(40):
         snapshot = crowded(seed)
@@ -162,9 +147,7 @@ def test_least_of_choices_is_that_of_all_choices() -> None:
     rng = random.Random("choices")
     for _ in range(100):
         queue = [(rng.randint(1, 5), rng.choice((RING, ()))) for _ in range(rng.randint(1, 6))]
-        snapshot = snapshot_on(model_of([4, 3]), [], queue)
-        weighted = [r.model_copy(update={"priority": rng.choice((1, 2))}) for r in snapshot.queue]
-        instance = read_instance(snapshot.model_copy(update={"queue": weighted}))
+        instance = read_instance(weighted(rng, snapshot_on(model_of([4, 3]), [], queue)))
         bounds = {
             name: Fraction(rng.randint(-1, 9), rng.choice((1, 2, 3)))
             for name in instance.wishes
@@ -204,15 +187,6 @@ def test_the_cost_of_a_queue_that_does_not_fit_is_verified() -> None:
     document = result.model_dump(mode="json")
     document["levels"][1]["certificate"]["proofs"].pop()
     assert not claim(check_document(read(document)), "cost.bound").holds
-
-
-def test_a_queue_that_does_not_fit_is_verified() -> None:
-    """Which of the requests start is proven by counting; what is silent costs nothing."""
-    snapshot = snapshot_on(model_of([4, 4]), [], [(5, ()), (4, ()), (3, ())])
-    result = solved(prepare_tree(snapshot))
-    assert result.objective == result.bound == 8
-    assert result.levels[0].certificate == CountingCertificate()
-    assert check_document(result).verified
 
 
 def test_counting_is_refused_where_it_proves_less() -> None:
