@@ -86,16 +86,6 @@ class Parts:
         return best
 
 
-def annealed(job: Job, leaf_of_rank: IntArray, cooling: int, seed: int) -> IntArray:
-    """Return the best assignment met by annealing ranks one by one and in runs.
-
-    The heat at the start is that of `best_start` divided by `cooling`.
-    """
-    unit = float(int(job.model.scale) * max(step.price for step in job.steps))
-    hot = _HOT_BY_COST / cooling * job.cost(leaf_of_rank) / unit
-    return Parts(job, np.arange(job.ranks)).improve(leaf_of_rank, hot, seed)
-
-
 def partitions(job: Job) -> Iterator[IntArray]:
     """Yield divisions of the ranks into parts that keep some steps inside, the finest last."""
     seen = set()
@@ -198,9 +188,13 @@ def realised(job: Job, leaves: IntArray, wanted: int, deadline: float, seed: int
         if other is None:
             return leaves
         start = other
+    unit = float(int(job.model.scale) * max(step.price for step in job.steps))
     for turn in itertools.count():
         # first as it is; then with less and less heat, and all over again
-        found = start if turn == 0 else annealed(job, start, 1 << turn % 5, seed + turn)
+        found = start
+        if turn:
+            hot = _HOT_BY_COST / (1 << turn % 5) * job.cost(start) / unit
+            found = Parts(job, np.arange(job.ranks)).improve(start, hot, seed + turn)
         if job.cost(found) < job.cost(best):
             best = start = found
         if job.units(best) <= wanted or clock.now() > deadline:

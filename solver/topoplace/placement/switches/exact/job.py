@@ -73,14 +73,6 @@ class Family:
         alike = [tuple(step for n, step in own if n == extent) for extent in dict(own)]
         return [chain for chain in alike if len(chain) > 1]
 
-    def reachable(self, kept: int, absent: int) -> BoolArray:
-        """Return which numbers of ranks can keep some dims inside and take no part in others.
-
-        Both are sets of bits. The ranks are unions of components of what is kept. Shape
-        ``(ranks + 1,)``.
-        """
-        return _reachable(self.pattern, self.ranks, kept, absent)
-
 
 @lru_cache(maxsize=256)
 def dims_of(pattern: Pattern, ranks: int) -> tuple[IntArray, ...]:
@@ -101,9 +93,15 @@ def components(pattern: Pattern, ranks: int, dims: Dims) -> IntArray:
 
 
 @lru_cache(maxsize=4096)
-def _reachable(pattern: Pattern, ranks: int, kept: int, absent: int) -> BoolArray:
-    dims = dims_of(pattern, ranks)
-    label = components(pattern, ranks, frozenset(d for d in range(len(dims)) if kept >> d & 1))
+def reachable(family: Family, kept: int, absent: int) -> BoolArray:
+    """Return which numbers of ranks can keep some dims inside and take no part in others.
+
+    Both are sets of bits; the ranks are unions of components of what is kept. One per number.
+    """
+    dims, ranks = dims_of(family.pattern, family.ranks), family.ranks
+    label = components(
+        family.pattern, ranks, frozenset(d for d in range(len(dims)) if kept >> d & 1)
+    )
     size = np.bincount(label)
     for dim, pairs in enumerate(dims):
         if absent >> dim & 1:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from ortools.linear_solver.python import model_builder_helper as mbh
 
-from topoplace.placement.switches.exact.job import NEVER, Family, Job
+from topoplace.placement.switches.exact.job import NEVER, Family, Job, reachable
 from topoplace.placement.switches.exact.thresholds import Empty, Guess, Leaf, Mix, Oracle
 from topoplace.types import BoolArray, FloatArray, IntArray
 
@@ -81,14 +81,12 @@ def _fitting(family: Family, ranks: IntArray, keeps: BoolArray, absent: BoolArra
     """Mark the states that some ranks can have which keep some steps and are absent from others."""
     bits = 1 << np.arange(family.num_dims)
     steps = list(family.steps)
-    kept, gone = bits @ keeps[steps], bits @ absent[steps]
-    number = kept << family.num_dims | gone
+    number = (bits @ keeps[steps] << family.num_dims) + bits @ absent[steps]
     fits = np.ones(len(ranks), dtype=bool)
     for code in np.unique(number).tolist():
         own = number == code
-        fits[own] = family.reachable(code >> family.num_dims, code % (1 << family.num_dims))[
-            ranks[own]
-        ]
+        kept, gone = divmod(code, 1 << family.num_dims)
+        fits[own] = reachable(family, kept, gone)[ranks[own]]
     return fits
 
 

@@ -8,7 +8,7 @@ exchanged together.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -81,22 +81,14 @@ class Board:
 
     @cached_property
     def graph(self) -> tuple[IntArray, IntArray, IntArray]:
-        """The pairs of every part, as `exchanged` takes them."""
+        """The pairs of every part: first of every part, partners, rows of steps."""
         pairs, first = self.parts.pairs
-        own = [pairs[first[step] : first[step + 1]] for step in self.crossing]
-        return pairs_by_rank(own, len(self.parts.size))
-
-
-def pairs_by_rank(
-    pairs_of_steps: Sequence[IntArray], ranks: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the pairs of all steps by rank: first of every rank, partners, steps."""
-    pairs = np.concatenate(pairs_of_steps)
-    number = np.repeat(np.arange(len(pairs_of_steps)), [len(found) for found in pairs_of_steps])
-    rank = pairs.T.ravel()
-    order = np.argsort(rank, kind="stable")
-    first = np.concatenate([[0], np.cumsum(np.bincount(rank, minlength=ranks))])
-    return first, pairs[:, ::-1].T.ravel()[order], np.tile(number, 2)[order]
+        number = np.diff(first)[list(self.crossing)]
+        own = np.concatenate([pairs[first[step] : first[step + 1]] for step in self.crossing])
+        part, row = own.T.ravel(), np.tile(np.repeat(np.arange(len(number)), number), 2)
+        order = np.argsort(part, kind="stable")
+        begin = np.cumsum([0, *np.bincount(part, minlength=len(self.parts.size))])
+        return begin, own[:, ::-1].T.ravel()[order], row[order]
 
 
 # ---- Grids in chains ---------------------------------------------------------------------------
