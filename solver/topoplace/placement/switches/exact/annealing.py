@@ -75,7 +75,7 @@ class Parts:
         taken = np.bincount(leaf, weights=self.size, minlength=len(nodes)).astype(np.int64)
         pairs, first = self.pairs
         prices = np.array([float(step.price) for step in job.steps])
-        shared = 1.0 / (2.0 * (nodes[:, None] + nodes))
+        shared = np.divide(0.5, nodes[:, None] + nodes, dtype=np.float64)
         hops = Hops(2 * job.model.tree.common_level, 1.0 / nodes, shared)
         moves = min(_MOVES_AT_ONCE, 1 + _MOST_PRICED // len(pairs))
         room, busy = job.free - taken, job.comm + taken

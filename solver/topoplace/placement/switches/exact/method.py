@@ -216,7 +216,9 @@ def best_of_all(
     The assignment per request, None if there is none below; and whether that is certain.
     """
     model, everywhere = room.model, np.arange(len(room.free))
-    pairs, step, prices = [np.zeros((0, 2), dtype=np.int64)], [], []
+    pairs = [np.zeros((0, 2), dtype=np.int64)]
+    step: list[int] = []
+    prices: list[int] = []
     begins = np.cumsum([0, *(request.nodes for request in requests)])
     for begin, request in zip(begins, requests, strict=False):
         uses = request.patterns if request.intensive else ()
