@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from topoplace.certify.integers import require_room
 from topoplace.certify.report import RefusedError
+from topoplace.certify.torus.instance import torus_of
 from topoplace.machine import Torus, parse_node_set
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.result.mapping import STAR_ROUTERS
@@ -108,12 +109,7 @@ def _machine(model: TorusModel | MatrixModel) -> Torus | MatrixMachine:
         if any(len(row) != len(model.distances) for row in model.distances):
             raise RefusedError("the matrix of distances is not square")
         return MatrixMachine(np.asarray(model.distances, dtype=np.int64))
-    return Torus(
-        tuple(model.shape),
-        tuple(model.wrap or ()),
-        tuple(model.bandwidth or ()),
-        model.nodes_per_router,
-    )
+    return torus_of(model)
 
 
 def _grid(application: GridApplication) -> Grid:

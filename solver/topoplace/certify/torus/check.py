@@ -16,6 +16,7 @@ from topoplace.certify.torus.instance import (
     Request,
     crowded_prism,
     job_on,
+    marked,
     prism_of,
     read_instance,
 )
@@ -183,12 +184,10 @@ def count_shared_links(instance: Instance, starts: list[Start]) -> int:
     """Count the links that a started job shares, against the rule, with any other job."""
     users = np.zeros(instance.torus.num_links, dtype=np.int64)
     strict = np.zeros(instance.torus.num_links, dtype=bool)
-    started = np.zeros(instance.torus.num_links, dtype=bool)
+    started = marked(instance.torus.num_links, (start.links for start in starts))
     for job in (*instance.jobs, *starts):
         users[job.links] += 1
         strict[job.links] |= job.sharing is Communication.STRICT
-    for start in starts:
-        started[start.links] = True
     return int(((users > 1) & strict & started).sum())
 
 
@@ -314,11 +313,9 @@ def _standing(
 ) -> tuple[list[str], int]:
     """Return which of the others are in the way, and the nodes they have in the prism."""
     torus = instance.torus
-    inside = np.zeros(torus.num_routers, dtype=bool)
-    inside[prism.routers(torus)] = True
-    used = np.zeros(torus.num_links, dtype=bool)
-    if request.sharing is not Communication.NONE:
-        used[prism_links(torus, prism)] = True
+    inside = marked(torus.num_routers, [prism.routers(torus)])
+    uses_links = request.sharing is not Communication.NONE
+    used = marked(torus.num_links, [prism_links(torus, prism)] if uses_links else [])
     names, held = [], 0
     for other in others:
         both_tolerant = other.sharing is request.sharing is Communication.TOLERANT

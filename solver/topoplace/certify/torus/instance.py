@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -107,14 +107,25 @@ class Instance:
 
     def closed(self, sharing: Communication) -> BoolArray:
         """Links that running jobs close to a request (rule 4 of "The problem")."""
-        mask = np.zeros(self.torus.num_links, dtype=bool)
         if sharing is Communication.NONE:
-            return mask
-        for job in self.jobs:
-            both_tolerant = sharing is job.sharing is Communication.TOLERANT
-            if job.sharing is not Communication.NONE and not both_tolerant:
-                mask[job.links] = True
-        return mask
+            return marked(self.torus.num_links, [])
+        tolerant = sharing is Communication.TOLERANT
+        others = (j for j in self.jobs if not tolerant or j.sharing is not sharing)
+        return marked(self.torus.num_links, (job.links for job in others))
+
+
+def marked(size: int, parts: Iterable[IntArray]) -> BoolArray:
+    """Mark the places that some parts name, of so many."""
+    mask = np.zeros(size, dtype=bool)
+    for places in parts:
+        mask[places] = True
+    return mask
+
+
+def torus_of(model: TorusModel) -> Torus:
+    """Return the torus or mesh of a document."""
+    lists = (tuple(model.shape), tuple(model.wrap or ()), tuple(model.bandwidth or ()))
+    return Torus(*lists, model.nodes_per_router)
 
 
 def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
@@ -124,23 +135,16 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
         raise RefusedError(f"the instance only names its machine, {model}")
     if isinstance(model, TreeModel):
         raise RefusedError("the machine of a placement is a torus or mesh, not a tree")
-    torus = Torus(
-        tuple(model.shape),
-        tuple(model.wrap or ()),
-        tuple(model.bandwidth or ()),
-        model.nodes_per_router,
-    )
+    torus = torus_of(model)
     names, node_class = _classes(model, torus)
     jobs = tuple(_job(torus, job, node_class, interference) for job in snapshot.running)
     held = _held(torus, jobs)
     usable = (node_class >= 0) & ~np.repeat(held, torus.nodes_per_router)
     usable[parse_node_set(snapshot.down, torus.num_nodes, "down")] = False
-    regions = {}
-    for name, prisms in snapshot.regions.items():
-        inside = np.zeros(torus.num_routers, dtype=bool)
-        for prism in prisms:
-            inside[prism_of(torus, prism).routers(torus)] = True
-        regions[name] = inside
+    regions = {
+        name: marked(torus.num_routers, (prism_of(torus, one).routers(torus) for one in prisms))
+        for name, prisms in snapshot.regions.items()
+    }
     requests = tuple(
         Request(
             request.id,
@@ -227,10 +231,7 @@ def _held(torus: Torus, jobs: tuple[Job, ...]) -> BoolArray:
         raise RefusedError("two running jobs hold one node")
     if crowded := crowded_prism(torus, jobs):
         raise RefusedError(f"another running job stands in the prism of {crowded}")
-    held = np.zeros(torus.num_routers, dtype=bool)
-    for job in jobs:
-        held[job.routers] = True
-    return held
+    return marked(torus.num_routers, (job.routers for job in jobs))
 
 
 def crowded_prism(torus: Torus, jobs: Sequence[Job]) -> str | None:
