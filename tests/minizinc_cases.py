@@ -14,7 +14,7 @@ from topoplace.placement.torus.outcome import num_shared_links
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot import prepare
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
+from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import Options
 
 HAS_MINIZINC = bool(shutil.which("minizinc") and importlib.util.find_spec("minizinc"))
@@ -31,23 +31,6 @@ WITHOUT = {
 
 def problem_of(snapshot: Snapshot, mode: Interference = Interference.STRICT) -> PlacementProblem:
     return PlacementProblem(prepare(snapshot), mode)
-
-
-def snapshot_of(
-    shape: list[int],
-    queue: list[dict[str, Any]],
-    *,
-    machine: dict[str, Any] | None = None,
-    **more: Any,
-) -> Snapshot:
-    document = {
-        "schema": SNAPSHOT_SCHEMA,
-        "name": "case",
-        "machine": {"name": "machine", "shape": shape, **(machine or {})},
-        "queue": [{"id": f"job{q}", **request} for q, request in enumerate(queue)],
-        **more,
-    }
-    return Snapshot.model_validate(document)
 
 
 def solved(

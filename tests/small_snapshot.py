@@ -1,10 +1,12 @@
-"""A small snapshot as a plain document, for tests that bend it."""
+"""Small snapshots made by hand: one as a plain document to be bent, and others in few words."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 from typing import Any
+
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TorusModel
 
 
 def small_document() -> dict[str, Any]:
@@ -17,3 +19,17 @@ def write_small(folder: Path, **changes: Any) -> Path:
     path = folder / "snapshot.json"
     path.write_text(json.dumps(small_document() | changes))
     return path
+
+
+def snapshot_of(shape: list[int], queue: list[dict[str, Any]], **more: Any) -> Snapshot:
+    """Return a snapshot of a machine and requests; `more` are fields of it or of the machine."""
+    if isinstance(more.get("wrap"), bool):  # for all dimensions
+        more["wrap"] = [more["wrap"]] * len(shape)
+    machine = {key: more.pop(key) for key in TorusModel.model_fields if key in more}
+    document = {
+        "schema": SNAPSHOT_SCHEMA,
+        "name": "hand-made",
+        "machine": {"name": "machine", "shape": shape, **machine},
+        "queue": [{"id": f"job{k}", **request} for k, request in enumerate(queue)],
+    }
+    return Snapshot.model_validate(document | more)

@@ -9,6 +9,7 @@ from typing import Any
 from brute_force import Box, Choice, Coords, Tiny, best_placement, numbers
 from random_certificates import random_certificate
 from random_instances import random_snapshot
+from small_snapshot import snapshot_of
 from tiny_packing import packing_of
 from topoplace.certify.packing import certified_bound
 from topoplace.certify.torus.instance import read_instance
@@ -17,7 +18,7 @@ from topoplace.machine import Prism
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Explanation, Interference, PlacementResult
 from topoplace.snapshot import Snapshot, prepare
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, PrismModel, Request
+from topoplace.snapshot.schema import PrismModel, Request
 from topoplace.solving import Bound, Options, Outcome, result_of
 
 MODES = list(Interference)
@@ -167,21 +168,6 @@ def solved(rng: random.Random, snapshot: Snapshot, mode: Interference) -> Case:
 def nodes_of(document: dict[str, Any]) -> dict[str, set[int]]:
     """Return the nodes of every started request."""
     return {p["request"]: numbers(p["nodes"]) for p in document["solution"]["placements"]}
-
-
-def snapshot_of(
-    shape: list[int], queue: list[dict[str, Any]], *, wrap: bool = True, **more: Any
-) -> Snapshot:
-    """Return a snapshot of a hand-made machine; `more` are fields of it or of the machine."""
-    machine = {
-        "kind": "torus",
-        "name": "hand-made",
-        "shape": shape,
-        "wrap": [wrap] * len(shape),
-        "nodes_per_router": more.pop("nodes_per_router", 1),
-    }
-    document = {"schema": SNAPSHOT_SCHEMA, "name": "hand-made", "machine": machine, "queue": queue}
-    return Snapshot.model_validate(document | more)
 
 
 def rare_cases() -> list[Case]:

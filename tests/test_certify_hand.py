@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 import topoplace.certify
-from solved_results import result_from, snapshot_of
+from small_snapshot import snapshot_of
+from solved_results import result_from
 from topoplace.certify import check_document, check_file
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.shapes import ShapeTables

@@ -7,7 +7,7 @@ on, so that bundle, trees of starts and places, sums over classes, dives and ann
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from brute_force import brute_force
 from exact_cases import MODES, mid_size_snapshot, reached, solve, text_without_seconds
 from random_instances import random_snapshot
+from small_snapshot import snapshot_of
 from topoplace.certify import check_document
 from topoplace.certify.packing import certified_bound
 from topoplace.certify.torus.instance import read_instance
@@ -33,15 +34,7 @@ from topoplace.placement.torus import packing
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import PlacementResult, Status
 from topoplace.snapshot import Snapshot, prepare
-from topoplace.snapshot.schema import (
-    MAX_PRIORITY,
-    SNAPSHOT_SCHEMA,
-    Communication,
-    Request,
-    RunningJob,
-    ShapeWeights,
-    TorusModel,
-)
+from topoplace.snapshot.schema import MAX_PRIORITY
 
 CHUNKS, PER_CHUNK = 2, 8
 NOT_CLOSED = 0.25  # share of the bounds that trees may leave above the optimum in little time
@@ -164,79 +157,45 @@ def test_without_a_limit_work_counts_and_not_the_clock(seed: int) -> None:
     assert first == second
 
 
-def small_ring() -> Snapshot:
-    """Return a ring whose best placement has no cost on the last level, but for the others'."""
-    queue = [
-        Request(id="a", nodes=4, shapes="5"),
-        Request(id="b", nodes=4),
-        Request(id="c", nodes=6, priority=3),
-    ]
-    weights = ShapeWeights(bisection=4, volume=1, hops=0, idle=30, wrap=0)
-    machine = TorusModel(name="ring", shape=[8])
-    return Snapshot(
-        schema_version=SNAPSHOT_SCHEMA, name="ring", machine=machine, queue=queue, weights=weights
-    )
-
-
-def two_dear_jobs() -> Snapshot:
-    """Return jobs worth so much that the multiplier of the first level is below any price."""
-    machine = TorusModel(
-        name="mesh",
-        shape=[2, 5],
+NOTHING = {"bisection": 0, "volume": 0, "hops": 0, "idle": 0, "wrap": 0}
+EXTREMES = {
+    "no cost on the last level but for the others'": snapshot_of(
+        [8],
+        [{"nodes": 4, "shapes": "5"}, {"nodes": 4}, {"nodes": 6, "priority": 3}],
+        weights=NOTHING | {"bisection": 4, "volume": 1, "idle": 30},
+    ),
+    "worth so much that the first level's multiplier is below any price": snapshot_of(
+        [2, 5],
+        [{"nodes": 4, "class": "gpu", "priority": MAX_PRIORITY}] * 2,
         wrap=[False, True],
         nodes_per_router=3,
         classes={"gpu": "0-1,6-8,13-15,17-19,23,28-29"},
-    )
-    queue = [
-        Request(id=f"q{k}", nodes=4, node_class="gpu", priority=MAX_PRIORITY) for k in range(2)
-    ]
-    running = [RunningJob(id="r0", nodes="6-8,15-17"), RunningJob(id="r1", nodes="21-22")]
-    nothing = ShapeWeights(bisection=0, volume=0, hops=0, idle=0, wrap=0)
-    return Snapshot(
-        schema_version=SNAPSHOT_SCHEMA,
-        name="dear",
-        machine=machine,
-        running=running,
-        queue=queue,
-        weights=nothing,
-    )
+        running=[{"id": "r0", "nodes": "6-8,15-17"}, {"id": "r1", "nodes": "21-22"}],
+        weights=NOTHING,
+    ),
+    "links so wide that scores in millionths leave 64 bits": snapshot_of(
+        [1, 1],
+        [{"nodes": 1}, {"nodes": 1, "priority": 2}],
+        bandwidth=[1, 1 << 21],
+        running=[{"id": "run", "nodes": "0"}],
+        weights=NOTHING | {"bisection": 1000},
+    ),
+    "a unit of the second level beside millions of the first": snapshot_of(
+        [8],
+        [
+            {"nodes": 5, "shapes": "5/6", "communication": "none"},
+            {"nodes": 4},
+            {"nodes": 7, "priority": MAX_PRIORITY, "communication": "tolerant"},
+            {"nodes": 6, "priority": MAX_PRIORITY, "communication": "none"},
+        ],
+        weights=NOTHING | {"bisection": 1000, "idle": 1000, "wrap": 1000},
+    ),
+}
 
 
-def wide_links() -> Snapshot:
-    """Return a full router whose links are so wide that scores in millionths leave 64 bits."""
-    machine = TorusModel(name="wide", shape=[1, 1], bandwidth=[1, 1 << 21])
-    running = [RunningJob(id="run", nodes="0")]
-    queue = [Request(id="q0", nodes=1), Request(id="q1", nodes=1, priority=2)]
-    weights = ShapeWeights(bisection=1000, volume=0, hops=0, idle=0, wrap=0)
-    return Snapshot(
-        schema_version=SNAPSHOT_SCHEMA,
-        name="wide",
-        machine=machine,
-        running=running,
-        queue=queue,
-        weights=weights,
-    )
-
-
-def dear_and_ill_shaped() -> Snapshot:
-    """Return a ring where a unit of the second level stands beside millions of the first."""
-    queue = [
-        Request(id="a", nodes=5, shapes="5/6", communication=Communication.NONE),
-        Request(id="b", nodes=4),
-        Request(id="c", nodes=7, priority=MAX_PRIORITY, communication=Communication.TOLERANT),
-        Request(id="d", nodes=6, priority=MAX_PRIORITY, communication=Communication.NONE),
-    ]
-    weights = ShapeWeights(bisection=1000, volume=0, hops=0, idle=1000, wrap=1000)
-    machine = TorusModel(name="ring", shape=[8])
-    return Snapshot(
-        schema_version=SNAPSHOT_SCHEMA, name="ring", machine=machine, queue=queue, weights=weights
-    )
-
-
-@pytest.mark.parametrize("make", [small_ring, two_dear_jobs, wide_links, dear_and_ill_shaped])
-def test_bounds_near_zero_and_large_values_come_to_an_end(make: Callable[[], Snapshot]) -> None:
+@pytest.mark.parametrize("snapshot", EXTREMES.values(), ids=EXTREMES)
+def test_bounds_near_zero_and_large_values_come_to_an_end(snapshot: Snapshot) -> None:
     """What comes out is optimal, and accepted."""
-    snapshot = make()
     for mode in MODES:
         result = solve(snapshot, mode, time_limit=60)
         assert reached(result) == brute_force(snapshot, mode)

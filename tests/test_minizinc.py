@@ -23,11 +23,11 @@ from minizinc_cases import (
     problem_of,
     run_prism,
     running,
-    snapshot_of,
     solved,
     started_ids,
 )
 from random_instances import random_snapshot
+from small_snapshot import snapshot_of
 from topoplace.errors import InputError, MissingToolError, TopoplaceError
 from topoplace.placement.torus import minizinc as backend
 from topoplace.placement.torus.minizinc import model_files, run_minizinc
@@ -81,14 +81,14 @@ def test_optimum_does_not_depend_on_implied_constraints(
 
 # ---- Constraint families, each alone ---------------------------------------------------------
 
-LINE = {"machine": {"wrap": [False]}}
+LINE = {"wrap": False}
 PART = {"part": [{"origin": [0], "extents": [3]}]}
 ROW = {"running": [running(str(node)) for node in (0, 1, 2)]}
 BOTH_HELD = [running("1"), running("2")]
 # Routers 1 and 3 of the first pencil and 6 of the second have a node down: two whole routers of
 # the first are never neighbours, but depth 3 from 0 holds 0, 2 and 4, 5.
-PENCILS = {"machine": {"wrap": [False, False], "nodes_per_router": 2}, "down": "2,7,12"}
-GPU = {"machine": {"classes": {"gpu": "1,3"}}}
+PENCILS = {"wrap": False, "nodes_per_router": 2, "down": "2,7,12"}
+GPU = {"classes": {"gpu": "1,3"}}
 
 
 def two(first: str) -> list[dict[str, Any]]:
@@ -243,9 +243,7 @@ def test_empty_queue_needs_no_run() -> None:
 def test_large_machine_and_large_values_are_refused() -> None:
     with pytest.raises(InputError, match="at most 64 routers"):
         backend.minizinc(problem_of(snapshot_of([65], [{"nodes": 1}])), Options())
-    queue = [{"nodes": 64, "priority": 1_000_000}]
-    machine = {"nodes_per_router": 32}
-    large = snapshot_of([64], [queue[0] | {"nodes": 2048}], machine=machine)
+    large = snapshot_of([64], [{"nodes": 2048, "priority": 1_000_000}], nodes_per_router=32)
     with pytest.raises(InputError, match="objective values"):
         backend.minizinc(problem_of(large), Options())
 
@@ -367,7 +365,7 @@ def test_checker_names_each_violation(
     snapshot = snapshot_of(
         [8],
         queue,
-        machine={"wrap": [False]},
+        wrap=False,
         running=[running("5,7", "none")] if "link" not in expected else [running("4-7")],
         regions={"low": [{"origin": [0], "extents": [3]}]},
     )

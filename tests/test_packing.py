@@ -1,4 +1,4 @@
-"""The engine on a topology that nobody ships: optimal, certified, and forgeries are refused."""
+"""The engine on a topology that nobody ships: optimal and certified."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import random
 import pytest
 
 from topoplace.certify.packing import certified_bound
-from topoplace.certify.report import RefusedError
 from topoplace.packing import search
 from topoplace.packing.budget import Budget
 from topoplace.packing.problem import PackingProblem, fits
 from topoplace.packing.search import Found, Search
-from topoplace.result.certificate import Certificate, Leaf
+from topoplace.result.certificate import Certificate
 from toy_ring import Job, Ring, RingOracle, packings, random_ring
 from toy_ring_packing import RingPacking
 
@@ -70,47 +69,6 @@ def test_first_fit_leaves_out_what_does_not_fit() -> None:
 def test_the_same_input_gives_the_same_answer() -> None:
     ring, jobs = random_ring(random.Random("ring-same"))
     assert solved(ring, jobs) == solved(ring, jobs)
-
-
-def mutants(leaf: Leaf) -> list[Leaf]:
-    """Return leaves whose prices say something else."""
-    prices = {name: [int(p) for p in _spread(text)] for name, text in leaf.prices.items()}
-    found = []
-    for name, row in prices.items():
-        for k, price in enumerate(row):
-            for other in {0, price // 2, 2 * price, price + leaf.scale} - {price}:
-                changed = " ".join(str(p) for p in [*row[:k], other, *row[k + 1 :]])
-                found.append(leaf.model_copy(update={"prices": {**leaf.prices, name: changed}}))
-        found.append(leaf.model_copy(update={"prices": {f"{name}s": leaf.prices[name]}}))
-        found.append(leaf.model_copy(update={"prices": {name: f"{leaf.prices[name]} 0"}}))
-    return found
-
-
-def _spread(text: str) -> list[str]:
-    items = [item.split("*") for item in text.split()]
-    return [value for value, *count in items for _ in range(int(count[0]) if count else 1)]
-
-
-def test_what_is_forged_is_refused_or_proves_no_less() -> None:
-    refused = weaker = 0
-    for seed in range(300):
-        ring, jobs = random_ring(random.Random(f"forged-{seed}"))
-        found = solved(ring, jobs)
-        bound = found.bounds[0]
-        assert bound is not None
-        if not isinstance(bound.certificate, Leaf):
-            continue
-        for mutant in mutants(bound.certificate):
-            try:
-                says = proven(ring, jobs, mutant, [])
-            except RefusedError:
-                refused += 1
-                continue
-            assert says is not None
-            assert says >= found.values[0], seed
-            weaker += says > found.values[0]
-    assert refused > 100
-    assert weaker > 100
 
 
 def test_a_request_whose_candidates_no_branch_tells_apart_leaves_the_others_to_branch_on() -> None:

@@ -11,6 +11,7 @@ import pytest
 from brute_force import brute_force
 from exact_cases import MODES, mid_size_snapshot
 from random_instances import random_prism, random_snapshot
+from small_snapshot import snapshot_of
 from topoplace.certify.packing import certified_bound
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.oracle import TorusOracle
@@ -25,8 +26,7 @@ from topoplace.placement.torus.oracle.listing import all_candidates
 from topoplace.placement.torus.packing import TorusPacking, hops_between
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result.certificate import Leaf, LeafRef, SharedLeaves
-from topoplace.snapshot import Snapshot, prepare
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, TorusModel
+from topoplace.snapshot import prepare
 
 LONGEST = 60.0  # seconds; searches end in about one
 
@@ -123,26 +123,11 @@ def test_hops_between_prisms(seed: int) -> None:
         assert hops_between(torus, a, b) == min(torus.hops(r, s) for r, s in pairs)
 
 
-def row_of(num_routers: int, *queue: Request) -> Snapshot:
-    """Return a mesh of one dimension, all free."""
-    return Snapshot(
-        schema_version=SNAPSHOT_SCHEMA,
-        name="row",
-        machine=TorusModel(name="row", shape=[num_routers], wrap=[False]),
-        queue=list(queue),
-    )
-
-
 def test_fewer_nodes_more_value_or_the_same_and_earlier_is_preferred() -> None:
-    queue = [
-        Request(id="a", nodes=4),
-        Request(id="b", nodes=4),
-        Request(id="urgent", nodes=3, priority=2),
-        Request(id="small", nodes=3),
-        Request(id="shaped", nodes=4, shapes="4"),
-        Request(id="quiet", nodes=4, communication="none"),
-    ]
-    problem = TorusPacking(PlacementProblem(prepare(row_of(9, *queue))))
+    four = {"nodes": 4}
+    queue = [four, four, {"nodes": 3, "priority": 2}, {"nodes": 3}]
+    queue += [four | {"shapes": "4"}, four | {"communication": "none"}]
+    problem = TorusPacking(PlacementProblem(prepare(snapshot_of([9], queue, wrap=False))))
     found = Dominance(problem, frozenset(range(6)))
     assert found.better == {0: {2}, 1: {0, 2}, 2: set(), 3: {2}, 5: set()}
     assert found.worse[2] == {0, 1, 3}

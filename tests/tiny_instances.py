@@ -7,29 +7,29 @@ the same seed, small enough for brute force, and `MARKS` say what is degenerate 
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from baseline_instances import random_graph
-from random_grids import random_grid
-from random_instances import KINDS, random_prism, random_snapshot
+from baseline_instances import matrix_problem, problem_on
+from brute_force import numbers
+from random_instances import KINDS, random_prism, random_snapshot, routers_inside
+from topoplace.certify.mapping.instance import read_instance
+from topoplace.certify.report import RefusedError
+from topoplace.errors import InputError
 from topoplace.machine import format_node_set
-from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.mapping.problem import MappingProblem
 from topoplace.snapshot.schema import (
-    MAPPING_SCHEMA,
     MAX_PRIORITY,
     MAX_WEIGHT,
-    SNAPSHOT_SCHEMA,
     Communication,
     GraphApplication,
     GridApplication,
-    MappingInstance,
-    MatrixModel,
     Pattern,
-    PatternUse,
     PrismModel,
     Request,
     RunningJob,
@@ -39,81 +39,14 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
-from tree_cases import model_of, snapshot_on
-from tree_exact_cases import tiny_snapshot
+from tree_exact_cases import tiny_machine
 
+Json = Any
+Random = random.Random
 Change = Callable[[random.Random, Snapshot], Snapshot]
-
-MOST_MAPPINGS = 40_000
-"""Ways to give routers to tasks that `optimum_of` goes through, at most."""
 
 
 # ---- Jobs on tori -----------------------------------------------------------------------------
-
-
-def tiny_placement(seed: int | str) -> Snapshot:
-    """Return a random snapshot of a torus or mesh, up to three degenerate things changed in it."""
-    rng = random.Random(f"tiny-placement-{seed}")
-    base = rng.choice((_mixed_torus, _mixed_torus, _flat_torus, _ring))(rng)
-    for change in rng.sample(TORUS_CHANGES, rng.choice((0, 0, 1, 1, 2, 3))):
-        base = change(rng, base)
-    return base
-
-
-def _mixed_torus(rng: random.Random) -> Snapshot:
-    return random_snapshot(rng, rng.choice((4, 12, 20)))
-
-
-def _flat_torus(rng: random.Random) -> Snapshot:
-    """Return a machine whose dimensions have one, two or three routers, up to eight of them."""
-    shape = [rng.choice((1, 1, 2, 2, 3)) for _ in range(rng.choice((1, 2, 3, 4, 8)))]
-    while math.prod(shape) > 16:
-        shape[shape.index(max(shape))] = 1
-    return _plain(rng, shape, [rng.random() < 0.5 for _ in shape], rng.choice((1, 1, 2, 4)))
-
-
-def _ring(rng: random.Random) -> Snapshot:
-    return _plain(rng, [rng.randint(1, 12)], [rng.random() < 0.8], 1)
-
-
-def _plain(rng: random.Random, shape: list[int], wrap: list[bool], per_router: int) -> Snapshot:
-    """Return an idle machine with requests that ask for exact shapes now and then."""
-    num_nodes = math.prod(shape) * per_router
-    queue = []
-    for idx in range(rng.randint(1, 4)):
-        nodes = rng.randint(1, num_nodes)
-        queue.append(
-            Request(
-                id=f"job{idx}",
-                nodes=nodes,
-                priority=rng.choice((1, 1, 2, 3)),
-                shapes=exact_shape(rng, shape, per_router, nodes) if rng.random() < 0.4 else None,
-                communication=rng.choice(KINDS),
-            )
-        )
-    weights = ShapeWeights(
-        bisection=rng.choice((0, 4)),
-        volume=rng.choice((0, 1)),
-        hops=rng.choice((0, 4)),
-        idle=rng.choice((0, 1, 30)),
-        wrap=rng.choice((0, 100)),
-    )
-    machine = TorusModel(name="plain", shape=shape, wrap=wrap, nodes_per_router=per_router)
-    return Snapshot(
-        schema_version=SNAPSHOT_SCHEMA, name="plain", machine=machine, queue=queue, weights=weights
-    )
-
-
-def exact_shape(rng: random.Random, shape: list[int], per_router: int, nodes: int) -> str:
-    """Return alternatives that hold so many nodes, some deeper than they have to be."""
-    parts = []
-    while not parts or rng.random() < 0.3:
-        extents = [rng.randint(1, n) for n in shape]
-        if math.prod(extents) * per_router < nodes:
-            extents = shape
-        depth = f":maxz={rng.randint(extents[-1], shape[-1])}" if rng.random() < 0.4 else ""
-        parts.append("x".join(map(str, extents)) + depth)
-    return "/".join(parts)
 
 
 def torus_model(snapshot: Snapshot) -> TorusModel:
@@ -121,56 +54,117 @@ def torus_model(snapshot: Snapshot) -> TorusModel:
     return snapshot.machine
 
 
-def with_queue(snapshot: Snapshot, queue: list[Request]) -> Snapshot:
-    return snapshot.model_copy(update={"queue": queue})
+def random_torus(
+    rng: random.Random, sizes: Sequence[int] = (2, 4, 6, 9), *, alike: bool = False
+) -> Snapshot:
+    """Return a tiny snapshot, often one that is extreme in some way, or with requests alike."""
+    way = rng.choice(("any", "any", "any", "ring", "one", "open", "full"))
+    if way == "full" or (alike and rng.random() < 0.3):
+        return _full(rng)
+    snapshot = random_snapshot(rng, max_routers=rng.choice(sizes))
+    if way in ("ring", "one"):
+        shapes = {"ring": ([11], [8], [2, 5], [3, 4]), "one": ([1], [2], [1, 2], [2, 2], [1] * 3)}
+        snapshot = _bare(rng, rng.choice(shapes[way]))
+    if way == "open":
+        snapshot = snapshot.model_copy(update={"running": [], "down": ""})
+    queue = list(snapshot.queue)
+    if queue and rng.random() < (0.9 if alike else 0.4):
+        queue = _look_alikes(rng, snapshot, rng.choice(queue))
+    if rng.random() < 0.3:
+        priorities = (1, MAX_PRIORITY - 1, MAX_PRIORITY)
+        queue = [r.model_copy(update={"priority": rng.choice(priorities)}) for r in queue]
+    if rng.random() < 0.1:
+        nodes = rng.choice(((1 << 31) - 1, 1 << 31))
+        queue.append(Request(id="vast", nodes=nodes, priority=rng.choice((1, MAX_PRIORITY))))
+    weights = snapshot.weights
+    if rng.random() < 0.3:
+        of = rng.choice(((0,), (MAX_WEIGHT,), (0, 1, MAX_WEIGHT)))
+        weights = ShapeWeights(**{name: rng.choice(of) for name in ShapeWeights.model_fields})
+    queue = [] if rng.random() < 0.05 else queue
+    return snapshot.model_copy(update={"queue": queue, "weights": weights})
 
 
-def empty_queue(rng: random.Random, snapshot: Snapshot) -> Snapshot:
-    del rng
-    return with_queue(snapshot, [])
+def _on(name: str, machine: TorusModel, queue: list[Request]) -> Snapshot:
+    return Snapshot(schema_version="topoplace.snapshot/1", name=name, machine=machine, queue=queue)
 
 
-def equal_requests(rng: random.Random, snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with two to four requests alike."""
-    first = snapshot.queue[:1] * rng.randint(2, 4)
-    return with_queue(
-        snapshot, [r.model_copy(update={"id": f"same{k}"}) for k, r in enumerate(first)]
-    )
-
-
-def single_nodes(rng: random.Random, snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with requests of one node each."""
-    del rng
-    return with_queue(snapshot, [r.model_copy(update={"nodes": 1}) for r in snapshot.queue])
-
-
-def largest_priorities(rng: random.Random, snapshot: Snapshot) -> Snapshot:
-    highest = [
-        r.model_copy(update={"priority": rng.choice((1, MAX_PRIORITY))}) for r in snapshot.queue
+def _bare(rng: random.Random, shape: list[int]) -> Snapshot:
+    """Return a machine of a shape with nothing on it, and up to three requests."""
+    per_router = rng.choice((1, 1, 2, 40))
+    most = max(1, per_router * math.prod(shape) // 2)
+    kind = rng.choice((Communication.STRICT, Communication.TOLERANT))
+    queue = [
+        Request(id=f"q{k}", nodes=rng.randint(1, most), communication=kind)
+        for k in range(rng.randint(1, 3))
     ]
-    return with_queue(snapshot, highest)
+    more: dict[str, Any] = {}
+    if rng.random() < 0.3:
+        more["bandwidth"] = [rng.choice((1, 2, 1 << 21)) for _ in shape]
+    if rng.random() < 0.4:
+        more["wrap"] = [rng.random() < 0.5 for _ in shape]
+    machine = TorusModel(name="bare", shape=shape, nodes_per_router=per_router, **more)
+    return _on("bare", machine, queue)
 
 
-def all_quiet(rng: random.Random, snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with requests of one kind of communication."""
-    kind = rng.choice(KINDS)
-    return with_queue(
-        snapshot, [r.model_copy(update={"communication": kind}) for r in snapshot.queue]
-    )
+def _full(rng: random.Random) -> Snapshot:
+    """Return a machine that equal requests fill, or one more than can start."""
+    shape = rng.choice(([2], [3], [4], [2, 2], [5], [2, 3]))
+    size = math.prod(shape)
+    nodes = rng.choice([n for n in (1, 1, 2, 3) if n <= size])
+    kind = rng.choice(tuple(Communication))
+    num = min(5, size // nodes + rng.choice((0, 0, 0, 1)))
+    queue = [Request(id=f"q{k}", nodes=nodes, communication=kind) for k in range(num)]
+    if rng.random() < 0.3:
+        queue[0] = queue[0].model_copy(update={"priority": rng.choice((2, MAX_PRIORITY))})
+    if rng.random() < 0.3:  # two of one value, for the same places
+        small = rng.randint(1, max(1, size // 2))
+        queue = [
+            Request(id="large", nodes=2 * small, communication=kind),
+            Request(id="small", nodes=small, priority=2, communication=kind),
+        ]
+        rng.shuffle(queue)
+    wrap = [rng.random() < 0.5 for _ in shape]
+    return _on("full", TorusModel(name="full", shape=shape, wrap=wrap), queue)
 
 
-def no_weights(rng: random.Random, snapshot: Snapshot) -> Snapshot:
-    del rng
-    nothing = ShapeWeights(bisection=0, volume=0, hops=0, idle=0, wrap=0)
-    return snapshot.model_copy(update={"weights": nothing})
+def _look_alikes(rng: random.Random, snapshot: Snapshot, first: Request) -> list[Request]:
+    """Return some requests that are equal or differ in little, and some of the others."""
+    machine = torus_model(snapshot)
+    also = [r for r in snapshot.queue if r is not first and rng.random() < 0.3]
+    nodes = min(first.nodes, rng.choice((1, 2, 4)))
+    equal = [
+        first.model_copy(
+            update={
+                "id": f"like{k}",
+                "shapes": None,
+                "nodes": nodes + rng.choice((0, 0, 0, 1)),
+                "priority": rng.choice((first.priority, first.priority, 1)),
+            }
+        )
+        for k in range(rng.randint(2, 4))
+    ]
+    if rng.random() < 0.35:  # of one value, for more nodes
+        equal[0] = equal[0].model_copy(update={"nodes": nodes, "priority": 2})
+        equal[1] = equal[1].model_copy(update={"nodes": 2 * nodes, "priority": 1})
+    if rng.random() < 0.4:  # one that cannot stand for the others
+        ways: list[dict[str, Any]] = [{"communication": kind} for kind in Communication]
+        ways += [{"region": name} for name in (None, *snapshot.regions)]
+        ways += [{"node_class": name} for name in (None, *machine.classes)]
+        ways.append({"shapes": "x".join(map(str, machine.shape)), "nodes": 1})
+        at = rng.randrange(len(equal))
+        equal[at] = equal[at].model_copy(update=rng.choice(ways))
+    return rng.sample(equal + also, len(equal + also))
 
 
-def largest_weights(rng: random.Random, snapshot: Snapshot) -> Snapshot:
-    weights = [rng.choice((0, MAX_WEIGHT)) for _ in range(5)]
-    names = ("bisection", "volume", "hops", "idle", "wrap")
-    return snapshot.model_copy(
-        update={"weights": ShapeWeights(**dict(zip(names, weights, strict=True)))}
-    )
+def tiny_placement(seed: int | str) -> Snapshot:
+    """Return a random snapshot of a torus or mesh, up to two degenerate things changed in it."""
+    rng = random.Random(f"tiny-placement-{seed}")
+    base = random_torus(rng, (4, 12, 20), alike=rng.random() < 0.2)
+    queue = [request for request in base.queue if request.id != "vast"]  # is no legal input
+    base = base.model_copy(update={"queue": queue})
+    for change in rng.sample(TORUS_CHANGES, rng.choice((0, 0, 1, 1, 2))):
+        base = change(rng, base)
+    return base
 
 
 def all_down(rng: random.Random, snapshot: Snapshot) -> Snapshot:
@@ -188,40 +182,15 @@ def all_held(rng: random.Random, snapshot: Snapshot) -> Snapshot:
     wrap = machine.wrap or [True] * len(machine.shape)
     whole = PrismModel(origin=[0] * len(machine.shape), extents=list(machine.shape))
     prism = rng.choice((whole, random_prism(rng, list(machine.shape), wrap)))
+    per = machine.nodes_per_router
+    nodes = {r * per + k for r in routers_inside(prism, machine.shape) for k in range(per)}
     job = RunningJob(
         id="holder",
-        nodes=format_node_set(_nodes_for_jobs(machine, prism)),
+        nodes=format_node_set(nodes - numbers(machine.service)),
         prism=prism,
         communication=rng.choice(KINDS),
     )
     return snapshot.model_copy(update={"running": [job] if job.nodes else []})
-
-
-def _nodes_for_jobs(machine: TorusModel, prism: PrismModel) -> list[int]:
-    """Return the nodes in a prism that are no service nodes."""
-    axes = [
-        [(o + i) % n for i in range(e)]
-        for o, e, n in zip(prism.origin, prism.extents, machine.shape, strict=True)
-    ]
-    per = machine.nodes_per_router
-    routers = [
-        int(np.ravel_multi_index(coords, machine.shape)) for coords in itertools.product(*axes)
-    ]
-    service = set(_numbers(machine.service))
-    nodes = [r * per + k for r in routers for k in range(per)]
-    return [node for node in nodes if node not in service]
-
-
-def _numbers(text: str) -> list[int]:
-    ranges = [part.partition("-") for part in text.split(",") if part]
-    return [n for low, _, high in ranges for n in range(int(low), int(high or low) + 1)]
-
-
-def wide_links(rng: random.Random, snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with links as wide as can be written in some dimensions."""
-    machine = torus_model(snapshot)
-    widths = [rng.choice((1, 1 << 21)) for _ in machine.shape]
-    return snapshot.model_copy(update={"machine": machine.model_copy(update={"bandwidth": widths})})
 
 
 def empty_region(rng: random.Random, snapshot: Snapshot) -> Snapshot:
@@ -237,99 +206,107 @@ def empty_region(rng: random.Random, snapshot: Snapshot) -> Snapshot:
 
 
 def shapes_of_all(rng: random.Random, snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with geometries for all requests."""
+    """Return the snapshot with geometries for all requests, some deeper than they have to be."""
     machine = torus_model(snapshot)
-    shape, per = list(machine.shape), machine.nodes_per_router
-    queue = [
-        r.model_copy(update={"shapes": exact_shape(rng, shape, per, r.nodes)})
-        for r in snapshot.queue
-    ]
-    return with_queue(snapshot, queue)
+    queue = []
+    for request in snapshot.queue:
+        extents = [rng.randint(1, n) for n in machine.shape]
+        if math.prod(extents) * machine.nodes_per_router < request.nodes:
+            extents = list(machine.shape)
+        text = "x".join(map(str, extents))
+        texts = (text, f"{text}:maxz={rng.randint(extents[-1], machine.shape[-1])}")
+        shapes = "/".join(rng.sample(texts, rng.choice((1, 1, 2))))
+        queue.append(request.model_copy(update={"shapes": shapes}))
+    return snapshot.model_copy(update={"queue": queue})
 
 
-TORUS_CHANGES: tuple[Change, ...] = (
-    empty_queue,
-    equal_requests,
-    single_nodes,
-    largest_priorities,
-    all_quiet,
-    no_weights,
-    no_weights,
-    largest_weights,
-    all_down,
-    all_held,
-    wide_links,
-    empty_region,
-    shapes_of_all,
-)
+TORUS_CHANGES: tuple[Change, ...] = (all_down, all_held, empty_region, shapes_of_all)
 
 
 # ---- Jobs on trees ----------------------------------------------------------------------------
 
 
-def tiny_allocation(seed: int | str) -> Snapshot:
-    """Return a random snapshot of a tree machine, up to two degenerate things changed in it."""
-    rng = random.Random(f"tiny-allocation-{seed}")
-    num_requests = rng.choice((1, 1, 2, 3))
-    ranks = {1: 5, 2: 3, 3: 2}[num_requests]
-    base = rng.choice((_mixed_tree, _mixed_tree, _flat_tree, _deep_tree))(rng, num_requests, ranks)
-    for change in rng.sample(TREE_CHANGES, rng.choice((0, 0, 1, 1, 2))):
-        base = change(rng, base)
-    return base
+def random_tree(
+    rng: random.Random, patterns: Sequence[Pattern], sizes: Sequence[int], *, others: float
+) -> Json:
+    """Return a tiny tree with a request of some size and patterns, and perhaps others."""
+    wanted = rng.choice(sizes)
+    while True:
+        machine = tiny_machine(rng, rng.choice((1, 2, 2, 3, 3, 4)))
+        names = [n for switch in machine.switches if switch.nodes for n in switch.nodes.split(",")]
+        if len(names) >= wanted:
+            break
+    num_nodes = len(names)
+    rng.shuffle(names)
+    most = 10 if wanted > 5 else 8
+    room = max(wanted, min(most, num_nodes) - (rng.random() < 0.5) * rng.randint(0, 3))
+    down, held = [], []
+    for name in names[room:]:
+        (down if rng.random() < 0.2 else held).append(name)
+    queue = [_request(rng, 0, wanted, patterns)]
+    if wanted <= 4 and rng.random() < others:
+        for n in range(1, rng.choice((2, 2, 3))):
+            any_patterns = rng.sample(list(Pattern), rng.choice((0, 1, 1, 2)))
+            size = min(num_nodes, rng.choice((1, 2, 2, 3)))
+            queue.append(_request(rng, n, size, any_patterns))
+    running = []
+    while held:
+        own = [held.pop() for _ in range(min(len(held), rng.randint(1, 3)))]
+        kind = rng.choice(("strict", "strict", "tolerant", "none"))
+        running.append({"id": f"r{len(held)}", "nodes": ",".join(own), "communication": kind})
+    return {
+        "schema": "topoplace.snapshot/1",
+        "name": "tiny",
+        "machine": machine.model_dump(mode="json", exclude_none=True),
+        "down": ",".join(down),
+        "running": running,
+        "queue": queue,
+    }
 
 
-def _mixed_tree(rng: random.Random, num_requests: int, most_ranks: int) -> Snapshot:
-    seed = rng.randrange(1 << 30)
-    return tiny_snapshot(seed, most_ranks=most_ranks, num_requests=num_requests)
-
-
-def _flat_tree(rng: random.Random, num_requests: int, most_ranks: int) -> Snapshot:
-    """Return leaves of few nodes, often all of one node, below one switch."""
-    most = rng.choice((1, 1, 2, 3))
-    sizes = [rng.randint(1, most) for _ in range(rng.randint(1, 4))]
-    return _queue_on(rng, model_of(sizes), sum(sizes), num_requests, most_ranks)
-
-
-def _deep_tree(rng: random.Random, num_requests: int, most_ranks: int) -> Snapshot:
-    """Return leaves at the ends of a chain of switches, some with a single child."""
-    sizes = [rng.randint(1, 3) for _ in range(rng.randint(1, 3))]
-    switches, below, node = [], "", 0
-    for leaf, size in enumerate(sizes):
-        names = [f"n{node + k}" for k in range(size)]
-        node += size
-        switches.append(SwitchModel(name=f"s{leaf}", nodes=",".join(names)))
-        below = f"{below},s{leaf}" if below else f"s{leaf}"
-        for level in range(rng.randint(1, 2)):
-            upper = f"u{leaf}-{level}"
-            switches.append(SwitchModel(name=upper, switches=below))
-            below = upper
-    machine = TreeModel(kind="tree", name="deep", switches=switches)
-    return _queue_on(rng, machine, sum(sizes), num_requests, most_ranks)
-
-
-def _queue_on(
-    rng: random.Random, machine: TreeModel, num_nodes: int, num_requests: int, most_ranks: int
-) -> Snapshot:
-    held = [
-        (f"n{node}", rng.choice((Communication.STRICT, Communication.NONE)))
-        for node in range(num_nodes)
-        if rng.random() < 0.2
+def _request(rng: random.Random, n: int, nodes: int, patterns: Sequence[Pattern]) -> Json:
+    share = 100 // max(1, len(patterns))
+    uses = [
+        {
+            "pattern": pattern.value,
+            "share": rng.choice((share, share, rng.randint(1, share))),
+            "message_bytes": rng.choice((1, 1, 1, 3, 1 << 20, 1 << 40)),
+        }
+        for pattern in patterns
     ]
-    queue = [
-        (rng.randint(1, min(num_nodes, most_ranks)), any_patterns(rng)) for _ in range(num_requests)
-    ]
-    down = "n0" if not held and rng.random() < 0.2 else ""
-    return snapshot_on(machine, held, queue, down)
+    found: Json = {"id": f"q{n}", "nodes": nodes}
+    found["priority"] = rng.choice((1, 1, 1, 2, 3, 1_000_000))
+    found["communication"] = rng.choice(("strict", "tolerant", "none" if n else "strict"))
+    found["patterns"] = uses or None
+    return found
 
 
-def any_patterns(rng: random.Random) -> list[PatternUse]:
-    """Return none to six patterns with shares that add up to 100 at most."""
-    chosen = rng.sample(list(Pattern), rng.choice((0, 1, 1, 2, len(Pattern))))
-    sizes = rng.choice(((1,), (1, 2, 7), (1, 1 << 40)))
-    return [
-        PatternUse(pattern=p, share=rng.randint(1, 16), message_bytes=rng.choice(sizes))
-        for p in chosen
-    ]
+def full_tree(rng: random.Random, *, apart: float) -> Json:
+    """Return a tiny tree, perhaps without common switches, and more requests than fit at most."""
+    patterns = rng.sample(list(Pattern), 1)
+    document = random_tree(rng, patterns, (1, 2, 3, 4), others=0.9)
+    switches = document["machine"]["switches"]
+    if rng.random() < apart:
+        leaves = [one for one in switches if "nodes" in one]
+        uppers = _pairs(rng, [one["name"] for one in leaves])
+        document["machine"]["switches"] = [*leaves, *uppers]
+    num_nodes = sum(one["nodes"].count(",") + 1 for one in switches if "nodes" in one)
+    while len(document["queue"]) < 4 and rng.random() < 0.8:
+        any_patterns = rng.sample(list(Pattern), rng.choice((0, 1, 1)))
+        most = document["queue"][0]["nodes"] if any_patterns else num_nodes
+        size = rng.randint(1, min(6, most))
+        document["queue"].append(_request(rng, len(document["queue"]), size, any_patterns))
+    return document
+
+
+def _pairs(rng: random.Random, names: list[str]) -> Json:
+    """Return switches over one or two leaves each, now and then one that joins two of them."""
+    names = rng.sample(names, len(names))
+    found = [{"name": f"t{k}", "switches": ",".join(names[k : k + 2])} for k in range(0, 4, 2)]
+    found = [one for one in found if one["switches"]]
+    if len(names) > 2 and rng.random() < 0.2:
+        found.append({"name": "joint", "switches": ",".join(names[1:3])})
+    return found
 
 
 def nodes_down(rng: random.Random, snapshot: Snapshot) -> Snapshot:
@@ -345,123 +322,171 @@ def silent_requests(rng: random.Random, snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with requests whose patterns are none, or do not count."""
     silent = ({"patterns": []}, {"patterns": None}, {"communication": Communication.NONE})
     queue = [r.model_copy(update=rng.choice(silent)) for r in snapshot.queue]
-    return with_queue(snapshot, queue)
+    return snapshot.model_copy(update={"queue": queue})
 
 
 def equal_jobs(rng: random.Random, snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with two or three requests alike, of six ranks together at most."""
-    number = rng.randint(2, 3)
-    first = [
-        r.model_copy(update={"nodes": min(r.nodes, 6 // number)}) for r in snapshot.queue[:1]
-    ] * number
-    return with_queue(
-        snapshot, [r.model_copy(update={"id": f"same{k}"}) for k, r in enumerate(first)]
+    if not snapshot.queue:
+        return snapshot
+    number, first = rng.randint(2, 3), snapshot.queue[0]
+    nodes = min(first.nodes, 6 // number)
+    same = [first.model_copy(update={"id": f"same{k}", "nodes": nodes}) for k in range(number)]
+    return snapshot.model_copy(update={"queue": same})
+
+
+def no_jobs(rng: random.Random, snapshot: Snapshot) -> Snapshot:
+    del rng
+    return snapshot.model_copy(update={"queue": []})
+
+
+def chained_switches(rng: random.Random, snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with its leaves at the ends of a chain of switches, some single."""
+    assert isinstance(snapshot.machine, TreeModel)
+    switches, below = [], ""
+    for leaf in [one for one in snapshot.machine.switches if one.nodes]:
+        switches.append(leaf)
+        below = f"{below},{leaf.name}" if below else leaf.name
+        for level in range(rng.randint(1, 2)):
+            upper = f"u{leaf.name}-{level}"
+            switches.append(SwitchModel(name=upper, switches=below))
+            below = upper
+    return snapshot.model_copy(
+        update={"machine": snapshot.machine.model_copy(update={"switches": switches})}
     )
 
 
 TREE_CHANGES: tuple[Change, ...] = (
-    empty_queue,
     equal_jobs,
-    single_nodes,
-    largest_priorities,
+    no_jobs,
     nodes_down,
     silent_requests,
+    chained_switches,
 )
+
+
+def tiny_allocation(seed: int | str) -> Snapshot:
+    """Return a random snapshot of a tree machine, up to two degenerate things changed in it."""
+    rng = random.Random(f"tiny-allocation-{seed}")
+    patterns = rng.sample(list(Pattern), rng.choice((0, 1, 1, 2, len(Pattern))))
+    sizes = rng.choice(((1, 2, 3, 4, 5), (2, 3)))
+    document = random_tree(rng, patterns, sizes, others=0.0 if 5 in sizes else 1.0)
+    base = Snapshot.model_validate_json(json.dumps(document))
+    for change in rng.sample(TREE_CHANGES, rng.choice((0, 0, 1, 1, 2))):
+        base = change(rng, base)
+    return base
 
 
 # ---- Tasks on routers -------------------------------------------------------------------------
 
+MOST_MAPPINGS = 5_040
+PALETTES = (
+    (1,),
+    (0, 1, 1, 2, 5),
+    (1, 3, 12, 97),
+    (6, 12, 18),
+    (1, 1 << 20),
+    ((1 << 31) - 1, 1 << 31, (1 << 31) + 1),
+    ((1 << 49) - 1, 1 << 49),
+    ((1 << 52) - 1, 1 << 52, (1 << 53) - 1, 1 << 53),
+    (1, 1 << 53),
+)
+
+
+def palette(rng: Random) -> tuple[int, ...]:
+    """Return sizes of messages, now and then near the ends of what fits."""
+    return rng.choice(PALETTES[:4] if rng.random() < 0.7 else PALETTES)
+
+
+def random_grid(rng: Random, most_tasks: int = 6) -> GridApplication:
+    """Return a grid, some dimensions of which close, with one or two tasks, with diagonals."""
+    while True:
+        shape = [rng.choice((1, 2, 2, 3, 4, 5, 6)) for _ in range(rng.randint(1, 4))]
+        if 2 <= math.prod(shape) <= most_tasks:
+            break
+    sizes, full = palette(rng), rng.random() < 0.4
+    return GridApplication(
+        shape=shape,
+        periodic=[rng.random() < 0.5 for _ in shape],
+        bytes=[rng.choices(sizes, k=2) for _ in shape],
+        stencil="full" if full else "nearest",
+        diagonal_bytes=rng.choices(sizes, k=len(shape) - 1) if full else [],
+    )
+
+
+def random_graph(rng: Random) -> GraphApplication:
+    """Return messages, some repeated or to oneself: at random, or in a pattern."""
+    n = rng.choice((1, 2, 3, 4, 4, 5, 6))
+    every = list(itertools.product(range(n), repeat=2))
+    patterns = [
+        [rng.choice(every) for _ in range(rng.randint(0, 3 * n))],
+        [(k, (k + 1) % n) for k in range(n)],
+        [(0, k) for k in range(n)],
+        [(a, b) for a, b in every if a < b],
+    ]
+    return graph_of(rng, n, rng.choice(patterns))
+
+
+def graph_of(rng: Random, num_tasks: int, pairs: list[tuple[int, int]]) -> GraphApplication:
+    """Return messages of random bytes along pairs of tasks."""
+    sources, targets = ([pair[k] for pair in pairs] for k in (0, 1))
+    sizes = rng.choices(palette(rng), k=len(pairs))
+    return GraphApplication(num_tasks=num_tasks, sources=sources, targets=targets, bytes=sizes)
+
+
+def random_problem(rng: Random, kind: str) -> MappingProblem:
+    """Return a problem of few enough mappings to try all, which a kind of certificate is for."""
+    while True:
+        is_grid = kind == "blocks" or rng.random() < 0.3
+        application = random_grid(rng) if is_grid else random_graph(rng)
+        try:
+            problem = _placed(rng, application, kind)
+            places = int(problem.capacity.sum())
+            if math.perm(places, problem.num_tasks) <= MOST_MAPPINGS:
+                read_instance(problem.instance)
+                return problem
+        except (InputError, RefusedError, OverflowError):
+            continue
+
+
+def _placed(
+    rng: Random, application: GridApplication | GraphApplication, kind: str
+) -> MappingProblem:
+    """Return a problem on a torus, a mesh, a long ring of few nodes, or a matrix."""
+    if isinstance(application, GridApplication):
+        n = math.prod(application.shape)
+    else:
+        n = application.num_tasks
+    per_node = rng.choice((1, 1, 1, 2, 3, n))
+    spare = rng.choice((0, 0, 1, 2))
+    if kind in ("star", "distance-classes", "total") and rng.random() < 0.4:
+        if isinstance(application, GridApplication):
+            application = random_graph(rng)
+        size = rng.randint(1, 7)
+        lengths = rng.choice(((1, 2, 3, 5), (1, 1, 2), (0, 1, 1, 2), (0, 1, 1 << 20)))
+        table = np.array(rng.choices(lengths, k=size * size)).reshape(size, size)
+        table = np.minimum(table, table.T) if rng.random() < 0.5 else table
+        table *= 1 - np.eye(size, dtype=np.int64)
+        return matrix_problem(application, table, tasks_per_node=per_node)
+    shape = [rng.choice((1, 2, 2, 3, 4, 5)) for _ in range(rng.randint(1, 3))]
+    if kind == "cuts" and rng.random() < 0.6:
+        shape = [rng.choice((6, 7, 12, 16, 33, 64, 64, 64, 128)), *rng.choice(([], [], [1], [2]))]
+    per_router = rng.choice((1, 1, 2, 3))
+    every, wanted = math.prod(shape) * per_router, -(-n // per_node) + spare
+    nodes = sorted(rng.sample(range(every), min(wanted, every)))
+    if rng.random() < 0.6:  # evenly
+        nodes = [k * every // len(nodes) for k in range(len(nodes))]
+    return problem_on(
+        application,
+        shape,
+        tasks_per_node=per_node,
+        wrap=[rng.random() < 0.6 for _ in shape],
+        nodes_per_router=per_router,
+        nodes=format_node_set(nodes),
+    )
+
 
 def tiny_mapping(seed: int | str) -> MappingProblem:
     """Return a random grid or graph and a machine with room for it."""
-    rng = np.random.default_rng(random.Random(f"tiny-mapping-{seed}").randrange(1 << 62))
-    application = _application(rng)
-    tasks = _num_tasks(application)
-    per_node, per_router = int(rng.choice([1, 1, 2, 3, 7])), int(rng.choice([1, 1, 2, 3]))
-    needed = -(-tasks // per_node)
-    kind = rng.choice(["torus", "torus", "torus", "matrix"])
-    if kind == "matrix":
-        per_router = 1
-    most = max(-(-needed // per_router), _most_routers(tasks))
-    shape = _shape(rng, -(-needed // per_router), most)
-    num_nodes = math.prod(shape) * per_router
-    spare = int(rng.choice([0, 0, 1, 2, num_nodes]))
-    usable = np.sort(rng.permutation(num_nodes)[: min(num_nodes, needed + spare)])
-    machine: TorusModel | MatrixModel
-    if kind == "matrix":
-        machine = MatrixModel(kind="matrix", name="tiny", distances=_distances(rng, num_nodes))
-    else:
-        wrap = (rng.random(len(shape)) < 0.6).tolist()
-        machine = TorusModel(name="tiny", shape=shape, wrap=wrap, nodes_per_router=per_router)
-    return prepare_mapping(
-        MappingInstance(
-            schema_version=MAPPING_SCHEMA,
-            name="tiny",
-            machine=machine,
-            nodes=format_node_set(usable.tolist()),
-            tasks_per_node=per_node,
-            application=application,
-        )
-    )
-
-
-def _num_tasks(application: GridApplication | GraphApplication) -> int:
-    if isinstance(application, GridApplication):
-        return math.prod(application.shape)
-    return application.num_tasks
-
-
-def _most_routers(tasks: int) -> int:
-    """Return with how many routers brute force ends soon."""
-    return max(1, min(9, math.floor(MOST_MAPPINGS ** (1 / tasks) + 1e-9)))
-
-
-def _application(rng: np.random.Generator) -> GridApplication | GraphApplication:
-    """Return a grid or a graph of one to eight tasks."""
-    kind = rng.choice(["grid", "grid", "cells", "graph", "graph", "silent", "pairs", "heavy"])
-    if kind == "grid":
-        return random_grid(rng, 8)
-    if kind == "cells":  # sides of one and two, closed or not
-        dims = int(rng.integers(1, 4))
-        shape = rng.choice([1, 2], size=dims).tolist()
-        sizes = rng.choice([0, 1, 5], size=(dims, 2)).tolist()
-        closed = (rng.random(dims) < 0.5).tolist()
-        return GridApplication(shape=shape, periodic=closed, bytes=sizes)
-    tasks = int(rng.choice([1, 2, 3, 4, 5, 6, 7]))
-    if kind == "graph":
-        return random_graph(rng, tasks, int(rng.integers(0, 3 * tasks + 1)))
-    if kind == "silent":
-        ends = rng.integers(tasks, size=(2, 3)).tolist()
-        return GraphApplication(num_tasks=tasks, sources=ends[0], targets=ends[1], bytes=[0] * 3)
-    pairs = [(a, b) for a in range(tasks) for b in range(tasks) if a != b]
-    size = 1 if kind == "pairs" else int(rng.choice([1 << 40, 1 << 53]))
-    return GraphApplication(
-        num_tasks=tasks,
-        sources=[a for a, _ in pairs],
-        targets=[b for _, b in pairs],
-        bytes=[size] * len(pairs),
-    )
-
-
-def _shape(rng: np.random.Generator, least: int, most: int) -> list[int]:
-    """Return the shape of a machine of at least and, if that can be, at most so many routers."""
-    for _ in range(200):
-        shape: list[int] = rng.integers(1, 5, size=int(rng.integers(1, 5))).tolist()
-        if least <= math.prod(shape) <= most:
-            return shape
-    return [least, 1] if rng.random() < 0.5 else [least]
-
-
-def _distances(rng: np.random.Generator, size: int) -> list[list[int]]:
-    """Return distances: of a line, all alike, all zero, any symmetric ones, or just any."""
-    number = np.arange(size)
-    any_of_them = rng.integers(0, 6, size=(size, size))
-    found = [
-        np.abs(number[:, None] - number),
-        np.ones((size, size), dtype=np.int64),
-        np.zeros((size, size), dtype=np.int64),
-        any_of_them + any_of_them.T,
-        any_of_them,
-    ][int(rng.integers(5))]
-    rows: list[list[int]] = (found * ~np.eye(size, dtype=bool)).tolist()
-    return rows
+    rng = Random(f"tiny-mapping-{seed}")
+    return random_problem(rng, rng.choice(("blocks", "blocks", "star")))

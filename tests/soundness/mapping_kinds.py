@@ -19,9 +19,10 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from baseline_instances import matrix_problem, optimum_of, problem_on
+from baseline_instances import optimum_of, problem_on
 from pencil_cases import SINK, SOURCE, least_hop_bytes
 from soundness.attack import Json, Number, Target, faulty, number
+from tiny_instances import graph_of, random_grid, random_problem
 from topoplace.certify.mapping.check import VALUES
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.mapping.pencils import check_layout, window_value
@@ -45,118 +46,11 @@ from topoplace.mapping.pencils.space import (
 )
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result.mapping import FlowCertificate, MappingCertificate
-from topoplace.snapshot.schema import GraphApplication, GridApplication
 
 Random = random.Random
 CERTIFICATE: TypeAdapter[Any] = TypeAdapter(MappingCertificate)
-MOST_MAPPINGS = 5_040
 MOST_SELECTIONS = 20_000
 FLOW = ("tails", "heads", "flows")
-
-PALETTES = (
-    (1,),
-    (0, 1, 1, 2, 5),
-    (1, 3, 12, 97),
-    (6, 12, 18),
-    (1, 1 << 20),
-    ((1 << 31) - 1, 1 << 31, (1 << 31) + 1),
-    ((1 << 49) - 1, 1 << 49),
-    ((1 << 52) - 1, 1 << 52, (1 << 53) - 1, 1 << 53),
-    (1, 1 << 53),
-)
-
-
-def palette(rng: Random) -> tuple[int, ...]:
-    """Return sizes of messages, now and then near the ends of what fits."""
-    return rng.choice(PALETTES[:4] if rng.random() < 0.7 else PALETTES)
-
-
-def random_grid(rng: Random, most_tasks: int = 6) -> GridApplication:
-    """Return a grid, some dimensions of which close, with one or two tasks, with diagonals."""
-    while True:
-        shape = [rng.choice((1, 2, 2, 3, 4, 5, 6)) for _ in range(rng.randint(1, 4))]
-        if 2 <= math.prod(shape) <= most_tasks:
-            break
-    sizes, full = palette(rng), rng.random() < 0.4
-    return GridApplication(
-        shape=shape,
-        periodic=[rng.random() < 0.5 for _ in shape],
-        bytes=[rng.choices(sizes, k=2) for _ in shape],
-        stencil="full" if full else "nearest",
-        diagonal_bytes=rng.choices(sizes, k=len(shape) - 1) if full else [],
-    )
-
-
-def random_graph(rng: Random) -> GraphApplication:
-    """Return messages, some repeated or to oneself: at random, or in a pattern."""
-    n = rng.choice((1, 2, 3, 4, 4, 5, 6))
-    every = list(itertools.product(range(n), repeat=2))
-    patterns = [
-        [rng.choice(every) for _ in range(rng.randint(0, 3 * n))],
-        [(k, (k + 1) % n) for k in range(n)],
-        [(0, k) for k in range(n)],
-        [(a, b) for a, b in every if a < b],
-    ]
-    return graph_of(rng, n, rng.choice(patterns))
-
-
-def graph_of(rng: Random, num_tasks: int, pairs: list[tuple[int, int]]) -> GraphApplication:
-    """Return messages of random bytes along pairs of tasks."""
-    sources, targets = ([pair[k] for pair in pairs] for k in (0, 1))
-    sizes = rng.choices(palette(rng), k=len(pairs))
-    return GraphApplication(num_tasks=num_tasks, sources=sources, targets=targets, bytes=sizes)
-
-
-def random_problem(rng: Random, kind: str) -> MappingProblem:
-    """Return a problem of few enough mappings to try all, which a kind of certificate is for."""
-    while True:
-        is_grid = kind == "blocks" or rng.random() < 0.3
-        application = random_grid(rng) if is_grid else random_graph(rng)
-        try:
-            problem = _placed(rng, application, kind)
-            places = int(problem.capacity.sum())
-            if math.perm(places, problem.num_tasks) <= MOST_MAPPINGS:
-                read_instance(problem.instance)
-                return problem
-        except (InputError, RefusedError, OverflowError):
-            continue
-
-
-def _placed(
-    rng: Random, application: GridApplication | GraphApplication, kind: str
-) -> MappingProblem:
-    """Return a problem on a torus, a mesh, a long ring of few nodes, or a matrix."""
-    if isinstance(application, GridApplication):
-        n = math.prod(application.shape)
-    else:
-        n = application.num_tasks
-    per_node = rng.choice((1, 1, 1, 2, 3, n))
-    spare = rng.choice((0, 0, 1, 2))
-    if kind in ("star", "distance-classes", "total") and rng.random() < 0.4:
-        if isinstance(application, GridApplication):
-            application = random_graph(rng)
-        size = rng.randint(1, 7)
-        lengths = rng.choice(((1, 2, 3, 5), (1, 1, 2), (0, 1, 1, 2), (0, 1, 1 << 20)))
-        table = np.array(rng.choices(lengths, k=size * size)).reshape(size, size)
-        table = np.minimum(table, table.T) if rng.random() < 0.5 else table
-        table *= 1 - np.eye(size, dtype=np.int64)
-        return matrix_problem(application, table, tasks_per_node=per_node)
-    shape = [rng.choice((1, 2, 2, 3, 4, 5)) for _ in range(rng.randint(1, 3))]
-    if kind == "cuts" and rng.random() < 0.6:
-        shape = [rng.choice((6, 7, 12, 16, 33, 64, 64, 64, 128)), *rng.choice(([], [], [1], [2]))]
-    per_router = rng.choice((1, 1, 2, 3))
-    every, wanted = math.prod(shape) * per_router, -(-n // per_node) + spare
-    nodes = sorted(rng.sample(range(every), min(wanted, every)))
-    if rng.random() < 0.6:  # evenly
-        nodes = [k * every // len(nodes) for k in range(len(nodes))]
-    return problem_on(
-        application,
-        shape,
-        tasks_per_node=per_node,
-        wrap=[rng.random() < 0.6 for _ in shape],
-        nodes_per_router=per_router,
-        nodes=format_node_set(nodes),
-    )
 
 
 def proven_by(value: Callable[[], int]) -> Number | None:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from soundness.attack import EXTREMES, Json, Number, Target, number
+from tiny_instances import full_tree, random_tree
 from topoplace.certify import check_document
 from topoplace.certify.switches.instance import read_instance
 from topoplace.placement.switches.exact.cubes import SideOracle
@@ -42,7 +43,7 @@ from topoplace.placement.switches.exact.thresholds import (
 from topoplace.result.tree import AllocationResult, DomainsCertificate
 from topoplace.snapshot.schema import Pattern, Snapshot
 from tree_brute_force import Truth, cost_of, state_of
-from tree_exact_cases import jobs_of, tiny_machine
+from tree_exact_cases import jobs_of
 from tree_threshold_cases import oracles_of, proven
 
 IntArray = NDArray[np.int64]
@@ -54,64 +55,6 @@ FOREVER = 1e18
 ANY = (2, 3, 4, 4, 5, 6, 7, 8, 8)
 AGAIN = 4
 """How often a problem is attacked before the next one is drawn."""
-
-
-# Snapshots
-
-
-def snapshot_document(
-    rng: random.Random, patterns: Sequence[Pattern], sizes: Sequence[int], *, others: float
-) -> Json:
-    """Return a tiny tree with a request of some size and patterns, and perhaps others."""
-    wanted = rng.choice(sizes)
-    while True:
-        machine = tiny_machine(rng, rng.choice((1, 2, 2, 3, 3, 4)))
-        names = [n for switch in machine.switches if switch.nodes for n in switch.nodes.split(",")]
-        if len(names) >= wanted:
-            break
-    num_nodes = len(names)
-    rng.shuffle(names)
-    most = 10 if wanted > 5 else 8
-    room = max(wanted, min(most, num_nodes) - (rng.random() < 0.5) * rng.randint(0, 3))
-    down, held = [], []
-    for name in names[room:]:
-        (down if rng.random() < 0.2 else held).append(name)
-    queue = [_request(rng, 0, wanted, patterns)]
-    if wanted <= 4 and rng.random() < others:
-        for n in range(1, rng.choice((2, 2, 3))):
-            any_patterns = rng.sample(list(Pattern), rng.choice((0, 1, 1, 2)))
-            size = min(num_nodes, rng.choice((1, 2, 2, 3)))
-            queue.append(_request(rng, n, size, any_patterns))
-    running = []
-    while held:
-        own = [held.pop() for _ in range(min(len(held), rng.randint(1, 3)))]
-        kind = rng.choice(("strict", "strict", "tolerant", "none"))
-        running.append({"id": f"r{len(held)}", "nodes": ",".join(own), "communication": kind})
-    return {
-        "schema": "topoplace.snapshot/1",
-        "name": "tiny",
-        "machine": machine.model_dump(mode="json", exclude_none=True),
-        "down": ",".join(down),
-        "running": running,
-        "queue": queue,
-    }
-
-
-def _request(rng: random.Random, n: int, nodes: int, patterns: Sequence[Pattern]) -> Json:
-    share = 100 // max(1, len(patterns))
-    uses = [
-        {
-            "pattern": pattern.value,
-            "share": rng.choice((share, share, rng.randint(1, share))),
-            "message_bytes": rng.choice((1, 1, 1, 3, 1 << 20, 1 << 40)),
-        }
-        for pattern in patterns
-    ]
-    found: Json = {"id": f"q{n}", "nodes": nodes}
-    found["priority"] = rng.choice((1, 1, 1, 2, 3, 1_000_000))
-    found["communication"] = rng.choice(("strict", "tolerant", "none" if n else "strict"))
-    found["patterns"] = uses or None
-    return found
 
 
 # Results
@@ -496,7 +439,7 @@ def _problems(name: str, seed: int, family: Family) -> Iterator[tuple[random.Ran
     for n in itertools.count():
         rng = random.Random(f"{name} problem {n} of {seed}")
         problem = Problem(
-            snapshot_document(rng, family.patterns(rng), family.sizes, others=family.others)
+            random_tree(rng, family.patterns(rng), family.sizes, others=family.others)
         )
         free, instance = problem.truth.free, problem.instance
         used = [leaf for leaf, room in enumerate(free) if room]
@@ -550,42 +493,14 @@ def of_nodes(kind: str, apart: float | None, seed: int) -> Iterator[Target]:
         rng = random.Random(f"{kind} problem {n} of {seed}")
         if apart is None:
             patterns = rng.sample(list(Pattern), 1)
-            problem = Problem(snapshot_document(rng, patterns, (1, 2, 3, 4), others=0.9))
+            problem = Problem(random_tree(rng, patterns, (1, 2, 3, 4), others=0.9))
         else:
-            problem = Problem(_full_document(rng, apart=apart))
+            problem = Problem(full_tree(rng, apart=apart))
         certificate: Callable[[random.Random], Json] = lambda rng: {"kind": kind}  # noqa: E731
         target = _nodes_target(
             problem, _domain_prices(problem) if kind == "domains" else certificate
         )
         yield from itertools.repeat(target, AGAIN)
-
-
-def _full_document(rng: random.Random, *, apart: float) -> Json:
-    """Return a tiny tree, perhaps without common switches, and more requests than fit at most."""
-    patterns = rng.sample(list(Pattern), 1)
-    document = snapshot_document(rng, patterns, (1, 2, 3, 4), others=0.9)
-    switches = document["machine"]["switches"]
-    if rng.random() < apart:
-        leaves = [one for one in switches if "nodes" in one]
-        uppers = _pairs(rng, [one["name"] for one in leaves])
-        document["machine"]["switches"] = [*leaves, *uppers]
-    num_nodes = sum(one["nodes"].count(",") + 1 for one in switches if "nodes" in one)
-    while len(document["queue"]) < 4 and rng.random() < 0.8:
-        any_patterns = rng.sample(list(Pattern), rng.choice((0, 1, 1)))
-        most = document["queue"][0]["nodes"] if any_patterns else num_nodes
-        size = rng.randint(1, min(6, most))
-        document["queue"].append(_request(rng, len(document["queue"]), size, any_patterns))
-    return document
-
-
-def _pairs(rng: random.Random, names: list[str]) -> Json:
-    """Return switches over one or two leaves each, now and then one that joins two of them."""
-    names = rng.sample(names, len(names))
-    found = [{"name": f"t{k}", "switches": ",".join(names[k : k + 2])} for k in range(0, 4, 2)]
-    found = [one for one in found if one["switches"]]
-    if len(names) > 2 and rng.random() < 0.2:
-        found.append({"name": "joint", "switches": ",".join(names[1:3])})
-    return found
 
 
 def _domain_prices(problem: Problem) -> Callable[[random.Random], Json]:
@@ -736,7 +651,7 @@ def claims(seed: int) -> Iterator[Target]:
         rng = random.Random(f"claims problem {n} of {seed}")
         family = FAMILIES[rng.choice(sorted(FAMILIES))]
         sizes = (1, 2, 2, 3, 4, 4)
-        problem = Problem(snapshot_document(rng, family.patterns(rng), sizes, others=0.8))
+        problem = Problem(random_tree(rng, family.patterns(rng), sizes, others=0.8))
         drawn = _Claims(problem)
         target = Target(Fraction(0), False, drawn.draw, drawn.proven)
         yield from itertools.repeat(target, AGAIN)
