@@ -130,11 +130,7 @@ FAULTS = {
         'instance.machine = "blue_waters"',
     ),
     "placements: first-fit": ("solution = null", "solution.placements[0].prism = null"),
-    "mappings: rough": (
-        "solution.nodes[0] = @solution.nodes[-1] & solution.nodes[1] = @solution.nodes[-1]",
-        'instance.nodes = "0"',
-        'levels[0].certificate = {"kind": "total"}',
-    ),
+    "mappings: rough": ('levels[0].certificate = {"kind": "total"}',),
     "mappings: pencils": (
         "solution.layout.axes = [2, 1, 0]",
         "solution.optimum.objective += -1 & solution.optimum.bound += -1",
@@ -157,6 +153,9 @@ FAULTS = {
         "instance.queue[0].patterns[0].message_bytes += 1",
         "instance.queue[0].priority += 1",
         'instance.running[0].communication = "none"',
+        'instance.running[1].nodes = "n0"',
+        "instance.queue[+] = @instance.queue[0]",
+        'instance.machine.switches[0].nodes = ""',
         'levels[1].proof = "certificate"',
         'levels[0].certificate = {"kind": "thresholds", "proofs": []}',
     ),
@@ -185,6 +184,14 @@ def test_faults_of_a_sample(name: str) -> None:
         report = checked(name, mutant)
         assert not report.holds, change
         assert report.failures[0].detail
+
+
+@pytest.mark.parametrize("node", ["@solution.nodes[-1]", "1", "16"])
+def test_a_task_is_on_a_node_of_the_set_with_room(node: str) -> None:
+    mutant = bent(
+        solved()["mappings: rough"].model_dump(mode="json"), f"solution.nodes[0] = {node}"
+    )
+    assert checked("mappings: rough", mutant).failures[0].name == "solution"
 
 
 # ---- The rules of placements --------------------------------------------------------------------
