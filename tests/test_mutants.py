@@ -159,6 +159,11 @@ FAULTS = {
         'levels[1].proof = "certificate"',
         'levels[0].certificate = {"kind": "thresholds", "proofs": []}',
     ),
+    "allocations: silent": (
+        "solution.allocations[1].nodes[0] = @solution.allocations[0].nodes[0]",
+        "solution.allocations[1].nodes[0] = @solution.allocations[1].nodes[1]",
+        'solution.allocations[1].nodes[0] = "n0"',
+    ),
     "allocations: thresholds": (
         "levels[1].certificate = @levels[0].certificate",
         "levels[1].certificate.proofs[+] = @levels[1].certificate.proofs[0]",
