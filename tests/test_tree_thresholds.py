@@ -14,7 +14,7 @@ import pytest
 from topoplace.certify.report import RefusedError
 from topoplace.certify.switches.instance import read_instance
 from topoplace.certify.switches.nogoods import has_cheap_one, rules_of
-from topoplace.certify.switches.relaxed import Assumed, Relaxed
+from topoplace.certify.switches.relaxed import Assumed, Relaxed, Rules
 from topoplace.certify.switches.rules import least_met
 from topoplace.placement.switches.exact.binomial import (
     BinomialSearch,
