@@ -43,6 +43,21 @@ class Standing(NamedTuple):
 
 def standing(job: Job, thresholds: IntArray, guess: Guess) -> Standing | None:
     """Return what thresholds per step leave, None if that cannot hold all ranks."""
+    found = _left(job, thresholds, guess)
+    if found is None:
+        return None
+    alive, keeps, near = found
+    crosses = alive & ~keeps
+    pairs = job.states.pair <= thresholds[:, None, None]
+    for rows in (near, crosses[:, :, None], crosses[:, None]):
+        pairs &= rows
+    return Standing(alive, job.states.inside <= thresholds[:, None], keeps, pairs)
+
+
+def _left(
+    job: Job, thresholds: IntArray, guess: Guess
+) -> tuple[BoolArray, BoolArray, BoolArray] | None:
+    """Return which states are left, which steps they keep, and which find room together."""
     states = job.states
     free = states.multiplicity.copy()
     np.subtract.at(free, states.leaf_type, guess.forced)
@@ -50,7 +65,7 @@ def standing(job: Job, thresholds: IntArray, guess: Guess) -> Standing | None:
         return None
     held = guess.forced > 0
     more = ~guess.done & (free > 0)[states.leaf_type]
-    able = states.inside <= thresholds[:, None]
+    absent = states.inside > thresholds[:, None]
     alive = held | more
     while True:
         # a state may only be so much smaller than others that all ranks find room
@@ -66,15 +81,10 @@ def standing(job: Job, thresholds: IntArray, guess: Guess) -> Standing | None:
         cheapest = np.where(near, states.pair, NEVER).min(axis=1)
         keeps = left & (cheapest > thresholds[:, None])
         for family in job.families:
-            left = left & _fitting(family, states.ranks, keeps, keeps & ~able)
+            left = left & _fitting(family, states.ranks, keeps, keeps & absent)
         if (left == alive).all():
-            break
+            return alive, keeps, near
         alive = left
-    crosses = alive & ~keeps
-    pairs = states.pair <= thresholds[:, None, None]
-    for rows in (near, crosses[:, :, None], crosses[:, None]):
-        pairs &= rows
-    return Standing(alive, able, keeps, pairs)
 
 
 def _fitting(family: Family, ranks: IntArray, keeps: BoolArray, absent: BoolArray) -> BoolArray:
@@ -102,11 +112,11 @@ class StateOracle(Oracle):
 
     def solve(self, thresholds: IntArray, guess: Guess, deadline: float) -> Leaf | Mix | None:
         """Return that thresholds are impossible, or that nothing is known of them."""
-        return Mix(None, thresholds) if standing(self._job, thresholds, guess) else Empty()
+        return Empty() if _left(self._job, thresholds, guess) is None else Mix(None, thresholds)
 
     def holds(self, leaf: Leaf, thresholds: IntArray, guess: Guess) -> bool:
         """Tell whether thresholds are impossible."""
-        return standing(self._job, thresholds, guess) is None
+        return _left(self._job, thresholds, guess) is None
 
 
 # ---- Programs over states ------------------------------------------------------------------------
