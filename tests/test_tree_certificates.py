@@ -19,7 +19,6 @@ from topoplace.certify.switches.instance import read_instance
 from topoplace.certify.switches.nogoods import MOST_DEPTH
 from topoplace.certify.switches.relaxed import Relaxed
 from topoplace.certify.switches.rules import LARGEST_WORTH
-from topoplace.cli import run
 from topoplace.result import Proof
 from topoplace.result.tree import ThresholdProof, ThresholdsCertificate
 from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot

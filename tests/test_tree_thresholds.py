@@ -14,13 +14,9 @@ import pytest
 from topoplace.certify.report import RefusedError
 from topoplace.certify.switches.instance import read_instance
 from topoplace.certify.switches.nogoods import has_cheap_one, rules_of
-from topoplace.certify.switches.relaxed import Assumed, Relaxed, Rules
+from topoplace.certify.switches.relaxed import Relaxed
 from topoplace.certify.switches.rules import least_met
-from topoplace.placement.switches.exact.binomial import (
-    BinomialSearch,
-    Incumbent,
-    Verdict,
-)
+from topoplace.placement.switches.exact.binomial import least_cost_of
 from topoplace.placement.switches.exact.boxes import Boxes, Corners
 from topoplace.placement.switches.exact.cubes import SideOracle
 from topoplace.placement.switches.exact.thresholds import (
