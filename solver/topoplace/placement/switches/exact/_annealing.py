@@ -177,21 +177,17 @@ def _count(part, found, number, troubled, where, num):
 def exchanged(label, bad, graph, moves, heat, cooler, seed):
     """Exchange labels of parts by simulated annealing until nobody has a forbidden neighbour.
 
+    Return the fewest forbidden pairs met, the labels at them, and labels and heat at the end.
+
     Parameters
     ----------
-    label
-        Of every part; as many parts keep each.
     bad
         Whether a part with one label may not be beside one with another, shape ``(rows, L, L)``.
     graph
         ``first, partner, step``: the pairs of part `p` are ``partner[first[p] : first[p + 1]]``,
         and ``step`` has their rows. Every part has a pair.
-    moves, heat, cooler
-        Moves tried, the heat at the first, in forbidden pairs, and its factor per `COOLING` moves.
-
-    Returns
-    -------
-    The fewest forbidden pairs met, the labels at them, and labels and heat at the end.
+    heat, cooler
+        The heat at the first move, in forbidden pairs, and its factor per `COOLING` moves.
     """
     np.random.seed(seed)
     first, partner, step = graph
@@ -256,17 +252,9 @@ def exchanged(label, bad, graph, moves, heat, cooler, seed):
 def pack(caps, lines, length):
     """Cover lines of cells by chains of leaves, a separator between any two of a chain.
 
-    A chain fills whole lines, and its end is the end of a line, where none is needed.
-
-    Parameters
-    ----------
-    caps
-        Cells that every leaf can cover.
-
-    Returns
-    -------
-    The fewest separators, and per chain, last first, its first leaf and the lines it covers;
-    separators alone cover lines of chains without a leaf.
+    A chain fills whole lines, and its end is the end of a line, where none is needed. Leaves can
+    cover so many cells each (`caps`). Return the fewest separators, and per chain, last first, its
+    first leaf and the lines it covers; separators alone cover lines of chains without a leaf.
     """
     num = len(caps)
     fewest = np.full((num + 1, lines + 1), length * lines + 1, dtype=np.int64)

@@ -161,20 +161,15 @@ def _best_cut(nogoods, sets, values, prices, after, low, high):
 def cut_boxes(lows, highs, cost, heap, size, nogoods, sets, values, prices, chain, to_beat, most):
     """Cut the cheapest boxes until one is under no nogood, which stays on the heap.
 
+    Return `DONE`, `OPEN` (the box is `heap[0]`, its highs what is affordable), `FULL` or, after so
+    many boxes, `PAUSED`.
+
     Parameters
     ----------
-    nogoods, sets
-        Vectors, and in which sets they are.
     size
         Boxes on the heap and slots ever used; updated.
     chain
         Per step, the steps alike before and after it, or -1; thresholds ascend along them.
-    most
-        How many boxes are cut before a pause.
-
-    Returns
-    -------
-    `DONE`, `OPEN` (the box is `heap[0]`, its highs what is affordable), `FULL` or `PAUSED`.
     """
     num_steps = len(prices)
     before, after = chain[0], chain[1]

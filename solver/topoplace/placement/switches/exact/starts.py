@@ -6,7 +6,7 @@ And what proves how many nodes can start (docs/proofs-tree.md, "Certificates").
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -258,23 +258,17 @@ class _Prices:
             return None
         end = clock.now() + seconds
         target = _next_sum(self._values[self._able].tolist(), self._bound)
-        for prices, node_price in self._tries(end):
+        prices, node_price = [0.0] * len(self._requests), 0.0
+        for _ in range(_MOST_ROUNDS):
             own = [max(0, round(price * scale)) for price in prices]
             each = max(0, round(node_price * scale))
             if self._proven(own, each, scale) < target * scale:
                 return DomainsCertificate(scale=scale, prices=own, node_price=each)
+            better = self._solved() if clock.now() <= end else None
+            if better is None:
+                break
+            prices, node_price = better
         return None
-
-    def _tries(self, end: float) -> Iterator[tuple[list[float], float]]:
-        """Yield prices of starts and of a node: none at all, then those of the programs."""
-        yield [0.0] * len(self._requests), 0.0
-        for _ in range(_MOST_ROUNDS):
-            if clock.now() > end:
-                return
-            solved = self._solved()
-            if solved is None:
-                return
-            yield solved
 
     def _proven(self, prices: Sequence[int], each: int, scale: int) -> int:
         """Return what prices prove, and keep what every domain is worth most with as a row."""
