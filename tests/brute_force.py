@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from topoplace.result import Interference
-from topoplace.snapshot.schema import Request, Snapshot, TorusModel
+from topoplace.snapshot.schema import Request, RunningJob, Snapshot, TorusModel
 
 Coords = tuple[int, ...]
 Link = tuple[int, Coords]  # dimension, and the router it leads away from in positive direction
@@ -22,12 +22,24 @@ Box = tuple[Coords, Coords]  # origin, extents
 
 
 @dataclass(frozen=True)
-class Choice:
+class Job:
+    """What a job holds; without links if none may disturb it."""
+
+    kind: str
+    routers: frozenset[Coords]
+    links: frozenset[Link]
+
+    def meets(self, other: Job) -> bool:
+        """Tell whether two jobs may not run side by side."""
+        share = self.kind == other.kind == "tolerant"
+        return bool(self.routers & other.routers or (self.links & other.links and not share))
+
+
+@dataclass(frozen=True)
+class Choice(Job):
     """One candidate of a request."""
 
     box: Box
-    routers: frozenset[Coords]
-    links: frozenset[Link]
     values: tuple[int, int, int]
 
 
@@ -50,19 +62,8 @@ class Tiny:
             node_class[node] = machine.default_class
         for name, text in machine.classes.items():
             node_class.update(dict.fromkeys(numbers(text), name))
-        self.held: set[Coords] = set()
-        self.strict_links: set[Link] = set()
-        self.tolerant_links: set[Link] = set()
-        for job in snapshot.running:
-            routers = {self.router_of(node) for node in numbers(job.nodes)}
-            if job.prism is not None:
-                routers = self.inside((tuple(job.prism.origin), tuple(job.prism.extents)))
-            self.held |= routers
-            kind = self.kind(job.communication.value)
-            if kind == "strict":
-                self.strict_links |= self.links_between(routers)
-            elif kind == "tolerant":
-                self.tolerant_links |= self.links_between(routers)
+        self.jobs = [self.running(job) for job in snapshot.running]
+        self.held = set().union(*(job.routers for job in self.jobs))
         unusable = numbers(machine.service) | numbers(snapshot.down)
         self.class_of = {
             node: name
@@ -73,6 +74,17 @@ class Tiny:
         for node, name in self.class_of.items():
             self.usable[self.router_of(node)].append(name)
         self.free = {router for router, names in self.usable.items() if names}
+
+    def running(self, job: RunningJob) -> Job:
+        routers = {self.router_of(node) for node in numbers(job.nodes)}
+        if job.prism is not None:
+            routers = self.inside((tuple(job.prism.origin), tuple(job.prism.extents)))
+        return self.job(job.communication.value, routers)
+
+    def job(self, communication: str, routers: set[Coords]) -> Job:
+        kind = self.kind(communication)
+        links = set() if kind == "none" else self.links_between(routers)
+        return Job(kind, frozenset(routers), frozenset(links))
 
     def kind(self, communication: str) -> str:
         if self.mode is Interference.OFF or communication == "none":
@@ -182,10 +194,6 @@ class Tiny:
             prisms = self.snapshot.regions[request.region]
             boxes = [(tuple(p.origin), tuple(p.extents)) for p in prisms]
             allowed = set().union(*(self.inside(box) for box in boxes))
-        kind = self.kind(request.communication.value)
-        closed = set() if kind == "none" else set(self.strict_links)
-        if kind == "strict":
-            closed |= self.tolerant_links
         found = []
         for box in self.boxes():
             routers = self.inside(box)
@@ -194,8 +202,8 @@ class Tiny:
             count = sum(self.usable[router].count(wanted) for router in routers)
             if not self.fits(request, box, count, wanted):
                 continue
-            links = set() if kind == "none" else self.links_between(routers)
-            if links & closed:
+            job = self.job(request.communication.value, routers)
+            if any(job.meets(other) for other in self.jobs):
                 continue
             outward = sum(
                 b not in routers and b in self.free for a in routers for b in self.neighbours(a)
@@ -205,7 +213,7 @@ class Tiny:
                 self.score(box, count - request.nodes),
                 -outward,
             )
-            found.append(Choice(box, frozenset(routers), frozenset(links), values))
+            found.append(Choice(job.kind, job.routers, job.links, box, values))
         return found
 
 
@@ -226,12 +234,12 @@ def best_placement(
     for request in snapshot.queue:
         choices = sorted(tiny.choices(request), key=lambda c: c.values, reverse=True)
         if choices:
-            queue.append((request, tiny.kind(request.communication.value), choices))
-    queue.sort(key=lambda item: -item[2][0].values[0])
+            queue.append((request, choices))
+    queue.sort(key=lambda item: -item[1][0].values[0])
     # No completion that starts all the rest is worth more than `rest`, level by level; one that
     # leaves a request out is worth less on the first level already.
     rest = [(0, 0, 0)]
-    for _, _, choices in reversed(queue):
+    for _, choices in reversed(queue):
         tops = [max(c.values[k] for c in choices) for k in range(3)]
         rest.append(tuple(a + b for a, b in zip(rest[-1], tops, strict=True)))
     rest.reverse()
@@ -239,37 +247,23 @@ def best_placement(
     best_chosen: dict[str, Choice] = {}
     chosen: dict[str, Choice] = {}
 
-    def search(
-        idx: int,
-        total: tuple[int, int, int],
-        routers: frozenset[Coords],
-        strict: frozenset[Link],
-        tolerant: frozenset[Link],
-    ) -> None:
+    def search(idx: int, total: tuple[int, int, int]) -> None:
         nonlocal best, best_chosen
         if tuple(a + b for a, b in zip(total, rest[idx], strict=True)) <= best:
             return
         if idx == len(queue):
             best, best_chosen = total, dict(chosen)
             return
-        request, kind, choices = queue[idx]
+        request, choices = queue[idx]
         for choice in choices:
-            if choice.routers & routers or choice.links & strict:
-                continue
-            if kind == "strict" and choice.links & tolerant:
-                continue
-            chosen[request.id] = choice
-            search(
-                idx + 1,
-                tuple(a + b for a, b in zip(total, choice.values, strict=True)),
-                routers | choice.routers,
-                strict | choice.links if kind == "strict" else strict,
-                tolerant | choice.links if kind == "tolerant" else tolerant,
-            )
-            del chosen[request.id]
-        search(idx + 1, total, routers, strict, tolerant)
+            if not any(choice.meets(other) for other in chosen.values()):
+                chosen[request.id] = choice
+                values = tuple(a + b for a, b in zip(total, choice.values, strict=True))
+                search(idx + 1, values)
+                del chosen[request.id]
+        search(idx + 1, total)
 
-    search(0, (0, 0, 0), frozenset(), frozenset(), frozenset())
+    search(0, (0, 0, 0))
     return best, best_chosen
 
 

@@ -184,7 +184,7 @@ def _allocations() -> Iterator[tuple[str, AllocationResult]]:
 
 
 def _exact(snapshot: Snapshot) -> AllocationResult:
-    return solve(prepare_tree(snapshot), "exact", Options(time_limit=5.0))
+    return solve(prepare_tree(snapshot), "exact", Options(time_limit=60.0))
 
 
 def _with_proofs(snapshot: Snapshot, proofs: Sequence[BaseModel]) -> AllocationResult:

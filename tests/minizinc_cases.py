@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 from topoplace.placement.torus import minizinc as backend
-from topoplace.placement.torus.outcome import num_shared_links
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import Snapshot
-from topoplace.solving import Options
 
 HAS_MINIZINC = bool(shutil.which("minizinc") and importlib.util.find_spec("minizinc"))
 needs_minizinc = pytest.mark.skipif(
@@ -52,15 +50,6 @@ def solved(
     return tuple(reached)
 
 
-def started_ids(snapshot: Snapshot, mode: Interference = Interference.STRICT) -> set[str]:
-    """Return who starts; the outcome is complete, so the others are proven not to."""
-    problem = problem_of(snapshot, mode)
-    outcome = backend.minizinc(problem, Options(interference=mode))
-    assert not outcome.time_limit_hit
-    assert not num_shared_links(problem, outcome.solution)
-    return {problem.requests[item.request_idx].id for item in outcome.solution}
-
-
 def running(nodes: str, communication: str = "strict", **more: Any) -> dict[str, Any]:
     return {
         "id": "run" + nodes.replace(",", "+"),
@@ -68,8 +57,3 @@ def running(nodes: str, communication: str = "strict", **more: Any) -> dict[str,
         "communication": communication,
         **more,
     }
-
-
-def run_prism(origin: int, extent: int, communication: str = "strict") -> dict[str, Any]:
-    prism = {"origin": [origin], "extents": [extent]}
-    return running(str(origin), communication, prism=prism)

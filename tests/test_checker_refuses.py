@@ -161,24 +161,6 @@ def test_a_request_is_not_proven_to_cost_more_than_it_does(
     assert found.endswith("the evidence contradicts itself")
 
 
-@pytest.mark.parametrize("status", ["infeasible", "unknown"])
-@pytest.mark.parametrize("level", [0, 1])
-@pytest.mark.parametrize("bounded", [True, False])
-def test_statuses_on_trees_follow_from_the_figures(
-    status: str, level: int, bounded: bool, tmp_path: Path
-) -> None:
-    document = two_leaves(starts_both=True)
-    changed = document["levels"][level]
-    changed["status"] = status
-    if not bounded:
-        changed |= {"bound": None, "gap": None, "proof": "none", "certificate": None}
-    if level == 0:
-        document |= {field: changed[field] for field in ("status", "gap", "proof")}
-        document["bound"] = 4 if bounded else None
-    expected = "optimal" if bounded else "feasible"
-    assert f"status is {status}, the figures say {expected}" in reason(checked(document, tmp_path))
-
-
 def test_a_tree_without_solution_has_no_bound_of_its_cost(tmp_path: Path) -> None:
     document = two_leaves(starts_both=True)
     document["solution"] = None

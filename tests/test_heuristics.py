@@ -6,8 +6,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import product
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +14,10 @@ import pytest
 
 import topoplace as tp
 import topoplace.solving.registry as known
+from brute_force import Choice, Tiny
 from random_instances import random_snapshot
 from topoplace.errors import InputError
-from topoplace.machine import Prism, Torus, all_origins, parse_node_set, prism_links
+from topoplace.machine import Prism, Torus, parse_node_set
 from topoplace.placement.torus import explain as explaining
 from topoplace.placement.torus.explain import explain
 from topoplace.placement.torus.footprints import footprints_of, quickest_footprints
@@ -31,9 +31,8 @@ from topoplace.placement.torus.heuristics.node_orders import (
     place_in_order,
 )
 from topoplace.placement.torus.outcome import Scattered
-from topoplace.placement.torus.problem import Candidate, PlacementProblem, job_links
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Explanation, Interference
-from topoplace.snapshot import Communication, QueuedState
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.state import SnapshotState, prepare
 from topoplace.solving import Options, Outcome, methods, register, result_of, solve
@@ -44,7 +43,7 @@ NODE_METHODS = ("alps-o2", "alps-2y", "alps-4y", "random-nodes")
 PRISM_METHODS = ("first-fit", "best-fit")
 ORDERS = {"o2": O2, "2y": TWO_Y, "4y": FOUR_Y}
 SHAPES = [(1,), (9,), (8, 12), (24, 24, 24), (11, 12, 16), (3, 5, 4, 2), (2,) * 5]
-Key = Callable[[PlacementProblem, Candidate], object]
+Key = Callable[[Tiny, Choice], object]
 
 
 def tiny(seed: int, mode: Interference = Interference.STRICT) -> PlacementProblem:
@@ -58,129 +57,39 @@ def machine_state(shape: list[int], nodes: list[int], per_router: int = 1) -> Sn
     return model.prepare()
 
 
-# ---- What docs/proofs.md says, on tiny machines ----------------------------------------------
-
-
-def all_prisms(problem: PlacementProblem) -> Iterator[Prism]:
-    torus = problem.torus
-    for extents in product(*(range(1, n + 1) for n in torus.shape)):
-        for origin in all_origins(torus, extents):
-            yield Prism(origin, extents)
-
-
-def ever_usable(problem: PlacementProblem) -> list[bool]:
-    """Nodes of a class that are up, whether or not running jobs hold them."""
-    state = problem.state
-    down = set(parse_node_set(state.snapshot.down, problem.torus.num_nodes).tolist())
-    return [state.node_class[n] >= 0 and n not in down for n in range(problem.torus.num_nodes)]
-
-
-def holds(
-    problem: PlacementProblem, request: QueuedState, prism: Prism, usable: Sequence[bool]
-) -> bool:
-    """Tell whether a prism has the region, extents and nodes a request asks for."""
-    per = problem.torus.nodes_per_router
-    inside = [int(r) for r in prism.routers(problem.torus)]
-    if request.region is not None and not all(
-        problem.state.regions[request.region][r] for r in inside
-    ):
-        return False
-    fit = [
-        [
-            bool(usable[r * per + k]) and problem.state.node_class[r * per + k] == request.class_idx
-            for k in range(per)
-        ]
-        for r in inside
-    ]
-    enough = sum(map(sum, fit)) >= request.nodes
-    if not request.geometries:
-        return enough
-    depth = prism.extents[-1]
-    whole = [all(nodes) for nodes in fit]
-    pencils = [sum(whole[i : i + depth]) for i in range(0, len(inside), depth)]
-    for geometry in request.geometries:
-        if geometry.extents[:-1] != prism.extents[:-1]:
-            continue
-        if geometry.max_depth is None:
-            if enough and geometry.extents[-1] == depth:
-                return True
-        elif geometry.extents[-1] <= depth <= geometry.max_depth and all(
-            count >= geometry.extents[-1] for count in pencils
-        ):
-            return True
-    return False
-
-
-Job = tuple[set[int], set[int], Communication]
-"""Routers, links and communication of a job."""
-
-
-def running_jobs(problem: PlacementProblem) -> list[Job]:
-    return [
-        (
-            set(job.routers.tolist()),
-            set(job_links(problem.torus, job).tolist()),
-            job.communication,
-        )
-        for job in problem.state.running
-    ]
-
-
-def placed_job(problem: PlacementProblem, candidate: Candidate) -> Job:
-    return (
-        set(candidate.prism.routers(problem.torus).tolist()),
-        set(prism_links(problem.torus, candidate.prism).tolist()),
-        problem.requests[candidate.request_idx].communication,
-    )
-
-
-def in_conflict(mode: Interference, a: Job, b: Job) -> bool:
-    """Tell whether two jobs may not run side by side."""
-    if a[0] & b[0]:
-        return True
-    if mode is Interference.OFF or Communication.NONE in (a[2], b[2]):
-        return False
-    if mode is Interference.TOLERANT and a[2] == b[2] == Communication.TOLERANT:
-        return False
-    return bool(a[1] & b[1])
-
-
-def free_prisms(
-    problem: PlacementProblem, request_idx: int, others: Iterable[Job]
-) -> Iterator[Candidate]:
-    """Yield the candidates of a request that no other job is in conflict with."""
-    others = list(others)
-    request = problem.requests[request_idx]
-    usable = problem.state.usable.tolist()
-    for prism in all_prisms(problem):
-        if holds(problem, request, prism, usable):
-            candidate = Candidate(request_idx, prism)
-            job = placed_job(problem, candidate)
-            if not any(in_conflict(problem.interference, job, other) for other in others):
-                yield candidate
-
-
 # ---- First fit and best fit ------------------------------------------------------------------
 
 
-def by_score(problem: PlacementProblem, c: Candidate) -> object:
-    return (-problem.shape_score(c), c.prism.extents, c.prism.origin)
+def tiny_of(problem: PlacementProblem) -> Tiny:
+    return Tiny(problem.state.snapshot, problem.interference)
 
 
-def by_origin(problem: PlacementProblem, c: Candidate) -> object:
-    part = problem.shape_parts[tuple(e - 1 for e in c.prism.extents)]
-    return (c.prism.origin, c.prism.volume, -part, c.prism.extents)
+def choice_of(tiny: Tiny, candidate: Candidate) -> Choice:
+    box = candidate.prism.origin, candidate.prism.extents
+    choices = tiny.choices(tiny.snapshot.queue[candidate.request_idx])
+    return next(choice for choice in choices if choice.box == box)
+
+
+def by_score(tiny: Tiny, choice: Choice) -> object:
+    origin, extents = choice.box
+    return (-choice.values[1], extents, origin)
+
+
+def by_origin(tiny: Tiny, choice: Choice) -> object:
+    origin, extents = choice.box
+    return (origin, len(choice.routers), -tiny.score(choice.box, 0), extents)
 
 
 def greedy(
-    problem: PlacementProblem, key: Key, order: list[int], jobs: list[Job]
+    tiny: Tiny, key: Key, order: list[int], started: Sequence[Candidate] = ()
 ) -> list[Candidate]:
-    jobs, placed = list(jobs), []
+    placed, jobs = list(started), [choice_of(tiny, candidate) for candidate in started]
     for idx in order:
-        found = min(free_prisms(problem, idx, jobs), key=lambda c: key(problem, c), default=None)
-        if found is not None:
-            placed.append(found)
-            jobs.append(placed_job(problem, found))
+        choices = tiny.choices(tiny.snapshot.queue[idx])
+        free = [choice for choice in choices if not any(map(choice.meets, jobs))]
+        if free:
+            jobs.append(min(free, key=lambda choice: key(tiny, choice)))
+            placed.append(Candidate(idx, Prism(*jobs[-1].box)))
     return placed
 
 
@@ -193,10 +102,10 @@ def test_fit_is_the_naive_one(
     for seed in range(60):
         problem = tiny(seed, mode)
         order = list(range(len(problem.requests)))
-        assert method(problem) == greedy(problem, key, order, running_jobs(problem)), seed
+        assert method(problem) == greedy(tiny_of(problem), key, order), seed
         order.reverse()
         found = method(problem, order)
-        assert found == greedy(problem, key, order, running_jobs(problem)), seed
+        assert found == greedy(tiny_of(problem), key, order), seed
         num_placed += len(found)
     assert num_placed > 60
 
@@ -208,10 +117,9 @@ def test_fill_adds_by_best_fit(mode: Interference) -> None:
         problem = tiny(seed, mode)
         order = list(range(len(problem.requests)))
         started = first_fit(problem, order[:1])
-        jobs = running_jobs(problem) + [placed_job(problem, c) for c in started]
         rest = [idx for idx in order if idx not in {c.request_idx for c in started}]
         found = fill(problem, started, order)
-        assert found == started + greedy(problem, by_score, rest, jobs), seed
+        assert found == greedy(tiny_of(problem), by_score, rest, started), seed
         assert fill(problem, found) == found
         num_added += len(found) - len(started)
     assert num_added > 20
@@ -364,54 +272,38 @@ def test_a_name_is_registered_once() -> None:
 # ---- Explanations, by enumeration ------------------------------------------------------------
 
 
-def admissible(problem: PlacementProblem, idx: int) -> tuple[str, list[Prism]]:
-    """Return why a request waits, and the prisms among which the nearest to free is."""
-    beside = [c.prism for c in free_prisms(problem, idx, running_jobs(problem))]
-    if beside:
-        return "outbid", beside
-    usable = ever_usable(problem)
-    alone = [p for p in all_prisms(problem) if holds(problem, problem.requests[idx], p, usable)]
-    return ("blocked" if alone else "no-shape"), alone
-
-
 def check_one(problem: PlacementProblem, started: list[Candidate], found: Explanation) -> None:
-    idx = [r.id for r in problem.requests].index(found.request)
-    reason, prisms = admissible(problem, idx)
+    tiny, names = tiny_of(problem), [request.id for request in problem.requests]
+    idx = names.index(found.request)
+    request, snapshot = tiny.snapshot.queue[idx], tiny.snapshot
+    alone = Tiny(snapshot.model_copy(update={"running": []}), problem.interference)
+    # why it waits, the prisms among which the nearest to free is, and what others hold
+    reason, choices = "outbid", tiny.choices(request)
+    nodes = [problem.choose_nodes(c).tolist() for c in sorted(started)]
+    others = [(names[c.request_idx], choice_of(tiny, c)) for c in sorted(started)]
+    if not choices:
+        choices = alone.choices(request)
+        reason = "blocked" if choices else "no-shape"
+        nodes = [job.nodes.tolist() for job in problem.state.running]
+        others = [(job.id, own) for job, own in zip(snapshot.running, tiny.jobs, strict=True)]
     assert found.reason == reason
     assert found.request not in found.text
     if reason == "no-shape":
         assert (found.prism, found.jobs, found.nodes_to_free) == (None, [], None)
         return
-    per = problem.torus.nodes_per_router
-    if reason == "outbid":
-        others = [
-            (problem.requests[c.request_idx].id, problem.choose_nodes(c), placed_job(problem, c))
-            for c in sorted(started)
-        ]
-    else:
-        others = [
-            (state.id, state.nodes, job)
-            for state, job in zip(problem.state.running, running_jobs(problem), strict=True)
-        ]
-    held = Counter(int(node) // per for _, nodes, _ in others for node in nodes)
-
-    def nodes_inside(prism: Prism) -> int:
-        return sum(held[int(r)] for r in prism.routers(problem.torus))
-
-    assert found.prism is not None
-    named = Prism(tuple(found.prism.origin), tuple(found.prism.extents))
+    held = Counter(tiny.router_of(node) for job in nodes for node in job)
     shaped = problem.requests[idx].geometries
     view = (footprints_of if shaped else quickest_footprints)(problem.torus)
 
-    def rank(prism: Prism) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
-        turned = view.coords(prism.extents), view.coords(prism.origin)
-        return nodes_inside(prism), prism.volume, *turned
+    def rank(choice: Choice) -> tuple[object, ...]:
+        origin, extents = map(view.coords, choice.box)
+        return sum(held[r] for r in choice.routers), len(choice.routers), extents, origin
 
-    assert named == min(prisms, key=rank)
-    assert found.nodes_to_free == nodes_inside(named)
-    mine = placed_job(problem, Candidate(idx, named))
-    mode = problem.interference
-    assert found.jobs == [name for name, _, job in others if in_conflict(mode, mine, job)]
+    nearest = min(choices, key=rank)
+    assert found.prism is not None
+    assert (tuple(found.prism.origin), tuple(found.prism.extents)) == nearest.box
+    assert found.nodes_to_free == rank(nearest)[0]
+    assert found.jobs == [name for name, own in others if nearest.meets(own)]
     assert found.jobs
 
 

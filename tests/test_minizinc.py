@@ -21,10 +21,8 @@ from minizinc_cases import (
     WITHOUT,
     needs_minizinc,
     problem_of,
-    run_prism,
     running,
     solved,
-    started_ids,
 )
 from random_instances import random_snapshot
 from small_snapshot import snapshot_of
@@ -79,118 +77,11 @@ def test_optimum_does_not_depend_on_implied_constraints(
     assert solved(problem, "".join(WITHOUT[name] for name in left_out)) == solved(problem)
 
 
-# ---- Constraint families, each alone ---------------------------------------------------------
-
-LINE = {"wrap": False}
-PART = {"part": [{"origin": [0], "extents": [3]}]}
-ROW = {"running": [running(str(node)) for node in (0, 1, 2)]}
-BOTH_HELD = [running("1"), running("2")]
-# Routers 1 and 3 of the first pencil and 6 of the second have a node down: two whole routers of
-# the first are never neighbours, but depth 3 from 0 holds 0, 2 and 4, 5.
-PENCILS = {"wrap": False, "nodes_per_router": 2, "down": "2,7,12"}
-GPU = {"classes": {"gpu": "1,3"}}
-
-
-def two(first: str) -> list[dict[str, Any]]:
-    """Return requests for one node each: only the prisms may not fit side by side."""
-    return [{"nodes": 1, "priority": 2, "shapes": first}, {"nodes": 1, "shapes": "2"}]
-
-
-@pytest.mark.parametrize(
-    ("shape", "queue", "more", "num_started"),
-    [
-        # A prism goes on at 0 on a ring only; idle nodes inside are no harm.
-        ([4], [{"nodes": 2}], {"down": "1-2"}, 1),
-        ([4], [{"nodes": 2}], {"down": "1-2", **LINE}, 1),
-        ([4], [{"nodes": 2}], {"running": BOTH_HELD}, 1),
-        ([4], [{"nodes": 2}], {"running": BOTH_HELD, **LINE}, 0),
-        # No router is in two prisms.
-        ([4], two("2"), {}, 2),
-        ([4], two("3"), {}, 1),
-        # A prism holds the nodes wanted.
-        ([6], [{"nodes": 3, "region": "part"}], {"regions": PART, "down": "5"}, 1),
-        ([6], [{"nodes": 3, "region": "part"}], {"regions": PART, "down": "1"}, 0),
-        # No router of a running job is inside.
-        ([4], [{"nodes": 3}], {"running": [running("3")], **LINE}, 1),
-        ([4], [{"nodes": 3}], {"running": [running("1")], **LINE}, 0),
-        # Only nodes of the class count.
-        ([4], [{"nodes": 2, "class": "gpu"}], {"down": "", **GPU}, 1),
-        ([4], [{"nodes": 2, "class": "gpu"}], {"down": "3", **GPU}, 0),
-        # A prism lies in its region.
-        ([6], [{"nodes": 3, "region": "part"}], {"regions": PART}, 1),
-        ([6], [{"nodes": 4, "region": "part"}], {"regions": PART}, 0),
-        # Extents are those of an alternative.
-        ([2, 3], [{"nodes": 2, "shapes": "2x1"}], ROW, 0),
-        ([2, 3], [{"nodes": 2, "shapes": "1x2"}], ROW, 1),
-        ([2, 3], [{"nodes": 2, "shapes": "2x1/1x2"}], ROW, 1),
-        # An exact alternative needs usable nodes: all three routers of five hold the middle one.
-        ([5], [{"nodes": 2, "shapes": "3"}], {"down": "2", **LINE}, 1),
-        ([5], [{"nodes": 3, "shapes": "3"}], {"down": "2", **LINE}, 0),
-        # Pencils hold whole routers within maxz.
-        ([2, 4], [{"nodes": 8, "shapes": "2x2:maxz=3"}], PENCILS, 1),
-        ([2, 4], [{"nodes": 8, "shapes": "2x2:maxz=2"}], PENCILS, 0),
-    ],
-)
-def test_constraint_families(
-    shape: list[int], queue: list[dict[str, Any]], more: dict[str, Any], num_started: int
-) -> None:
-    found = started_ids(snapshot_of(shape, queue, **more), Interference.OFF)
-    assert found == {f"job{k}" for k in range(num_started)}
-
-
-# ---- The link rule ---------------------------------------------------------------------------
-
-
-def job(nodes: int, communication: str = "strict") -> dict[str, Any]:
-    return {"nodes": nodes, "communication": communication}
-
-
-def ran(communication: str) -> dict[str, Any]:
-    return {"running": [run_prism(0, 4, communication)]}
-
-
-STRICT, TOLERANT, OFF = Interference.STRICT, Interference.TOLERANT, Interference.OFF
-ENDS = {**LINE, "running": [running("0,4")]}
-
-
-@pytest.mark.parametrize(
-    ("mode", "ring", "queue", "more", "num_started"),
-    [
-        # Four routers of a ring of six use all of it: the ways round tie at three hops.
-        (STRICT, 6, [job(2)], ran("strict"), 0),
-        (STRICT, 6, [job(2, "tolerant")], ran("tolerant"), 0),
-        (STRICT, 6, [job(2)], ran("none"), 1),
-        (STRICT, 6, [job(2, "none")], ran("strict"), 1),
-        (TOLERANT, 6, [job(2)], ran("strict"), 0),
-        (TOLERANT, 6, [job(2, "tolerant")], ran("strict"), 0),
-        (TOLERANT, 6, [job(2)], ran("tolerant"), 0),
-        (TOLERANT, 6, [job(2, "tolerant")], ran("tolerant"), 1),
-        (OFF, 6, [job(2)], ran("strict"), 1),
-        (STRICT, 6, [job(4), job(2)], {}, 1),
-        (STRICT, 6, [job(4, "tolerant"), job(2, "tolerant")], {}, 1),
-        (STRICT, 6, [job(4), job(2, "none")], {}, 2),
-        (TOLERANT, 6, [job(4), job(2, "tolerant")], {}, 1),
-        (TOLERANT, 6, [job(4, "tolerant"), job(2, "tolerant")], {}, 2),
-        (OFF, 6, [job(4), job(2)], {}, 2),
-        # A prism uses its whole ring from half way on, and on a line no link outside.
-        (STRICT, 5, [job(3), job(2)], {}, 2),
-        (STRICT, 7, [job(4), job(2)], {}, 2),
-        (STRICT, 6, [job(4), job(2)], LINE, 2),
-        # A scattered job uses all its routes.
-        (STRICT, 5, [job(2)], ENDS, 0),
-        (STRICT, 5, [job(2)], {**LINE, "running": [running("0-1")]}, 1),
-        (OFF, 5, [job(2)], ENDS, 1),
-    ],
-)
-def test_links(
-    mode: Interference,
-    ring: int,
-    queue: list[dict[str, Any]],
-    more: dict[str, Any],
-    num_started: int,
-) -> None:
-    found = started_ids(snapshot_of([ring], queue, **more), mode)
-    assert found == {f"job{k}" for k in range(num_started)}
+@pytest.mark.parametrize("mode", MODES)
+def test_tolerant_jobs_share_links_where_the_rule_lets_them(mode: Interference) -> None:
+    queue = [{"nodes": nodes, "communication": "tolerant"} for nodes in (4, 2)]
+    ring = snapshot_of([6], queue)
+    assert solved(problem_of(ring, mode)) == brute_force(ring, mode)
 
 
 # ---- Data and limits -------------------------------------------------------------------------

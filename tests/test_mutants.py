@@ -213,7 +213,7 @@ def lawless(case: Case) -> Tiny:
     """Return the machine without its running jobs' routers and links, and without regions."""
     queue = [request.model_copy(update={"region": None}) for request in case.snapshot.queue]
     tiny = Tiny(case.snapshot.model_copy(update={"queue": queue}), case.mode)
-    tiny.held, tiny.strict_links, tiny.tolerant_links = set(), set(), set()
+    tiny.held, tiny.jobs = set(), []
     return tiny
 
 
@@ -222,14 +222,10 @@ def broken_by(case: Case, name: str, choice: Choice) -> tuple[str, ...]:
     request = request_of(case, name)
     if choice.box not in [own.box for own in case.tiny.choices(request)]:
         return ("placements",)
-    others = [(key, own) for key, own in case.chosen.items() if key != name]
-    if any(choice.routers & own.routers for _, own in others):
+    others = [own for key, own in case.chosen.items() if key != name]
+    if any(choice.routers & own.routers for own in others):
         return ("exclusive",)
-    for key, own in others:
-        kinds = {case.tiny.kind(request_of(case, x).communication.value) for x in (name, key)}
-        if choice.links & own.links and "strict" in kinds and "none" not in kinds:
-            return ("links", "exclusive")
-    return ()
+    return ("links", "exclusive") if any(map(choice.meets, others)) else ()
 
 
 def test_jobs_start_where_the_rules_let_them() -> None:
