@@ -147,23 +147,16 @@ class Naive:
 
 def sum_of_parts(tiny: Tiny, certificate: Parts) -> int | None:
     """Return the bound of a certificate in parts."""
-    total = 0
-    for part in certificate.parts:
-        naive = Naive(with_only(tiny, part.requests), 0, [])
-        bound = naive.bound(part.certificate, naive.choices, {})
-        if bound is None:
-            return None
-        total += bound
-    return total
+    naives = [Naive(with_only(tiny, part.requests), 0, []) for part in certificate.parts]
+    pairs = zip(naives, certificate.parts, strict=True)
+    bounds = [naive.bound(part.certificate, naive.choices, {}) for naive, part in pairs]
+    return None if None in bounds else sum(bounds)
 
 
 def unpacked(text: str) -> list[int]:
     """Return the prices that run lengths stand for."""
-    prices: list[int] = []
-    for word in text.split():
-        price, _, count = word.partition("*")
-        prices += [int(price)] * int(count or 1)
-    return prices
+    runs = (word.partition("*") for word in text.split())
+    return [int(price) for price, _, count in runs for _ in range(int(count or 1))]
 
 
 def multiple(leaf: Leaf, reference: LeafRef) -> Leaf:

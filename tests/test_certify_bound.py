@@ -16,6 +16,7 @@ from brute_force import Tiny, brute_force
 from naive_bound import Naive, sum_of_parts
 from random_certificates import certificate_of, draw, random_certificate
 from random_instances import random_snapshot
+from small_snapshot import snapshot_of
 from tiny_packing import packing_of
 from topoplace.certify.packing import ANYWHERE, Covers, Prices, certified_bound
 from topoplace.certify.torus.instance import Instance, read_instance
@@ -141,21 +142,10 @@ def long_rings(rng: random.Random) -> Snapshot:
     """Return a machine with a ring that can be gone round either way, some of it occupied."""
     shape = rng.choice(([11], [9, 2], [2, 9], [10, 3], [3, 8, 2]))
     num = math.prod(shape)
-    occupied = rng.sample(range(num), rng.randint(0, num // 4))
-    return Snapshot.model_validate(
-        {
-            "schema": "topoplace.snapshot/1",
-            "name": "rings",
-            "machine": {
-                "kind": "torus",
-                "name": "rings",
-                "shape": shape,
-                "nodes_per_router": 1,
-                "default_class": "xe",
-            },
-            "running": [{"id": f"r{k}", "nodes": str(node)} for k, node in enumerate(occupied)],
-            "queue": [{"id": f"q{k}", "nodes": rng.randint(1, num // 2)} for k in range(3)],
-        }
+    held = rng.sample(range(num), rng.randint(0, num // 4))
+    running = [{"id": f"r{k}", "nodes": str(node)} for k, node in enumerate(held)]
+    return snapshot_of(
+        shape, [{"nodes": rng.randint(1, num // 2)} for _ in range(3)], running=running
     )
 
 

@@ -264,9 +264,7 @@ def test_the_example_of_the_form_places_the_largest_first() -> None:
 @pytest.mark.usefixtures("registry")
 def test_a_name_is_registered_once() -> None:
     with pytest.raises(ValueError, match="best-fit"):
-        register("placement", "best-fit", "again")(
-            lambda problem, options: pytest.fail("not to be run")
-        )
+        register("placement", "best-fit", "again")(lambda problem, options: pytest.fail("not run"))
 
 
 # ---- Explanations, by enumeration ------------------------------------------------------------

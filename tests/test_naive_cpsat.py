@@ -9,9 +9,7 @@ import pytest
 from brute_force import brute_force
 from random_instances import random_snapshot
 from scripts_of_the_project import script
-from topoplace.machine import Torus
-from topoplace.placement.torus.oracle.listing import all_candidates
-from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot import Snapshot, prepare
 
@@ -23,24 +21,6 @@ def tiny(seed: int) -> tuple[Snapshot, PlacementProblem]:
     queue = [request.model_copy(update={"shapes": None}) for request in snapshot.queue]
     snapshot = snapshot.model_copy(update={"queue": queue})
     return snapshot, PlacementProblem(prepare(snapshot), MODES[seed % 3])
-
-
-def contains(torus: Torus, outer: Candidate, inner: Candidate) -> bool:
-    routers = set(outer.prism.routers(torus).tolist())
-    return set(inner.prism.routers(torus).tolist()) < routers
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_candidates_are_all_or_those_that_contain_no_other(seed: int) -> None:
-    naive = script("naive_cpsat")
-    _, problem = tiny(seed)
-    every = all_candidates(problem)
-    assert sorted(naive.candidates_of(problem, minimal=False)) == sorted(every)
-    found = set(naive.candidates_of(problem, minimal=True))
-    for candidate in every:
-        rivals = [c for c in every if c.request_idx == candidate.request_idx]
-        superfluous = any(contains(problem.torus, candidate, rival) for rival in rivals)
-        assert (candidate in found) == (not superfluous)
 
 
 @pytest.mark.parametrize("minimal", [True, False])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 
 import numpy as np
@@ -13,7 +12,7 @@ from machine_strategies import tori
 from random_instances import random_prism
 from topoplace.machine import Prism, prism_links
 from topoplace.placement.torus._kernels import slice_sums
-from topoplace.placement.torus.footprints import Footprints, quickest_footprints
+from topoplace.placement.torus.footprints import Footprints
 from topoplace.types import IntArray
 
 Case = tuple[Footprints, int, int, IntArray]
@@ -65,22 +64,6 @@ def test_sums_are_sums_over_routers_links_and_lower_faces(case: Case) -> None:
             extents = tuple(1 if j == d else e for j, e in enumerate(piece.extents))
             expected.append(int(amounts[0][Prism(piece.origin, extents).routers(torus)].sum()))
         assert sums(view, amounts[0], line, view.face[k, footprint]) == expected
-
-
-@given(footprints())
-def test_a_code_names_a_prism(case: Case) -> None:
-    view = case[0]
-    depth, num_lines = view.depth, len(view.bases)
-    named = [
-        view.prism(((f * depth + last) * num_lines + line) * depth + z)
-        for f, line in itertools.product(range(len(view.extents)), range(num_lines))
-        if may_stand(view, f, line)
-        for z, last in itertools.product(range(depth), repeat=2)
-    ]
-    assert len(set(named)) == len(named)
-    longest = quickest_footprints(view.torus)
-    assert longest.depth == max(view.torus.shape)
-    assert longest.axes == tuple(range(view.torus.num_dims)) or longest.depth > view.torus.shape[-1]
 
 
 @given(footprints(), st.integers(0, 1 << 20))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -130,31 +130,28 @@ def test_bad_machine_files(content: str, tmp_path: Path) -> None:
     assert str(path) in str(caught.value)
 
 
+@pytest.fixture
+def from_stdin(here: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Have a file be what comes from the standard input."""
+    return lambda name: monkeypatch.setattr("sys.stdin", (here / name).open())
+
+
 @pytest.mark.parametrize("command", ["place", "check", "show", "compare"])
 def test_a_document_from_stdin_is_named_so(
-    command: str,
-    here: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: str, from_stdin: Callable[[str], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = io.BytesIO((here / "comma.json").read_bytes())
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(text))
+    from_stdin("comma.json")
     options = " --png f.png" if command == "show" else ""
     (line,) = said_of(f"{command} -{options}", capsys)
     assert line.startswith("stdin: expected a JSON document (")
 
 
-@pytest.mark.parametrize("command", ["place", "compare"])
+@pytest.mark.parametrize("arguments", ["place - --method", "compare - --methods"])
 def test_a_snapshot_from_stdin(
-    command: str,
-    here: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: str, from_stdin: Callable[[str], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = io.BytesIO((here / "snapshot.json").read_bytes())
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(text))
-    methods = "--methods" if command == "compare" else "--method"
-    assert run([command, "-", methods, "first-fit"]) == 0
+    from_stdin("snapshot.json")
+    assert run([*arguments.split(), "first-fit"]) == 0
     assert "first-fit" in capsys.readouterr().out
 
 

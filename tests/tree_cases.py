@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 
@@ -22,27 +23,21 @@ HEURISTICS = ("default", "greedy", "balanced", "adaptive", "fewest-domains", "ra
 
 def two_level(sizes: Sequence[int]) -> SwitchTree:
     """Return leaves of such sizes under one root; nodes are n0, n1, .. leaf by leaf."""
-    names = iter(f"n{k}" for k in range(sum(sizes)))
-    leaves = [(f"s{k}", [next(names) for _ in range(size)]) for k, size in enumerate(sizes)]
+    leaves = [(leaf.name, leaf.nodes.split(",")) for leaf in _leaves(sizes)]
     return build_tree(leaves, [("root", [name for name, _ in leaves])])
 
 
 def model_of(sizes: Sequence[int]) -> TreeModel:
     """Return the same machine as a document."""
-    tree = two_level(sizes)
-    leaves = [
-        SwitchModel(
-            name=f"s{leaf}",
-            nodes=",".join(
-                name
-                for name, at in zip(tree.node_names, tree.leaf_of_node, strict=True)
-                if at == leaf
-            ),
-        )
-        for leaf in range(len(sizes))
-    ]
+    leaves = _leaves(sizes)
     root = SwitchModel(name="root", switches=",".join(leaf.name for leaf in leaves))
     return TreeModel(kind="tree", name="tree", switches=[*leaves, root])
+
+
+def _leaves(sizes: Sequence[int]) -> list[SwitchModel]:
+    names = (f"n{k}" for k in itertools.count())
+    own = (",".join(itertools.islice(names, size)) for size in sizes)
+    return [SwitchModel(name=f"s{k}", nodes=nodes) for k, nodes in enumerate(own)]
 
 
 def apart(sizes: Sequence[int]) -> TreeModel:
