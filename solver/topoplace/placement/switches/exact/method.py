@@ -76,11 +76,15 @@ class _Exact:
         model = StartModel(requests, self.domains, self.room.free)
         most = model.most_nodes(self._left(0.2))
         nodes = self._nodes_bound(most)
-        self.options.report(None, [], [nodes])
+        served = placing.served()
+        first = max(served, key=lambda leaves: (placing.worth(leaves), -placing.cost(leaves)))
+        values = [placing.worth(first), placing.cost(first)]
+        self.options.report(placing.nodes(first), values, [nodes])
         self.options.say("bounds of each request", 1)
+        served = [leaves for leaves in served if placing.worth(leaves) == most.value]
         if most.value < most.bound:
             # The cost's bound would have to hold for choices that are not known to exist.
-            leaves = self._together(most, most.value, 0.9)
+            leaves = self._together(most, served, 0.9)
             return Outcome(placing.nodes(leaves), (nodes,), True, versions)
         alone = [self._alone(q) for q in range(len(requests))]
         bounds = [answer.bound if answer else Fraction(0) for answer in alone]
@@ -91,7 +95,7 @@ class _Exact:
         if len(requests) == 1 and only is not None:
             leaves = dict.fromkeys(choice.started, only.leaves)
         else:
-            leaves = self._together(choice, most.value, 0.95)
+            leaves = self._together(choice, served, 0.95)
         found = placing.cost(leaves)
         bound = Bound(value)
         if value < found:
@@ -113,12 +117,13 @@ class _Exact:
         found = certificate_of(most.bound, requests, self.domains, self.room.free, seconds)
         return Bound(Fraction(most.bound), found)
 
-    def _together(self, choice: Choice, value: int, share: float) -> dict[int, IntArray]:
-        """Return the best allocation found of several requests, no worse than any algorithm's."""
+    def _together(
+        self, choice: Choice, served: list[dict[int, IntArray]], share: float
+    ) -> dict[int, IntArray]:
+        """Return the best allocation found of several requests, no worse than those served."""
         placing = self.placing
-        found = [placing.place(choice, self._at(0.7)), *placing.served(value)]
-        best = min(found, key=placing.cost)
-        self.options.report(placing.nodes(best), [value, placing.cost(best)])
+        best = min([placing.place(choice, self._at(0.7)), *served], key=placing.cost)
+        self.options.report(placing.nodes(best), [placing.worth(best), placing.cost(best)])
         self.options.say("allocations", 1)
         return placing.improved(best, self._at(share))
 

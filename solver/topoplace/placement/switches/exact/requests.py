@@ -7,7 +7,7 @@ Together, they are placed one after the other, then each anew if that helps.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -209,13 +209,15 @@ class Placing:
                 found += chained(job, end) if is_grid(job) else ()
         return turned(jobs[0], min(found, key=jobs[0].cost)) if found else None
 
-    def served(self, value: int) -> Iterator[dict[int, IntArray]]:
-        """Yield what the algorithms make of the queue where they start that value."""
-        requests, leaf_of_node = self._problem.requests, self._problem.state.tree.leaf_of_node
-        for allocator in self._allocators:
-            started = serve(allocator, self._problem, self._seed)
-            if sum(requests[q].value for q in started) == value:
-                yield {q: leaf_of_node[nodes] for q, nodes in started.items()}
+    def served(self) -> list[dict[int, IntArray]]:
+        """Return what the algorithms make of the queue."""
+        every = [serve(allocator, self._problem, self._seed) for allocator in self._allocators]
+        leaf_of_node = self._problem.state.tree.leaf_of_node
+        return [{q: leaf_of_node[nodes] for q, nodes in one.items()} for one in every]
+
+    def worth(self, started: Iterable[int]) -> int:
+        """Return what the nodes of some requests are worth."""
+        return sum(self._problem.requests[q].value for q in started)
 
     def place(self, choice: Choice, deadline: float) -> dict[int, IntArray]:
         """Place the requests of a choice one after the other, intensive and large ones first."""
