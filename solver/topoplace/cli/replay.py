@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from topoplace.snapshot.state import SnapshotState
     from topoplace.snapshot.tree_state import TreeState
     from topoplace.study.external.allocator import Allocator
+    from topoplace.study.external.verdict import VerdictError
     from topoplace.study.replay import LogJob, MethodRun, Setup, SnapshotWriter
 
 DEFAULT_MIX = "B"
@@ -105,7 +106,6 @@ def replay(
     from topoplace.kernels import compile_for
     from topoplace.report.replay import replay_document
     from topoplace.snapshot import TreeState, load_machine, prepare_empty
-    from topoplace.snapshot.files import write_document
     from topoplace.study.external.verdict import VerdictError
     from topoplace.study.replay import Protocol, Setup, read_log, with_intensive
 
@@ -135,12 +135,7 @@ def replay(
     try:
         runs, interrupted = _runs(setup, allocators, writer)
     except VerdictError as refused:
-        tell_breaches(refused)
-        if snapshots is not None:
-            path = snapshots / f"{refused.snapshot.name}-refused.json"
-            write_document(path, refused.snapshot)
-            say(f"snapshot: {path}")
-        print_json(refused.document)
+        _tell_refused(refused, snapshots)
         raise
     _require_started(runs, jobs, log)
     document = {
@@ -155,6 +150,17 @@ def replay(
         "seconds": round(time.perf_counter() - begin, 3),
     }
     _tell(setup, runs, document, snapshots, csv, timeline, output)
+
+
+def _tell_refused(refused: VerdictError, snapshots: Path | None) -> None:
+    from topoplace.snapshot.files import write_document
+
+    tell_breaches(refused)
+    if snapshots is not None:
+        path = snapshots / f"{refused.snapshot.name}-refused.json"
+        write_document(path, refused.snapshot)
+        say(f"snapshot: {path}")
+    print_json(refused.document)
 
 
 def _tell(
