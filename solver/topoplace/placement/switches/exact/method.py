@@ -78,8 +78,8 @@ class _Exact:
         nodes = self._nodes_bound(most)
         served = placing.served()
         first = max(served, key=lambda leaves: (placing.worth(leaves), -placing.cost(leaves)))
-        values = [placing.worth(first), placing.cost(first)]
-        self.options.report(placing.nodes(first), values, [nodes])
+        figures = (placing.worth(first), placing.cost(first))
+        self.options.report(placing.nodes(first), figures, [nodes])
         self.options.say("bounds of each request", 1)
         served = [leaves for leaves in served if placing.worth(leaves) == most.value]
         if most.value < most.bound:
