@@ -147,7 +147,7 @@ def allocate_tiny(seed: str, counts: Counter[str]) -> None:
     best = least_cost(state)
     counts["allocation: instances"] += 1
     for name in methods("allocation"):
-        for limit in (60.0, rng.choice(NO_TIME)) if name == "exact" else (None,):
+        for limit in (5.0, rng.choice(NO_TIME)) if name == "exact" else (None,):
             result = solve(state, name, Options(limit, seed=rng.randrange(1 << 31)))
             case = (seed, name, limit)
             counts[f"allocation: {name}"] += 1
@@ -155,7 +155,7 @@ def allocate_tiny(seed: str, counts: Counter[str]) -> None:
             assert report.holds, (case, report.failures)
             proven = hold_allocation(result, best, case)
             counts["allocation: exact, proven"] += proven
-            assert proven or limit != 60.0, case
+            assert proven or limit != 5.0, case
 
 
 def hold_allocation(result: AllocationResult, best: tuple[int, Fraction], case: object) -> bool:
