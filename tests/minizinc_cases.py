@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-from typing import Any
 
 import pytest
 
@@ -48,12 +47,3 @@ def solved(
         assert run.checks == ("CORRECT\n",) * judged
         reached.append(run.objective)
     return tuple(reached)
-
-
-def running(nodes: str, communication: str = "strict", **more: Any) -> dict[str, Any]:
-    return {
-        "id": "run" + nodes.replace(",", "+"),
-        "nodes": nodes,
-        "communication": communication,
-        **more,
-    }

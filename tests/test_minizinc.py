@@ -21,7 +21,6 @@ from minizinc_cases import (
     WITHOUT,
     needs_minizinc,
     problem_of,
-    running,
     solved,
 )
 from random_instances import random_snapshot
@@ -38,6 +37,7 @@ pytestmark = needs_minizinc
 
 MODES = list(Interference)
 CHUNKS, PER_CHUNK = 20, 6
+HELD = [{"id": "run", "nodes": "5"}]
 
 # ---- Against brute force and the exact method -------------------------------------------------
 
@@ -73,7 +73,7 @@ def test_optimum_does_not_depend_on_implied_constraints(
 ) -> None:
     twins = [{"nodes": 2}, {"nodes": 2}, {"nodes": 3, "shapes": "1x3/3x1"}]
     more = [{"nodes": 1, "communication": "tolerant"}] * 2
-    problem = problem_of(snapshot_of([3, 4], twins + more, running=[running("5")]), mode)
+    problem = problem_of(snapshot_of([3, 4], twins + more, running=HELD), mode)
     assert solved(problem, "".join(WITHOUT[name] for name in left_out)) == solved(problem)
 
 
@@ -114,7 +114,7 @@ def test_tolerant_jobs_share_links_where_the_rule_lets_them(mode: Interference) 
 )
 def test_bad_data_is_an_error_and_not_unsatisfiable(field: str, value: Any, message: str) -> None:
     queue = [{"nodes": 2, "shapes": "1x2:maxz=3"}, {"nodes": 1}]
-    problem = problem_of(snapshot_of([2, 3], queue, running=[running("5")]))
+    problem = problem_of(snapshot_of([2, 3], queue, running=HELD))
     data = backend.data_of(problem, 1, [])
     assert run_minizinc("prism_placement", data).status == "OPTIMAL_SOLUTION"
     with pytest.raises(TopoplaceError, match=rf"AssertionError: {message}: "):
@@ -125,10 +125,6 @@ def test_unsatisfiable_is_an_internal_error() -> None:
     problem = problem_of(snapshot_of([2], [{"nodes": 2}]))
     with pytest.raises(TopoplaceError, match="UNSATISFIABLE"):
         backend.solve_level(problem, 2, [3])
-
-
-def test_empty_queue_needs_no_run() -> None:
-    assert backend.minizinc(problem_of(snapshot_of([2], [])), Options()).solution == ()
 
 
 def test_large_machine_and_large_values_are_refused() -> None:
@@ -258,7 +254,9 @@ def test_checker_names_each_violation(
         [8],
         queue,
         wrap=False,
-        running=[running("5,7", "none")] if "link" not in expected else [running("4-7")],
+        running=[{"id": "run", "nodes": "5,7", "communication": "none"}]
+        if "link" not in expected
+        else [{"id": "run", "nodes": "4-7"}],
         regions={"low": [{"origin": [0], "extents": [3]}]},
     )
     report = check_claim(tmp_path, problem_of(snapshot), prisms, objective)

@@ -23,6 +23,7 @@ from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
 from topoplace.machine import format_node_set
 from topoplace.mapping.problem import MappingProblem
+from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import (
     MAX_PRIORITY,
     MAX_WEIGHT,
@@ -160,7 +161,10 @@ def tiny_placement(seed: int | str) -> Snapshot:
     """Return a random snapshot of a torus or mesh, up to two degenerate things changed in it."""
     rng = random.Random(f"tiny-placement-{seed}")
     base = random_torus(rng, (4, 12, 20), alike=rng.random() < 0.2)
-    queue = [request for request in base.queue if request.id != "vast"]  # is no legal input
+    state = prepare(base.model_copy(update={"queue": []}))  # requests have to fit the machine
+    most = {name: int((state.node_class == k).sum()) for k, name in enumerate(state.classes)}
+    default = torus_model(base).default_class
+    queue = [r for r in base.queue if r.nodes <= most[r.node_class or default]]
     base = base.model_copy(update={"queue": queue})
     for change in rng.sample(TORUS_CHANGES, rng.choice((0, 0, 1, 1, 2))):
         base = change(rng, base)
