@@ -48,9 +48,6 @@ SLOW_CHUNKS, PER_SLOW_CHUNK = 20, 50
 MODELLED = 0.04
 """Share of the placements that MiniZinc solves, too, where it is installed: it takes seconds."""
 
-MOSTLY = 0.95
-"""The share of instances at least whose optimum is proven; it is found in all."""
-
 NO_TIME = (0.0, 0.001, 0.02)
 """Time limits that end a method before it is done, or do not."""
 
@@ -76,7 +73,7 @@ def seeds(problem: str, chunk: int, size: int) -> list[str]:
 
 def try_placements(chunk: int, size: int, counts: Counter[str]) -> None:
     proven = sum(place_tiny(seed, counts) for seed in seeds("placement", chunk, size))
-    assert proven >= MOSTLY * size
+    assert proven >= size - size // 25
 
 
 def place_tiny(seed: str, counts: Counter[str]) -> bool:
@@ -143,7 +140,7 @@ def test_many_placements(chunk: int, counts: Counter[str]) -> None:
 
 def try_allocations(chunk: int, size: int, counts: Counter[str]) -> None:
     proven = sum(allocate_tiny(seed, counts) for seed in seeds("allocation", chunk, size))
-    assert proven >= MOSTLY * size
+    assert proven >= size - size // 25
 
 
 def allocate_tiny(seed: str, counts: Counter[str]) -> bool:

@@ -1,7 +1,7 @@
 """How a search shares its budget: the figures that say who gets how much, and in what portions.
 
 Shares are of the budget or of the bound, times are seconds of the budget. All were set on
-snapshots of Blue Waters generated with seeds 900 to 904, 50 to 70 % busy; what each was measured
+snapshots of Blue Waters generated with seeds 900 to 903, 50 to 70 % busy; what each was measured
 against is on the page of experiments (docs/exact-placement-experiments.md). Reports use other
 seeds.
 """
