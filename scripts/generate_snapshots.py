@@ -1,4 +1,4 @@
-"""Snapshots of three-dimensional machines at any fill: the shipped ones, and those of studies."""
+"""Snapshots of tori and meshes at any fill: the shipped ones, and those of studies."""
 
 from __future__ import annotations
 
@@ -77,6 +77,26 @@ def load_workload(path: str | Path | None = None) -> Workload:
     return read_document(path or shipped, Workload, WORKLOAD_SCHEMA)
 
 
+def workload_for(machine: TorusModel) -> Workload:
+    """Return the workload of Enos 2014, Table II, for a machine.
+
+    One without the classes of Blue Waters gets the jobs that run on XE nodes, with as large a share
+    of its nodes as they have of all XE nodes.
+    """
+    workload = load_workload()
+    if "xk" in machine.classes:
+        return workload
+    nodes, xe_nodes = machine.nodes_per_router, 22_640
+    for extent in machine.shape:
+        nodes *= extent
+    rows = []
+    for row in workload.rows:
+        if "xe" in row.classes:
+            sizes = sorted({max(1, round(size * nodes / xe_nodes)) for size in row.nodes})
+            rows.append(row.model_copy(update={"nodes": sizes, "classes": [machine.default_class]}))
+    return workload.model_copy(update={"rows": rows, "source": f"{workload.source}, scaled"})
+
+
 def workload_jobs(workload: Workload) -> list[Request]:
     """Return every size x class of a table, in table order, with its longest time limit."""
     return [
@@ -97,6 +117,7 @@ def workload_jobs(workload: Workload) -> list[Request]:
 
 _NUM_SHAPES = 8  # best shapes of a job, tried in random order
 _NUM_STARTS = 12  # random starts of a scattered job
+SNAKE_BLOCK = (4, 2, 8)  # of the node order in three dimensions
 
 
 @dataclass(frozen=True)
@@ -112,7 +133,7 @@ class Put:
 
 @dataclass
 class Filling:
-    """A machine while jobs are put on it.
+    """A machine while jobs are put on it, about `scattered_percent` of their nodes without a prism.
 
     `free` counts the nodes of each class a job may still take on each router (none on routers
     that are held). Prisms share no link with any job; scattered jobs may share links with each
@@ -122,17 +143,20 @@ class Filling:
     torus: Torus
     node_class: dict[str | None, BoolArray]
     down: BoolArray
+    scattered_percent: int
     puts: list[Put] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.order = snake_order(self.torus, (4, 2, 8))
+        self.order = np.arange(self.torus.num_routers)
+        if self.torus.num_dims == len(SNAKE_BLOCK):
+            self.order = snake_order(self.torus, SNAKE_BLOCK)
         self.replace(self.puts)
 
     def replace(self, puts: list[Put]) -> None:
         """Keep exactly these jobs."""
         self.puts = []
         self._too_large: set[tuple[int, str | None]] = set()  # jobs that fit on no prism, nor will
-        self._tables: dict[str, BoxSums] = {}
+        self._grids: dict[str, NDArray[np.generic]] = {}
         self.held = np.zeros(self.torus.num_routers, dtype=bool)
         self.prism_link = np.zeros(self.torus.num_links, dtype=bool)
         self.scattered_link = np.zeros(self.torus.num_links, dtype=bool)
@@ -169,16 +193,17 @@ class Filling:
 
     def _origins(self, extents: tuple[int, ...], job: Request) -> IntArray:
         """Return the origins where a prism of these extents holds a job, apart from others."""
-        fits = self._sums("held").of(extents) == 0
+        fits = self._sums("held", extents) == 0
         if fits.any():
-            fits &= self._sums(f"free {job.node_class}").of(extents) >= job.nodes
+            fits &= self._sums(f"free {job.node_class}", extents) >= job.nodes
         for d, (e, n) in enumerate(zip(extents, self.torus.shape, strict=True)):
-            if e == n:
-                fits[tuple(slice(1 if k == d else 0, None) for k in range(fits.ndim))] = False
+            if e == n or not self.torus.wrap[d]:
+                beyond = slice(n - e + 1, None)
+                fits[tuple(beyond if k == d else slice(None) for k in range(fits.ndim))] = False
             if e > 1 and fits.any():
                 inside = e if e == n else e - 1
                 window = tuple(inside if k == d else x for k, x in enumerate(extents))
-                fits &= self._sums(f"link {d}").of(window) == 0
+                fits &= self._sums(f"link {d}", window) == 0
         return np.flatnonzero(fits)
 
     def put_scattered(self, job: Request, rng: random.Random) -> bool:
@@ -201,7 +226,7 @@ class Filling:
         self.held[put.routers] = True
         used = self.scattered_link if put.prism is None else self.prism_link
         used[put.links] = True
-        self._tables.clear()
+        self._grids.clear()
 
     def _usable(self, routers: IntArray, node_class: str | None) -> IntArray:
         per = self.torus.nodes_per_router
@@ -209,61 +234,58 @@ class Filling:
         usable: IntArray = nodes[self.node_class[node_class][nodes] & ~self.down[nodes]]
         return usable
 
-    def _sums(self, what: str) -> BoxSums:
-        """Return the box sums of a grid of the present state, made once per change."""
-        if what not in self._tables:
+    def _sums(self, what: str, extents: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return the box sums of a grid of the present state; the grid is made once per change."""
+        if what not in self._grids:
             kind, _, key = what.partition(" ")
             if kind == "held":
-                values = self.held
+                values: NDArray[np.generic] = self.held
             elif kind == "link":
                 values = self.scattered_link.reshape(self.torus.num_dims, -1)[int(key)]
             else:
                 values = (self.node_class[key] & ~self.down).reshape(len(self.held), -1).sum(axis=1)
                 values[self.held] = 0
                 values = values == 0 if kind == "taken" else values
-            self._tables[what] = BoxSums(values.reshape(self.torus.shape))
-        return self._tables[what]
+            self._grids[what] = values.reshape(self.torus.shape)
+        return box_sums(self._grids[what], extents)
 
     def _contact(self, node_class: str | None, extents: tuple[int, ...]) -> IntArray:
         """Count, for every origin, the routers beside the prism that the class cannot take."""
         contact = np.zeros(self.torus.shape, dtype=np.int64)
-        taken = self._sums(f"taken {node_class}")
         for d, (e, n) in enumerate(zip(extents, self.torus.shape, strict=True)):
             if e < n:
-                face = taken.of(tuple(1 if k == d else x for k, x in enumerate(extents)))
+                side = tuple(1 if k == d else x for k, x in enumerate(extents))
+                face = self._sums(f"taken {node_class}", side)
                 contact += np.roll(face, 1, axis=d) + np.roll(face, -e, axis=d)
         return contact
 
 
-class BoxSums:
-    """Sums over all boxes of given extents on a torus, from one summed-area table."""
-
-    def __init__(self, values: NDArray[np.generic]) -> None:
-        self.shape = values.shape
-        table = values.astype(np.int32)
-        for d in range(values.ndim):
-            table = np.cumsum(np.concatenate([table, table], axis=d), axis=d, dtype=np.int32)
-        self.table = np.pad(table, [(1, 0)] * values.ndim)
-
-    def of(self, extents: tuple[int, ...]) -> NDArray[np.int32]:
-        """Return, for every origin, the sum over the wrapping box that starts there."""
-        total = self.table
-        for extent, size in zip(extents, self.shape, strict=True):  # an axis each, then the next
-            total = np.moveaxis(total[extent : extent + size] - total[:size], 0, -1)
-        return total
+def box_sums(values: NDArray[np.generic], extents: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return, for every origin, the sum over the wrapping box that starts there."""
+    total = values.astype(np.int64)
+    for d, extent in enumerate(extents):
+        if extent > 1:
+            along = np.moveaxis(total, d, 0)
+            upto = np.cumsum(np.concatenate([along, along[: extent - 1]]), axis=0)
+            upto[extent:] -= upto[:-extent].copy()
+            total = np.moveaxis(upto[extent - 1 :], 0, d)
+    return total
 
 
 @lru_cache(maxsize=256)
 def prism_shapes(torus: Torus, nodes: int) -> tuple[tuple[int, ...], ...]:
     """Return the best few extents for a job, by the site-weighted score of Fiedler 2014.
 
-    Only extents up to half a ring, or all of it, whose jobs keep to their own links; 0 to 30 %
-    of the routers may be left over for service and down nodes.
+    Only extents whose jobs keep to their own links: up to half a ring, or all of it, and any on a
+    mesh. 0 to 30 % of the routers may be left over for service and down nodes.
     """
     need = -(-nodes // torus.nodes_per_router)
     room = need + max(2, 3 * need // 10)
     scored = []
-    axes = [[e for e in range(1, n + 1) if 2 * e <= n or e == n] for n in torus.shape]
+    axes = [
+        [e for e in range(1, n + 1) if 2 * e <= n or e == n or not wraps]
+        for n, wraps in zip(torus.shape, torus.wrap, strict=True)
+    ]
     for extents in itertools.product(*axes):
         if not need <= math.prod(extents) <= room:
             continue
@@ -296,16 +318,17 @@ XK_BLOCK = Prism((16, 0, 0), (15, 6, 24))
 FEATURE_DEPTH = 6  # y-planes of a node feature
 
 SCATTERED_PERCENT = 4
-"""Share of the busy nodes held by jobs without a prism."""
+"""Share of the busy nodes held by jobs without a prism.
 
-_SCATTERED_RANGE = (2, 7)  # in percent; kept while jobs end, where the fill reached it
+While jobs end it stays between a half and seven quarters of it, where the fill reached that.
+"""
 
 DOWN_PER_MILLE = 3
 """Share of the compute nodes that are down."""
 
 _MAX_FAILURES = 10  # draws in a row that fit nowhere: a scheduler looks no further down its queue
 _MAX_TRIES = 20  # ways to end jobs, until the scattered jobs' share is in range
-_MAX_SCATTERED = 456  # larger jobs on node lists would close most of the machine
+_MAX_SCATTERED = 456  # larger jobs on node lists would close most of a machine of prisms
 
 
 def blue_waters_features() -> dict[str, list[PrismModel]]:
@@ -318,9 +341,13 @@ def blue_waters_features() -> dict[str, list[PrismModel]]:
 
 
 def generate_snapshot(
-    machine: TorusModel, workload: Workload, busy_percent: int, seed: int
+    machine: TorusModel,
+    workload: Workload,
+    busy_percent: int,
+    seed: int,
+    scattered_percent: int = SCATTERED_PERCENT,
 ) -> Snapshot:
-    """Return a snapshot of a shipped three-dimensional machine.
+    """Return a snapshot of a torus or mesh.
 
     Jobs drawn evenly from the workload fill the machine until no more fit, then jobs end at
     random until the target is reached: the holes are those that a running system has.
@@ -335,6 +362,8 @@ def generate_snapshot(
         Busy nodes of every class, in percent of all nodes of the class; met within 1 % of itself.
     seed
         Same seed, same snapshot.
+    scattered_percent
+        Share of the busy nodes held by jobs on node lists; with 100 no job runs on a prism.
 
     Raises
     ------
@@ -350,7 +379,7 @@ def generate_snapshot(
     classes: dict[str | None, BoolArray] = {
         name: state.node_class == idx for idx, name in enumerate(state.classes)
     }
-    filling = Filling(state.torus, classes, is_down)
+    filling = Filling(state.torus, classes, is_down, scattered_percent)
     jobs = workload_jobs(workload)
     for name, members in classes.items() if busy_percent else ():
         drawn = [job for job in jobs if job.node_class == name]
@@ -361,7 +390,7 @@ def generate_snapshot(
             filling.replace(full)
             _end_jobs(filling, name, target, rng)
             _top_up(filling, drawn, target, rng)
-            if _is_right(filling.busy(name, scattered_only=True), filling.busy(name)):
+            if _is_right(filling, filling.busy(name, scattered_only=True), filling.busy(name)):
                 break
     return Snapshot(
         schema_version=SNAPSHOT_SCHEMA,
@@ -387,11 +416,13 @@ def _put(filling: Filling, jobs: list[Request], rng: random.Random) -> bool:
     """Put one of the jobs, a small one scattered if scattered jobs are short of their share."""
     node_class = jobs[0].node_class
     scattered = filling.busy(node_class, scattered_only=True)
-    small = [job for job in jobs if job.nodes <= _MAX_SCATTERED]
-    short = 100 * scattered < SCATTERED_PERCENT * filling.busy(node_class)
+    share = filling.scattered_percent
+    no_prisms = share == 100
+    small = jobs if no_prisms else [job for job in jobs if job.nodes <= _MAX_SCATTERED]
+    short = no_prisms or 100 * scattered < share * filling.busy(node_class)
     if short and small and filling.put_scattered(small[rng.randrange(len(small))], rng):
         return True
-    return filling.put_prism(jobs[rng.randrange(len(jobs))], rng)
+    return not no_prisms and filling.put_prism(jobs[rng.randrange(len(jobs))], rng)
 
 
 def _end_jobs(filling: Filling, node_class: str | None, target: float, rng: random.Random) -> None:
@@ -401,8 +432,8 @@ def _end_jobs(filling: Filling, node_class: str | None, target: float, rng: rand
         scattered = filling.busy(node_class, scattered_only=True)
         mine = [put for put in filling.puts if put.job.node_class == node_class]
         right = [put for put in mine if busy - put.job.nodes >= low]
-        keeping = [put for put in right if _is_right(*_without(put, scattered, busy))]
-        too_many = 100 * scattered > SCATTERED_PERCENT * busy
+        keeping = [put for put in right if _is_right(filling, *_without(put, scattered, busy))]
+        too_many = 100 * scattered > filling.scattered_percent * busy
         mending = [put for put in right if (put.prism is None) == too_many]
         choice = keeping or mending or right
         ending = (
@@ -411,9 +442,10 @@ def _end_jobs(filling: Filling, node_class: str | None, target: float, rng: rand
         filling.replace([put for put in filling.puts if put is not ending])
 
 
-def _is_right(scattered: int, busy: int) -> bool:
+def _is_right(filling: Filling, scattered: int, busy: int) -> bool:
     """Tell whether the scattered jobs have their share of the busy nodes."""
-    return _SCATTERED_RANGE[0] <= 100 * scattered / busy <= _SCATTERED_RANGE[1]
+    share = filling.scattered_percent
+    return share <= 2 * (100 * scattered / busy) and 4 * (100 * scattered / busy) <= 7 * share
 
 
 def _without(put: Put, scattered: int, busy: int) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from build_instances import SEED
 from fill_page import EXACT, METHODS, NODE_ORDERS, Row, write_study
-from generate_snapshots import Workload, generate_snapshot, load_workload
+from generate_snapshots import Workload, generate_snapshot, workload_for
 from study_page import STUDIES, spawned, stamp
 from topoplace.certify import check_file
 from topoplace.errors import InputError, TopoplaceError
@@ -44,26 +44,6 @@ class Drawn:
     path: Path
     fill: int
     seed: int
-
-
-def workload_for(machine: TorusModel) -> Workload:
-    """Return the workload of Enos 2014, Table II, for a machine.
-
-    One without the classes of Blue Waters gets the jobs that run on XE nodes, with as large a share
-    of its nodes as they have of all XE nodes.
-    """
-    workload = load_workload()
-    if "xk" in machine.classes:
-        return workload
-    nodes, xe_nodes = machine.nodes_per_router, 22_640
-    for extent in machine.shape:
-        nodes *= extent
-    rows = []
-    for row in workload.rows:
-        if "xe" in row.classes:
-            sizes = sorted({max(1, round(size * nodes / xe_nodes)) for size in row.nodes})
-            rows.append(row.model_copy(update={"nodes": sizes, "classes": [machine.default_class]}))
-    return workload.model_copy(update={"rows": rows, "source": f"{workload.source}, scaled"})
 
 
 def draw(machine: TorusModel, fills: Iterable[int], num_seeds: int, folder: Path) -> list[Drawn]:
