@@ -3,6 +3,12 @@
 The first group (50 to 80 % busy) is timed as a user sees it, the whole command with its start-up;
 the naive model runs in the same session, in a process of its own. `--all` adds the snapshots that
 take minutes; `--write` puts the tables into docs/benchmarks.md.
+
+    python scripts/bench_place.py --unseen N --from-seed S [--families NAME ...] [--before CHECKOUT]
+
+solves N generated snapshots of every family instead, each in a process of its own, has every
+result checked, and writes the profile (docs/studies/profiles.md) of all runs in the work folder. A
+run that is there is not repeated.
 """
 
 from __future__ import annotations
@@ -21,12 +27,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from families import FAMILIES
+from profile_page import write_profile
+from profiles import LINES, read_runs, run_all
+from study_page import STUDIES
+
 ROOT = Path(__file__).resolve().parent.parent
 SNAPSHOTS = ROOT / "instances" / "snapshots"
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 QUICK = ("50", "60", "70", "80")
 LONG = (("20", 120), ("30", 120), ("40", 120), ("empty", 300))
 WORKERS = 2
+WORK = ROOT / "out" / "profiles"
 
 QUICK_HEAD = (
     "snapshot",
@@ -50,6 +62,9 @@ LONG_HEAD = ("snapshot", "limit s", "command s", "status", "objective", "bound",
 def main() -> None:
     """Measure, print, and write if asked to."""
     options = _options()
+    if options.unseen:
+        _profile(options)
+        return
     # the first run of all compiles the kernels, so it is not timed
     _, warm_up = _run("80", None)
     lines = _quick_table(options.snapshots, options.runs, options.naive_limit)
@@ -69,7 +84,24 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--snapshots", nargs="*", choices=QUICK, default=QUICK, help="those of the first group"
     )
+    unseen = parser.add_argument_group("profile of generated snapshots")
+    unseen.add_argument("--unseen", type=int, metavar="N", help="snapshots per family")
+    unseen.add_argument("--from-seed", type=int, default=500, metavar="S", help="their first seed")
+    names = [family.name for family in FAMILIES]
+    unseen.add_argument("--families", nargs="*", choices=names, default=names, metavar="NAME")
+    unseen.add_argument("--time-limit", type=float, default=120, metavar="S", help="of a solve")
+    unseen.add_argument("--before", type=Path, metavar="DIR", help="checkout to run by turns")
+    unseen.add_argument("--work", type=Path, default=WORK, metavar="DIR", help="runs are kept")
+    unseen.add_argument("-o", "--output", type=Path, default=STUDIES, metavar="DIR")
     return parser.parse_args()
+
+
+def _profile(options: argparse.Namespace) -> None:
+    """Solve generated snapshots, and write the profile of all that the work folder holds."""
+    families = [family for family in FAMILIES if family.name in options.families]
+    seeds = range(options.from_seed, options.from_seed + options.unseen)
+    run_all(families, seeds, options.time_limit, options.work, options.before)
+    write_profile(options.output, FAMILIES, list(read_runs(options.work / LINES)))
 
 
 def _quick_table(labels: tuple[str, ...], runs: int, naive_limit: float) -> list[str]:
