@@ -182,4 +182,5 @@ def draw(path: Path, families: Sequence[Family], runs: Sequence[Run]) -> None:
                     [0.1, *times, longest], [*shares, shares[-1]], where="post", label=family.title
                 )
         for panel in panels[0]:
-            panel.legend(fontsize=7, loc="center left", bbox_to_anchor=(0, 0.6))
+            if panel.get_lines():
+                panel.legend(fontsize=7, loc="upper left")
