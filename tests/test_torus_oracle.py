@@ -13,7 +13,7 @@ from random_instances import random_snapshot
 from topoplace.packing.listed import ListedOracle
 from topoplace.packing.problem import NO_VALUE, Cover
 from topoplace.placement.torus import packing as plug_in
-from topoplace.placement.torus.oracle import groups
+from topoplace.placement.torus.oracle import groups, pricing
 from topoplace.placement.torus.oracle.listing import all_candidates
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import PlacementProblem
@@ -108,3 +108,24 @@ def test_asking_for_gains_only_keeps_positive_and_wanted_best_values(chunk: int)
             best = packing.price(prices, (3,), 24, exact_for=exact_for).best
             assert np.maximum(best, 0).tolist() == np.maximum(every, 0).tolist(), seed
             assert [best[i] for i in exact_for] == [every[i] for i in exact_for], seed
+
+
+@pytest.mark.usefixtures("_minimal_prisms")
+@pytest.mark.parametrize("weights", [(50,), (50, 7)])
+def test_what_branches_left_of_groups_is_kept_within_a_limit(
+    weights: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roomy, tight = tiny(0), tiny(0)
+    prices = random_prices(roomy, np.random.default_rng(0), 30)
+    most = 0
+    for seed in range(30):
+        covers = random_covers(roomy, random.Random(seed))
+        monkeypatch.setattr(pricing, "MOST_NARROWED", 1 << 26)
+        expected = roomy.price(prices, weights, 24, covers)
+        monkeypatch.setattr(pricing, "MOST_NARROWED", 5000)
+        assert tight.price(prices, weights, 24, covers).best.tolist() == expected.best.tolist()
+        kept = [group.own_bytes for group in tight._pricer._narrowed.values()]
+        assert sum(kept) <= 5000 or len(kept) == 1
+        most = max(most, len(kept))
+    assert most > 1, "as many as there is room for"
+    assert len(roomy._pricer._narrowed) > most

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import random
+import weakref
 
 import numpy as np
 import pytest
@@ -108,6 +110,21 @@ def test_searches_around_jobs_and_neighbourhoods_reach_the_optimum(seed: int) ->
     before = poor.incumbent.objective(0)
     NeighbourhoodSearch(poor.state, root, poor.around).run(poor.budget.now() + LONGEST / 4)
     assert poor.incumbent.objective(0) > before
+
+
+def test_a_search_around_jobs_is_forgotten_as_soon_as_it_ends() -> None:
+    """Thousands of them come and go, and commands hardly ever look for garbage."""
+    search = Search(mid_size(0), Budget(LONGEST), start=[])
+    rest = search.problem.around([], frozenset())
+    gc.disable()
+    try:
+        search.around(rest, LONGEST)
+        assert isinstance(rest.problem, TorusPacking)
+        left = [weakref.ref(rest.problem), weakref.ref(rest.problem.placement)]
+        del rest
+        assert [it() for it in left] == [None, None]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -87,9 +87,14 @@ class Search:
         problem.deadline = budget.deadline
         self.problem, self.budget, self.seed = problem, budget, seed
         self._thorough = thorough or problem.is_small
-        self._report = report
-        self._bounds: list[LevelBound | None] = []
-        self.incumbent = Incumbent(problem, start or [], to_beat, self._tell)
+        bounds: list[LevelBound | None] = []
+        self._bounds = bounds
+
+        def tell(incumbent: Incumbent) -> None:
+            report(_found(incumbent, bounds))
+
+        # nothing in a search refers back to it: as soon as it ends, its memory is free again
+        self.incumbent, self._tell = Incumbent(problem, start or [], to_beat, tell), tell
         if start is None:
             limit = budget.limit - clock.now()
             until = clock.now() + max(_LEAST_START, _START_SHARE * limit)
@@ -115,15 +120,8 @@ class Search:
                     proven = LevelBound(root.bound, certificate)
             self._bounds.append(proven)
             reached.append(self.incumbent.objective(level))
-            self._tell()
-        return self._found()
-
-    def _found(self) -> Found:
-        best = self.incumbent.best
-        return Found(best, self.incumbent.totals(best), tuple(self._bounds))
-
-    def _tell(self) -> None:
-        self._report(self._found())
+            self._tell(self.incumbent)
+        return _found(self.incumbent, self._bounds)
 
     def around(
         self, rest: Residual, seconds: float, start: Sequence[Any] | None = None
@@ -292,3 +290,8 @@ class Search:
         """Return when half of the time is over that is left until an end."""
         now = self.budget.now()
         return now + 0.5 * max(0.0, end - now)
+
+
+def _found(incumbent: Incumbent, bounds: Sequence[LevelBound | None]) -> Found:
+    """Return what there is of a search."""
+    return Found(incumbent.best, incumbent.totals(incumbent.best), tuple(bounds))

@@ -41,7 +41,7 @@ class Incumbent:
         problem: PackingProblem,
         start: Iterable[Any],
         to_beat: int = 0,
-        report: Callable[[], None] = lambda: None,
+        report: Callable[[Incumbent], None] = lambda incumbent: None,
     ) -> None:
         self._problem, self._to_beat, self._report = problem, to_beat, report
         self._known_values: dict[Any, list[int]] = {}
@@ -68,14 +68,14 @@ class Incumbent:
         if reached and totals[sub.level] > self.objective(sub.level):
             assert fits(self._problem, started), "no row is overfull"
             self.best = sorted(started)
-            self._report()
+            self._report(self)
 
     def offer_start(self, placement: Iterable[Any]) -> None:
         """Take a placement of a heuristic if it is the best by all levels, one after the other."""
         started = sorted(placement)
         if self.totals(started) > self.totals(self.best) or not self.best:
             self.best = self.first = started
-            self._report()
+            self._report(self)
 
     def closes(self, root: Root) -> bool:
         """Tell whether the placement meets a bound."""

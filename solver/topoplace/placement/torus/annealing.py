@@ -116,7 +116,7 @@ def _promising(
 ) -> list[tuple[int, int, IntArray]]:
     """Return (footprint, depth, least depth per origin) of a request, compact and tight first."""
     torus, request = problem.torus, problem.requests[idx]
-    entries = search.entries(idx)
+    entries = search.entries(problem, idx)
     nothing = np.zeros(torus.num_routers, dtype=np.int64)
     per = torus.nodes_per_router
     routers = -(-request.nodes // per)

@@ -84,7 +84,6 @@ class TorusPacking(PackingProblem):
             name = "links" if own is None else f"links of {self.names[own]}"
             self.families[name] = self._links_of(k)
         self._machine = np.array(torus.shape), np.array(torus.strides), np.array(torus.wrap)
-        self._listed = ListedOracle(self, lambda: all_candidates(problem, self.deadline))
         self._pricer = ScanPricer(problem, threads)
 
     def _links_of(self, k: int) -> slice:
@@ -172,6 +171,11 @@ class TorusPacking(PackingProblem):
         )
 
     # the oracle
+
+    @cached_property
+    def _listed(self) -> ListedOracle:
+        """All candidates. They refer back to this: only small problems are kept for that long."""
+        return ListedOracle(self, lambda: all_candidates(self.placement, self.deadline))
 
     @property
     def _scan(self) -> ScanPricer:

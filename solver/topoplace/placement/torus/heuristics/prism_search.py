@@ -122,10 +122,12 @@ class Room:
 
 
 class PrismSearch:
-    """Finds a prism for one request at a time; its tables belong to one problem."""
+    """Finds a prism for one request at a time; its tables belong to one problem.
+
+    That has them, so they do not have it: both are gone as soon as nobody needs the problem.
+    """
 
     def __init__(self, problem: PlacementProblem) -> None:
-        self.problem = problem
         self.footprints = view = footprints_of(problem.torus)
         self._tables = (view.bases, view.box, view.signs)
         self._parts = problem.shape_parts.reshape(-1, view.depth).copy()
@@ -134,42 +136,44 @@ class PrismSearch:
         self._suffix_best = np.ascontiguousarray(suffix_best)
         self._entries: dict[int, Entries] = {}
 
-    def entries(self, request_idx: int) -> Entries:
-        """Return what a request admits."""
+    def entries(self, problem: PlacementProblem, request_idx: int) -> Entries:
+        """Return what a request of the problem admits."""
         if request_idx not in self._entries:
-            request = self.problem.requests[request_idx]
-            whole = self.problem.whole_routers(request.class_idx)
+            request = problem.requests[request_idx]
+            whole = problem.whole_routers(request.class_idx)
             self._entries[request_idx] = entries_of(self.footprints, [request], whole)
         return self._entries[request_idx]
 
-    def _alive(self, request_idx: int, reach: Reach) -> Entries:
+    def _alive(self, problem: PlacementProblem, request_idx: int, reach: Reach) -> Entries:
         """Return what a request admits where some prism is free."""
-        known = self.entries(request_idx)
+        known = self.entries(problem, request_idx)
         alive = reach.deepest[known.table[:, 0]] >= known.table[:, 1]
         return Entries(known.table[alive], known.least)
 
     def best(self, request_idx: int, room: Room) -> Candidate | None:
         """Return the candidate of the largest shape score; ties: least (extents, origin)."""
-        request = self.problem.requests[request_idx]
+        problem = room.problem
+        request = problem.requests[request_idx]
         reach = room.reach(request)
-        entries = self._alive(request_idx, reach)
+        entries = self._alive(problem, request_idx, reach)
         bound = self._suffix_best[entries.table[:, 0], entries.table[:, 1] - 1]
         order = np.argsort(-bound, kind="stable")
         code = _kernels.best(
             entries.table[order], entries.least, bound[order], request.nodes,
-            reach.table, self.problem.usable_sums[request.class_idx], *self._tables,
-            self._parts, self._suffix_best, self.problem.state.snapshot.weights.idle,
+            reach.table, problem.usable_sums[request.class_idx], *self._tables,
+            self._parts, self._suffix_best, problem.state.snapshot.weights.idle,
         )  # fmt: skip
         return self._candidate(request_idx, code)
 
     def first(self, request_idx: int, room: Room) -> Candidate | None:
         """Return the candidate that first fit takes (see `first_fit`)."""
-        request = self.problem.requests[request_idx]
+        problem = room.problem
+        request = problem.requests[request_idx]
         reach = room.reach(request)
-        entries = self._alive(request_idx, reach)
+        entries = self._alive(problem, request_idx, reach)
         code = _kernels.first(
             entries.table, entries.least, request.nodes,
-            reach.table, self.problem.usable_sums[request.class_idx], *self._tables,
+            reach.table, problem.usable_sums[request.class_idx], *self._tables,
             self.footprints.area, self._parts,
         )  # fmt: skip
         return self._candidate(request_idx, code)

@@ -30,6 +30,8 @@ from topoplace.types import BoolArray, IntArray
 MOST_ENTRIES = 1 << 25
 """Of a group; beyond, its prisms are scanned on every pass. An entry takes 4 bytes."""
 
+_GROUP_BYTES = 1 << 10  # about what a group takes without its arrays
+
 _GroupKey = tuple[int, str | None, bool, int | None, tuple[int, Geometry] | None]
 
 
@@ -41,6 +43,11 @@ class Listing:
     at: NDArray[np.int32]
     starts: IntArray
     entries: NDArray[np.uint32]
+
+    @property
+    def num_bytes(self) -> int:
+        """What it takes."""
+        return sum(a.nbytes for a in (self.footprints, self.at, self.starts, self.entries))
 
     def price(
         self,
@@ -196,6 +203,21 @@ class Group:
             bucket_of_count=(np.arange(len(self.bucket_of_count)) >= nodes).astype(np.int16) - 1,
             minimal=MinimalPrisms(),
         )
+
+    def with_tables_of(self, group: Group) -> Group:
+        """Return the group with the tables of the one it was narrowed from, to forget its own.
+
+        That is for a group whose minimal prisms are listed, and of use on the first level only.
+        """
+        return replace(self, reach=group.reach, least=group.least, live=group.live)
+
+    @property
+    def own_bytes(self) -> int:
+        """What a group that was narrowed takes: its listings, or else its tables."""
+        listed = self.minimal.listed
+        if listed is None:
+            return _GROUP_BYTES + self.reach.nbytes + self.least.nbytes + self.live.nbytes
+        return _GROUP_BYTES + sum(listing.num_bytes for part in listed for listing in part)
 
 
 def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:

@@ -32,7 +32,11 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _NEVER = 1 << 62  # a price no prism has
-_MOST_NARROWED = 32  # groups under branches on covers that are kept: on 24^3 each takes 8 to 16 MB
+MOST_NARROWED = 1 << 26
+"""Bytes of groups under branches on covers that a pricer keeps, but at least the last one.
+
+On 24^3 each takes some 0.1 MB if it is listed, else 8 to 16 MB.
+"""
 
 
 @dataclass
@@ -110,7 +114,7 @@ class ScanPricer:
         self._chunks = threads or min(8, os.cpu_count() or 1)
         self._pool = _threads(self._chunks)
         self._lock = Lock()  # a tree bounds two leaves at once
-        self._narrowed: dict[tuple[int, tuple[Cover, ...]], Group] = {}
+        self._narrowed: dict[tuple[int, tuple[Cover, ...], bool], Group] = {}
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -157,7 +161,8 @@ class ScanPricer:
         if weights.shape or weights.fragmentation:
             exact_for = None
         known: dict[object, _PriceSums] = {}
-        for group in self._groups_under(covers):
+        listed = weights.shape == 0 and weights.fragmentation == 0
+        for group in self._groups_under(covers, listed=listed):
             key = (group.uses_links, group.tolerant_idx, group.view.axes)
             if key not in known:
                 known[key] = self._price_sums(group, prices)
@@ -201,27 +206,41 @@ class ScanPricer:
         """Return the position of the least size of a group that holds a request."""
         return int(np.searchsorted(group.sizes, self.problem.requests[idx].nodes))
 
-    def _groups_under(self, covers: tuple[Cover, ...]) -> Iterator[Group]:
-        """Yield the groups, a request under branches on covers in one of its own."""
+    def _groups_under(self, covers: tuple[Cover, ...], *, listed: bool) -> Iterator[Group]:
+        """Yield the groups, a request under branches on covers in one of its own.
+
+        Parameters
+        ----------
+        listed
+            Whether only minimal prisms matter, so that groups need no tables once these are listed.
+        """
         named = frozenset(cover.request_idx for cover in covers)
         for number, group in enumerate(self.groups):
             apart = [i for i in group.requests if i in named]
             if len(apart) < len(group.requests):
                 yield group.without(named) if apart else group
             for i in apart:
-                yield self._within(number, tuple(x for x in covers if x.request_idx == i))
+                yield self._within(
+                    number, tuple(x for x in covers if x.request_idx == i), listed=listed
+                )
 
-    def _within(self, number: int, covers: tuple[Cover, ...]) -> Group:
-        """Return the group of one request under branches on covers; kept for the next call."""
+    def _within(self, number: int, covers: tuple[Cover, ...], *, listed: bool) -> Group:
+        """Return the group of one request under branches on covers; kept for the next calls."""
+        key, group = (number, covers, listed), self.groups[number]
         with self._lock:
-            narrowed = self._narrowed.get((number, covers))
+            narrowed = self._narrowed.pop(key, None)
         if narrowed is None:
             nodes = self.problem.requests[covers[0].request_idx].nodes
-            narrowed = self.groups[number].within(covers, nodes, self.deadline)
-            with self._lock:
-                if len(self._narrowed) >= _MOST_NARROWED:
-                    del self._narrowed[next(iter(self._narrowed))]  # the oldest
-                self._narrowed[number, covers] = narrowed
+            narrowed = group.within(covers, nodes, self.deadline)
+            if listed and self._listings(narrowed, self.deadline) is not None:
+                narrowed = narrowed.with_tables_of(group)
+        with self._lock:
+            self._narrowed[key] = narrowed  # as the last one used
+            size = sum(kept.own_bytes for kept in self._narrowed.values())
+            for oldest in list(self._narrowed)[:-1]:
+                if size <= MOST_NARROWED:
+                    break
+                size -= self._narrowed.pop(oldest).own_bytes
         return narrowed
 
     def _price_sums(self, group: Group, prices: Prices) -> _PriceSums:
