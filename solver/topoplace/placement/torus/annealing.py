@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +60,6 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
     every = view.sums(problem.state.usable_per_router.sum(axis=0))
     tables = [sums.astype(np.int32) for sums in (*problem.usable_sums, every)]
 
-    @cache
     def usable(class_idx: int, size: tuple[int, ...]) -> NDArray[np.int32]:
         """Return the usable nodes at every origin, of one class or (-1) of all."""
         return view.everywhere(tables[class_idx], size)
