@@ -33,6 +33,7 @@ from topoplace.packing.tree.nodes import Node
 from topoplace.placement.torus import packing
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import PlacementResult, Status
+from topoplace.result.certificate import SharedLeaves
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.schema import MAX_PRIORITY
 
@@ -102,6 +103,20 @@ def lowest_leaves(node: Node, bound: int) -> Iterator[Node]:
             yield from lowest_leaves(child, bound)
 
 
+def check_that_proofs_are_kept_once(tree: branch_and_bound.BranchAndBound) -> None:
+    """Check that split nodes above the bound keep no proof, and leaves that are done keep one."""
+    working, todo = set(tree.open_leaves()), [tree.top]
+    while todo:
+        node = todo.pop()
+        if node.children is not None:
+            todo += node.children
+            if node.bound > tree.bound:
+                assert (len(node.pooled), node.value, node.starts) == (0, None, None)
+        elif node not in working:
+            assert node.own is None
+            assert node.value is None or node.starts is None
+
+
 @pytest.mark.parametrize("places", [False, True])
 @pytest.mark.parametrize("chunk", range(2))
 @pytest.mark.usefixtures("hard_way")
@@ -131,7 +146,11 @@ def test_trees_bound_all_placements(
         else:
             tree = branch_and_bound.BranchAndBound(relaxation, pool, columns, root.point, lower)
         tree.run(state.budget.now() + 0.3)
+        check_that_proofs_are_kept_once(tree)
         certificate = tree.certificate()
+        assert isinstance(certificate, SharedLeaves)
+        texts = [leaf.model_dump_json() for leaf in certificate.leaves]
+        assert len(set(texts)) == len(texts), "a point that bounds several leaves is written once"
         oracle = TorusOracle(read_instance(snapshot, mode))
         proven = certified_bound(oracle, certificate, [])
         assert proven is None or best <= proven.value <= tree.bound, seed

@@ -19,6 +19,7 @@ from topoplace.packing.dual.cut_pool import CutPool, KnapsackSearch, StartsBelow
 from topoplace.packing.dual.generation import Bounded
 from topoplace.packing.dual.master import Master
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
+from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.problem import Subproblem
 from topoplace.result.certificate import CertificateNode, LeafRef, StartBranch
 from toy_ring import random_ring
@@ -135,19 +136,31 @@ def test_fixed_jobs_count_and_keep_what_they_hold(seed: int) -> None:
 SCALE = 1000
 
 
-def test_a_pool_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cut_pool, "MOST_POINTS", 70)
-    pool = CutPool(SCALE, 1, np.array([3.0]), frozenset((0,)))
+@pytest.mark.parametrize(("name", "most"), [("MOST_POINTS", 70), ("MOST_BYTES", 69 * 8)])
+def test_a_pool_does_not_grow_for_ever(
+    name: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cut_pool, name, most)
+    pool = CutPool(SCALE, np.array([3.0]), frozenset((0,)))
     for price in range(80):
-        pool.add(np.array([price]), price, np.array([-price]))
+        pool.add(SparsePrices.of(np.array([price])), price, np.array([-price]))
     assert len(pool) == len(pool.bounds(frozenset(), frozenset())) == 70
-    assert pool.row_prices(69).tolist() == [69]
+    assert pool.point(69).dense().tolist() == [69]
+
+
+@pytest.mark.parametrize("dense", [[0, 5, 0, -7], [0, 1 << 40], [0.0, 0.5, 1e-9], [0, 0], []])
+def test_prices_are_kept_without_zeros(dense: list[float]) -> None:
+    prices = np.array(dense, dtype=None if dense else np.int64)
+    kept = SparsePrices.of(prices)
+    assert kept.dense().tolist() == dense
+    assert kept.dense().dtype == prices.dtype
+    assert len(kept.rows) == np.count_nonzero(prices)
 
 
 def test_a_point_is_taken_in_once() -> None:
-    pool = CutPool(SCALE, 2, np.array([3.0, 1.0]), frozenset((0, 1)))
+    pool = CutPool(SCALE, np.array([3.0, 1.0]), frozenset((0, 1)))
     for prices, gains in (([1, 2], [5, 6]), ([2, 1], [5, 6]), ([1, 2], [5, 7]), ([1, 3], [5, 6])):
-        pool.add(np.array(prices), sum(prices), np.array(gains))
+        pool.add(SparsePrices.of(np.array(prices)), sum(prices), np.array(gains))
     assert len(pool) == 3  # the second says what the first does
 
 
@@ -163,13 +176,13 @@ class Case:
         sizes = [rng.randint(1, 20) for _ in NAMES]
         self.values = [size * rng.randint(1, 2) for size in sizes]
         startable = frozenset(q for q in range(len(NAMES)) if rng.random() < 0.9)
-        self.pool = CutPool(SCALE, 3, np.array(self.values, dtype=float), startable)
+        self.pool = CutPool(SCALE, np.array(self.values, dtype=float), startable)
         self.points: list[tuple[int, list[int]]] = []
         for k in range(rng.choice((1, 2, 5))):
             total = rng.randint(SCALE, 60 * SCALE)
             costs = [rng.randint(0, 2 * SCALE * value) for value in self.values]
             gains = [SCALE * v - c for v, c in zip(self.values, costs, strict=True)]
-            self.pool.add(np.array([total, k, 0]), total + k, np.array(gains))
+            self.pool.add(SparsePrices.of(np.array([total, k, 0])), total + k, np.array(gains))
             self.points.append((total + k, costs))
         self.better = {
             q: frozenset(
@@ -243,7 +256,11 @@ class Case:
             if not more_in & out:
                 look(node.into, more_in, out)
 
-        look(tree.written(NAMES, 10), set(self.forced), set(self.excluded))
+        look(
+            tree.written(NAMES, range(10, 10 + len(tree.points))),
+            set(self.forced),
+            set(self.excluded),
+        )
         return proven
 
 
@@ -280,5 +297,5 @@ def test_points_hold_under_more_limits_than_they_were_found_for() -> None:
     case = Case(5)
     pool = case.pool.under((), [len(case.points) - 1])
     assert len(pool) == 1
-    assert (pool.row_prices(0) == case.pool.row_prices(len(case.points) - 1)).all()
+    assert pool.point(0) is case.pool.point(len(case.points) - 1)
     assert pool.bounds(frozenset(), frozenset()) == case.pool.bounds(frozenset(), frozenset())[-1:]

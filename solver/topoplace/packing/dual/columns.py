@@ -25,7 +25,7 @@ class Column:
     """
 
     candidate: Any
-    rows: IntArray
+    rows: NDArray[np.int32]
     amount: float = 0.0
     values: tuple[int, ...] = ()
 
@@ -111,7 +111,7 @@ class Columns:
         for candidate in new:
             self._index[candidate] = len(self.all)
             rows = self.problem.rows_of(candidate)
-            self.all.append(Column(candidate, rows))
+            self.all.append(Column(candidate, rows.astype(np.int32)))
             self._row_lists.append(rows)
             self._tight[self.problem.breakable(candidate, rows)] = True
         return len(new)

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.packing.dual import _knapsacks
+from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.problem import Cover
 from topoplace.result.certificate import CertificateNode, LeafRef, StartBranch
 from topoplace.types import BoolArray, FloatArray, IntArray
@@ -42,33 +42,19 @@ def few_that_cover(covers: BoolArray) -> list[int]:
 FINENESS = 1024
 """Multiples of prices are this fraction of a whole number."""
 
-MOST_POINTS = 2000
-"""On 24^3 each takes some 0.1 to 0.2 MB."""
+MOST_POINTS, MOST_BYTES = 2000, 1 << 26
+"""Of a pool; a search has up to six that fill up. A point of a 24^3 machine has 30 to 100 kB."""
 
 LARGEST_MULTIPLE = 1000.0
 """But of knapsacks that are too small: larger ones would blow up rounding errors of their room."""
 
-_ROOM = 64  # points, to begin with
+_ROOM = 16  # points, to begin with
 _SAFE = 1e-6  # nodes: above the rounding errors of a bound
 _OVERFULL = 1e-4  # nodes by which a knapsack must be too small to count as that
 _FOREVER = 1e9  # the cost of a request without candidates
 
 KNAPSACK_NUMBERS = (float(FINENESS), LARGEST_MULTIPLE, _OVERFULL, _SAFE)
 """For `_knapsacks.bound_by`."""
-
-
-@dataclass(frozen=True)
-class SparsePoint:
-    """The row prices that are not zero; a dense point of a 24^3 machine takes half a megabyte."""
-
-    rows: NDArray[np.int32]
-    prices: IntArray
-
-    def dense(self, num_rows: int) -> IntArray:
-        """Return the integer prices, shape ``(num_rows,)``."""
-        dense = np.zeros(num_rows, dtype=np.int64)
-        dense[self.rows] = self.prices
-        return dense
 
 
 @dataclass(frozen=True)
@@ -147,7 +133,6 @@ class CutPool:
     def __init__(
         self,
         scale: int,
-        num_rows: int,
         values: FloatArray,
         startable: frozenset[int],
         covers: tuple[Cover, ...] = (),
@@ -155,21 +140,21 @@ class CutPool:
     ) -> None:
         self.scale, self.values, self.startable = scale, values, startable
         self.covers, self.fixed = covers, fixed
-        self._num_rows = num_rows
-        self._points: list[SparsePoint] = []
+        self._num_bytes = 0  # of the points, with those that other pools have as well
+        self._points: list[SparsePrices] = []
         room = (_ROOM, len(values))
         self._all = Knapsacks(np.zeros(_ROOM), np.zeros(room), np.zeros(room, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self._points)
 
-    def add(self, row_prices: IntArray, worth: int, gains: IntArray) -> None:
-        """Take in an evaluated point, unless it is known or there are `MOST_POINTS`.
+    def add(self, row_prices: SparsePrices, worth: int, gains: IntArray) -> None:
+        """Take in an evaluated point, unless it is known or the pool is full.
 
         Parameters
         ----------
         row_prices
-            Integer prices, shape ``(num_rows,)``.
+            Integer prices.
         worth
             What the capacities are worth at these prices.
         gains
@@ -181,17 +166,18 @@ class CutPool:
         known = sorted(self.startable)
         costs[known] = np.maximum(0.0, self.values[known] - gains[known] / self.scale)
         alike = np.flatnonzero(every.totals[:number] == total)
-        if number == MOST_POINTS or (every.costs[alike] == costs).all(axis=1).any():
+        is_full = number >= MOST_POINTS or self._num_bytes >= MOST_BYTES
+        if is_full or (every.costs[alike] == costs).all(axis=1).any():
             return
-        rows = np.flatnonzero(row_prices)
-        self._append(SparsePoint(rows.astype(np.int32), row_prices[rows]), total, costs)
+        self._append(row_prices, total, costs)
 
-    def _append(self, point: SparsePoint, total: float, costs: FloatArray) -> None:
+    def _append(self, point: SparsePrices, total: float, costs: FloatArray) -> None:
         number, every = len(self), self._all
         if number == len(every.totals):
             double = np.arange(2 * number) % number
             self._all = every = every.of(double)
         self._points.append(point)
+        self._num_bytes += point.num_bytes
         every.totals[number], every.costs[number] = total, costs
         every.order[number] = np.argsort(costs / np.maximum(self.values, 1e-9), kind="stable")
 
@@ -200,13 +186,13 @@ class CutPool:
 
         Requests cost at least as much there.
         """
-        pool = CutPool(self.scale, self._num_rows, self.values, self.startable, covers)
+        pool = CutPool(self.scale, self.values, self.startable, covers)
         pool.extend(self, numbers)
         return pool
 
     def beside(self, fixed: tuple[Any, ...], covers: tuple[Cover, ...]) -> CutPool:
         """Return a pool for what is left beside fixed jobs under covers, with no points yet."""
-        return CutPool(self.scale, self._num_rows, self.values, self.startable, covers, fixed)
+        return CutPool(self.scale, self.values, self.startable, covers, fixed)
 
     def extend(self, other: CutPool, numbers: Sequence[int]) -> None:
         """Take in points of a pool for fewer covers."""
@@ -214,12 +200,8 @@ class CutPool:
             every = other._all
             self._append(other._points[number], every.totals[number], every.costs[number])
 
-    def row_prices(self, number: int) -> IntArray:
-        """Return the integer prices of a point, shape ``(num_rows,)``."""
-        return self._points[number].dense(self._num_rows)
-
-    def point(self, number: int) -> SparsePoint:
-        """Return a point as it is kept."""
+    def point(self, number: int) -> SparsePrices:
+        """Return the integer prices of a point."""
         return self._points[number]
 
     def knapsacks(self, first: int = 0) -> Knapsacks:
@@ -274,15 +256,15 @@ class StartsBelow:
     children: list[tuple[int, int]]
     point: list[int]
     times: list[int]
-    points: list[SparsePoint]
+    points: list[SparsePrices]
     numbers: list[int]
 
-    def written(self, names: Sequence[str], first: int) -> CertificateNode:
-        """Return it as part of a certificate that shares the points from a number on."""
+    def written(self, names: Sequence[str], numbers: Sequence[int]) -> CertificateNode:
+        """Return it as part of a certificate that shares the points under some numbers."""
 
         def node(i: int) -> CertificateNode:
             if self.request[i] < 0:
-                return LeafRef(leaf=first + self.point[i], times=self.times[i], over=FINENESS)
+                return LeafRef(leaf=numbers[self.point[i]], times=self.times[i], over=FINENESS)
             out, into = self.children[i]
             return StartBranch(request=names[self.request[i]], out=node(out), into=node(into))
 

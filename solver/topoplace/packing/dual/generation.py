@@ -40,6 +40,9 @@ class Bounded:
     lp: LpSolution | None = None
     converged: bool = False
 
+    def __post_init__(self) -> None:
+        self.value = self.value.without_columns()
+
 
 def mix(first: DualPoint, second: DualPoint, weight: float) -> DualPoint:
     """Return ``weight * first + (1 - weight) * second``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from topoplace.clock import OutOfTimeError
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual.cut_pool import CutPool
+from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.problem import NO_VALUE, PackingProblem, Priced, Subproblem, capacities_left
 from topoplace.result.certificate import Leaf
 from topoplace.types import FloatArray, IntArray
@@ -31,12 +32,22 @@ MAX_SUM = 1 << 24
 """Largest sum of request values for which bounds are rounded to reachable sums."""
 
 
-@dataclass(frozen=True)
 class DualPoint:
-    """Prices per row and multipliers of the earlier levels, in true units."""
+    """Prices per row and multipliers of the earlier levels, in true units.
 
-    row_prices: FloatArray
-    multipliers: tuple[float, ...] = ()
+    Parameters
+    ----------
+    row_prices
+        Shape ``(num_rows,)``.
+    """
+
+    def __init__(self, row_prices: FloatArray, multipliers: tuple[float, ...] = ()) -> None:
+        self._kept, self.multipliers = SparsePrices.of(row_prices), multipliers
+
+    @property
+    def row_prices(self) -> FloatArray:
+        """The prices of all rows, made anew."""
+        return self._kept.dense()
 
 
 @dataclass(frozen=True)
@@ -57,8 +68,12 @@ class DualValue:
 
     bound: float
     certified: int | None
-    leaf_parts: tuple[int, IntArray, tuple[int, ...]]
+    leaf_parts: tuple[int, SparsePrices, tuple[int, ...]]
     priced: Priced
+
+    def without_columns(self) -> DualValue:
+        """Return what is kept of it once its columns are taken."""
+        return replace(self, priced=Priced(self.priced.best, []))
 
     @property
     def scale(self) -> int:
@@ -87,7 +102,7 @@ class Relaxation:
         best = self.evaluate(Subproblem(), free, 1).priced.best
         startable = frozenset(np.flatnonzero(best > 0).tolist())
         values = self.problem.values.astype(float)
-        self.pool = CutPool(self.scale, self.problem.num_rows, values, startable)
+        self.pool = CutPool(self.scale, values, startable)
         return self.pool
 
     @cached_property
@@ -161,8 +176,10 @@ class Relaxation:
             )
         except OutOfTimeError:
             return self.without_pricing(sub, pool)
+        kept = SparsePrices.of(row_prices)
         if pool is not None:
-            pool.add(own_prices, int(own_prices @ capacities), priced.best)
+            own = SparsePrices.of(own_prices) if sub.fixed else kept
+            pool.add(own, int(own_prices @ capacities), priced.best)
         total -= sum(m * v for m, v in zip(multipliers, sub.reached, strict=True))
         best, forced = priced.best, sorted(sub.forced)
         may = np.ones(len(best), dtype=bool)
@@ -171,7 +188,7 @@ class Relaxation:
         total += sum(best[forced].tolist()) + sum(np.maximum(0, best[may]).tolist())
         certified = None if empty else self.round_down(sub, total // scale)
         bound = -np.inf if empty else total / scale
-        return DualValue(bound, certified, (scale, row_prices, multipliers), priced)
+        return DualValue(bound, certified, (scale, kept, multipliers), priced)
 
     def _worth(self, sub: Subproblem) -> int:
         """Return what the fixed jobs are worth on the first level."""
@@ -197,13 +214,14 @@ class Relaxation:
             gone = sub.excluded - {c.request_idx for c in sub.fixed}
             bound = self._total - sum(int(problem.values[q]) for q in gone)
             if pool is not None:
-                pool.add(row_prices, 0, problem.values * pool.scale)
+                pool.add(SparsePrices.of(row_prices), 0, problem.values * pool.scale)
             usable = int(problem.start_prices @ problem.capacities)
             if not sub.fixed and bound > usable:
                 row_prices, bound = problem.start_prices, usable
         priced = Priced(best.copy(), [[] for _ in problem.names])
         certified = self.round_down(sub, bound)
-        return DualValue(float(bound), certified, (1, row_prices, (0,) * sub.level), priced)
+        kept = SparsePrices.of(row_prices)
+        return DualValue(float(bound), certified, (1, kept, (0,) * sub.level), priced)
 
     def round_down(self, sub: Subproblem, bound: int) -> int | None:
         """Round a first-level bound down to a sum of request values; None if there is none."""
@@ -219,8 +237,9 @@ class Relaxation:
         sums &= (1 << (bound + 1)) - 1
         return sums.bit_length() - 1 if sums else None
 
-    def leaf(self, scale: int, row_prices: IntArray, multipliers: Sequence[int] = ()) -> Leaf:
+    def leaf(self, scale: int, kept: SparsePrices, multipliers: Sequence[int] = ()) -> Leaf:
         """Return integer prices as a certificate leaf."""
+        row_prices: IntArray = kept.dense()
         families = self.problem.families.items()
         used = {name: row_prices[rows] for name, rows in families if row_prices[rows].any()}
         return Leaf(

@@ -33,6 +33,7 @@ class BestFirstTree(ABC):
     ) -> None:
         self.relaxation, self.lower, self.groups = relaxation, lower, groups
         self._open: list[tuple[int, int, Node]] = []
+        self._inner: list[tuple[int, int, Node]] = []  # whose own bound may still be of use
         self._ticket = itertools.count()
         self._decided = NOTHING  # the largest bound of leaves that are not worked on any more
         self.top = top
@@ -56,6 +57,8 @@ class BestFirstTree(ABC):
         """Work on the leaf of the largest bound, again and again, until a time of the budget."""
         while self.relaxation.budget.now() < until and (node := self.pop()) is not None:
             self.work_on(node, until)
+            while self._inner and -self._inner[0][0] > self.bound:
+                heapq.heappop(self._inner)[2].forget()
 
     @abstractmethod
     def work_on(self, node: Node, until: float) -> None:
@@ -73,8 +76,8 @@ class BestFirstTree(ABC):
 
     def settle(self, node: Node) -> None:
         """Work on a leaf no more."""
+        node.close(max(self.lower(), node.bound))
         self._decided = max(self._decided, node.bound)
-        node.close()
 
     def pop(self) -> Node | None:
         """Take the leaf of the largest bound; None if no work on leaves lowers the tree's."""
@@ -94,5 +97,6 @@ class BestFirstTree(ABC):
         """Put the sides of a branch in a leaf's place."""
         node.branch, node.children = branch, children
         node.close()
+        heapq.heappush(self._inner, (-node.bound, next(self._ticket), node))
         for child in children:
             self.push(child)

@@ -99,6 +99,8 @@ class NodeBounding:
                 done |= leaf.starts.bound <= goal
             if done or relaxation.budget.now() >= until:
                 break
+        if own is not None and leaf.starts is not None:  # to go on with where it is split
+            leaf.own = own.under(sub.covers, leaf.starts.numbers)
         leaf.step_size = bundle.step_size
         leaf.converged = bundle.converged or not plan.patient
         leaf.amounts = columns.amounts()
@@ -115,7 +117,7 @@ class NodeBounding:
 
     def point(self, number: int) -> DualPoint:
         """Return a point of the pool."""
-        return DualPoint(self._pool.row_prices(number) / self._pool.scale)
+        return DualPoint(self._pool.point(number).dense() / self._pool.scale)
 
     def _own_pool(self, leaf: Node) -> CutPool:
         """Return what takes in the points that lower a leaf."""
@@ -299,9 +301,9 @@ class BranchAndBound(BestFirstTree):
             )
             for sub in branch.sides
         )
-        if leaf.own is not None and leaf.starts is not None:
+        if leaf.own is not None:
             for child in (low, high):
-                child.own = leaf.own.under(child.sub.covers, leaf.starts.numbers)
+                child.own = leaf.own.under(child.sub.covers, range(len(leaf.own)))
 
         def begin(child: Node, place: int) -> None:
             child.bounded = self._bounding.at(child.sub, point)

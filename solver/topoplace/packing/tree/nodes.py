@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topoplace.packing.dual.cut_pool import (
     FINENESS,
@@ -17,11 +16,12 @@ from topoplace.packing.dual.cut_pool import (
     few_that_cover,
 )
 from topoplace.packing.dual.generation import Bounded
-from topoplace.packing.dual.relaxation import Relaxation
+from topoplace.packing.dual.relaxation import DualValue, Relaxation
+from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.problem import Subproblem
 from topoplace.packing.tree.branching import Branch
 from topoplace.result.certificate import Certificate, CertificateNode, LeafRef, SharedLeaves
-from topoplace.types import FloatArray, IntArray
+from topoplace.types import FloatArray
 
 NOTHING = -(1 << 62)
 """The bound of a node that has no placement."""
@@ -71,24 +71,9 @@ class Root:
         return relaxation.leaf(*self.bounded.value.leaf_parts)
 
 
-@dataclass(frozen=True)
-class _Closed:
-    """The integer prices of a node that are not zero, its multipliers, and its bound."""
-
-    bound: int
-    scale: int
-    rows: NDArray[np.int32]
-    prices: IntArray
-    multipliers: tuple[int, ...]
-
-    @classmethod
-    def of(cls, bounded: Bounded) -> _Closed:
-        """Return what is left of a dual point."""
-        scale, row_prices, multipliers = bounded.value.leaf_parts
-        rows = np.flatnonzero(row_prices)
-        own = bounded.value.certified
-        bound = NOTHING if own is None else own
-        return cls(bound, scale, rows.astype(np.int32), row_prices[rows], multipliers)
+def bound_of(value: DualValue) -> int:
+    """Return what is certified, which for an empty node is `NOTHING`."""
+    return NOTHING if value.certified is None else value.certified
 
 
 def no_points() -> FloatArray:
@@ -117,7 +102,7 @@ class Node:
     own, starts
         Points that hold where it limits places, and who starts as these bound it.
     closed
-        What is left of `bounded` once the node is not worked on any more.
+        The value of `bounded`, once the node is not worked on any more.
     """
 
     sub: Subproblem
@@ -132,7 +117,7 @@ class Node:
     starts: StartsBelow | None = None
     branch: Branch | None = None
     children: tuple[Node, Node] | None = None
-    closed: _Closed | None = None
+    closed: DualValue | None = None
 
     @property
     def bound(self) -> int:
@@ -142,18 +127,30 @@ class Node:
             bound = min(bound, int(np.floor(self.pooled.min())))
         if self.starts is not None:
             bound = min(bound, self.starts.bound)
-        if self.closed is not None:
-            return min(bound, self.closed.bound)
-        if self.bounded is not None:
-            own = self.bounded.value.certified
-            bound = min(bound, NOTHING if own is None else own)
+        if (value := self.value) is not None:
+            bound = min(bound, bound_of(value))
         return bound
 
-    def close(self) -> None:
-        """Keep only what a certificate needs: dense prices and columns take megabytes."""
-        if self.bounded is not None:
-            self.closed = _Closed.of(self.bounded)
+    @property
+    def value(self) -> DualValue | None:
+        """That of its own prices, if it has any."""
+        return self.closed if self.bounded is None else self.bounded.value
+
+    def close(self, enough: int = NOTHING) -> None:
+        """Keep only what a certificate needs: one proof, if one is enough for a bound."""
+        self.closed = self.value
         self.bounded = self.amounts = self.own = None
+        if len(self.pooled) and np.floor(self.pooled.min()) <= enough:
+            self.closed = self.starts = None
+        elif self.closed is not None and bound_of(self.closed) <= enough:
+            self.starts = None
+        elif self.starts is not None and self.starts.bound <= enough:
+            self.closed = None
+
+    def forget(self) -> None:
+        """Keep the bound, but not what proves it: the children have a better one."""
+        self.above = self.bound
+        self.pooled, self.closed, self.starts = no_points(), None, None
 
     def leaves(self, bound: int) -> Iterator[Node]:
         """Yield the topmost of those below, or itself, that certify a bound."""
@@ -183,8 +180,8 @@ class Writer:
     def __init__(self, relaxation: Relaxation, bound: int) -> None:
         self._relaxation, self._bound, self._pool = relaxation, bound, relaxation.pool
         self._number_of: dict[int, int] = {}
-        self._shared: list[int] = []
         self._leaves: list[Any] = []
+        self._written: dict[int, int] = {}
 
     def write(self, top: Node, groups: Sequence[tuple[int, ...]] = ()) -> Certificate:
         """Return the certificate; requests of a group are alike."""
@@ -195,14 +192,20 @@ class Writer:
         self._number_of = {id(leaf): k for leaf, k in zip(leaves, numbers, strict=True)}
         if self._pool is None:
             return self._node(top)
-        self._shared = sorted(set(numbers) - {NONE})
-        self._leaves = [
-            self._relaxation.leaf(self._pool.scale, self._pool.row_prices(k)) for k in self._shared
-        ]
+        for k in sorted(set(numbers) - {NONE}):
+            self._share(self._pool.point(k))
         names = self._relaxation.problem.names
         alike = [[names[q] for q in group] for group in groups]
         tree = self._node(top)
         return SharedLeaves(alike=alike, leaves=self._leaves, tree=tree)
+
+    def _share(self, point: SparsePrices) -> int:
+        """Return the number of a shared leaf with the prices of a point, written once."""
+        assert self._pool is not None
+        if id(point) not in self._written:
+            self._written[id(point)] = len(self._leaves)
+            self._leaves.append(self._relaxation.leaf(self._pool.scale, point))
+        return self._written[id(point)]
 
     def _node(self, node: Node) -> CertificateNode:
         if id(node) in self._number_of:
@@ -214,21 +217,14 @@ class Writer:
 
     def _leaf(self, leaf: Node) -> CertificateNode:
         relaxation, pool, number = self._relaxation, self._pool, self._number_of[id(leaf)]
-        num_rows = relaxation.problem.num_rows
         if pool is not None and number != NONE:
             sides = pool.sides(leaf.sub.forced, leaf.sub.excluded)
             _, times = pool.knapsacks(number).of(slice(1)).bounds(pool.values, *sides)
-            return LeafRef(leaf=self._shared.index(number), times=int(times[0]), over=FINENESS)
-        if pool is not None and leaf.starts is not None and leaf.starts.bound <= self._bound:
-            first = len(self._leaves)
-            self._leaves += [
-                relaxation.leaf(pool.scale, point.dense(num_rows)) for point in leaf.starts.points
-            ]
-            return leaf.starts.written(relaxation.problem.names, first)
-        closed = leaf.closed
-        if closed is None:
-            assert leaf.bounded is not None, "what no point bounds has prices of its own"
-            closed = _Closed.of(leaf.bounded)
-        dense = np.zeros(num_rows, dtype=np.int64)
-        dense[closed.rows] = closed.prices
-        return relaxation.leaf(closed.scale, dense, closed.multipliers)
+            return LeafRef(leaf=self._share(pool.point(number)), times=int(times[0]), over=FINENESS)
+        value, starts = leaf.value, leaf.starts
+        if value is None or bound_of(value) > self._bound:
+            assert pool is not None, "what no point bounds has prices of its own"
+            assert starts is not None, "or points that bound who starts"
+            numbers = [self._share(point) for point in starts.points]
+            return starts.written(relaxation.problem.names, numbers)
+        return relaxation.leaf(*value.leaf_parts)
