@@ -90,8 +90,8 @@ class _FlatColumns:
         """Take in the new columns that the subproblem admits."""
         taken, positions = [], []
         for position in range(self._num_seen, len(self._known)):
-            column = self._known.all[position]
-            if self._sub.admits(self._problem, column.candidate) and self._free[column.rows].all():
+            column, rows = self._known.all[position], self._known.rows(position)
+            if self._sub.admits(self._problem, column.candidate) and self._free[rows].all():
                 taken.append(column)
                 positions.append(position)
             else:

@@ -19,19 +19,18 @@ Unsigned = NDArray[np.uint32]
 
 @dataclass
 class Column:
-    """A candidate, the rows it takes of, its latest amount, and its level values.
+    """A candidate, its latest amount, and its level values.
 
     Those are there once `Columns.values` was asked for more than the first.
     """
 
     candidate: Any
-    rows: NDArray[np.int32]
     amount: float = 0.0
     values: tuple[int, ...] = ()
 
 
 class _RowLists:
-    """Lists of row numbers, one after the other; the arrays double when they are full.
+    """Lists of row numbers, one after the other; a full array grows by half.
 
     Numbers are unsigned: compiled loops need not ask whether an index counts from the end.
     """
@@ -46,11 +45,20 @@ class _RowLists:
         end = start + len(rows)
         if self._num + 2 > len(self._starts):
             self._starts = np.concatenate([self._starts, np.zeros_like(self._starts)])
-        while end > len(self._rows):
-            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+        if end > len(self._rows):
+            self._grow(end)
         self._rows[start:end] = rows
         self._num += 1
         self._starts[self._num] = end
+
+    def _grow(self, size: int) -> None:
+        grown = np.zeros(size + size // 2, dtype=np.uint32)
+        grown[: self._starts[self._num]] = self._rows[: self._starts[self._num]]
+        self._rows = grown
+
+    def of(self, number: int) -> Unsigned:
+        """Return one of the lists; valid until others are added or forgotten."""
+        return self._rows[self._starts[number] : self._starts[number + 1]]
 
     def among(self, which: IntArray, marked: BoolArray) -> tuple[Unsigned, Unsigned]:
         """Return some of the lists without the rows that are not marked: starts and rows."""
@@ -59,9 +67,9 @@ class _RowLists:
 
     def keep(self, which: IntArray, num_rows: int) -> None:
         starts, rows = self.among(which, np.ones(num_rows, dtype=bool))
-        self._num = len(which)
+        self._num, self._rows = len(which), rows
         self._starts[: len(starts)] = starts
-        self._rows[: len(rows)] = rows
+        self._grow(len(rows))
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,7 @@ class Columns:
         for candidate in new:
             self._index[candidate] = len(self.all)
             rows = self.problem.rows_of(candidate)
-            self.all.append(Column(candidate, rows.astype(np.int32)))
+            self.all.append(Column(candidate))
             self._row_lists.append(rows)
             self._tight[self.problem.breakable(candidate, rows)] = True
         return len(new)
@@ -122,6 +130,10 @@ class Columns:
         self._index = {c.candidate: i for i, c in enumerate(self.all)}
         self._row_lists.keep(np.flatnonzero(kept), self.problem.num_rows)
         self._hashes, self._num_hashed = np.zeros_like(self._hashes), 0
+
+    def rows(self, position: int) -> Unsigned:
+        """Return the rows a column takes of; valid until columns are added or forgotten."""
+        return self._row_lists.of(position)
 
     def amounts(self) -> list[tuple[float, Any]]:
         """Return the columns with an amount, and it."""
@@ -151,28 +163,28 @@ class Columns:
 
     def packing(self, wanted: BoolArray) -> Packing:
         """Return the rows wanted by all columns."""
-        self._add_hashes(self._hashes, self.all[self._num_hashed :])
+        every = np.arange(len(self.all))
+        self._add_hashes(self._hashes, every[self._num_hashed :])
         self._num_hashed = len(self.all)
-        return self._packing(self._hashes, wanted, self.all)
+        return self._packing(self._hashes, wanted, every)
 
     def packing_of(self, positions: IntArray, wanted: BoolArray) -> Packing:
         """Return the rows wanted by some columns."""
-        columns = [self.all[k] for k in positions.tolist()]
         hashes = np.zeros(self.problem.num_rows, dtype=np.int64)
-        self._add_hashes(hashes, columns)
-        return self._packing(hashes, wanted, columns)
+        self._add_hashes(hashes, positions)
+        return self._packing(hashes, wanted, positions)
 
-    def _add_hashes(self, hashes: IntArray, columns: Sequence[Column]) -> None:
+    def _add_hashes(self, hashes: IntArray, positions: IntArray) -> None:
         """Add to a number per row that is the same where the same columns are (0: none)."""
-        for column in columns:
+        for k in positions.tolist():
             key = self._keys.integers(1, 1 << 62, dtype=np.int64)
             if self.problem.is_unit:
-                hashes[column.rows] += key  # wraps around: any mix will do
+                hashes[self.rows(k)] += key  # wraps around: any mix will do
             else:
-                np.add.at(hashes, column.rows, key)
+                np.add.at(hashes, self.rows(k), key)
 
-    def _packing(self, hashes: IntArray, wanted: BoolArray, columns: Sequence[Column]) -> Packing:
-        if not columns:
+    def _packing(self, hashes: IntArray, wanted: BoolArray, positions: IntArray) -> Packing:
+        if not len(positions):
             nothing = np.zeros(0, dtype=np.int64)
             return Packing(sp.csr_matrix((0, 0)), nothing, nothing, nothing)
         problem = self.problem
@@ -186,7 +198,8 @@ class Columns:
         number = np.where(chosen, chosen.cumsum() - 1, -1)
         row_of = np.full(problem.num_rows, -1, dtype=np.int64)
         row_of[used[first[chosen]]] = np.arange(int(chosen.sum()))
-        matrix = _matrix_of(columns, row_of, int(chosen.sum()))
+        lists = [self.rows(k) for k in positions.tolist()]
+        matrix = _matrix_of(lists, row_of, int(chosen.sum()))
         capacities = problem.capacities[used[first[chosen]]]
         kept = undominated(matrix) if problem.is_unit else np.arange(matrix.shape[0])
         position = np.full(matrix.shape[0] + 1, -1, dtype=np.int64)
@@ -228,13 +241,13 @@ def values_of(problem: PackingProblem, columns: Sequence[Column], num_levels: in
     return every.reshape(-1, len(problem.senses))[:, :num_levels]
 
 
-def _matrix_of(columns: Sequence[Column], row_of: IntArray, num_rows: int) -> sp.csr_matrix:
-    """Return the rows numbered by `row_of` (-1: none) by columns."""
-    flat = row_of[np.concatenate([np.zeros(0, dtype=np.int64), *(c.rows for c in columns)])]
-    of = np.repeat(np.arange(len(columns)), [len(c.rows) for c in columns])
+def _matrix_of(lists: Sequence[Unsigned], row_of: IntArray, num_rows: int) -> sp.csr_matrix:
+    """Return the rows numbered by `row_of` (-1: none) by columns, whose rows are in lists."""
+    flat = row_of[np.concatenate(lists)]
+    of = np.repeat(np.arange(len(lists)), [len(rows) for rows in lists])
     there = flat >= 0
     ones = np.ones(int(there.sum()), dtype=np.float32)
-    return sp.csr_matrix((ones, (flat[there], of[there])), shape=(num_rows, len(columns)))
+    return sp.csr_matrix((ones, (flat[there], of[there])), shape=(num_rows, len(lists)))
 
 
 def undominated(matrix: sp.csr_matrix) -> IntArray:

@@ -144,7 +144,7 @@ def reduced_costs_at(
     best[optional] = np.maximum(0, best[optional])
     prices, multipliers = bounded.point.row_prices, np.array(bounded.point.multipliers)
     values = columns.values(sub.level + 1)
-    paid = np.array([prices[c.rows].sum() for c in columns.all])
+    paid = np.array([prices[columns.rows(k)].sum() for k in range(len(columns))])
     gains = values[:, sub.level] + values[:, : sub.level] @ multipliers - paid
     return np.asarray(best[columns.owners()] - gains)
 
