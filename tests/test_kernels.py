@@ -180,3 +180,33 @@ def test_a_method_that_compiles_is_not_torn_apart(compiling: bool) -> None:
     assert unharmed.is_set() is compiling
     assert global_compiler_lock._lock.acquire(blocking=False), "it is free"
     global_compiler_lock._lock.release()
+
+
+LOADED = """
+import importlib, sys
+from numba.core.base import BaseContext
+from topoplace.kernels.compiling import PROBLEMS, entries_of
+from topoplace.kernels.worker import decode
+
+BaseContext.refresh = lambda context: sys.exit("all that can be compiled is loaded")
+for group in (group for groups in PROBLEMS.values() for group in groups):
+    for entry in entries_of(group):
+        kernel = getattr(importlib.import_module(entry.module), entry.function)
+        kernel.compile(tuple(map(decode, entry.types)))
+        assert not kernel.stats.cache_misses, entry
+print("all loaded")
+"""
+
+
+def test_what_is_compiled_is_loaded_without_what_compiling_needs() -> None:
+    """Machine code that needed more than numba's runtime would end the process."""
+    if missing(GROUPS):
+        pytest.skip("some kernels are not compiled")
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED],
+        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("all loaded\n", "", 0)

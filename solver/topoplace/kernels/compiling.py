@@ -33,9 +33,11 @@ def kernel(**options: bool | str) -> Callable[[Callable[..., Any]], Any]:
 
     def compiled(function: Callable[..., Any]) -> Any:
         found = njit(cache=True, nogil=True, **options)(function)
-        cached = getattr(getattr(found, "_cache", None), "_cache_file", None)
-        if cached is not None:
-            cached._load_index = functools.partial(_index_of, cached._load_index)
+        cache = getattr(found, "_cache", None)
+        if hasattr(cache, "_cache_file"):
+            file = cache._cache_file
+            file._load_index = functools.partial(_index_of, file._load_index)
+            cache.load_overload = functools.partial(_machine_code, cache, cache.load_overload)
         return found
 
     return compiled
@@ -50,6 +52,22 @@ def _index_of(load: Callable[[], dict[Any, str]]) -> dict[Any, str]:
         return load()
     except (AttributeError, ImportError):
         return {}
+
+
+def _machine_code(cache: Any, load: Callable[[Any, Any], Any], kinds: Any, target: Any) -> Any:
+    """Return a kernel's machine code from the cache; None if it was never compiled.
+
+    Numba first loads all that it could compile, which takes a tenth of a second to a third in every
+    process; what is compiled needs its runtime alone. Compiling loads the rest by itself.
+    """
+    try:
+        from numba.core.runtime.nrt import rtsys  # noqa: PLC0415 - heavy
+
+        rtsys.initialize(target)
+        found = cache._load_overload(kinds, target)
+    except Exception:  # whatever it is, numba's own way meets it again or knows better
+        found = None
+    return load(kinds, target) if found is None else found
 
 
 # ---- Which groups of kernels the methods of every kind of problem need ---------------------------

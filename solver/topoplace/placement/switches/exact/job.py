@@ -13,8 +13,6 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from topoplace.placement.switches.cost import CostModel
 from topoplace.placement.switches.patterns import cubic_grid, pattern_steps
@@ -88,8 +86,13 @@ def components(pattern: Pattern, ranks: int, dims: Dims) -> IntArray:
     pairs = np.concatenate(
         [np.zeros((0, 2), dtype=np.int64), *(dims_of(pattern, ranks)[dim] for dim in dims)]
     )
-    graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(ranks, ranks))
-    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+    lowest = np.arange(ranks)  # a rank of the same component, the lowest in the end
+    while (apart := lowest[pairs[:, 0]] != lowest[pairs[:, 1]]).any():
+        near = np.sort(lowest[pairs[apart]], axis=1)
+        np.minimum.at(lowest, near[:, 1], near[:, 0])
+        while not np.array_equal(lower := lowest[lowest], lowest):
+            lowest = lower
+    return np.unique(lowest, return_inverse=True)[1]
 
 
 @lru_cache(maxsize=4096)

@@ -12,8 +12,6 @@ from fractions import Fraction
 
 import numpy as np
 from ortools.sat.python import cp_model
-from scipy.optimize import linprog
-from scipy.sparse.csgraph import connected_components
 
 from topoplace import clock
 from topoplace.result.tree import (
@@ -220,6 +218,8 @@ class _Part:
 
 def _parts(domains: Sequence[IntArray], free: IntArray) -> list[_Part]:
     """Return the leaves with free nodes, domains that share some of them as one."""
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - heavy, and rare
+
     near = np.zeros((len(free), len(free)), dtype=bool)
     for domain in domains:
         near[np.ix_(domain, domain)] = True
@@ -293,6 +293,8 @@ class _Prices:
         The variables are the price of every start, or for a request that may be anywhere what is
         left of its value; the price of a node; and what every domain is worth.
         """
+        from scipy.optimize import linprog  # noqa: PLC0415 - heavy, and rare
+
         num, domains = len(self._requests), self._domains
         size = num + 1 + len(domains)
         rows, rights = [], []
