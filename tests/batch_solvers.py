@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -53,6 +54,15 @@ def poisoned_slowly(task: Task) -> str:
     return poisoned(task)
 
 
+def hoarding(task: Task) -> str:
+    """Keep 64 MB for good, take as much in pieces; answer with the memory held before."""
+    there = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    _HOARD.append(b"x" * (64 << 20))
+    pieces = [bytes(1 << 10) for _ in range(64 << 10)]
+    _HOARD.append(pieces.pop())  # it lies above the others
+    return json.dumps(json.loads(quick(task)) | {"versions": {"there": str(there)}})
+
+
 def hanging(task: Task) -> str:
     """Never end; the pids of the process and of a program it runs are in the source's file."""
     program = subprocess.Popen(["sleep", "600"])
@@ -61,6 +71,9 @@ def hanging(task: Task) -> str:
     source.with_suffix(".part").rename(source)
     ctypes.CDLL(None).sleep(600)
     raise AssertionError("the process should have been killed")
+
+
+_HOARD: list[bytes] = []
 
 
 def _end_by(number: int) -> None:

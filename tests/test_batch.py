@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import ctypes
 import io
+import itertools
 import json
 import random
 import re
@@ -90,6 +92,43 @@ def test_killed_and_resumed_it_has_the_same_table(folder: Path, tmp_path: Path) 
         before = after
     assert without_times(out / "table.csv") == without_times(whole.table)
     assert [path.name for path in (out / "results").iterdir() if path.name[0] == "."] == []
+
+
+def told(outdir: Path, what: str) -> list[str]:
+    """Return what results tell of the process that they come from, in the order they came."""
+    paths = sorted(results(outdir), key=lambda path: path.stat().st_mtime_ns)
+    return [json.loads(path.read_text())["versions"][what] for path in paths]
+
+
+def test_processes_start_once_and_load_once(tmp_path: Path) -> None:
+    """What starting takes is shared by all instances, and is no more than their method needs."""
+    files = [write_named(tmp_path, f"copy{number}") for number in range(12)]
+    executor = Pool("telling_solver:solve_task", 2, Limits())
+    run_batch(files, tmp_path / "out", FIRST_FIT, executor=executor)
+    processes = told(tmp_path / "out", "process")
+    assert len(processes) == 12
+    assert 1 <= len(set(processes)) <= 2
+    loaded = zip(processes, told(tmp_path / "out", "loaded"), strict=True)
+    busy = [process for process, modules in loaded if modules]
+    assert len(busy) == len(set(busy))  # with the first task of each at the most
+    assert set(told(tmp_path / "out", "packing")) == {"False"}
+
+
+def test_what_shares_out_the_tasks_loads_no_solver(folder: Path, tmp_path: Path) -> None:
+    tell = "\n    print({'numba', 'ortools', 'scipy'} & set(sys.modules))\n"
+    process = started("-c", PROGRAM.rstrip() + tell, folder, tmp_path, "quick", "0")
+    assert process.communicate() == ("set()\n", "")
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="not with this C library")
+def test_what_instances_leave_behind_does_not_count_against_later_ones(
+    folder: Path, tmp_path: Path
+) -> None:
+    limited = pool("hoarding", memory=200 << 20)
+    batch = run_batch(sorted(folder.iterdir())[:4], tmp_path, FIRST_FIT, executor=limited)
+    assert batch.counts == {"feasible": 4}
+    there = [int(memory) >> 20 for memory in told(tmp_path, "there")]
+    assert all(64 <= later - before < 100 for before, later in itertools.pairwise(there))
 
 
 def test_what_is_done_is_kept_and_what_is_damaged_done_again(folder: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from topoplace.interrupts import Interrupted, heeded
 from topoplace.result import Status
 from topoplace.result.reading import AnyResult
 from topoplace.snapshot.files import write_text
+from topoplace.solving import method_names
 from topoplace.solving.solve import frame_of
 from topoplace.study.batch.pool import Pool
 from topoplace.study.batch.store import (
@@ -33,7 +34,7 @@ from topoplace.study.batch.store import (
     read_result,
 )
 from topoplace.study.batch.task import Ending, Failure, FailureStatus, Limits, Settings, Task
-from topoplace.study.external.allocator import fingerprint
+from topoplace.study.external.allocator import entry_point_names, fingerprint
 from topoplace.study.ranking import exact
 
 SOLVER = "topoplace.study.batch.solving:solve_task"
@@ -185,6 +186,24 @@ def num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _require_settings(problem: str, settings: Settings, path: Path) -> None:
+    """Raise `InputError` for settings that no instance of a problem takes, such as a file's."""
+    if problem == "mapping" and settings.command is not None:
+        text = f"snapshots, which files such as {path} are not"
+        raise InputError(text, field="--command", value=settings.command)
+    known = method_names(problem)
+    method = settings.method_for(problem)
+    # Only snapshots are for allocators that are not ours.
+    foreign = settings.source is not None and problem != "mapping"
+    if method not in known and not foreign:
+        known = known if problem == "mapping" else [*known, *entry_point_names()]
+        text = f"one of {', '.join(known)}, for files such as {path}"
+        raise InputError(text, field="--method", value=method, known=known)
+    if problem != "placement" and settings.interference != "strict":
+        text = f"no interference rule, for files such as {path}"
+        raise InputError(text, field="--interference", value=settings.interference)
+
+
 class _Run:
     """A batch under way: which files have which keys, and the rows of the keys done."""
 
@@ -217,9 +236,7 @@ class _Run:
             self.num_kept += 1
             return
         if problem not in self.checked:  # before any is solved
-            from topoplace.study.batch.solving import require_settings  # noqa: PLC0415 - heavy
-
-            require_settings(problem, self.settings, path)
+            _require_settings(problem, self.settings, path)
             self.checked.add(problem)
         self.todo[key] = path
 

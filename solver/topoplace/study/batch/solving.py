@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from topoplace.errors import InputError
 from topoplace.result import Interference
 from topoplace.snapshot.files import text_of_document
 from topoplace.snapshot.schema import MappingInstance, Snapshot
-from topoplace.solving import Options, method_names, methods, solve
-from topoplace.study.batch.task import Settings, Task
+from topoplace.solving import Options, method_names, method_of, solve
+from topoplace.solving.solve import frame_of
+from topoplace.study.batch.task import Task
 from topoplace.study.case import state_of
-from topoplace.study.external.allocator import chosen, entry_point_names
-from topoplace.study.external.trial import try_on
-
-# The solvers are loaded with this module, before the clock of a worker's first task starts.
-methods("placement")
-methods("allocation")
+from topoplace.study.external.allocator import chosen
 
 
-def require_settings(problem: str, settings: Settings, path: Path) -> None:
-    """Raise `InputError` for settings that no instance of a problem takes, such as a file's."""
-    if problem == "mapping" and settings.command is not None:
-        text = f"snapshots, which files such as {path} are not"
-        raise InputError(text, field="--command", value=settings.command)
-    known = method_names(problem)
-    method = settings.method_for(problem)
-    # Only snapshots are for allocators that are not ours.
-    foreign = settings.source is not None and problem != "mapping"
-    if method not in known and not foreign:
-        known = known if problem == "mapping" else [*known, *entry_point_names()]
-        text = f"one of {', '.join(known)}, for files such as {path}"
-        raise InputError(text, field="--method", value=method, known=known)
-    if problem != "placement" and settings.interference != "strict":
-        text = f"no interference rule, for files such as {path}"
-        raise InputError(text, field="--interference", value=settings.interference)
+def prepare(task: Task) -> None:
+    """Load the method of a task, and what reads and writes its documents."""
+    frame_of(task.problem)
+    method_of(task.problem, task.settings.method_for(task.problem))
 
 
 def solve_task(task: Task) -> str:
@@ -52,6 +34,8 @@ def solve_task(task: Task) -> str:
     options = Options(settings.time_limit, rule, settings.seed, settings.thorough)
     if isinstance(who, str):
         return text_of_document(solve(state, who, options))
+    from topoplace.study.external.trial import try_on  # noqa: PLC0415 - only these need it
+
     trial = try_on(state, who, options)
     if trial.refusal is not None:
         raise trial.refusal
