@@ -33,7 +33,7 @@ def kernel(**options: bool | str) -> Callable[[Callable[..., Any]], Any]:
 
     def compiled(function: Callable[..., Any]) -> Any:
         found = njit(cache=True, nogil=True, **options)(function)
-        cache = getattr(found, "_cache", None)
+        cache: Any = getattr(found, "_cache", None)
         if hasattr(cache, "_cache_file"):
             file = cache._cache_file
             file._load_index = functools.partial(_index_of, file._load_index)
