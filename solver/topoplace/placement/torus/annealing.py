@@ -16,7 +16,6 @@ from topoplace import clock
 from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.packing.budget import Budget
 from topoplace.placement.torus._ruin_recreate import anneal
-from topoplace.placement.torus.footprints import footprints_of
 from topoplace.placement.torus.heuristics.prism_search import PrismSearch, Room, search_of
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.types import IntArray
@@ -29,6 +28,8 @@ _SLACK = 1.25  # volume of a form over the least there is
 @dataclass(frozen=True)
 class Forms:
     """Forms of every request, those of request q at `first[q]` to `first[q+1] - 1`.
+
+    Dimensions and routers are those of the machine as `PlacementProblem.view` turns it.
 
     Attributes
     ----------
@@ -53,10 +54,10 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
 
     Requests that come after the deadline have none.
     """
-    torus = problem.torus
+    view = problem.view
+    torus = view.turned
     most = _MOST_BYTES // max(1, torus.num_routers * len(problem.requests))
     most = max(4, min(_MOST_FORMS, most))
-    view = footprints_of(torus)
     every = view.sums(problem.state.usable_per_router.sum(axis=0))
     tables = [sums.astype(np.int32) for sums in (*problem.usable_sums, every)]
 
@@ -113,7 +114,7 @@ def _promising(
     problem: PlacementProblem, search: PrismSearch, idx: int
 ) -> list[tuple[int, int, IntArray]]:
     """Return (footprint, depth, least depth per origin) of a request, compact and tight first."""
-    torus, request = problem.torus, problem.requests[idx]
+    torus, request = problem.view.turned, problem.requests[idx]
     entries = search.entries(problem, idx)
     nothing = np.zeros(torus.num_routers, dtype=np.int64)
     per = torus.nodes_per_router
@@ -191,23 +192,25 @@ class Annealer:
         is_over
             Whether to end before that.
         """
-        torus, forms = self.problem.torus, self.forms
+        view, forms = self.problem.view, self.forms
+        torus = view.turned
         num = len(self.problem.requests)
         form_of = np.full(num, -1, dtype=np.int64)
         origin_of = np.zeros(num, dtype=np.int64)
         # the prisms of the start get forms of their own, that no request takes again
-        own = np.array([c.prism.extents for c in start], dtype=np.int64)
+        own = np.array([view.coords(c.prism.extents) for c in start], dtype=np.int64)
         extents = np.concatenate([forms.extents, own.reshape(-1, torus.num_dims)])
         passing = np.concatenate(
-            [forms.passing, np.array([passes(torus, c.prism.extents) for c in start], np.uint8)]
+            [forms.passing, np.array([passes(torus, tuple(e)) for e in own.tolist()], np.uint8)]
         )
         for k, candidate in enumerate(start):
             form_of[candidate.request_idx] = len(forms.extents) + k
-            origin_of[candidate.request_idx] = torus.router(candidate.prism.origin)
+            origin_of[candidate.request_idx] = torus.router(view.coords(candidate.prism.origin))
         best_form, best_origin = form_of.copy(), origin_of.copy()
         step_form, step_origin = form_of.copy(), origin_of.copy()
         best = int(self._values[form_of >= 0].sum())
         rng = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % (1 << 64)], dtype=np.uint64)
+        free = view.per_router(~self.problem.state.occupied).ravel().astype(np.uint8)
         began = budget.now()
         span = max(1e-9, until - began)
         steps = _STEPS if budget.counts_work else 1
@@ -216,7 +219,7 @@ class Annealer:
             value = anneal(
                 np.array(torus.shape), np.array(torus.strides), np.array(torus.wrap),
                 forms.first, extents, forms.waste, passing, self._kinds, self._values,
-                forms.volumes, (~self.problem.state.occupied).astype(np.uint8),
+                forms.volumes, free,
                 form_of, origin_of, step_form, step_origin, steps, heat, _SMOOTH, rng,
             )  # fmt: skip
             if budget.counts_work:
@@ -227,10 +230,12 @@ class Annealer:
             if value > best:
                 best = value
                 best_form, best_origin = step_form.copy(), step_origin.copy()
+
+        def prism(origin: int, extents: IntArray) -> Prism:
+            return Prism(view.back(torus.coords(origin)), view.back(extents.tolist()))
+
         return [
-            Candidate(
-                q, Prism(torus.coords(int(best_origin[q])), tuple(extents[best_form[q]].tolist()))
-            )
+            Candidate(q, prism(int(best_origin[q]), extents[best_form[q]]))
             for q in range(num)
             if best_form[q] >= 0
         ]

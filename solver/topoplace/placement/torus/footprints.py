@@ -4,14 +4,16 @@ A machine of shape (N_1, .., N_D) is seen as *lines*, the routers along its last
 *footprint* is the extents of a prism in all dimensions but the last. A prism then is a footprint on
 a line, a place along the line and a depth. What it contains comes from prefix sums over two periods
 of the machine, in which a prism across the end of a ring is in one piece: the sum over a footprint
-is a signed sum over its corners, each of them a row along a line.
+is a signed sum over its corners, each of them a row along a line. A dimension of two or three
+routers has so few prisms that what each of them contains is kept instead: that spares half of the
+corners, and memory.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any
@@ -25,8 +27,13 @@ from topoplace.types import BoolArray, IntArray
 
 ReachArray = NDArray[np.int8 | np.int16 | np.int32]
 
-MAX_TABLE = 1 << 29
-"""Largest reach table (footprints x routers) a search builds."""
+MAX_TABLE = 1 << 31
+"""Largest reach table (footprints x routers) a search builds; only rows of live ones take memory."""
+
+_MAX_NATURAL = 1 << 29
+"""Likewise with the dimensions in the order of the machine."""
+
+_MOST_LISTED = 3  # routers of a dimension whose prisms are so few that each has sums of its own
 
 _AT_ONCE = 1 << 21  # routers of pairs of footprint and line between looks at the clock: 0.1 s or so
 
@@ -41,7 +48,7 @@ class Reach:
         Largest depth per footprint and origin (router) on the turned machine, shape
         ``(num_footprints, num_routers)``, in the narrowest type that holds twice a depth. Every
         smaller depth is free too: a shallower prism holds fewer routers and uses fewer links.
-        Undefined where the footprint is dead.
+        Undefined where the footprint is dead; 0 there, and without memory, if it was new.
     deepest
         Largest entry per footprint, 0 for a dead one.
     """
@@ -97,6 +104,10 @@ class Footprints:
         """Return coordinates on the machine as those on the turned machine."""
         return tuple(coords[d] for d in self.axes)
 
+    def back(self, coords: Sequence[int]) -> tuple[int, ...]:
+        """Return coordinates on the turned machine as those on the machine."""
+        return tuple(coords[self.axes.index(d)] for d in range(len(coords)))
+
     @cached_property
     def extents(self) -> IntArray:
         """Extents of every footprint, shape ``(num_footprints, num_dims - 1)``."""
@@ -137,9 +148,19 @@ class Footprints:
         return int(self.slots[-1]) + 1
 
     @cached_property
+    def listed(self) -> BoolArray:
+        """Which leading dimensions have a sum for every prism; at least one has prefix sums."""
+        sizes = np.array(self.turned.shape[:-1], dtype=np.int64)
+        short: BoolArray = sizes <= _MOST_LISTED
+        return short & ~short.all()
+
+    @cached_property
     def pad_strides(self) -> IntArray:
         """Corner-number step of one router in each leading dimension."""
-        padded = [2 * n + 1 for n in self.turned.shape[:-1]]
+        padded = [
+            n * (n - 1) + 1 if listed else 2 * n + 1
+            for n, listed in zip(self.turned.shape[:-1], self.listed.tolist(), strict=True)
+        ]
         return np.array([math.prod(padded[d + 1 :]) for d in range(len(padded))], dtype=np.int64)
 
     @cached_property
@@ -150,15 +171,23 @@ class Footprints:
     @cached_property
     def signs(self) -> IntArray:
         """Sign of every corner of a footprint."""
-        return _corners(self.turned.num_dims - 1)[1]
+        return _corners(self.turned.num_dims - 1 - int(self.listed.sum()))[1]
 
     def _offsets(self, lengths: IntArray) -> IntArray:
-        corners, _ = _corners(self.turned.num_dims - 1)
-        return (lengths * self.pad_strides) @ corners.T
+        """Return the corner offsets of boxes; one without length has the same corner throughout.
+
+        The sums of the prisms of a listed dimension stand by length, then origin.
+        """
+        listed, steps = self.listed, lengths * self.pad_strides
+        corners, _ = _corners(int((~listed).sum()))
+        passed = (lengths - 1) * np.array(self.turned.shape[:-1], dtype=np.int64) * self.pad_strides
+        offsets: IntArray = steps[:, ~listed] @ corners.T + passed[:, listed].sum(axis=1)[:, None]
+        offsets[(lengths[:, listed] == 0).any(axis=1)] = 0
+        return offsets
 
     @cached_property
     def box(self) -> IntArray:
-        """Corner offsets of every footprint, shape ``(num_footprints, 2 ** (num_dims - 1))``."""
+        """Corner offsets of every footprint, shape ``(num_footprints, num_corners)``."""
         return self._offsets(self.extents)
 
     @cached_property
@@ -244,16 +273,28 @@ class Footprints:
         return table.reshape(-1, 2 * self.depth + 1)
 
     def _periodic_sums(self, values: IntArray, num_summed: int) -> IntArray:
-        """Return prefix sums of a number per router along the first dimensions.
+        """Return sums of a number per router along the first dimensions.
 
         One of size n has size ``2 * n + 1`` in the result: entry k is the sum of the k before it.
+        A listed one has the sums over one router, then over two, and so on, by origin; that over
+        all is there once.
         """
         from topoplace.placement.torus import _kernels  # noqa: PLC0415 - numba is heavy
 
         table = np.ascontiguousarray(self.per_router(values), dtype=np.int64)
-        for d, n in enumerate(self.turned.shape[:num_summed]):
-            inner = math.prod(self.turned.shape[d + 1 :])
-            table = _kernels.sums_along(table.reshape(-1, n, inner))
+        listed, sizes = [*self.listed.tolist(), False], list(self.turned.shape)
+        for d in sorted(range(num_summed), key=lambda d: not listed[d]):  # these grow less
+            n = sizes[d]
+            layers = table.reshape(-1, n, math.prod(sizes[d + 1 :]))
+            if listed[d]:
+                windows = [layers]
+                for length in range(1, n):
+                    windows.append(windows[-1] + np.roll(layers, -length, axis=1))
+                windows[-1] = windows[-1][:, :1]
+                table = np.concatenate(windows, axis=1)
+            else:
+                table = _kernels.sums_along(layers)
+            sizes[d] = table.shape[1]
         return table
 
     def inside(self, sums: IntArray, origins: IntArray, extents: IntArray) -> IntArray:
@@ -264,21 +305,25 @@ class Footprints:
         origins, extents
             Of boxes on the machine, ``(num_boxes, num_dims)``; an extent of 0 makes one empty.
         """
-        corners, signs = _corners(self.torus.num_dims)
-        strides = np.append(self.pad_strides * (2 * self.depth + 1), 1)
-        first = origins[:, self.axes] @ strides
-        total: IntArray = np.zeros(len(origins), dtype=np.int64)
-        for corner, sign in zip(corners, signs, strict=True):
-            total += sign * sums.ravel()[first + extents[:, self.axes] @ (strides * corner)]
+        origins, extents = origins[:, self.axes], extents[:, self.axes]
+        first = (origins[:, :-1] @ self.pad_strides)[:, None] + self._offsets(extents[:, :-1])
+        begin = origins[:, -1:]
+        along: IntArray = sums[first, begin + extents[:, -1:]] - sums[first, begin]
+        total: IntArray = along @ self.signs
         return total
 
     def everywhere(self, sums: NDArray[Any], extents: tuple[int, ...]) -> NDArray[Any]:
-        """Return what `sums` are of, summed over a prism at every origin of the turned machine."""
-        table = sums.reshape([2 * n + 1 for n in self.turned.shape])
-        for d, (n, e) in enumerate(zip(self.turned.shape, extents, strict=True)):
-            before = (slice(None),) * d
-            table = table[(*before, slice(e, e + n))] - table[(*before, slice(n))]
-        return table.ravel()
+        """Return what `sums` are of, summed over a prism at every origin of the turned machine.
+
+        Undefined where a prism that fills a listed dimension does not begin at 0.
+        """
+        [offsets] = self._offsets(np.array([extents[:-1]], dtype=np.int64))
+        rows = np.minimum(self.bases[:, None] + offsets, len(sums) - 1)
+        corners = zip(self.signs.tolist(), rows.T, strict=True)
+        totals = np.sum([sign * sums[row] for sign, row in corners], axis=0)
+        depth = extents[-1]
+        found: NDArray[Any] = totals[:, depth : depth + self.depth] - totals[:, : self.depth]
+        return found.ravel()
 
     def reach(self, blocked: BoolArray, closed: BoolArray, over: Reach | None = None) -> Reach:
         """Return how deep prisms go that hold no blocked router and use no closed link.
@@ -329,7 +374,7 @@ class Footprints:
                 value=self.torus.shape,
             )
         kind = next(k for k in (np.int8, np.int16, np.int32) if 2 * self.depth <= np.iinfo(k).max)
-        return Reach(np.empty(shape, dtype=kind), np.zeros(shape[0], dtype=np.int64))
+        return Reach(np.zeros(shape, dtype=kind), np.zeros(shape[0], dtype=np.int64))
 
     def prism(self, code: int) -> Prism:
         """Return the prism of the machine that a kernel wrote as a code."""
@@ -338,8 +383,7 @@ class Footprints:
         footprint, last = divmod(code, self.depth)
         origin = (*self.line_coords[line].tolist(), z)
         extents = (*self.extents[footprint].tolist(), last + 1)
-        back = np.argsort(self.axes).tolist()
-        return Prism(tuple(origin[d] for d in back), tuple(extents[d] for d in back))
+        return Prism(self.back(origin), self.back(extents))
 
 
 @cache
@@ -362,3 +406,14 @@ def quickest_footprints(torus: Torus) -> Footprints:
     longest = max(range(torus.num_dims), key=lambda d: (torus.shape[d], d))
     others = [d for d in range(torus.num_dims) if d != longest]
     return Footprints(torus, (*others, longest))
+
+
+def search_footprints(torus: Torus) -> Footprints:
+    """Return the footprints for searches that keep one prism per request.
+
+    Ties go by the order of the machine's dimensions; only where tables would be too large for that,
+    the longest comes last.
+    """
+    lines = torus.num_routers // torus.shape[-1]
+    natural = lines * torus.num_routers <= _MAX_NATURAL
+    return (footprints_of if natural else quickest_footprints)(torus)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from topoplace.machine import Prism, Torus, bisection_per_node, prism_links, scattered_links
-from topoplace.placement.torus.footprints import footprints_of
+from topoplace.placement.torus.footprints import Footprints, footprints_of, search_footprints
 from topoplace.result import Interference
 from topoplace.snapshot import Communication, Geometry, QueuedState, RunningState, SnapshotState
 from topoplace.snapshot.schema import ShapeWeights
@@ -100,15 +100,24 @@ class PlacementProblem:
         return shape_parts(self.torus, self.state.snapshot.weights)
 
     @cached_property
+    def view(self) -> Footprints:
+        """The machine as searches see it that keep one prism per request.
+
+        A geometry's depths are those along the machine's last dimension.
+        """
+        has_geometries = any(request.geometries for request in self.requests)
+        return (footprints_of if has_geometries else search_footprints)(self.torus)
+
+    @cached_property
     def usable_sums(self) -> list[IntArray]:
         """By class, the prefix sums of its usable nodes (see `Footprints.sums`)."""
-        view = footprints_of(self.torus)
+        view = self.view
         return [view.sums(usable) for usable in self.state.usable_per_router]
 
     @cached_property
     def _free_sums(self) -> IntArray:
         """Prefix sums of free routers."""
-        return footprints_of(self.torus).sums(self.free_routers.astype(np.int64))
+        return self.view.sums(self.free_routers.astype(np.int64))
 
     def usable_inside(self, candidate: Candidate) -> int:
         """Count the usable nodes of the request's class inside the prism."""
@@ -140,7 +149,7 @@ class PlacementProblem:
         idle = -np.array([request.nodes for request in requests], dtype=np.int64)
         for k in np.unique(class_idx).tolist():
             mine, sums = class_idx == k, self.usable_sums[k]
-            idle[mine] += footprints_of(self.torus).inside(sums, origins[mine], extents[mine])
+            idle[mine] += self.view.inside(sums, origins[mine], extents[mine])
         values = np.empty((len(candidates), 3), dtype=np.int64)
         values[:, 0] = [request.value for request in requests]
         values[:, 1] = self.shape_parts[tuple(extents.T - 1)]
@@ -160,7 +169,7 @@ class PlacementProblem:
                 beside[:, k, d] = at % n
                 faces[:, k, d] = there
         boxes = beside.reshape(-1, num_dims), faces.reshape(-1, num_dims)
-        counts = footprints_of(self.torus).inside(self._free_sums, *boxes)
+        counts = self.view.inside(self._free_sums, *boxes)
         return np.asarray(counts.reshape(-1, num_faces).sum(axis=1))
 
     def links_of(self, candidate: Candidate) -> IntArray:

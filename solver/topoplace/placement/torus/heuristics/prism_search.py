@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace.machine import Torus, prism_links
-from topoplace.placement.torus.footprints import Footprints, Reach, footprints_of
+from topoplace.placement.torus.footprints import Footprints, Reach
 from topoplace.placement.torus.heuristics import _kernels
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot import QueuedState
@@ -116,7 +116,7 @@ class Room:
             closed = closed | self._links[False]
             if not tolerant:
                 closed |= self._links[True]
-        reach = footprints_of(problem.torus).reach(blocked, closed, over=reach)
+        reach = problem.view.reach(blocked, closed, over=reach)
         self._reaches[key] = (self._version, reach)
         return reach
 
@@ -128,9 +128,9 @@ class PrismSearch:
     """
 
     def __init__(self, problem: PlacementProblem) -> None:
-        self.footprints = view = footprints_of(problem.torus)
+        self.footprints = view = problem.view
         self._tables = (view.bases, view.box, view.signs)
-        self._parts = problem.shape_parts.reshape(-1, view.depth).copy()
+        self._parts = view.per_router(problem.shape_parts).reshape(-1, view.depth).copy()
         # largest score of a footprint from a depth on
         suffix_best = np.maximum.accumulate(self._parts[:, ::-1], axis=1)[:, ::-1]
         self._suffix_best = np.ascontiguousarray(suffix_best)

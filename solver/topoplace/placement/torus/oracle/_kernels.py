@@ -172,17 +172,30 @@ def best_slots(values, codes, firsts, num):
 
 
 @kernel()
-def narrow(footprints, reach, least, live, extents, line_coords, shape, coords, inside, still):
+def is_over(extents, first, coords, shape):
+    """Tell whether a router lies ahead of or behind a footprint that begins on a line."""
+    for d in range(extents.shape[0]):
+        if (coords[d] - first[d]) % shape[d] >= extents[d]:
+            return False
+    return True
+
+
+@kernel()
+def narrow(
+    footprints, reach, least, live, extents, line_coords, shape, coords, inside,
+    reach_left, least_left, still,
+):  # fmt: skip
     """Narrow the tables of a group to prisms that cover some routers, and others not.
 
     Parameters
     ----------
     footprints
         Those to look at.
-    reach, least
-        Changed in place; `least` may be empty if nothing has to be covered.
     coords, inside
         Of every router in question.
+    reach_left, least_left
+        Get the narrowed tables, which hold zeros before; `least_left` may be empty if nothing has
+        to be covered.
     still
         Gets which of the lines that were live still have prisms; the tables of others mean nothing.
     """
@@ -191,24 +204,28 @@ def narrow(footprints, reach, least, live, extents, line_coords, shape, coords, 
         for line in range(live.shape[1]):
             if live[f, line] == 0:
                 continue
+            num_over, num_inside = 0, 0
             for k in range(coords.shape[0]):
-                over = True
-                for d in range(last):
-                    away = (coords[k, d] - line_coords[line, d]) % shape[d]
-                    over = over and away < extents[f, d]
-                if inside[k] and not over:
-                    reach[f, line, :] = 0
-                    break
-                if over:
+                if is_over(extents[f], line_coords[line], coords[k], shape):
+                    num_over += inside[k]
+                num_inside += inside[k]
+            if num_over < num_inside:
+                continue
+            reach_left[f, line] = reach[f, line]
+            if least_left.shape[0] > 0:
+                for z in range(shape[last]):
+                    least_left[f, line, z] = least[f, line, z] if least.shape[0] > 0 else 1
+            for k in range(coords.shape[0]):
+                if is_over(extents[f], line_coords[line], coords[k], shape):
                     for z in range(shape[last]):
                         ahead = (coords[k, last] - z) % shape[last]
                         if not inside[k]:
-                            reach[f, line, z] = min(reach[f, line, z], ahead)
+                            reach_left[f, line, z] = min(reach_left[f, line, z], ahead)
                         else:
-                            least[f, line, z] = max(least[f, line, z], ahead + 1)
-                            if reach[f, line, z] < least[f, line, z]:
-                                reach[f, line, z] = 0
+                            least_left[f, line, z] = max(least_left[f, line, z], ahead + 1)
+                            if reach_left[f, line, z] < least_left[f, line, z]:
+                                reach_left[f, line, z] = 0
             for z in range(shape[last]):
-                if reach[f, line, z] > 0:
+                if reach_left[f, line, z] > 0:
                     still[f, line] = live[f, line]
                     break

@@ -181,17 +181,17 @@ class Group:
         OutOfTimeError
             At the deadline.
         """
-        view, reach, least = self.view, self.reach.copy(), self.least
+        view, reach = self.view, np.zeros(self.reach.shape, dtype=self.reach.dtype)
         inside = np.array([cover.inside for cover in covers])
-        if inside.any():
-            least = least.copy() if len(least) else np.ones_like(reach)
+        has_least = inside.any() or len(self.least)
+        least = np.zeros(self.reach.shape if has_least else (0, 0, 0), dtype=self.reach.dtype)
         live = np.zeros_like(self.live)
         coords = [view.coords(view.torus.coords(cover.row)) for cover in covers]
         for footprints in view.chunks(len(view.bases)):
             clock.check(deadline)
             _kernels.narrow(
-                footprints, reach, least, self.live, view.extents, view.line_coords,
-                np.array(view.turned.shape), np.array(coords), inside, live,
+                footprints, self.reach, self.least, self.live, view.extents, view.line_coords,
+                np.array(view.turned.shape), np.array(coords), inside, reach, least, live,
             )  # fmt: skip
         return replace(
             self,
@@ -285,9 +285,11 @@ def _reach(
 ) -> tuple[ReachArray, NDArray[np.int8]]:
     """Return how deep free prisms go, and which lines of a footprint have any."""
     found = view.reach(blocked, closed)
-    found.table[found.deepest == 0] = 0  # undefined there
     reach = found.table.reshape(len(view.extents), len(view.bases), view.depth)
-    return reach, (reach.max(axis=2) > 0).astype(np.int8)
+    live = np.zeros(reach.shape[:2], dtype=np.int8)
+    for footprint in np.flatnonzero(found.deepest).tolist():
+        live[footprint] = reach[footprint].max(axis=1) > 0
+    return reach, live
 
 
 def _geometry_depths(

@@ -124,7 +124,11 @@ class ScanPricer:
     @cached_property
     def num_prisms(self) -> int:
         """Prisms of free routers that a pass looks at."""
-        return sum(int(group.reach.sum(dtype=np.int64)) for group in self.groups)
+        return sum(
+            int(group.reach[f].sum(dtype=np.int64))
+            for group in self.groups
+            for f in np.flatnonzero(group.live.any(axis=1)).tolist()
+        )
 
     def price(
         self,
