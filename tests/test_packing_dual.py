@@ -136,7 +136,7 @@ def test_fixed_jobs_count_and_keep_what_they_hold(seed: int) -> None:
 SCALE = 1000
 
 
-@pytest.mark.parametrize(("name", "most"), [("MOST_POINTS", 70), ("MOST_BYTES", 69 * 8)])
+@pytest.mark.parametrize(("name", "most"), [("MOST_POINTS", 70), ("MOST_BYTES", 69 * 4)])
 def test_a_pool_does_not_grow_for_ever(
     name: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

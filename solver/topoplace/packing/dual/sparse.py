@@ -13,13 +13,13 @@ from topoplace.types import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class SparsePrices:
-    """The prices of rows that are not zero: of integers, those of 32 bits where these do.
+    """The prices of rows that are not zero, integers in as few bits as they need.
 
-    A point of a 24^3 machine takes some 30 to 100 kB, a dense one half a megabyte.
+    A point of a 24^3 machine takes some 20 to 100 kB, a dense one half a megabyte.
     """
 
     num_rows: int
-    rows: NDArray[np.int32]
+    rows: NDArray[Any]
     prices: NDArray[Any]
 
     @property
@@ -31,10 +31,9 @@ class SparsePrices:
     def of(cls, dense: IntArray | FloatArray) -> SparsePrices:
         """Return prices of all rows, integers of 64 bits or floats, shape ``(num_rows,)``."""
         rows = np.flatnonzero(dense)
-        prices: NDArray[Any] = dense[rows]
-        if prices.dtype == np.int64 and np.abs(prices).max(initial=0) < 1 << 31:
-            prices = prices.astype(np.int32)
-        return cls(len(dense), rows.astype(np.int32), prices)
+        prices = dense[rows]
+        kept = prices if prices.dtype == np.float64 else _narrow(prices)
+        return cls(len(dense), _narrow(rows), kept)
 
     def dense(self) -> NDArray[Any]:
         """Return the prices of all rows as they were given."""
@@ -42,3 +41,11 @@ class SparsePrices:
         dense = np.zeros(self.num_rows, dtype=kind)
         dense[self.rows] = self.prices
         return dense
+
+
+def _narrow(numbers: IntArray) -> NDArray[Any]:
+    """Return integers in as few bits as they need."""
+    least, most = int(numbers.min(initial=0)), int(numbers.max(initial=0))
+    kinds = (np.uint16, np.int32, np.int64)
+    kind = next(k for k in kinds if np.iinfo(k).min <= least and most <= np.iinfo(k).max)
+    return numbers.astype(kind)

@@ -31,6 +31,7 @@ from topoplace.packing.tree.nodes import Node, Root
 from topoplace.result.certificate import DEEPEST
 
 _MOST, _FEWEST = 10, 3  # candidates of the first request; of each further one three less, to these
+_MOST_OPEN = 100  # nodes that dives left, kept for later: on 24^3 each takes up to 0.5 MB
 _FOR_DEPTH = 0.8  # of what dives lost down to a depth, forgiven to what is open there
 _SURE = 0.3  # a request is taken up if the fractional solution starts so much of it
 
@@ -147,11 +148,12 @@ class Diver:
             self._left_by = self._top
             return self._top
         lower = self._state.incumbent.objective(0)
-        self._open = [node for node in self._open if node.bound > lower]
-        if not self._open:
+        promising = [node for node in self._open if node.bound > lower]
+        promising.sort(key=self._promise, reverse=True)  # of equal ones the first stays before
+        if not promising:
             return self._top
-        best = max(range(len(self._open)), key=lambda i: self._promise(self._open[i]))
-        return self._open.pop(best)
+        self._open = promising[1:_MOST_OPEN]
+        return promising[0]
 
     def _promise(self, node: _Open) -> float:
         """Return its bound, less a share of the average bound that dives had at its depth."""

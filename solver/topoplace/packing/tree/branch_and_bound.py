@@ -12,7 +12,7 @@ request that starts is split (`branching`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -101,6 +101,7 @@ class NodeBounding:
                 break
         if own is not None and leaf.starts is not None:  # to go on with where it is split
             leaf.own = own.under(sub.covers, leaf.starts.numbers)
+        leaf.bounded = replace(start, point=DualPoint.rounded(start.value))
         leaf.step_size = bundle.step_size
         leaf.converged = bundle.converged or not plan.patient
         leaf.amounts = columns.amounts()
