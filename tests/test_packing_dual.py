@@ -110,6 +110,8 @@ def test_the_bundle_comes_down_to_the_linear_program(seed: int) -> None:
     least = 0.0 if program is None else program.objective
     assert bounded.value.bound >= least - 1e-3
     assert bounded.value.bound <= least * 1.002 + 0.2
+    again = relaxation.evaluate(sub, DualPoint.rounded(bounded.value))
+    assert again.bound == bounded.value.bound, "the integers behind it are a point as good"
 
 
 @pytest.mark.parametrize("seed", range(40))
