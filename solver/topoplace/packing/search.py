@@ -185,7 +185,7 @@ class Search:
     def _num_nonzeros(self) -> int:
         """Return how large linear programs are, by the first level's columns."""
         if self._nonzeros < 0:
-            self._nonzeros = self._master.num_nonzeros
+            self._nonzeros = self._master.num_nonzeros(_HEAVY_NONZEROS)
         return self._nonzeros
 
     def _first_bound(self, sub: Subproblem, bundle: Bundle) -> Bounded:

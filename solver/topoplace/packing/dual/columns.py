@@ -198,8 +198,10 @@ class Columns:
         number = np.where(chosen, chosen.cumsum() - 1, -1)
         row_of = np.full(problem.num_rows, -1, dtype=np.int64)
         row_of[used[first[chosen]]] = np.arange(int(chosen.sum()))
-        lists = [self.rows(k) for k in positions.tolist()]
-        matrix = _matrix_of(lists, row_of, int(chosen.sum()))
+        starts, rows = self.rows_among(positions, row_of >= 0)
+        of = np.repeat(np.arange(len(positions)), np.diff(starts.astype(np.int64)))
+        ones, shape = np.ones(len(rows), dtype=np.float32), (int(chosen.sum()), len(positions))
+        matrix = sp.csr_matrix((ones, (row_of[rows], of)), shape=shape)
         capacities = problem.capacities[used[first[chosen]]]
         kept = undominated(matrix) if problem.is_unit else np.arange(matrix.shape[0])
         position = np.full(matrix.shape[0] + 1, -1, dtype=np.int64)
@@ -239,15 +241,6 @@ def values_of(problem: PackingProblem, columns: Sequence[Column], num_levels: in
         column.values = tuple(values)
     every = np.array([column.values for column in columns], dtype=np.int64)
     return every.reshape(-1, len(problem.senses))[:, :num_levels]
-
-
-def _matrix_of(lists: Sequence[Unsigned], row_of: IntArray, num_rows: int) -> sp.csr_matrix:
-    """Return the rows numbered by `row_of` (-1: none) by columns, whose rows are in lists."""
-    flat = row_of[np.concatenate(lists)]
-    of = np.repeat(np.arange(len(lists)), [len(rows) for rows in lists])
-    there = flat >= 0
-    ones = np.ones(int(there.sum()), dtype=np.float32)
-    return sp.csr_matrix((ones, (flat[there], of[there])), shape=(num_rows, len(lists)))
 
 
 def undominated(matrix: sp.csr_matrix) -> IntArray:

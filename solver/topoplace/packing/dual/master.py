@@ -19,6 +19,7 @@ from topoplace.types import FloatArray, IntArray
 _GLOP = "use_preprocessing: false"
 """Primal simplex from the slack basis: twice as fast here as the dual one."""
 
+_FIRST_PART = 256  # columns; of each of them a large machine has tens of thousands of rows
 _WORK = 2e-6  # nominal seconds a nonzero
 
 
@@ -62,9 +63,18 @@ class Master:
         self.columns, self.budget = columns, budget
         self._active = np.arange(columns.problem.num_rows) < columns.problem.num_covers
 
-    @property
-    def num_nonzeros(self) -> int:
-        """Nonzeros of the rows of a program over all columns."""
+    def num_nonzeros(self, most: int) -> int:
+        """Return the nonzeros of the rows of a program over all columns.
+
+        If that over a part of them has more than `most`, it is those of that.
+        """
+        num, part = len(self.columns), _FIRST_PART
+        while part < num:
+            some = np.linspace(0, num - 1, part).astype(np.int64)
+            found = int(self.columns.packing_of(some, self._active).matrix.nnz)
+            if found > most:
+                return found
+            part *= 2
         return int(self.columns.packing(self._active).matrix.nnz)
 
     def solve(self, sub: Subproblem) -> LpSolution | None:

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, uses_whole_ring
@@ -33,9 +34,21 @@ MAX_TABLE = 1 << 31
 _MAX_NATURAL = 1 << 29
 """Likewise with the dimensions in the order of the machine."""
 
+_SPARSE = 1 << 25  # bytes of a table that takes memory by pages
 _MOST_LISTED = 3  # routers of a dimension whose prisms are so few that each has sums of its own
 
 _AT_ONCE = 1 << 21  # routers of pairs of footprint and line between looks at the clock: 0.1 s or so
+
+
+def sparse_zeros(shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
+    """Return zeros that take memory where they are written to, page by small page if large."""
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    if size < _SPARSE:
+        return np.zeros(shape, dtype=kind)
+    room = mmap.mmap(-1, size)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        room.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(room, dtype=kind).reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -374,7 +387,7 @@ class Footprints:
                 value=self.torus.shape,
             )
         kind = next(k for k in (np.int8, np.int16, np.int32) if 2 * self.depth <= np.iinfo(k).max)
-        return Reach(np.zeros(shape, dtype=kind), np.zeros(shape[0], dtype=np.int64))
+        return Reach(sparse_zeros(shape, kind), np.zeros(shape[0], dtype=np.int64))
 
     def prism(self, code: int) -> Prism:
         """Return the prism of the machine that a kernel wrote as a code."""

@@ -20,6 +20,7 @@ from topoplace.placement.torus.footprints import (
     ReachArray,
     footprints_of,
     quickest_footprints,
+    sparse_zeros,
 )
 from topoplace.placement.torus.heuristics.prism_search import least_depths
 from topoplace.placement.torus.oracle import _kernels, _minimal
@@ -53,7 +54,7 @@ class Listing:
         self,
         view: Footprints,
         routers: IntArray,
-        links: Sequence[IntArray] | None,
+        links: IntArray,
         values: IntArray,
         codes: IntArray,
     ) -> None:
@@ -62,29 +63,25 @@ class Listing:
         Parameters
         ----------
         routers, links
-            Prefix sums of prices (see `Footprints.slice_sums`), of links by dimension.
+            Prefix sums of prices (see `Footprints.slice_sums`), of links by dimension; no entry if
+            no link has a price.
         values, codes
             Shape ``(num_slots, num_sizes)``; a value is a price taken negative.
         """
-        leading = () if links is None else links[:-1]
         _minimal.price_minimal(
             self.footprints, self.at, self.starts, self.entries,
             view.bases, view.slots, view.box, view.link, view.signs,
-            routers, stack(leading, view), routers if links is None else links[-1],
-            links is not None, values, codes,
+            routers, links[:-1], links[-1] if len(links) else routers, len(links) > 0,
+            values, codes,
         )  # fmt: skip
 
-    def unpriced(
-        self, view: Footprints, routers: IntArray, links: Sequence[IntArray] | None
-    ) -> Listing:
+    def unpriced(self, view: Footprints, routers: IntArray, links: IntArray) -> Listing:
         """Return the listing of those prisms that pay nothing; for parameters see `price`."""
-        leading = () if links is None else links[:-1]
         return Listing(
             *_minimal.those_that_pay_nothing(
                 self.footprints, self.at, self.starts, self.entries,
                 view.bases, view.box, view.link, view.signs,
-                routers, stack(leading, view), routers if links is None else links[-1],
-                links is not None,
+                routers, links[:-1], links[-1] if len(links) else routers, len(links) > 0,
             )
         )  # fmt: skip
 
@@ -128,7 +125,7 @@ def _list(group: Group, lines: IntArray, num_parts: int, deadline: float) -> lis
     if view.depth > _minimal.LONGEST or len(group.sizes) > _minimal.MOST_SIZES:
         return None
     found = []
-    for footprints in view.chunks(len(lines)):
+    for footprints in view.chunks(len(lines), group.footprints):
         clock.check(deadline)
         listing = Listing(
             *_minimal.list_minimal(
@@ -142,13 +139,6 @@ def _list(group: Group, lines: IntArray, num_parts: int, deadline: float) -> lis
         left -= len(listing.entries)
         found.append(listing)
     return found
-
-
-def stack(tables: Sequence[IntArray], view: Footprints) -> IntArray:
-    """Return prefix sums as one array, whose first axis has no entry if there are none."""
-    if tables:
-        return np.ascontiguousarray(np.stack(tables))
-    return np.zeros((0, 1, view.depth), dtype=np.int64)
 
 
 @dataclass
@@ -169,6 +159,11 @@ class Group:
     shape_part: IntArray
     minimal: MinimalPrisms = field(default_factory=MinimalPrisms)
 
+    @property
+    def footprints(self) -> IntArray:
+        """Those of which some prism is free."""
+        return np.flatnonzero(self.live.any(axis=1))
+
     def without(self, requests: frozenset[int]) -> Group:
         """Return the group with some requests left out."""
         return replace(self, requests=[i for i in self.requests if i not in requests])
@@ -181,13 +176,13 @@ class Group:
         OutOfTimeError
             At the deadline.
         """
-        view, reach = self.view, np.zeros(self.reach.shape, dtype=self.reach.dtype)
+        view, reach = self.view, sparse_zeros(self.reach.shape, self.reach.dtype)
         inside = np.array([cover.inside for cover in covers])
         has_least = inside.any() or len(self.least)
-        least = np.zeros(self.reach.shape if has_least else (0, 0, 0), dtype=self.reach.dtype)
-        live = np.zeros_like(self.live)
+        least = sparse_zeros(self.reach.shape if has_least else (0, 0, 0), self.reach.dtype)
+        live = sparse_zeros(self.live.shape, self.live.dtype)
         coords = [view.coords(view.torus.coords(cover.row)) for cover in covers]
-        for footprints in view.chunks(len(view.bases)):
+        for footprints in view.chunks(len(view.bases), self.footprints):
             clock.check(deadline)
             _kernels.narrow(
                 footprints, self.reach, self.least, self.live, view.extents, view.line_coords,
@@ -272,7 +267,7 @@ def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
             view=view,
             reach=reach,
             least=least,
-            live=live.copy(),  # a pass marks what is too small for these requests
+            live=live.copy() if len(keys) > 1 else live,  # a pass marks what is too small for these requests
             count_sat=view.slice_sums(usable),
             sizes=sizes,
             bucket_of_count=(np.searchsorted(sizes, counts, side="right") - 1).astype(np.int16),
@@ -286,7 +281,7 @@ def _reach(
     """Return how deep free prisms go, and which lines of a footprint have any."""
     found = view.reach(blocked, closed)
     reach = found.table.reshape(len(view.extents), len(view.bases), view.depth)
-    live = np.zeros(reach.shape[:2], dtype=np.int8)
+    live = sparse_zeros(reach.shape[:2], np.int8)
     for footprint in np.flatnonzero(found.deepest).tolist():
         live[footprint] = reach[footprint].max(axis=1) > 0
     return reach, live

@@ -23,7 +23,6 @@ from topoplace.placement.torus.oracle.groups import (
     Listing,
     MinimalPrisms,
     groups_of,
-    stack,
 )
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.types import IntArray
@@ -74,8 +73,8 @@ class Weights:
     fragmentation: int = 0
 
 
-_PriceSums = tuple[IntArray, list[IntArray] | None]
-"""Prefix sums of what a group pays for routers and, by dimension, links, if any has a price."""
+_PriceSums = tuple[IntArray, IntArray]
+"""Prefix sums of what a group pays for routers and, by dimension, links: none if none is priced."""
 
 
 @cache
@@ -127,7 +126,7 @@ class ScanPricer:
         return sum(
             int(group.reach[f].sum(dtype=np.int64))
             for group in self.groups
-            for f in np.flatnonzero(group.live.any(axis=1)).tolist()
+            for f in group.footprints.tolist()
         )
 
     def price(
@@ -250,11 +249,14 @@ class ScanPricer:
     def _price_sums(self, group: Group, prices: Prices) -> _PriceSums:
         view, num_dims = group.view, self.problem.torus.num_dims
         link_prices = prices.seen_by(group.tolerant_idx) if group.uses_links else None
-        links = None
-        if link_prices is not None and link_prices.any():
-            layers = link_prices.reshape(num_dims, -1)
-            links = [view.slice_sums(layers[d]) for d in view.axes]
-        return view.slice_sums(prices.routers), links
+        routers = view.slice_sums(prices.routers)
+        if link_prices is None or not link_prices.any():
+            return routers, np.zeros((0, 1, view.depth), dtype=np.int64)
+        layers = link_prices.reshape(num_dims, -1)
+        links = np.empty((num_dims, *routers.shape), dtype=np.int64)
+        for position, d in enumerate(view.axes):
+            links[position] = view.slice_sums(layers[d])
+        return routers, links
 
     def _scan(
         self, group: Group, sums: _PriceSums, weights: Weights, exact_for: frozenset[int] | None
@@ -309,9 +311,7 @@ class ScanPricer:
         view = group.view
         values, codes = self._nothing(group)
         nothing = np.zeros((1, view.depth), dtype=np.int64)
-        routers, priced_links = sums
-        links = priced_links or [nothing]
-        leading_links = stack(links[:-1], view)
+        routers, links = sums
         side = weights.fragmentation
         free = self.problem.free_routers.astype(np.int64)
         free_sat = side * view.slice_sums(free) if side else nothing
@@ -319,15 +319,15 @@ class ScanPricer:
         stop = int(group.sizes[-1]) if only_nodes and not len(group.least) else 1 << 60
 
         def work(lines: IntArray) -> None:
-            for footprints in view.chunks(len(lines)):
+            for footprints in view.chunks(len(lines), group.footprints):
                 clock.check(self.deadline)
                 _kernels.scan(
                     footprints, lines, group.reach, group.least, group.live, view.bases,
                     view.slots, view.line_coords, view.pad_strides, view.extents,
                     np.array(view.turned.shape), np.array(view.turned.wrap),
                     view.box, view.link, view.face, view.signs,
-                    group.count_sat, routers, leading_links, links[-1], free_sat,
-                    priced_links is not None, side != 0,
+                    group.count_sat, routers, links[:-1], links[-1] if len(links) else nothing, free_sat,
+                    len(links) > 0, side != 0,
                     weights.shape * group.shape_part,
                     weights.shape * self.problem.state.snapshot.weights.idle,
                     group.bucket_of_count, stop, give_up,
