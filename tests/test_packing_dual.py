@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from topoplace.packing.budget import Budget
-from topoplace.packing.dual import cut_pool
+from topoplace.packing.dual import bundle as bundle_module
+from topoplace.packing.dual import cut_pool, generation
 from topoplace.packing.dual._bundle import minimise_near
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
@@ -112,6 +113,27 @@ def test_the_bundle_comes_down_to_the_linear_program(seed: int) -> None:
     assert bounded.value.bound <= least * 1.002 + 0.2
     again = relaxation.evaluate(sub, DualPoint.rounded(bounded.value))
     assert again.bound == bounded.value.bound, "the integers behind it are a point as good"
+
+
+def test_a_bundle_forgets_columns_rather_than_fill_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (bundle_module, generation):
+        monkeypatch.setattr(module, "MOST_ENTRIES", 60)
+    for seed in range(20):
+        problem = RingPacking(*random_ring(random.Random(f"bundle-{seed}")))
+        every, columns, sub = Columns(problem), Columns(problem), Subproblem()
+        every.add(problem.candidates())
+        program = Master(every, Budget(None)).solve(sub)
+        relaxation = Relaxation(problem, Budget(None))
+        point = DualPoint(problem.start_prices.astype(float))
+        start = Bounded(relaxation.evaluate(sub, point, 4), point)
+        for _ in range(60):
+            start = Bundle(relaxation, columns, sub).run(start, -1, until=np.inf, max_steps=1)
+            largest = max((len(every.rows(k)) for k in range(len(every))), default=0)
+            assert columns.num_entries <= 60 + 4 * len(problem.names) * largest
+        least = 0.0 if program is None else program.objective
+        assert least - 1e-3 <= start.value.bound
 
 
 @pytest.mark.parametrize("seed", range(40))

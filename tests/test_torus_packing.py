@@ -23,6 +23,7 @@ from topoplace.packing.primal.lns import NeighbourhoodSearch
 from topoplace.packing.problem import Subproblem, fits
 from topoplace.packing.search import Search
 from topoplace.packing.tree.branching import Dominance, split_start
+from topoplace.placement.torus import footprints
 from topoplace.placement.torus.annealing import Annealer, forms_of
 from topoplace.placement.torus.oracle.listing import all_candidates
 from topoplace.placement.torus.packing import TorusPacking, hops_between
@@ -189,6 +190,21 @@ def test_annealing_keeps_to_the_candidates_and_is_no_worse_than_its_start(chunk:
         value, before = (sum(problem.values[c.request_idx] for c in s) for s in (found, start))
         assert value >= before, seed
         assert fits(problem, found)
+
+
+def test_heuristics_keep_to_the_candidates_where_tables_are_turned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(footprints, "_MAX_NATURAL", 0)
+    for seed in range(40):
+        problem = tiny(seed)
+        allowed = {*all_candidates(problem.placement)}
+        for found in problem.starts(np.inf):
+            assert set(found) <= allowed, seed
+            assert fits(problem, found)
+            better = Annealer(problem.placement).run(found, Budget(None), 0.01, 5.0, seed)
+            assert set(better) <= allowed, seed
+            assert fits(problem, better)
 
 
 def test_forms_stand_where_they_say() -> None:

@@ -1,7 +1,7 @@
 """A placement on a torus or mesh as a packing: its best priced candidates, by running sums.
 
-For every footprint (extents in all dimensions but the last) the sums over the footprint are kept
-for all origins at once; then all depths along the last dimension are gone through. Requests that
+For every footprint (extents in all dimensions but the longest) the sums over the footprint are kept
+for all origins at once; then all depths along the longest are gone through. Requests that
 differ only in how many nodes they want, and for what, are one group: a candidate's gain is the same
 for all of them up to a constant, and what a request needs is the largest gain among candidates that
 hold enough.
@@ -35,6 +35,9 @@ from topoplace.types import BoolArray, IntArray
 
 NONE = -(1 << 62)
 """Stands for "no candidate": below every gain (see `packing.LARGEST`)."""
+
+_FEW = 2
+"""Columns are copied if so many times as many do not matter as do: a copy is soon paid for."""
 
 BLOCK = 1 << 33
 """Above the nodes of any machine, so that one blocked router makes every count negative."""
@@ -210,7 +213,8 @@ class Sweep:
     Its sums over footprints are arrays ``(channel, last, dimension 0, 1, ...)``. The first channels
     are the gains of all groups, then come their counts, then free routers if the boundary counts.
     Links of the dimensions to come follow, the next one's last, as gains and counts of all groups;
-    a dimension whose links matter to nobody has none.
+    a dimension whose links matter to nobody has none. Dimensions are taken in an order in which the
+    longest is the last: that makes the fewest footprints.
     """
 
     def __init__(
@@ -222,6 +226,8 @@ class Sweep:
     ) -> None:
         self._instance, self._torus = instance, instance.torus
         self._tables = ShapeTables(instance)
+        longest = max(range(self._torus.num_dims), key=lambda d: (self._torus.shape[d], d))
+        self._order = [d for d in range(self._torus.num_dims) if d != longest] + [longest]
         self._groups, self._inside = groups, inside
         _, self._to_shape, self._to_boundary = factors
         self._per_node = self._to_shape * instance.snapshot.weights.idle
@@ -241,8 +247,9 @@ class Sweep:
         own = [*(g.gains for g in self._groups), *(g.counts for g in self._groups)]
         if self._to_boundary:
             own.append(-self._to_boundary * self._instance.free.astype(np.int64))
-        links = [self._links[:, d] for d in np.flatnonzero(self._has_links)[::-1]]
+        links = [self._links[:, d] for d in self._order[::-1] if self._has_links[d]]
         rows = np.concatenate([np.stack(own), *links]).reshape(-1, *self._torus.shape)
+        rows = rows.transpose(0, *(1 + d for d in self._order))
         self._descend(np.ascontiguousarray(np.moveaxis(rows, -1, 1)), ())
         return [best.reach for best in self._best]
 
@@ -255,11 +262,12 @@ class Sweep:
 
     def _descend(self, sums: IntArray, footprint: tuple[int, ...]) -> None:
         """Go through the extents of the next dimension, from the sums over a footprint so far."""
-        dim, num = len(footprint), len(self._groups)
-        if dim == self._torus.num_dims - 1:
+        axis, num = 2 + len(footprint), len(self._groups)
+        if len(footprint) == self._torus.num_dims - 1:
             self._search_columns(sums, footprint)
             return
-        axis, n, wraps = 2 + dim, self._torus.shape[dim], self._torus.wrap[dim]
+        dim = self._order[len(footprint)]
+        n, wraps = self._torus.shape[dim], self._torus.wrap[dim]
         prefix = prefix_sums(sums, axis, wraps)
         rest = len(sums) - 2 * num * int(self._has_links[dim])
         free = padded(sums[2 * num : 2 * num + 1], axis, wraps) if self._to_boundary else None
@@ -283,20 +291,25 @@ class Sweep:
             self._descend(wider, (*footprint, extent))
 
     def _search_columns(self, sums: IntArray, footprint: tuple[int, ...]) -> None:
-        n, wraps, num = self._torus.shape[-1], self._torus.wrap[-1], len(self._groups)
-        columns = sums.reshape(len(sums), n, -1)
+        last, num = self._order[-1], len(self._groups)
+        n, wraps = self._torus.shape[last], self._torus.wrap[last]
+        every = sums.reshape(len(sums), n, -1)
         consts = self._shape_gains(footprint, n)
-        ends = padded(columns[2 * num], 0, wraps) if self._to_boundary else None
         for g, best in enumerate(self._best):
-            per_depth = int(columns[num + g].max())
-            if per_depth > 0:
-                of_gains, of_counts = (self._column(columns, at) for at in (g, num + g))
-                depths = range(-(-int(best.needs[0]) // per_depth), n + 1)
-                self._search_column(best, depths, of_counts, of_gains, ends, consts)
+            per_depth, columns = int(every[num + g].max()), every
+            if per_depth <= 0:
+                continue
+            open_ = (every[num + g] >= 0).any(axis=0)  # all that stands elsewhere is blocked
+            if _FEW * np.count_nonzero(open_) < len(open_):
+                columns = every.compress(open_, axis=2)
+            ends = padded(columns[2 * num], 0, wraps) if self._to_boundary else None
+            of_gains, of_counts = (self._column(columns, at) for at in (g, num + g))
+            depths = range(-(-int(best.needs[0]) // per_depth), n + 1)
+            self._search_column(best, depths, of_counts, of_gains, ends, consts)
 
     def _column(self, columns: IntArray, channel: int) -> _Column:
-        wraps, links = self._torus.wrap[-1], None
-        if self._has_links[-1]:  # at the end, in the same order
+        wraps, links = self._torus.wrap[self._order[-1]], None
+        if self._has_links[self._order[-1]]:  # at the end, in the same order
             links = columns[channel - 2 * len(self._groups)]
         return _Column(
             prefix_sums(columns[channel], 0, wraps),
@@ -308,8 +321,7 @@ class Sweep:
         if not self._to_shape:
             return [0] * (n + 1)
         extents = np.empty((n + 1, len(footprint) + 1), dtype=np.int64)
-        extents[:, :-1] = footprint
-        extents[:, -1] = np.arange(n + 1)
+        extents[:, self._order] = np.array([(*footprint, depth) for depth in range(n + 1)])
         scores: list[int] = (self._to_shape * self._tables.scores(extents)).tolist()
         return scores
 
@@ -328,7 +340,8 @@ class Sweep:
         origin. While most live (`live` is None), windows are contiguous slices; later they are
         gathered.
         """
-        n, wraps = self._torus.shape[-1], self._torus.wrap[-1]
+        last = self._order[-1]
+        n, wraps = self._torus.shape[last], self._torus.wrap[last]
         width = counts_of.prefix.shape[1]
         live: IntArray | None = None
         for depth in depths:
@@ -337,13 +350,13 @@ class Sweep:
                 live = live[: np.searchsorted(live, num)]
                 if not len(live):
                     return
-            length = self._tables.link_length(-1, depth)
+            length = self._tables.link_length(last, depth)
             counts = counts_of.windows(depth, length, num, live)
             if int(counts.max()) < 0:
                 return
             if self._inside:  # too few nodes elsewhere, but not blocked for good
                 at = np.arange(num) if live is None else live
-                elsewhere = ~self._covering[-1][depth][at // width]
+                elsewhere = ~self._covering[last][depth][at // width]
                 counts[elsewhere] = np.minimum(counts[elsewhere], best.needs[0] - 1)
             most, const = int(counts.max()), consts[depth]
             if most >= best.needs[0] and not best.hopeless(most, const, self._per_node):

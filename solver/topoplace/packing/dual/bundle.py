@@ -18,7 +18,7 @@ import numpy as np
 
 from topoplace.packing.dual._bundle import minimise_near
 from topoplace.packing.dual.columns import Column, Columns, owners_of, values_of
-from topoplace.packing.dual.generation import Bounded, entering
+from topoplace.packing.dual.generation import MOST_ENTRIES, Bounded, entering, forget_most
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.problem import Subproblem, capacities_left
 from topoplace.types import IntArray
@@ -217,6 +217,10 @@ class Bundle:
             certified = best.value.certified
             if certified is None or certified <= lower or budget.now() >= until:
                 break
+            if self.columns.num_entries > MOST_ENTRIES:
+                self._flat.end()
+                forget_most(relaxation, sub, self.columns, best)
+                self._flat.begin(best.point)
             learned = self._flat.update()
             budget.spend(self._flat.work(best.point))
             point, model, solved = self._flat.minimise_near(

@@ -40,6 +40,10 @@ class _RowLists:
         self._starts = np.zeros(1 << 10, dtype=np.uint32)
         self._rows = np.zeros(1 << 16, dtype=np.uint32)
 
+    @property
+    def num_entries(self) -> int:
+        return int(self._starts[self._num])
+
     def append(self, rows: IntArray) -> None:
         start = int(self._starts[self._num])
         end = start + len(rows)
@@ -134,6 +138,11 @@ class Columns:
     def rows(self, position: int) -> Unsigned:
         """Return the rows a column takes of; valid until columns are added or forgotten."""
         return self._row_lists.of(position)
+
+    @property
+    def num_entries(self) -> int:
+        """Rows of all columns together."""
+        return self._row_lists.num_entries
 
     def amounts(self) -> list[tuple[float, Any]]:
         """Return the columns with an amount, and it."""

@@ -16,6 +16,10 @@ from topoplace.types import BoolArray, FloatArray
 MAX_COLUMNS = 3000
 """Columns kept in the master; beyond it those with the worst reduced cost go."""
 
+MOST_ENTRIES = 1 << 25
+"""Rows of all columns together that a bundle bears: each takes four to eight bytes."""
+
+_NO_AMOUNT = 1e-6
 _SMOOTHING = 0.6  # weight of the best dual point so far (Wentges smoothing)
 
 
@@ -155,6 +159,19 @@ def keep_least(
     """Forget all columns but so many of least reduced cost, if there are half as many again."""
     if len(columns) > 1.5 * most:
         columns.keep(least(reduced_costs_at(relaxation, sub, columns, bounded), most))
+
+
+def forget_most(
+    relaxation: Relaxation, sub: Subproblem, columns: Columns, bounded: Bounded
+) -> None:
+    """Forget columns until half of `MOST_ENTRIES` is left: those without amount, the dearest."""
+    reduced_costs = reduced_costs_at(relaxation, sub, columns, bounded)
+    amounts = np.array([c.amount for c in columns.all])
+    order = np.lexsort((reduced_costs, amounts <= _NO_AMOUNT))
+    taken = np.cumsum([len(columns.rows(k)) for k in order.tolist()])
+    kept = np.zeros(len(order), dtype=bool)
+    kept[order[: np.searchsorted(taken, MOST_ENTRIES // 2)]] = True
+    columns.keep(kept)
 
 
 def least(reduced_costs: FloatArray, most: int) -> BoolArray:
