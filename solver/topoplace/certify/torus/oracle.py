@@ -37,7 +37,7 @@ NONE = -(1 << 62)
 """Stands for "no candidate": below every gain (see `packing.LARGEST`)."""
 
 _FEW = 2
-"""Columns are copied if so many times as many do not matter as do: a copy is soon paid for."""
+"""Blocked places are left out if all are more than so many times those that are not."""
 
 BLOCK = 1 << 33
 """Above the nodes of any machine, so that one blocked router makes every count negative."""
@@ -210,11 +210,12 @@ class Best:
 class Sweep:
     """One run over all prisms that cover some routers, for several groups at once.
 
-    Its sums over footprints are arrays ``(channel, last, dimension 0, 1, ...)``. The first channels
-    are the gains of all groups, then come their counts, then free routers if the boundary counts.
-    Links of the dimensions to come follow, the next one's last, as gains and counts of all groups;
-    a dimension whose links matter to nobody has none. Dimensions are taken in an order in which the
-    longest is the last: that makes the fewest footprints.
+    Its sums over footprints are arrays ``(channel, last, place, dimension k, k + 1, ...)``; a place
+    is where a footprint begins in the dimensions before k, and left out if all that stands there is
+    blocked. The first channels are the gains of all groups, then come their counts, then free
+    routers if the boundary counts. Links of the dimensions to come follow, the next one's last, as
+    gains and counts of all groups; a dimension whose links matter to nobody has none. Dimensions
+    are taken in an order in which the longest is the last: that makes the fewest footprints.
     """
 
     def __init__(
@@ -250,7 +251,7 @@ class Sweep:
         links = [self._links[:, d] for d in self._order[::-1] if self._has_links[d]]
         rows = np.concatenate([np.stack(own), *links]).reshape(-1, *self._torus.shape)
         rows = rows.transpose(0, *(1 + d for d in self._order))
-        self._descend(np.ascontiguousarray(np.moveaxis(rows, -1, 1)), ())
+        self._descend(np.ascontiguousarray(np.moveaxis(rows, -1, 1))[:, :, None], ())
         return [best.reach for best in self._best]
 
     def _origins_that_cover(self, dim: int, extent: int) -> BoolArray:
@@ -262,7 +263,7 @@ class Sweep:
 
     def _descend(self, sums: IntArray, footprint: tuple[int, ...]) -> None:
         """Go through the extents of the next dimension, from the sums over a footprint so far."""
-        axis, num = 2 + len(footprint), len(self._groups)
+        axis, num = 3, len(self._groups)
         if len(footprint) == self._torus.num_dims - 1:
             self._search_columns(sums, footprint)
             return
@@ -286,26 +287,23 @@ class Sweep:
             if self._inside:
                 covering = self._covering[dim][extent]
                 if covering.any():
-                    self._descend(wider.compress(covering, axis), (*footprint, extent))
+                    covers = wider.compress(covering, axis)
+                    self._descend(_open_places(covers, num), (*footprint, extent))
                 continue  # a wider one may hold what must be covered the other way round a ring
-            self._descend(wider, (*footprint, extent))
+            self._descend(_open_places(wider, num), (*footprint, extent))
 
     def _search_columns(self, sums: IntArray, footprint: tuple[int, ...]) -> None:
         last, num = self._order[-1], len(self._groups)
         n, wraps = self._torus.shape[last], self._torus.wrap[last]
-        every = sums.reshape(len(sums), n, -1)
+        columns = sums.reshape(len(sums), n, -1)
         consts = self._shape_gains(footprint, n)
+        ends = padded(columns[2 * num], 0, wraps) if self._to_boundary else None
         for g, best in enumerate(self._best):
-            per_depth, columns = int(every[num + g].max()), every
-            if per_depth <= 0:
-                continue
-            open_ = (every[num + g] >= 0).any(axis=0)  # all that stands elsewhere is blocked
-            if _FEW * np.count_nonzero(open_) < len(open_):
-                columns = every.compress(open_, axis=2)
-            ends = padded(columns[2 * num], 0, wraps) if self._to_boundary else None
-            of_gains, of_counts = (self._column(columns, at) for at in (g, num + g))
-            depths = range(-(-int(best.needs[0]) // per_depth), n + 1)
-            self._search_column(best, depths, of_counts, of_gains, ends, consts)
+            per_depth = int(columns[num + g].max(initial=-1))
+            if per_depth > 0:
+                of_gains, of_counts = (self._column(columns, at) for at in (g, num + g))
+                depths = range(-(-int(best.needs[0]) // per_depth), n + 1)
+                self._search_column(best, depths, of_counts, of_gains, ends, consts)
 
     def _column(self, columns: IntArray, channel: int) -> _Column:
         wraps, links = self._torus.wrap[self._order[-1]], None
@@ -374,6 +372,19 @@ class Sweep:
                 live = np.flatnonzero(alive)
             elif live is not None and 8 * left < 7 * len(live):
                 live = live[alive]
+
+
+def _open_places(sums: IntArray, num: int) -> IntArray:
+    """Return sums by place once a footprint's extent is known in one more dimension.
+
+    Places where all prisms of all groups are blocked are left out if they are many.
+    """
+    places = sums.reshape(*sums.shape[:2], -1, *sums.shape[4:])
+    counts = places[num : 2 * num].reshape(num * sums.shape[1], places.shape[2], -1)
+    is_open = (counts >= 0).any(axis=(0, 2))
+    if _FEW * np.count_nonzero(is_open) < len(is_open):
+        return places.compress(is_open, axis=2)
+    return places
 
 
 @dataclass(frozen=True)

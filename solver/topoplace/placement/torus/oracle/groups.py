@@ -267,7 +267,9 @@ def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
             view=view,
             reach=reach,
             least=least,
-            live=live.copy() if len(keys) > 1 else live,  # a pass marks what is too small for these requests
+            live=live.copy()
+            if len(keys) > 1
+            else live,  # a pass marks what is too small for these requests
             count_sat=view.slice_sums(usable),
             sizes=sizes,
             bucket_of_count=(np.searchsorted(sizes, counts, side="right") - 1).astype(np.int16),
