@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import pytest
 
 from exact_cases import MODES, mid_size_snapshot, reached, solve, text_without_seconds
+from small_snapshot import snapshot_of
 from topoplace.certify import check_document
+from topoplace.machine import Prism, Torus, format_node_set
 from topoplace.result import Interference, Proof
 
 HEURISTICS = ("first-fit", "best-fit")
@@ -47,6 +50,27 @@ def test_a_pass_over_six_dimensions_ends_on_time(limit: float) -> None:
     result = solve(snapshot, Interference.STRICT, time_limit=limit)
     assert time.perf_counter() - start <= limit + 2 * OVERRUN  # on a machine that others use
     assert {level.proof for level in result.levels} == {Proof.CERTIFICATE}
+
+
+def test_a_machine_of_six_dimensions_and_many_nodes_is_placed_on_time() -> None:
+    shape, wrap = [24, 23, 24, 2, 3, 2], [True, True, True, False, True, False]
+    held = [([3, 0, 0], [21, 23, 24]), ([0, 5, 0], [3, 18, 24])]
+    prisms = [Prism((*at, 0, 0, 0), (*extents, 2, 3, 2)) for at, extents in held]
+    running = [
+        {
+            "id": f"run{k}",
+            "nodes": format_node_set(np.sort(prism.routers(Torus(tuple(shape), tuple(wrap))))),
+            "prism": {"origin": list(prism.origin), "extents": list(prism.extents)},
+        }
+        for k, prism in enumerate(prisms)
+    ]
+    queue = [{"nodes": nodes} for nodes in (48, 100, 384, 1000, 1536, 2304)]
+    snapshot = snapshot_of(shape, queue, wrap=wrap, running=running)
+    start = time.perf_counter()
+    result = solve(snapshot, Interference.STRICT, time_limit=1.0)
+    assert time.perf_counter() - start <= 1.0 + 2 * OVERRUN  # on a machine that others use
+    assert result.levels[0].bound is not None
+    assert reached(result)[0] > 0
 
 
 def test_a_limit_asks_for_no_more_work() -> None:

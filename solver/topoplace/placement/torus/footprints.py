@@ -29,7 +29,7 @@ from topoplace.types import BoolArray, IntArray
 ReachArray = NDArray[np.int8 | np.int16 | np.int32]
 
 MAX_TABLE = 1 << 31
-"""Largest reach table (footprints x routers) a search builds; only rows of live ones take memory."""
+"""Largest reach table (footprints x routers) a search builds; rows of dead ones take no memory."""
 
 _MAX_NATURAL = 1 << 29
 """Likewise with the dimensions in the order of the machine."""

@@ -174,7 +174,7 @@ def best_slots(values, codes, firsts, num):
 @kernel()
 def is_over(extents, first, coords, shape):
     """Tell whether a router lies ahead of or behind a footprint that begins on a line."""
-    for d in range(extents.shape[0]):
+    for d in range(extents.shape[0]):  # noqa: SIM110 - compiled
         if (coords[d] - first[d]) % shape[d] >= extents[d]:
             return False
     return True

@@ -312,6 +312,7 @@ class ScanPricer:
         values, codes = self._nothing(group)
         nothing = np.zeros((1, view.depth), dtype=np.int64)
         routers, links = sums
+        last_links = links[-1] if len(links) else nothing
         side = weights.fragmentation
         free = self.problem.free_routers.astype(np.int64)
         free_sat = side * view.slice_sums(free) if side else nothing
@@ -326,7 +327,7 @@ class ScanPricer:
                     view.slots, view.line_coords, view.pad_strides, view.extents,
                     np.array(view.turned.shape), np.array(view.turned.wrap),
                     view.box, view.link, view.face, view.signs,
-                    group.count_sat, routers, links[:-1], links[-1] if len(links) else nothing, free_sat,
+                    group.count_sat, routers, links[:-1], last_links, free_sat,
                     len(links) > 0, side != 0,
                     weights.shape * group.shape_part,
                     weights.shape * self.problem.state.snapshot.weights.idle,
