@@ -65,33 +65,35 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
         """Return the usable nodes at every origin, of one class or (-1) of all."""
         return view.everywhere(tables[class_idx], size)
 
-    room = Room(problem)
-    first = [0]
-    extents: list[tuple[int, ...]] = []
-    waste: list[NDArray[np.uint8]] = []
-    for idx, request in enumerate(problem.requests):
-        if clock.now() >= deadline:
-            first.append(len(extents))
-            continue
-        reach = room.reach(request)
-        found = []
-        for form in _promising(problem, search_of(problem), idx)[: 2 * most]:
-            footprint, depth, least = form
+    def found_for(idx: int) -> list[tuple[float, tuple[int, ...], NDArray[np.uint8]]]:
+        """Return (rank, extents, waste) of the best forms of a request."""
+        request, reach, found = problem.requests[idx], room.reach(problem.requests[idx]), []
+        for footprint, depth, least in _promising(problem, search_of(problem), idx)[: 2 * most]:
             if reach.deepest[footprint] < depth:
                 continue
             here = (reach.table[footprint] >= depth) & (least <= depth)
-            size = (*search_of(problem).footprints.extents[footprint].tolist(), depth)
-            here &= usable(request.class_idx, size) >= request.nodes
+            size = (*view.extents[footprint].tolist(), depth)
+            inside = usable(request.class_idx, size)
+            here &= inside >= request.nodes
             if not here.any():
                 continue
-            idle = np.minimum(255, 1 + usable(-1, size) - request.nodes)
-            row = np.where(here, idle, 0).astype(np.uint8)
-            rank = int(row[here].min()) + _roughness(torus, size)
-            found.append((rank, size, row))
-        found.sort(key=lambda item: item[:2])
-        extents += [size for _, size, _ in found[:most]]
-        waste += [row for _, _, row in found[:most]]
-        first.append(len(extents))
+            of_all = inside if len(problem.usable_sums) == 1 else usable(-1, size)
+            row = np.where(here, np.minimum(255, 1 + of_all - request.nodes), 0).astype(np.uint8)
+            found.append((int(row[here].min()) + _roughness(torus, size), size, row))
+        return sorted(found, key=lambda item: item[:2])[:most]
+
+    room = Room(problem)
+    known: dict[object, list[tuple[float, tuple[int, ...], NDArray[np.uint8]]]] = {}
+    first, found = [0], []
+    for idx, r in enumerate(problem.requests):
+        if clock.now() < deadline:
+            kind = r.class_idx, r.nodes, r.region, r.communication, r.geometries
+            if kind not in known:
+                known[kind] = found_for(idx)
+            found += known[kind]
+        first.append(len(found))
+    extents = [size for _, size, _ in found]
+    waste = [row for _, _, row in found]
     per = torus.nodes_per_router
     return Forms(
         first=np.array(first, dtype=np.int64),
