@@ -175,10 +175,9 @@ class PackingProblem(ABC):
 
     # the oracle
 
-    @property
     @abstractmethod
-    def work(self) -> float:
-        """What a call of the oracle takes: seconds, as measured once (see `Budget`)."""
+    def work(self, level: int) -> float:
+        """Return what a call of the oracle takes: seconds, as measured once (see `Budget`)."""
 
     @abstractmethod
     def price(

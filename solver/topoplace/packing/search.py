@@ -32,6 +32,7 @@ _LATER_WORK = 0.016  # nominal seconds of the oracle for the bounds of later lev
 _HEAVY_NONZEROS = 80_000  # of linear programs; a fourth, if the level is a later one
 _MOST_COLUMNS = 1200  # that an integer program bears; half as many, if the level is a later one
 _WORK = 8.0  # CP-SAT's deterministic time for it; half of it for the second level, and so on
+_WORK_SECONDS = 0.5  # that a unit of deterministic time takes
 _NO_LIMIT = 1 << 62
 
 
@@ -204,7 +205,7 @@ class Search:
         """Return how many steps of the bundle a later level gets, by what the oracle takes."""
         if self.budget.is_over():
             return 1
-        return 1 + int(_LATER_WORK / self.problem.work)
+        return 1 + int(_LATER_WORK / self.problem.work(1))
 
     def _start_of_first(self, sub: Subproblem) -> Bounded:
         value = self.state.relaxation.evaluate(sub, self._last_point, 4)
@@ -262,17 +263,18 @@ class Search:
         elif root.bound is not None:  # first those that a placement which meets the bound may have
             meeting = reduced_costs <= bounded.value.bound - root.bound + 1e-6
             tried.insert(0, (sub, kept & meeting))
-        work = _WORK if deep else _WORK / 2**level
+        turn = steering.turn(self.budget)
+        work = min(_WORK if deep else _WORK / 2**level, turn / _WORK_SECONDS)
         for narrowed, among in tried:
             if self.incumbent.closes(root):
                 return
-            self.budget.spend(work)
+            self.budget.spend(_WORK_SECONDS * work)
             found = best_among(
                 self._master,
                 narrowed,
                 self.incumbent.best,
                 among,
-                seconds=self.budget.seconds(steering.turn(self.budget), end),
+                seconds=self.budget.seconds(turn, end),
                 work=work,
                 seed=self.seed,
             )

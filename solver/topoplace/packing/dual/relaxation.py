@@ -175,7 +175,7 @@ class Relaxation:
         known = sub.forced if pool is None else sub.forced | pool.startable
         try:
             if self.budget.counts_work:
-                self.budget.spend(problem.work)
+                self.budget.spend(problem.work(sub.level))
             priced = problem.price(
                 row_prices,
                 weights,

@@ -145,7 +145,7 @@ def _roughness(torus: Torus, extents: tuple[int, ...]) -> float:
 _LOOK = 0.1  # seconds between looks at the clock, about
 _MOST_STEPS = 50  # between two: what takes less is counted in steps
 _STEPS = 20  # between two, where work counts
-_STEP_WORK = 1e-6  # nominal seconds of a step, by router
+_STEP_WORK = 1e-7  # nominal seconds of a step, by router
 _SMOOTH = 0.3  # nodes a pair of neighbours, one free and one not, is worth
 
 STRICT, TOLERANT, NO_LINKS = 0, 1, 2

@@ -34,7 +34,7 @@ from topoplace.snapshot import QueuedState, RunningState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 _ALIKE_SHARE = 0.97  # of the nodes of the largest: fewer would loosen the bound
-_CALL_WORK, _PRISM_WORK = 1e-3, 2e-9  # nominal seconds of an oracle call, and by prism
+_CALL_WORK = 1e-3  # nominal seconds of an oracle call, but for what it looks at
 
 
 @dataclass(frozen=True)
@@ -187,10 +187,9 @@ class TorusPacking(PackingProblem):
         """Whether all candidates are listed."""
         return are_few(self.placement)
 
-    @cached_property
-    def work(self) -> float:
-        """What a call of the oracle takes, in nominal seconds."""
-        return _CALL_WORK + (0.0 if self.is_small else _PRISM_WORK * self._scan.num_prisms)
+    def work(self, level: int) -> float:
+        """Return what a call of the oracle takes, in nominal seconds."""
+        return _CALL_WORK + (0.0 if self.is_small else self._scan.work(level))
 
     def price(
         self,
