@@ -70,6 +70,8 @@ class Budget:
         inner = Budget.__new__(Budget)
         inner.counts_work, inner._lane = self.counts_work, self._lane
         inner._shared = self._shared
+        if threading.get_ident() != self._shared.thread:  # what is aside of it waits for this one
+            inner._shared = _Shared(threading.get_ident(), self.now())
         inner.start = self.now()
         inner.end = min(self.end, inner.start + seconds)
         inner.deadline = inner.limit = self.deadline if self.counts_work else inner.end

@@ -12,7 +12,7 @@ from topoplace.packing import steering
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.primal.dive import Diver
 from topoplace.packing.primal.lns import NeighbourhoodSearch
-from topoplace.packing.problem import Residual, Subproblem
+from topoplace.packing.problem import Residual
 from topoplace.packing.state import State
 from topoplace.packing.tree.bounds import BoundSearch
 from topoplace.packing.tree.nodes import Root
@@ -21,8 +21,11 @@ _IN_VAIN = 4  # turns without a better placement, before annealing is begun
 _LOOK = 0.001  # seconds, of a thread that waits for another to do as much work
 _HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
 
-Around = Callable[[Residual, float, Sequence[Any] | None], object]
-"""Searches what is left around some jobs, for so many seconds, perhaps from a placement on."""
+Around = Callable[[Residual, float, Sequence[Any] | None], list[Any]]
+"""Searches what is left around some jobs, for so many seconds, perhaps from a placement on.
+
+Returns the whole placement.
+"""
 
 
 def primal_dual_loop(state: State, root: Root, bundle: Bundle, around: Around, end: float) -> None:
@@ -74,7 +77,7 @@ def primal_dual_loop(state: State, root: Root, bundle: Bundle, around: Around, e
             until = min(end, budget.now() + aside)
             state.say("placements", 0, root.bound)
             if close and turn % 2 == 0:
-                neighbourhoods.run(until)
+                neighbourhoods.run(until, alone=not chains.busy)
             elif turn % 4 == 1:
                 from_leaf.run(until, trees.highest(), alone=not chains.busy)
             else:
@@ -172,5 +175,4 @@ class _Chains:
         if self._running is not None:
             found, _ = self._running.result()
             self._running = None
-            self._state.columns.add(found)
-            self._state.incumbent.offer(Subproblem(), found)
+            self._state.take(found)

@@ -127,7 +127,10 @@ class Search:
     def around(
         self, rest: Residual, seconds: float, start: Sequence[Any] | None = None
     ) -> list[Any]:
-        """Search what is left around fixed jobs as a problem of its own; return the whole."""
+        """Search what is left around fixed jobs as a problem of its own; return the whole.
+
+        Nothing that is shared changes: two such searches may run at once.
+        """
         inner = Search(
             rest.problem,
             self.budget.within(seconds),
@@ -136,10 +139,7 @@ class Search:
             to_beat=self.incumbent.objective(0) - rest.worth,
         )
         inner.solve_level(Subproblem())
-        found = rest.together(inner.incumbent.best)
-        self.state.columns.add(found)
-        self.incumbent.offer(Subproblem(), found)
-        return found
+        return rest.together(inner.incumbent.best)
 
     def solve_level(self, sub: Subproblem) -> Root:
         """Bound a level and look for its best placement."""

@@ -101,3 +101,8 @@ class State:
     incumbent: Incumbent
     seed: int
     say: Say = silent
+
+    def take(self, found: Sequence[Any]) -> None:
+        """Take in a placement: its columns are known, and it may be the best."""
+        self.columns.add(found)
+        self.incumbent.offer(Subproblem(), found)

@@ -83,11 +83,11 @@ class Diver:
     Parameters
     ----------
     around
-        Searches what is left around some jobs for so many seconds, and offers what it finds.
+        Searches what is left around some jobs for so many seconds; returns the whole.
     """
 
     def __init__(
-        self, state: State, root: Root, around: Callable[[Residual, float], object]
+        self, state: State, root: Root, around: Callable[[Residual, float], list[Any]]
     ) -> None:
         self._state, self._root, self._around = state, root, around
         assert state.relaxation.pool is not None, "the pool says who can start"
@@ -266,4 +266,5 @@ class Diver:
         budget = self._state.budget
         seconds = min(steering.SMALL_SEARCH, until - budget.now())
         if seconds > 0:
-            self._around(self._state.problem.around(node.sub.fixed, node.sub.excluded), seconds)
+            rest = self._state.problem.around(node.sub.fixed, node.sub.excluded)
+            self._state.take(self._around(rest, seconds))

@@ -7,7 +7,8 @@ shown within tenths of a second to hold nothing better.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from topoplace.packing import steering
@@ -26,36 +27,57 @@ class NeighbourhoodSearch:
     Parameters
     ----------
     around
-        Searches what is left around some jobs for so many seconds, beginning with the jobs freed,
-        and offers what it finds.
+        Searches what is left around some jobs for so many seconds, beginning with the jobs freed;
+        returns the whole.
     """
 
     def __init__(
-        self, state: State, root: Root, around: Callable[[Residual, float, Sequence[Any]], object]
+        self,
+        state: State,
+        root: Root,
+        around: Callable[[Residual, float, Sequence[Any]], list[Any]],
     ) -> None:
         self._state, self._root, self._around = state, root, around
         self._rng = random.Random(state.seed)
         self._center: list[Any] = []
         self._known: set[frozenset[Any]] = set()
 
-    def run(self, until: float) -> None:
-        """Search until a time, until the incumbent meets the bound, or until all is known."""
-        state, repeats = self._state, 0
-        while repeats < _REPEATS and not state.incumbent.closes(self._root):
-            if self._center != state.incumbent.best:
-                self._center = state.incumbent.best
-                self._known.clear()
-            freed = self._draw()
-            if freed in self._known or len(freed) in {0, len(self._center)}:
-                repeats += 1
-                continue
+    def run(self, until: float, *, alone: bool = True) -> None:
+        """Search until a time, until the incumbent meets the bound, or until all is known.
+
+        Parameters
+        ----------
+        alone
+            Whether nothing else runs: then two neighbourhoods are searched at once.
+        """
+        state = self._state
+        while not state.incumbent.closes(self._root):
             seconds = min(steering.SMALL_SEARCH, until - state.budget.now())
             if seconds <= 0:
                 return
-            repeats = 0
-            self._known.add(freed)
-            rest = state.problem.around([c for c in self._center if c not in freed], frozenset())
-            self._around(rest, seconds, sorted(freed))
+            drawn = list(self._new(2 if alone else 1))
+            if not drawn:
+                return
+            for found in state.budget.at_once(partial(self._search, seconds), drawn):
+                state.take(found)
+
+    def _search(self, seconds: float, freed: frozenset[Any]) -> list[Any]:
+        rest = self._state.problem.around([c for c in self._center if c not in freed], frozenset())
+        return self._around(rest, seconds, sorted(freed))
+
+    def _new(self, most: int) -> Iterator[frozenset[Any]]:
+        """Yield some neighbourhoods of the incumbent not searched yet."""
+        if self._center != self._state.incumbent.best:
+            self._center = self._state.incumbent.best
+            self._known.clear()
+        for _ in range(_REPEATS):
+            freed = self._draw()
+            if freed not in self._known and len(freed) not in {0, len(self._center)}:
+                self._known.add(freed)
+                yield freed
+                most -= 1
+            if not most:
+                return
 
     def _draw(self) -> frozenset[Any]:
         """Return some large jobs of the incumbent near one of them, and small ones beside these."""
