@@ -96,7 +96,7 @@ class Master:
         problem = self.columns.problem
         load = np.zeros(problem.num_rows)
         for k in np.flatnonzero(solution.amounts > 1e-9):
-            np.add.at(load, self.columns.rows(k), solution.amounts[k])
+            np.add.at(load, self.columns.rows(int(k)), solution.amounts[k])
         violated = (load > problem.capacities + 1e-6) & ~self._active
         self._active |= violated
         return replace(solution, complete=not violated.any())

@@ -43,7 +43,7 @@ class SparsePrices:
         return dense
 
 
-def _narrow(numbers: IntArray) -> NDArray[Any]:
+def _narrow(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return integers in as few bits as they need."""
     least, most = int(numbers.min(initial=0)), int(numbers.max(initial=0))
     kinds = (np.uint16, np.int32, np.int64)
