@@ -24,9 +24,12 @@ The other half is for rounding."""
 _FINE = 10**4
 """Scale of prices, if there is room: finer ones move bounds on 24^3 by 0.01, with more digits."""
 
+_LATER_FINE = 10**6
+"""That of later levels, whose values lie closer together."""
+
 _PER_REACHED = 20
-"""But at least that many times what earlier levels must reach, so that rounded multipliers move a
-bound by a fortieth at most."""
+"""But there at least that many times what earlier levels must reach, so that rounded multipliers move
+a bound by a fortieth at most."""
 
 MAX_SUM = 1 << 24
 """Largest sum of request values for which bounds are rounded to reachable sums."""
@@ -136,7 +139,7 @@ class Relaxation:
         worth = float(np.maximum(point.row_prices, 0) @ np.maximum(1, self.problem.capacities))
         for level, multiplier in enumerate((*point.multipliers, 1.0)):
             worth += max(0.0, multiplier) * self.problem.largest(level)
-        fine = max(_FINE, _PER_REACHED * sum(abs(v) for v in sub.reached))
+        fine = max(_LATER_FINE, _PER_REACHED * sum(abs(v) for v in sub.reached))
         scale = max(1, min(fine, self._finest, int(_ROOM / max(1.0, worth))))
         return scale, scale * min(1.0, _ROOM / max(1.0, scale * worth))
 
