@@ -28,8 +28,8 @@ _LATER_FINE = 10**6
 """That of later levels, whose values lie closer together."""
 
 _PER_REACHED = 20
-"""But there at least that many times what earlier levels must reach, so that rounded multipliers move
-a bound by a fortieth at most."""
+"""But there at least that many times what earlier levels must reach, so that rounded multipliers
+move a bound by a fortieth at most."""
 
 MAX_SUM = 1 << 24
 """Largest sum of request values for which bounds are rounded to reachable sums."""
