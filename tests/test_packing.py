@@ -20,7 +20,7 @@ CHUNKS, PER_CHUNK = 6, 40
 
 
 def solved(ring: Ring, jobs: list[Job]) -> Found:
-    return Search(RingPacking(ring, jobs), Budget(None)).run()
+    return Search(RingPacking(ring, jobs), Budget(None), thorough=True).run()
 
 
 def proven(ring: Ring, jobs: list[Job], certificate: Certificate, earlier: list[int]) -> int | None:
@@ -33,8 +33,9 @@ def proven(ring: Ring, jobs: list[Job], certificate: Certificate, earlier: list[
 def test_the_engine_is_brute_force_and_proves_it(
     chunk: int, heavy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Heavy: as if linear programs were too slow, by bundle, trees of starts and dives alone."""
+    """Heavy: as on large machines, by bundle, trees of starts and dives alone."""
     if heavy:
+        monkeypatch.setattr(RingPacking, "is_small", False)
         monkeypatch.setattr(search, "_HEAVY_NONZEROS", -1)
         monkeypatch.setattr("topoplace.packing.budget.USUAL_WORK", 5.0)
     closed = 0

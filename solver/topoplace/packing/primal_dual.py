@@ -1,4 +1,4 @@
-"""The primal-dual loop of the first level, where linear programs are slow."""
+"""The primal-dual loop of the first level."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from topoplace.packing.dual.columns import Columns
 from topoplace.packing.dual.generation import Bounded, generate_columns, least, reduced_costs_at
 from topoplace.packing.dual.master import Master
 from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
-from topoplace.packing.primal.integer import best_among
+from topoplace.packing.primal.integer import WORK_SECONDS, best_among
 from topoplace.packing.primal_dual import primal_dual_loop
 from topoplace.packing.problem import PackingProblem, Residual, Subproblem
 from topoplace.packing.state import Incumbent, Say, State, silent
@@ -31,8 +31,8 @@ _FIRST_STEPS = 20  # of the bundle, before it is known how large linear programs
 _LATER_WORK = 0.016  # nominal seconds of the oracle for the bounds of later levels, but if thorough
 _HEAVY_NONZEROS = 80_000  # of linear programs; a fourth, if the level is a later one
 _MOST_COLUMNS = 1200  # that an integer program bears; half as many, if the level is a later one
-_WORK = 8.0  # CP-SAT's deterministic time for it; half of it for the second level, and so on
-_WORK_SECONDS = 0.5  # that a unit of deterministic time takes
+_WORK = 8.0  # CP-SAT's deterministic time for it, if thorough; else half for the second level, ...
+_FIRST_WORK = 2.0  # and for the first: what it leaves open is for the primal-dual loop
 _NO_LIMIT = 1 << 62
 
 
@@ -151,9 +151,26 @@ class Search:
         root = Root(sub, self._first_bound(sub, bundle))
         if self.budget.is_over():
             return root
-        end, deep = self._end_of(sub), self._thorough or not level
-        most = _HEAVY_NONZEROS if deep else _HEAVY_NONZEROS // 4
+        end = self._end_of(sub)
+        if level or self.problem.is_small:
+            self._by_linear_programs(root, end)
+        else:
+            if not self._is_heavy():
+                self._among_columns(root, end)
+            primal_dual_loop(state, root, bundle, self.around, end)
+        self._last_point = root.bounded.point
+        return root
+
+    def _by_linear_programs(self, root: Root, end: float) -> None:
+        """Close a level by column generation, an integer program, and branches.
+
+        Linear programs bound later levels and small machines best. On the first level of others
+        their prices sit on few routers, and the trees of the primal-dual loop close in a second
+        what a tree of linear programs leaves open after a minute.
+        """
+        state, sub, level = self.state, root.sub, root.sub.level
         state.say("columns", level, root.bound)
+        most = _HEAVY_NONZEROS if self._thorough else _HEAVY_NONZEROS // 4
         if self._num_nonzeros() <= most:
             root.bounded = generate_columns(
                 state.relaxation,
@@ -162,10 +179,10 @@ class Search:
                 root.bounded,
                 self.incumbent.objective(level),
                 until=self._half(end),
-                max_work=_NO_LIMIT if deep else most,
+                max_work=_NO_LIMIT if self._thorough else most,
             )
-        self._integer_phase(root, bundle, end)
-        if deep and not self.incumbent.closes(root) and root.bounded.converged:
+        self._among_columns(root, end)
+        if self._thorough and not self.incumbent.closes(root) and root.bounded.converged:
             state.say("branches", level, root.bound)
             tree = PriceTree(
                 state.relaxation,
@@ -176,8 +193,6 @@ class Search:
             )
             root.below = tree
             tree.run(end)
-        self._last_point = root.bounded.point
-        return root
 
     def _is_heavy(self) -> bool:
         """Tell whether linear programs are too slow to lean on."""
@@ -233,20 +248,12 @@ class Search:
         every = itertools.chain.from_iterable(value.priced.columns)
         self.state.columns.add(candidate for gain, candidate in every if gain >= 0)
 
-    def _integer_phase(self, root: Root, bundle: Bundle, end: float) -> None:
-        """Look for better placements, and lower the bound, until they meet or time is up."""
-        sub, incumbent = root.sub, self.incumbent
-        if sub.level or not self._is_heavy():
-            if not incumbent.closes(root) and not self.budget.is_over():
-                self._among_columns(root, end)
-            if incumbent.closes(root) or sub.level or root.bounded.converged:
-                return
-        primal_dual_loop(self.state, root, bundle, self.around, end)
-
     def _among_columns(self, root: Root, end: float) -> None:
         """Look for a better placement among the columns known."""
         state, sub, bounded = self.state, root.sub, root.bounded
         level, columns = sub.level, state.columns
+        if self.incumbent.closes(root) or self.budget.is_over():
+            return
         state.say("integer program", level, root.bound)
         columns.add(self.incumbent.best)
         gap = bounded.value.bound - self.incumbent.objective(level)
@@ -264,11 +271,11 @@ class Search:
             meeting = reduced_costs <= bounded.value.bound - root.bound + 1e-6
             tried.insert(0, (sub, kept & meeting))
         turn = steering.turn(self.budget)
-        work = min(_WORK if deep else _WORK / 2**level, turn / _WORK_SECONDS)
+        most_work = _WORK if self._thorough else _WORK / 2**level if level else _FIRST_WORK
+        work = min(most_work, turn / WORK_SECONDS)
         for narrowed, among in tried:
             if self.incumbent.closes(root):
                 return
-            self.budget.spend(_WORK_SECONDS * work)
             found = best_among(
                 self._master,
                 narrowed,

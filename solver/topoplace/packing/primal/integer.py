@@ -6,13 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from ortools.linear_solver.python import model_builder_helper as mbh
+from ortools.sat.python import cp_model_helper as cp
 
 from topoplace import clock
 from topoplace.packing.dual.master import Master
 from topoplace.packing.problem import Subproblem
-from topoplace.types import BoolArray
+from topoplace.types import BoolArray, IntArray
 
 # One worker: the same answer whatever the load. The relaxation is tight: let it guide the search.
 # No row's columns are among another's already: merging rows into larger cliques took half the time,
@@ -24,6 +23,12 @@ _PARAMETERS = (
         "cp_model_probing_level: 0 symmetry_level: 0"
     )
 )
+
+WORK_SECONDS = 0.5
+"""That a unit of CP-SAT's deterministic time takes."""
+
+_NO_LIMIT = 1 << 62
+_BUILD = 2e-5  # nominal seconds a column
 
 
 def best_among(
@@ -45,51 +50,64 @@ def best_among(
     kept
         Which columns to use.
     seconds, work
-        Limits in wall-clock and in CP-SAT's deterministic time.
+        Limits in wall-clock and in CP-SAT's deterministic time, which the master's budget counts.
     """
-    columns, num_requests = master.columns, len(master.columns.problem.names)
+    columns = master.columns
     kept = kept.copy()
     kept[columns.positions(incumbent)] = True
     positions = np.flatnonzero(kept)
+    model = _model(master, sub, positions)
+    chosen = set(columns.positions(incumbent))
+    model.solution_hint.vars.extend(list(range(len(positions))))
+    model.solution_hint.values.extend([int(k in chosen) for k in positions.tolist()])
+    parameters = cp.SatParameters()
+    parameters.parse_text_format(_PARAMETERS.format(work=work, seed=seed % (1 << 31)))
+    if math.isfinite(seconds):
+        parameters.max_time_in_seconds = max(0.01, seconds)
+    solver: Any = cp.SolveWrapper()  # its stub names no types
+    solver.set_parameters(parameters)
+    with clock.ended_by(solver.stop_search):
+        answer = solver.solve(model)
+    master.budget.spend(_BUILD * len(positions) + WORK_SECONDS * answer.deterministic_time)
+    if answer.status not in (cp.OPTIMAL, cp.FEASIBLE):
+        return None
+    amounts = np.array(list(answer.solution))
+    return [columns.all[k].candidate for k in positions[amounts > 0].tolist()]
+
+
+def _model(master: Master, sub: Subproblem, positions: IntArray) -> Any:
+    """Return the program over some columns, to be minimised; variables are numbered as these."""
+    columns, num_requests = master.columns, len(master.columns.problem.names)
     owner = columns.owners(positions)
     values = columns.values(sub.level + 1, positions)
+    model: Any = cp.CpModelProto()
+    for request_idx in owner.tolist():
+        model.variables.add().domain.extend([0, int(request_idx not in sub.excluded)])
+    for request_idx in sorted(sub.forced.union(owner.tolist())):
+        own = np.flatnonzero(owner == request_idx)
+        row = model.constraints.add()
+        (row.exactly_one if request_idx in sub.forced else row.at_most_one).literals.extend(own)
     packing = master.packing_of(positions)
-    shared = np.flatnonzero(np.diff(packing.matrix.indptr) > 1)
-    used = packing.matrix[shared]
-    choice = sp.csr_matrix(
-        (np.ones(len(positions)), (owner, np.arange(len(positions)))),
-        shape=(num_requests, len(positions)),
-    )
+    for starts, ends, capacity in zip(
+        packing.matrix.indptr[:-1], packing.matrix.indptr[1:], packing.capacities, strict=True
+    ):
+        row, own = model.constraints.add(), packing.matrix.indices[starts:ends]
+        if columns.problem.is_unit:
+            row.at_most_one.literals.extend(own)
+        else:
+            taken = packing.matrix.data[starts:ends].astype(np.int64)
+            _add(row, own, taken, (-_NO_LIMIT, int(capacity)))
     # the first level only counts who starts
-    levels = [k for k in range(len(sub.reached)) if k or len(sub.decided) < num_requests]
-    matrix = sp.vstack([used, choice, values[:, levels].T], format="csr")
-    lower = np.full(matrix.shape[0], -np.inf)
-    upper = np.ones(matrix.shape[0])
-    upper[: len(shared)] = packing.capacities[shared]
-    lower[len(shared) + np.array(sorted(sub.forced), dtype=np.int64)] = 1
-    upper[len(shared) + np.array(sorted(sub.excluded), dtype=np.int64)] = 0
-    lower[len(shared) + num_requests :] = [sub.reached[k] for k in levels]
-    upper[len(shared) + num_requests :] = np.inf
-    helper: Any = mbh.ModelBuilderHelper()  # its stub names no array type that exists
-    helper.fill_model_from_sparse_data(
-        np.zeros(len(positions)),
-        np.ones(len(positions)),
-        -values[:, sub.level].astype(float),
-        lower,
-        upper,
-        matrix.astype(float),
-    )
-    chosen = set(columns.positions(incumbent))
-    for k, position in enumerate(positions.tolist()):
-        helper.set_var_integrality(k, True)
-        helper.add_hint(k, float(position in chosen))
-    solver = mbh.ModelSolverHelper("sat")
-    if math.isfinite(seconds):
-        solver.set_time_limit_in_seconds(max(0.01, seconds))
-    solver.set_solver_specific_parameters(_PARAMETERS.format(work=work, seed=seed % (1 << 31)))
-    with clock.ended_by(solver.interrupt_solve):
-        solver.solve(helper)
-    if solver.status() not in (mbh.SolveStatus.OPTIMAL, mbh.SolveStatus.FEASIBLE):
-        return None
-    amounts = np.array(solver.variable_values())
-    return [columns.all[k].candidate for k in positions[amounts > 0.5].tolist()]
+    for level in range(len(sub.reached)):
+        if level or len(sub.decided) < num_requests:
+            row = model.constraints.add()
+            _add(row, np.arange(len(owner)), values[:, level], (sub.reached[level], _NO_LIMIT))
+    model.objective.vars.extend(np.arange(len(owner)))
+    model.objective.coeffs.extend(-values[:, sub.level])
+    return model
+
+
+def _add(row: Any, variables: IntArray, coefficients: IntArray, limits: tuple[int, int]) -> None:
+    row.linear.vars.extend(variables)
+    row.linear.coeffs.extend(coefficients)
+    row.linear.domain.extend(limits)

@@ -1,4 +1,4 @@
-"""What lowers the first level's bound where linear programs are slow: trees, and sums over parts.
+"""What lowers the first level's bound: trees, and sums over parts.
 
 Requests of different classes compete for little: for links alone, and for routers that a prism
 covers without using them. So the requests of each class are bounded by themselves as well, and the

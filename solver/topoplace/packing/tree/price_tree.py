@@ -19,7 +19,7 @@ _INTEGRAL = 1e-6
 
 
 class PriceTree(BestFirstTree):
-    """A tree of any level, for problems whose linear programs are quick.
+    """A tree of any level, for later levels and small problems.
 
     Parameters
     ----------
