@@ -72,6 +72,14 @@ def test_the_same_input_gives_the_same_answer() -> None:
     assert solved(ring, jobs) == solved(ring, jobs)
 
 
+def test_an_integer_program_counts_what_it_takes_and_not_what_it_may() -> None:
+    for seed in range(20):
+        ring, jobs = random_ring(random.Random(f"ring-{seed}"))
+        budget = Budget(None)
+        Search(RingPacking(ring, jobs), budget).run()
+        assert budget.now() < 1.0, seed
+
+
 def test_a_request_whose_candidates_no_branch_tells_apart_leaves_the_others_to_branch_on() -> None:
     jobs = [Job(f"j{k}", value, ((2,),)) for k, value in enumerate((3, 2, 5, 2))]
     problem = RingPacking(Ring((3, 3, 2)), jobs)

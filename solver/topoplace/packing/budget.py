@@ -26,7 +26,8 @@ USUAL_WORK = 300.0
 
 _LONGEST_RESERVE, _RESERVE_SHARE = 0.5, 0.05  # seconds, and of the limit: to write the result
 
-_second_thread = ThreadPoolExecutor(8, thread_name_prefix="packing")
+# enough for searches within searches, each of which may have a heuristic waiting in a thread
+_second_thread = ThreadPoolExecutor(16, thread_name_prefix="packing")
 
 
 @dataclass
