@@ -26,8 +26,8 @@ USUAL_WORK = 300.0
 
 _LONGEST_RESERVE, _RESERVE_SHARE = 0.5, 0.05  # seconds, and of the limit: to write the result
 
-# enough for searches within searches, each of which may have a heuristic waiting in a thread
-_second_thread = ThreadPoolExecutor(16, thread_name_prefix="packing")
+# enough for searches within searches, two at once, which wait for each other and for heuristics
+_second_thread = ThreadPoolExecutor(64, thread_name_prefix="packing")
 
 
 @dataclass
