@@ -55,6 +55,7 @@ class Listing:
         view: Footprints,
         routers: IntArray,
         links: IntArray,
+        leading: IntArray,
         values: IntArray,
         codes: IntArray,
     ) -> None:
@@ -62,25 +63,27 @@ class Listing:
 
         Parameters
         ----------
-        routers, links
-            Prefix sums of prices (see `Footprints.slice_sums`), of links by dimension; no entry if
-            no link has a price.
+        routers, links, leading
+            Prefix sums of prices (see `Footprints.slice_sums`), of links in some leading dimensions
+            and in the last; no entry if no link has a price.
         values, codes
             Shape ``(num_slots, num_sizes)``; a value is a price taken negative.
         """
         _minimal.price_minimal(
             self.footprints, self.at, self.starts, self.entries,
-            view.bases, view.slots, view.box, view.link, view.signs,
+            view.bases, view.slots, view.box, view.link[leading], view.signs,
             routers, links[:-1], links[-1] if len(links) else routers, len(links) > 0,
             values, codes,
         )  # fmt: skip
 
-    def unpriced(self, view: Footprints, routers: IntArray, links: IntArray) -> Listing:
+    def unpriced(
+        self, view: Footprints, routers: IntArray, links: IntArray, leading: IntArray
+    ) -> Listing:
         """Return the listing of those prisms that pay nothing; for parameters see `price`."""
         return Listing(
             *_minimal.those_that_pay_nothing(
                 self.footprints, self.at, self.starts, self.entries,
-                view.bases, view.box, view.link, view.signs,
+                view.bases, view.box, view.link[leading], view.signs,
                 routers, links[:-1], links[-1] if len(links) else routers, len(links) > 0,
             )
         )  # fmt: skip

@@ -75,8 +75,9 @@ class Weights:
     fragmentation: int = 0
 
 
-_PriceSums = tuple[IntArray, IntArray]
-"""Prefix sums of what a group pays for routers and, by dimension, links: none if none is priced."""
+_PriceSums = tuple[IntArray, IntArray, IntArray]
+"""Prefix sums of what a group pays for routers and for links, none if no link is priced; and the
+leading dimensions that these are of, of which some link is priced. The last dimension's follow."""
 
 
 @cache
@@ -262,12 +263,14 @@ class ScanPricer:
         link_prices = prices.seen_by(group.tolerant_idx) if group.uses_links else None
         routers = view.slice_sums(prices.routers)
         if link_prices is None or not link_prices.any():
-            return routers, np.zeros((0, 1, view.depth), dtype=np.int64)
-        layers = link_prices.reshape(num_dims, -1)
-        links = np.empty((num_dims, *routers.shape), dtype=np.int64)
-        for position, d in enumerate(view.axes):
+            nothing = np.zeros((0, 1, view.depth), dtype=np.int64)
+            return routers, nothing, np.zeros(0, dtype=np.int64)
+        layers = link_prices.reshape(num_dims, -1)[list(view.axes)]
+        leading = np.flatnonzero(layers[:-1].any(axis=1))
+        links = np.empty((len(leading) + 1, *routers.shape), dtype=np.int64)
+        for position, d in enumerate((*leading.tolist(), -1)):
             links[position] = view.slice_sums(layers[d])
-        return routers, links
+        return routers, links, leading
 
     def _scan(
         self, group: Group, sums: _PriceSums, weights: Weights, exact_for: frozenset[int] | None
@@ -322,7 +325,7 @@ class ScanPricer:
         view = group.view
         values, codes = self._nothing(group)
         nothing = np.zeros((1, view.depth), dtype=np.int64)
-        routers, links = sums
+        routers, links, leading = sums
         last_links = links[-1] if len(links) else nothing
         side = weights.fragmentation
         free = self.problem.free_routers.astype(np.int64)
@@ -337,7 +340,7 @@ class ScanPricer:
                     footprints, lines, group.reach, group.least, group.live, view.bases,
                     view.slots, view.line_coords, view.pad_strides, view.extents,
                     np.array(view.turned.shape), np.array(view.turned.wrap),
-                    view.box, view.link, view.face, view.signs,
+                    view.box, view.link[leading], view.face, view.signs,
                     group.count_sat, routers, links[:-1], last_links, free_sat,
                     len(links) > 0, side != 0,
                     weights.shape * group.shape_part,
