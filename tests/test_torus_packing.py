@@ -150,10 +150,10 @@ def test_hops_between_prisms(seed: int) -> None:
 def test_fewer_nodes_more_value_or_the_same_and_earlier_is_preferred() -> None:
     four = {"nodes": 4}
     queue = [four, four, {"nodes": 3, "priority": 2}, {"nodes": 3}]
-    queue += [four | {"shapes": "4"}, four | {"communication": "none"}]
+    queue += [four | {"shapes": "4"}, four | {"communication": "none"}, four | {"shapes": "4"}]
     problem = TorusPacking(PlacementProblem(prepare(snapshot_of([9], queue, wrap=False))))
-    found = Dominance(problem, frozenset(range(6)))
-    assert found.better == {0: {2}, 1: {0, 2}, 2: set(), 3: {2}, 5: set()}
+    found = Dominance(problem, frozenset(range(7)))
+    assert found.better == {0: {2}, 1: {0, 2}, 2: set(), 3: {2}, 4: set(), 5: set(), 6: {4}}
     assert found.worse[2] == {0, 1, 3}
     branch = split_start(problem, Subproblem(), 1, found)
     assert branch.sides[0].excluded == {1}

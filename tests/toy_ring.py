@@ -74,6 +74,8 @@ def random_ring(rng: random.Random) -> tuple[Ring, list[Job]]:
     for k in range(rng.randint(1, 4)):
         own = rng.sample(shapes, rng.randint(1, len(shapes)))
         jobs.append(Job(f"j{k}", rng.randint(0, 6), tuple(own)))
+    if rng.random() < 0.4:  # some of one kind
+        jobs = [replace(job, id=f"j{k}") for k, job in enumerate(rng.choices(jobs, k=4))]
     return ring, jobs
 
 

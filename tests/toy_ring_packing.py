@@ -37,6 +37,10 @@ class RingPacking(PackingProblem):
         self.families = {"slots": slice(0, self.num_covers)}
         self._oracle = ListedOracle(self, self.candidates)
 
+    @property
+    def kinds(self) -> list[object]:
+        return [(job.value, frozenset(job.shapes)) for job in self.jobs]
+
     def candidates(self) -> list[Placed]:
         """Return all windows of all jobs."""
         every = enumerate(self.jobs)

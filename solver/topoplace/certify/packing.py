@@ -103,7 +103,10 @@ class CheckingOracle(Protocol):
         """By level what no candidate's absolute value exceeds; for 64 bits, not for the bound."""
 
     def may_replace(self, one: int, other: int) -> bool:
-        """Tell whether every candidate of another request is one of the one's; transitive."""
+        """Tell whether every candidate of another request is one of the one's; transitive.
+
+        What may replace each other and is worth the same on the first level is on every one.
+        """
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> CheckingOracle:
         """Return an oracle of some requests alone: one's value, rows and name, the other's places.
@@ -215,7 +218,7 @@ def _bound_of_tree(
 ) -> Proven | None:
     if not isinstance(root, SharedLeaves):
         return _Walk(oracle, earlier, (), ()).bound(root)
-    if earlier:
+    if earlier and root.leaves:
         raise RefusedError("leaves are shared on the first level only")
     numbers = {request.id: q for q, request in enumerate(oracle.requests)}
     like = {q: q for q in numbers.values()}
@@ -230,7 +233,8 @@ def _bound_of_tree(
         widest = [q for q in group if all(q == o or oracle.may_replace(q, o) for o in group)]
         if not group:
             continue
-        if not widest:
+        values = {oracle.requests[q].value for q in group}
+        if not widest or (earlier and (len(widest) < len(group) or len(values) > 1)):
             raise RefusedError(f"requests {', '.join(names)} are not alike")
         like |= dict.fromkeys(group, widest[0])
         groups.append(group)
@@ -327,8 +331,6 @@ class _Walk:
 
     def _followers(self, q: int, starts: bool) -> list[int]:
         """Return who starts, too, if a request does, or who does not, either, if it does not."""
-        if self._earlier:
-            return []
         others = range(len(self._requests))
         return [o for o in others if (self._preferred(o, q) if starts else self._preferred(q, o))]
 
@@ -337,7 +339,8 @@ class _Walk:
         gain = self._requests[one].value - self._requests[other].value
         if one == other or gain < 0 or not self._oracle.may_replace(one, other):
             return False
-        return gain > 0 or one < other or not self._oracle.may_replace(other, one)
+        equal = gain == 0 and self._oracle.may_replace(other, one)
+        return one < other if equal else not self._earlier
 
     def _covering(self, node: CoverBranch, q: int, scope: _Scope) -> Iterator[_Child]:
         if not scope.starts.get(q, False):
@@ -350,7 +353,7 @@ class _Walk:
             for group in self._groups
             if q in group
             for other in group
-            if scope.starts.get(other, False) and scope.places.get(other, ANYWHERE) == covers
+            if scope.starts.get(other, True) and scope.places.get(other, ANYWHERE) == covers
         ]
         for child, inside, whose in ((node.inside, True, [q]), (node.outside, False, [q, *alike])):
             places = scope.places | dict.fromkeys(whose, covers.split(node.row, inside=inside))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -60,7 +60,8 @@ class Priced:
         Per request the largest (value - price), `NO_VALUE` without candidate; shape
         ``(num_requests,)``.
     columns
-        Per request some candidates with their (value - price), best first.
+        Per request some candidates with their (value - price), best first; requests of a kind
+        under the same covers may leave theirs to the first of them.
     """
 
     best: IntArray
@@ -235,13 +236,50 @@ class PackingProblem(ABC):
 
     # what is known of requests
 
+    @property
+    def kinds(self) -> Sequence[Hashable]:
+        """The kind of every request.
+
+        Requests of one kind have the same candidates but for `request_idx`, which take the same of
+        the same rows and are worth the same on every level.
+        """
+        return range(len(self.names))
+
+    @cached_property
+    def first_of_kind(self) -> list[int]:
+        """By request, the first of its kind."""
+        first: dict[Hashable, int] = {}
+        return [first.setdefault(kind, q) for q, kind in enumerate(self.kinds)]
+
+    def merged(self, candidates: Iterable[Any]) -> list[Any]:
+        """Return candidates as those of the first request of their kind, each once."""
+        first = self.first_of_kind
+        found = ((c, first[c.request_idx]) for c in candidates)
+        own = (c if c.request_idx == q else replace(c, request_idx=q) for c, q in found)
+        return list(dict.fromkeys(own))
+
+    def equal_groups(self, among: Iterable[int]) -> list[tuple[int, ...]]:
+        """Return the kinds that several of some requests are of, as groups."""
+        groups: dict[int, list[int]] = {}
+        for q in sorted(among):
+            groups.setdefault(self.first_of_kind[q], []).append(q)
+        return [tuple(group) for group in groups.values() if len(group) > 1]
+
     def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
         """Return by request those that can take its place for at least its value.
 
         On the first level, some best placement never starts a request without those. They are
-        transitive, and no two name each other.
+        transitive, and no two name each other; of one kind, the earlier are among them.
         """
-        return {}
+        return self.earlier_of_kind(startable)
+
+    def earlier_of_kind(self, among: Iterable[int]) -> dict[int, frozenset[int]]:
+        """Return by request those of its kind that come before it."""
+        return {
+            q: frozenset(group[:k])
+            for group in self.equal_groups(among)
+            for k, q in enumerate(group)
+        }
 
     def alike(self, among: Iterable[int]) -> list[tuple[int, ...]]:
         """Return groups of requests so similar that `unified` loses little; see its certificate."""
@@ -351,16 +389,9 @@ class Subproblem:
     covers: tuple[Cover, ...] = ()
     fixed: tuple[Any, ...] = ()
 
-    def admits(self, problem: PackingProblem, candidate: Candidate) -> bool:
-        """Tell whether a candidate may be part of a solution."""
-        q = candidate.request_idx
-        return q not in self.excluded and all(
-            problem.covers(candidate, cover.row) is cover.inside
-            for cover in self._covers_of.get(q, ())
-        )
-
     @cached_property
-    def _covers_of(self) -> dict[int, list[Cover]]:
+    def covers_of(self) -> dict[int, list[Cover]]:
+        """What is said of the candidates of each request."""
         found: dict[int, list[Cover]] = {}
         for cover in self.covers:
             found.setdefault(cover.request_idx, []).append(cover)
@@ -370,6 +401,64 @@ class Subproblem:
     def decided(self) -> frozenset[int]:
         """Requests of which it is known whether they start."""
         return self.forced | self.excluded
+
+
+class Kinds:
+    """Requests that a subproblem does not tell apart: of one kind, with the same covers.
+
+    The first of them has all of their columns, whether or not it may start itself: the amounts of
+    these say how many start where, not who.
+
+    Attributes
+    ----------
+    first
+        By request, the first of those that it is not told apart from.
+    members
+        By such a first, those of them that may start, the ones that must before the others.
+    least, most
+        How many of them start, by the first (0 elsewhere), shape ``(num_requests,)``.
+    """
+
+    def __init__(self, problem: PackingProblem, sub: Subproblem) -> None:
+        self._problem, self._sub = problem, sub
+        num = len(problem.names)
+        self.first, self.members = list(range(num)), {}
+        self.least, self.most = np.zeros(num, dtype=np.int64), np.zeros(num, dtype=np.int64)
+        known: dict[object, int] = {}
+        self._of_kind: dict[int, list[int]] = {}
+        for q, kind in enumerate(problem.first_of_kind):
+            covers = frozenset((c.row, c.inside) for c in sub.covers_of.get(q, ()))
+            first = self.first[q] = known.setdefault((kind, covers), q)
+            if first == q:
+                self._of_kind.setdefault(kind, []).append(q)
+                self.members[q] = []
+            if q not in sub.excluded:
+                self.members[first].append(q)
+                self.most[first] += 1
+                self.least[first] += q in sub.forced
+        for members in self.members.values():
+            members.sort(key=lambda q: q not in sub.forced)
+
+    def admits(self, candidate: Candidate) -> bool:
+        """Tell whether a candidate is one of a first request, and may be part of a solution."""
+        q = candidate.request_idx
+        return bool(self.most[q] > 0) and all(
+            self._problem.covers(candidate, cover.row) is cover.inside
+            for cover in self._sub.covers_of.get(q, ())
+        )
+
+    def others(self, q: int) -> list[int]:
+        """Return the first requests of the kind of a request, but for itself."""
+        return [f for f in self._of_kind[self._problem.first_of_kind[q]] if f != q]
+
+    def one_of(self, first: int) -> int:
+        """Return the one to be told apart from the others: the last that must start, or may."""
+        return self.members[first][int(self.least[first]) - 1]
+
+    def placed(self, chosen: Iterable[Any]) -> list[Any]:
+        """Return the columns of a solution, each as often as it is taken, as those of members."""
+        left = {first: iter(members) for first, members in self.members.items()}
+        return [replace(c, request_idx=next(left[c.request_idx])) for c in chosen]
 
 
 def capacities_left(problem: PackingProblem, started: Iterable[Candidate]) -> IntArray:

@@ -144,7 +144,7 @@ class Search:
     def solve_level(self, sub: Subproblem) -> Root:
         """Bound a level and look for its best placement."""
         state, level = self.state, sub.level
-        state.columns.add(self.incumbent.best)
+        state.columns.add(self.problem.merged(self.incumbent.best))
         state.say("prices", level, None)
         watch = partial(state.say, "prices", level)
         bundle = Bundle(state.relaxation, state.columns, sub, watch=watch)
@@ -246,7 +246,8 @@ class Search:
     def _remember(self, value: DualValue) -> None:
         """Keep the columns of an answer of the oracle."""
         every = itertools.chain.from_iterable(value.priced.columns)
-        self.state.columns.add(candidate for gain, candidate in every if gain >= 0)
+        worth_it = (candidate for gain, candidate in every if gain >= 0)
+        self.state.columns.add(self.problem.merged(worth_it))
 
     def _among_columns(self, root: Root, end: float) -> None:
         """Look for a better placement among the columns known."""
@@ -255,12 +256,15 @@ class Search:
         if self.incumbent.closes(root) or self.budget.is_over():
             return
         state.say("integer program", level, root.bound)
-        columns.add(self.incumbent.best)
+        columns.add(self.problem.merged(self.incumbent.best))
         gap = bounded.value.bound - self.incumbent.objective(level)
         reduced_costs = reduced_costs_at(state.relaxation, sub, columns, bounded)
         deep = self._thorough or not level
         most = _MOST_COLUMNS if deep else _MOST_COLUMNS // 2
         kept = (reduced_costs <= gap + 1e-6) & least(reduced_costs, most)
+        if bounded.lp is not None:  # of many that lose nothing, those that go together
+            of_lp = zip(bounded.lp.columns, bounded.lp.amounts.tolist(), strict=True)
+            kept[columns.positions(c.candidate for c, amount in of_lp if amount > 1e-6)] = True
         tried = [(sub, kept)]
         if level:  # first with the same requests started: that takes out the knapsack
             started = frozenset(c.request_idx for c in self.incumbent.best)

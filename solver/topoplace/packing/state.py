@@ -104,5 +104,5 @@ class State:
 
     def take(self, found: Sequence[Any]) -> None:
         """Take in a placement: its columns are known, and it may be the best."""
-        self.columns.add(found)
+        self.columns.add(self.problem.merged(found))
         self.incumbent.offer(Subproblem(), found)

@@ -79,9 +79,14 @@ class TorusOracle:
         return value, ShapeTables(self.instance).largest, 2 * torus.num_dims * torus.num_routers
 
     def may_replace(self, one: int, other: int) -> bool:
-        """Tell whether a request is of the same kind as another and needs no more nodes."""
+        """Tell whether a request is of the same kind as another and needs no more nodes.
+
+        One with a geometry may replace those alone that have the same one and need as many.
+        """
         a, b = self.requests[one], self.requests[other]
-        return a.kind == b.kind and a.nodes <= b.nodes and not a.geometries and not b.geometries
+        if a.geometries or b.geometries:
+            return a.kind == b.kind and a.nodes == b.nodes and a.geometries == b.geometries
+        return a.kind == b.kind and a.nodes <= b.nodes
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> TorusOracle:
         """Return an oracle of some requests, each of which needs as few nodes as another."""

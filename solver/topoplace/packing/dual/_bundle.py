@@ -4,12 +4,12 @@ Arrays are indexed by column, packing row or earlier level. The columns of reque
 `members[first[q]] .. members[first[q+1] - 1]`; column j takes of the rows
 `rows[starts[j]] .. rows[starts[j+1] - 1]`, each as often as the amount it takes.
 
-The dual of the problem is a concave function of `amounts` (how much of every column, at most 1
-per request, exactly 1 of a forced one). It is quadratic as long as the same rows have a price: then
-two columns meet in its second derivative by the priced rows that they have in common, weighted by
-amounts. A round
-takes that quadratic function, maximises it by exchanges between two columns of a request, and goes
-as far towards the maximum as the true function rises.
+The dual of the problem is a concave function of `amounts`: how much of every column, in all
+`least` to `most` of a request, which may stand for others with the same columns. It is quadratic as
+long as the same rows have a price: then two columns meet in its second derivative by the priced
+rows that they have in common, weighted by amounts. A round takes that quadratic function, maximises
+it by exchanges between two columns of a request, and goes as far towards the maximum as the true
+function rises.
 """
 
 from __future__ import annotations
@@ -202,18 +202,17 @@ def picked(values, columns):
 
 
 @kernel()
-def those_to_move(first, members, forced, amounts, gains, columns, first_of):
+def those_to_move(first, members, least, most, amounts, gains, columns, first_of):
     """Choose the columns whose amount a round may change: those that have one, and the best.
 
     Writes them to `columns`, request by request from `first_of[q]` on. Returns their number, the
     sum of what every request gains at most, and by how much the amounts miss that.
     """
-    num, most, missed = 0, 0.0, 0.0
-    best = np.empty(_ENTERING)
+    num, gained, missed = 0, 0.0, 0.0
+    best = np.empty(_ENTERING + most.max() if most.shape[0] else _ENTERING)
     for q in range(first.shape[0] - 1):
         mine = members[first[q] : first[q + 1]]
-        high = -np.inf if forced[q] else 0.0
-        low = np.inf
+        high, low = -np.inf, np.inf
         used, worth = 0.0, 0.0
         for j in mine:
             high = max(high, gains[j])
@@ -221,23 +220,25 @@ def those_to_move(first, members, forced, amounts, gains, columns, first_of):
                 used += amounts[j]
                 worth += amounts[j] * gains[j]
                 low = min(low, gains[j])
-        if not forced[q] and used < 1 - 1e-12:
+        if used < most[q] - 1e-12:
             low = min(low, 0.0)
         if high > -np.inf:
-            most += high
-            missed += high - worth
-        if len(mine) > _ENTERING:
-            low = max(low, lowest_of_best(gains, mine, best))
+            total = high * (most[q] if high > 0 else least[q])
+            gained += total
+            missed += total - worth
+        entering = _ENTERING + most[q] - 1
+        if len(mine) > entering:
+            low = max(low, lowest_of_best(gains, mine, best[:entering]))
         for j in mine:
             if amounts[j] > _TINY or gains[j] >= low:
                 columns[num] = j
                 num += 1
         first_of[q + 1] = num
-    return num, most, missed
+    return num, gained, missed
 
 
 @kernel()
-def exchange(first, forced, bend, gains, amounts, enough):
+def exchange(first, least, most, bend, gains, amounts, enough):
     """Move amounts from the worst to the best column of a request, request by request.
 
     `gains` falls by `bend[j]` per unit of column j. Stops when the gap is at most `enough`.
@@ -247,8 +248,7 @@ def exchange(first, forced, bend, gains, amounts, enough):
         for q in range(first.shape[0] - 1):
             for turn in range(_EXCHANGES):
                 up, down = -1, -2
-                high = -np.inf if forced[q] else 0.0
-                low = np.inf
+                high, low = -np.inf, np.inf
                 used, worth = 0.0, 0.0
                 for j in range(first[q], first[q + 1]):
                     if gains[j] > high:
@@ -261,8 +261,10 @@ def exchange(first, forced, bend, gains, amounts, enough):
                 if high == -np.inf:
                     break
                 if turn == 0:
-                    gap += high - worth
-                if not forced[q] and used < 1 - 1e-12 and low > 0:
+                    gap += high * (most[q] if high > 0 else least[q]) - worth
+                if high < 0 and used > least[q] + 1e-12:
+                    high, up = 0.0, -1
+                elif used < most[q] - 1e-12 and low > 0:
                     low, down = 0.0, -1
                 if down in (-2, up) or high - low <= 1e-12:
                     break
@@ -273,14 +275,16 @@ def exchange(first, forced, bend, gains, amounts, enough):
                     curvature += bend[down, down]
                 if up >= 0 and down >= 0:
                     curvature -= 2 * bend[up, down]
-                most = amounts[down] if down >= 0 else 1.0 - used
-                by = most if curvature * most <= high - low else (high - low) / curvature
+                room = amounts[down] if down >= 0 else most[q] - used
+                if up < 0:
+                    room = min(room, used - least[q])
+                by = room if curvature * room <= high - low else (high - low) / curvature
                 if up >= 0:
                     amounts[up] += by
                     for j in range(gains.shape[0]):
                         gains[j] -= by * bend[up, j]
                 if down >= 0:
-                    amounts[down] = 0.0 if by == most else amounts[down] - by
+                    amounts[down] = 0.0 if by == amounts[down] else amounts[down] - by
                     for j in range(gains.shape[0]):
                         gains[j] += by * bend[down, j]
         if gap <= enough:
@@ -289,7 +293,7 @@ def exchange(first, forced, bend, gains, amounts, enough):
 
 @kernel()
 def minimise_near(
-    first, members, forced, costs, earlier, reached, starts, rows,
+    first, members, least, most, costs, earlier, reached, starts, rows,
     capacity, is_unit, centre, step_size, free, level_centre, level_step_size,
     amounts, centre_value, accuracy, max_rounds,
 ):  # fmt: skip
@@ -321,7 +325,9 @@ def minimise_near(
     model = 0.0
     for turn in range(max_rounds + 1):
         gains_at(costs, earlier, starts, rows, prices, multipliers, gains)
-        num, model, gap = those_to_move(first, members, forced, amounts, gains, chosen, first_of)
+        num, model, gap = those_to_move(
+            first, members, least, most, amounts, gains, chosen, first_of
+        )
         total = 0.0
         for r in range(prices.shape[0]):
             total += capacity[r] * prices[r]
@@ -346,7 +352,7 @@ def minimise_near(
                         worth = earlier[k, columns[i]] * earlier[k, columns[j]]
                         bend[i, j] += level_step_size[k] * worth
         aims = picked(amounts, columns)
-        exchange(first_of, forced, bend, picked(gains, columns), aims, _INNER * gap)
+        exchange(first_of, least, most, bend, picked(gains, columns), aims, _INNER * gap)
         step, new_value = 1.0, value
         for _ in range(_HALVINGS):
             new_load, new_level_load = load.copy(), level_load.copy()

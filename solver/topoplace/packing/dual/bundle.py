@@ -18,9 +18,15 @@ import numpy as np
 
 from topoplace.packing.dual._bundle import minimise_near
 from topoplace.packing.dual.columns import Column, Columns, owners_of, values_of
-from topoplace.packing.dual.generation import MOST_ENTRIES, Bounded, entering, forget_most
+from topoplace.packing.dual.generation import (
+    MOST_ENTRIES,
+    Bounded,
+    columns_of_most,
+    entering,
+    forget_most,
+)
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
-from topoplace.packing.problem import Subproblem, capacities_left
+from topoplace.packing.problem import Kinds, Subproblem, capacities_left
 from topoplace.types import IntArray
 
 _LEVEL_REACH = 10.0  # how much softer the row of an earlier level is than other rows
@@ -31,16 +37,19 @@ class _FlatColumns:
 
     Parameters
     ----------
+    kinds
+        Who has columns of their own.
     capacities
         What is left of every row; columns that take of a row of which nothing is left are out.
     """
 
-    def __init__(self, columns: Columns, sub: Subproblem, capacities: IntArray) -> None:
+    def __init__(
+        self, columns: Columns, sub: Subproblem, kinds: Kinds, capacities: IntArray
+    ) -> None:
         self._known, self._sub, self._problem = columns, sub, columns.problem
+        self._kinds = kinds
         self._free, self._capacities = capacities > 0, capacities.astype(float)
         self._num_requests = len(self._problem.names)
-        self._forced = np.zeros(self._num_requests, dtype=bool)
-        self._forced[list(sub.forced)] = True
         self._fixed = sum(int(self._problem.values[c.request_idx]) for c in sub.fixed)
         self._start()
 
@@ -89,9 +98,10 @@ class _FlatColumns:
     def _take_in(self) -> None:
         """Take in the new columns that the subproblem admits."""
         taken, positions = [], []
+        self._known.share(self._kinds, self._num_seen)
         for position in range(self._num_seen, len(self._known)):
             column, rows = self._known.all[position], self._known.rows(position)
-            if self._sub.admits(self._problem, column.candidate) and self._free[rows].all():
+            if self._kinds.admits(column.candidate) and self._free[rows].all():
                 taken.append(column)
                 positions.append(position)
             else:
@@ -106,7 +116,8 @@ class _FlatColumns:
 
     def work(self, point: DualPoint) -> float:
         """Return what `minimise_near` takes near a point, in nominal seconds."""
-        in_round = min(len(self._taken), _ENTERING * self._num_requests)
+        most = self._kinds.most
+        in_round = min(len(self._taken), _ENTERING * int((most > 0).sum()) + int(most.sum()))
         num_priced = int(np.count_nonzero(point.row_prices))
         return _ROW_WORK * len(self._rows) + _PAIR_WORK * in_round**2 * num_priced
 
@@ -127,7 +138,7 @@ class _FlatColumns:
         size = np.maximum(1.0, (earlier**2).mean(axis=1)) if num else np.ones(level)
         usual = _LEVEL_REACH * step_size * max(1, len(self._rows)) / max(1, num)
         prices, multipliers, model, solved = minimise_near(
-            first, members, self._forced, self._values[level], earlier,
+            first, members, self._kinds.least, self._kinds.most, self._values[level], earlier,
             np.array(self._sub.reached, dtype=float), self._starts, self._rows,
             self._capacities, self._problem.is_unit,
             best.point.row_prices, step_size, self._free,
@@ -137,12 +148,13 @@ class _FlatColumns:
         return DualPoint(prices, tuple(multipliers.tolist())), model + self._fixed, solved
 
     def _normalise(self, first: IntArray, members: IntArray) -> None:
-        """Make the amounts of every request sum to at most 1, to exactly 1 where forced."""
+        """Make the amounts of every kind sum to no more than may start, and no less than must."""
+        least, most = self._kinds.least, self._kinds.most
         total = np.bincount(self._owner, weights=self._amounts, minlength=self._num_requests)
-        self._amounts /= np.maximum(1.0, total)[self._owner]
-        for q in np.flatnonzero(self._forced & (total < 1)).tolist():
+        self._amounts *= (most / np.maximum(np.maximum(most, total), 1))[self._owner]
+        for q in np.flatnonzero(total < least).tolist():
             if first[q] < first[q + 1]:
-                self._amounts[members[first[q]]] += 1 - total[q]
+                self._amounts[members[first[q]]] += least[q] - total[q]
 
 
 _ENTERING = 10  # columns of a request in a round, about
@@ -182,7 +194,8 @@ class Bundle:
         left = capacities_left(relaxation.problem, sub.fixed)
         self._num_free = max(1, int((left[: relaxation.problem.num_covers] > 0).sum()))
         self._idle = self._repeats = 0
-        self._flat = _FlatColumns(columns, sub, left)
+        self._kinds = Kinds(relaxation.problem, sub)
+        self._flat = _FlatColumns(columns, sub, self._kinds, left)
 
     def run(
         self,
@@ -226,8 +239,8 @@ class Bundle:
             point, model, solved = self._flat.minimise_near(
                 best, self.step_size, _ACCURACY, _ROUNDS
             )
-            value = relaxation.evaluate(sub, point, per_request)
-            self.columns.add(entering(value, sub, per_request))
+            value = relaxation.evaluate(sub, point, columns_of_most(self._kinds, per_request))
+            self.columns.add(entering(value, self._kinds, per_request))
             promised, descent = best.value.bound - model, best.value.bound - value.bound
             # bounds are rounded down, so that a descent to the same integer is worth nothing
             bound = best.value.bound

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from topoplace.packing.dual._kernels import marked_rows, maximal_sets
-from topoplace.packing.problem import PackingProblem
+from topoplace.packing.problem import Kinds, PackingProblem
 from topoplace.types import BoolArray, IntArray
 
 Unsigned = NDArray[np.uint32]
@@ -121,12 +121,24 @@ class Columns:
         """Add candidates not known yet; return how many were new."""
         new = [c for c in dict.fromkeys(candidates) if c not in self._index]
         for candidate in new:
-            self._index[candidate] = len(self.all)
             rows = self.problem.rows_of(candidate)
-            self.all.append(Column(candidate))
-            self._row_lists.append(rows)
+            self._append(candidate, rows)
             self._tight[self.problem.breakable(candidate, rows)] = True
         return len(new)
+
+    def _append(self, candidate: Any, rows: IntArray | Unsigned) -> None:
+        self._index[candidate] = len(self.all)
+        self.all.append(Column(candidate))
+        self._row_lists.append(rows)
+
+    def share(self, kinds: Kinds, since: int = 0) -> None:
+        """Add columns from a position on for all of their kind that a subproblem tells apart."""
+        for position in range(since, len(self.all)):
+            known = self.all[position].candidate
+            for q in kinds.others(known.request_idx):
+                candidate = replace(known, request_idx=q)
+                if candidate not in self._index and kinds.admits(candidate):
+                    self._append(candidate, self.rows(position).copy())
 
     def keep(self, kept: BoolArray) -> None:
         """Forget all columns but those marked."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from topoplace.packing.dual.columns import Columns
 from topoplace.packing.dual.master import LpSolution, Master
 from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
-from topoplace.packing.problem import Subproblem
+from topoplace.packing.problem import Kinds, Subproblem
 from topoplace.types import BoolArray, FloatArray
 
 MAX_COLUMNS = 3000
@@ -20,6 +21,8 @@ MOST_ENTRIES = 1 << 25
 """Rows of all columns together that a bundle bears: each takes four to eight bytes."""
 
 _NO_AMOUNT = 1e-6
+_MOST_MORE = 16  # columns of a kind and round, beside those of a single request
+
 _SMOOTHING = 0.6  # weight of the best dual point so far (Wentges smoothing)
 
 
@@ -77,6 +80,7 @@ def generate_columns(
     programs solved sum to `max_work`.
     """
     best = start
+    kinds = Kinds(relaxation.problem, sub)
     weight = _SMOOTHING
     work = 0
     while work < max_work:
@@ -90,8 +94,8 @@ def generate_columns(
         if best.value.bound - lp.objective < 1e-4 * max(1.0, abs(lp.objective)) * weight:
             weight = 0.0
         trial = mix(best.point, lp.duals, weight)
-        value = relaxation.evaluate(sub, trial, per_round)
-        added = master.columns.add(entering(value, sub, per_round))
+        value = relaxation.evaluate(sub, trial, columns_of_most(kinds, per_round))
+        added = master.columns.add(entering(value, kinds, per_round))
         if better(value, best.value):
             best = Bounded(value, trial, lp)
         if value.certified is None:
@@ -118,14 +122,21 @@ def _met(best: Bounded, lower: int) -> bool:
     return best.value.certified is None or best.value.certified <= lower
 
 
-def entering(value: DualValue, sub: Subproblem, per_round: int) -> list[Any]:
+def columns_of_most(kinds: Kinds, per_round: int) -> int:
+    """Return how many columns of a request to ask for: one more by request beside it."""
+    return per_round + min(_MOST_MORE, max(0, int(kinds.most.max(initial=0)) - 1))
+
+
+def entering(value: DualValue, kinds: Kinds, per_round: int) -> list[Any]:
     """Return the columns that may improve the master; a forced request's best always may."""
     entering = []
-    for idx, columns in enumerate(value.priced.columns):
-        if idx in sub.forced:
-            entering += [c for _, c in columns[:per_round]]
-        elif idx not in sub.excluded:
-            entering += [c for gain, c in columns[:per_round] if gain > 1e-6 * value.scale]
+    for first, members in kinds.members.items():
+        if not members:
+            continue
+        columns = value.priced.columns[first]
+        most = per_round + min(_MOST_MORE, len(members) - 1)
+        least = -math.inf if kinds.least[first] else 1e-6 * value.scale
+        entering += [c for gain, c in columns[:most] if gain > least]
     return entering
 
 

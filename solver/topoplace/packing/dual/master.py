@@ -13,7 +13,7 @@ from topoplace import clock
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual.columns import Column, Columns, Packing
 from topoplace.packing.dual.relaxation import DualPoint
-from topoplace.packing.problem import Subproblem
+from topoplace.packing.problem import Kinds, Subproblem
 from topoplace.types import FloatArray, IntArray
 
 _GLOP = "use_preprocessing: false"
@@ -107,6 +107,8 @@ class Master:
 
     def _solve(self, sub: Subproblem) -> LpSolution | None:
         columns, problem = self.columns, self.columns.problem
+        kinds = Kinds(problem, sub)
+        columns.share(kinds)
         merged = columns.packing(self._active)
         packing = merged.matrix
         owner, values = columns.owners(), columns.values(sub.level + 1).astype(float)
@@ -121,11 +123,13 @@ class Master:
         lower = np.full(num_packing + num_requests + len(sizes), -np.inf)
         upper = np.ones(len(lower))
         upper[:num_packing] = merged.capacities
-        lower[num_packing + np.array(sorted(sub.forced), dtype=np.int64)] = 1.0
+        must = np.flatnonzero(kinds.least)
+        lower[num_packing + must] = kinds.least[must]
+        upper[num_packing : num_packing + num_requests] = kinds.most
         for j, (value, size) in enumerate(zip(sub.reached, sizes, strict=True)):
             lower[num_packing + num_requests + j] = value / size
             upper[num_packing + num_requests + j] = np.inf
-        admitted = np.array([sub.admits(problem, c.candidate) for c in columns.all], dtype=bool)
+        admitted = np.array([kinds.admits(c.candidate) for c in columns.all], dtype=bool)
         matrix = sp.vstack([packing, choice, *level_rows], format="csr")
         self.budget.spend(_WORK * (matrix.nnz + 1))
         cost = values[:, sub.level]
@@ -136,7 +140,7 @@ class Master:
             shape=(matrix.shape[0], len(needed)),
         )
         worth = np.concatenate([np.ones(num_packing + num_requests), sizes])[needed]
-        miss = (1.0 + 2.0 * _largest_gain(num_requests, cost, owner)) * worth
+        miss = (1.0 + 2.0 * _largest_gain(kinds, cost, owner)) * worth
         helper: Any = mbh.ModelBuilderHelper()  # its stub names no array type that exists
         helper.fill_model_from_sparse_data(
             np.zeros(len(owner) + len(needed)),
@@ -177,8 +181,8 @@ class Master:
         return row_prices
 
 
-def _largest_gain(num_requests: int, cost: FloatArray, owner: IntArray) -> float:
+def _largest_gain(kinds: Kinds, cost: FloatArray, owner: IntArray) -> float:
     """Return the sum over requests of the largest absolute value of a column."""
-    largest = np.zeros(num_requests)
+    largest = np.zeros(len(kinds.most))
     np.maximum.at(largest, owner, np.abs(cost))
-    return float(largest.sum())
+    return float(largest @ kinds.most)

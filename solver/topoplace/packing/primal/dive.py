@@ -25,7 +25,7 @@ from topoplace.packing.dual.columns import Columns
 from topoplace.packing.dual.cut_pool import SEARCH_WORK, KnapsackSearch
 from topoplace.packing.dual.generation import Bounded, keep_least
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
-from topoplace.packing.problem import Residual, Subproblem, capacities_left, fits
+from topoplace.packing.problem import Kinds, Residual, Subproblem, capacities_left, fits
 from topoplace.packing.state import State
 from topoplace.packing.tree.nodes import Node, Root
 from topoplace.result.certificate import DEEPEST
@@ -206,23 +206,25 @@ class Diver:
 
     def _to_try(self, node: _Open) -> list[Any]:
         """Return candidates of the largest request that is not small and likely to start."""
-        values = self._state.problem.values
+        problem, values = self._state.problem, self._state.problem.values
+        kinds = Kinds(problem, node.sub)
         least = steering.SMALL * self._root.bounded.value.bound
         started: dict[int, float] = {}
         for amount, candidate in node.amounts:
             q = candidate.request_idx
-            if q not in node.sub.excluded and values[q] >= least:
+            if kinds.most[q] > 0 and values[q] >= least:
                 started[q] = started.get(q, 0.0) + amount
         likely = [q for q, total in started.items() if total >= _SURE]
         if not likely:
             return []
         largest = max(likely, key=lambda q: (values[q], -q))
-        mine = [
-            (amount, candidate)
+        one = kinds.one_of(largest)
+        fixable = (
+            (amount, replace(candidate, request_idx=one))
             for amount, candidate in node.amounts
             if candidate.request_idx == largest
-            and fits(self._state.problem, [*node.sub.fixed, candidate])
-        ]
+        )
+        mine = [(a, c) for a, c in fixable if fits(problem, [*node.sub.fixed, c])]
         # a random order, but the larger the amount the earlier
         mine.sort(key=lambda item: -(self._rng.random() ** (1.0 / item[0])))
         most = max(_FEWEST, _MOST - _FEWEST * len(node.sub.fixed))

@@ -10,7 +10,7 @@ from ortools.sat.python import cp_model_helper as cp
 
 from topoplace import clock
 from topoplace.packing.dual.master import Master
-from topoplace.packing.problem import Subproblem
+from topoplace.packing.problem import Kinds, Subproblem
 from topoplace.types import BoolArray, IntArray
 
 # One worker: the same answer whatever the load. The relaxation is tight: let it guide the search.
@@ -53,11 +53,12 @@ def best_among(
         Limits in wall-clock and in CP-SAT's deterministic time, which the master's budget counts.
     """
     columns = master.columns
-    kept = kept.copy()
-    kept[columns.positions(incumbent)] = True
+    kinds = Kinds(columns.problem, sub)
+    chosen = set(columns.positions(columns.problem.merged(incumbent)))
+    kept = kept & [kinds.admits(column.candidate) for column in columns.all]
+    kept[list(chosen)] = True
     positions = np.flatnonzero(kept)
-    model = _model(master, sub, positions)
-    chosen = set(columns.positions(incumbent))
+    model = _model(master, sub, kinds, positions)
     model.solution_hint.vars.extend(list(range(len(positions))))
     model.solution_hint.values.extend([int(k in chosen) for k in positions.tolist()])
     parameters = cp.SatParameters()
@@ -71,22 +72,26 @@ def best_among(
     master.budget.spend(_BUILD * len(positions) + WORK_SECONDS * answer.deterministic_time)
     if answer.status not in (cp.OPTIMAL, cp.FEASIBLE):
         return None
-    amounts = np.array(list(answer.solution))
-    return [columns.all[k].candidate for k in positions[amounts > 0].tolist()]
+    times = np.array(list(answer.solution), dtype=np.int64)
+    return kinds.placed(columns.all[k].candidate for k in np.repeat(positions, times).tolist())
 
 
-def _model(master: Master, sub: Subproblem, positions: IntArray) -> Any:
+def _model(master: Master, sub: Subproblem, kinds: Kinds, positions: IntArray) -> Any:
     """Return the program over some columns, to be minimised; variables are numbered as these."""
     columns, num_requests = master.columns, len(master.columns.problem.names)
     owner = columns.owners(positions)
     values = columns.values(sub.level + 1, positions)
     model: Any = cp.CpModelProto()
-    for request_idx in owner.tolist():
-        model.variables.add().domain.extend([0, int(request_idx not in sub.excluded)])
-    for request_idx in sorted(sub.forced.union(owner.tolist())):
-        own = np.flatnonzero(owner == request_idx)
-        row = model.constraints.add()
-        (row.exactly_one if request_idx in sub.forced else row.at_most_one).literals.extend(own)
+    most = np.minimum(kinds.most, 1) if columns.problem.is_unit else kinds.most
+    for first in owner.tolist():
+        model.variables.add().domain.extend([0, int(most[first])])
+    for first in sorted({*np.flatnonzero(kinds.least).tolist(), *owner.tolist()}):
+        row, own = model.constraints.add(), np.flatnonzero(owner == first)
+        least, many = int(kinds.least[first]), int(kinds.most[first])
+        if many == 1:
+            (row.exactly_one if least else row.at_most_one).literals.extend(own)
+        else:
+            _add(row, own, np.ones(len(own), dtype=np.int64), (least, many))
     packing = master.packing_of(positions)
     for starts, ends, capacity in zip(
         packing.matrix.indptr[:-1], packing.matrix.indptr[1:], packing.capacities, strict=True

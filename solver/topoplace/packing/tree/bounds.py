@@ -8,6 +8,7 @@ one for every branch in the other (docs/proofs.md, "Parts").
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -116,11 +117,9 @@ class Trees:
         columns.set_amounts(self._columns.amounts())
         pool = relaxation.begin_pool()
         for point in self._starts.points():
-            columns.add(
-                candidate
-                for found in relaxation.evaluate(Subproblem(), point, 4).priced.columns
-                for _, candidate in found
-            )
+            value = relaxation.evaluate(Subproblem(), point, 4)
+            found = itertools.chain.from_iterable(value.priced.columns)
+            columns.add(relaxation.problem.merged(candidate for _, candidate in found))
         unsettled = self._starts.unsettled()
         return BranchAndBound(
             relaxation, pool, columns, self._root.point, self.lower, groups, unsettled

@@ -167,7 +167,9 @@ class BranchAndBound(BestFirstTree):
         self._bounding = NodeBounding(relaxation, pool, columns, self._dominance)
         pooled = pool.bounds(frozenset(), frozenset())
         top = Node(Subproblem(), int(np.floor(pooled.min())), pooled=pooled)
-        super().__init__(relaxation, top, lower, groups)
+        named = frozenset(q for group in groups for q in group)
+        equal = relaxation.problem.equal_groups(pool.startable - named)
+        super().__init__(relaxation, top, lower, (*groups, *equal))
 
     def points(self) -> list[DualPoint]:
         """Return the points of the pool that bound the leaves."""

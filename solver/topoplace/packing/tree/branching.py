@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from topoplace.packing.problem import Cover, PackingProblem, Subproblem
+from topoplace.packing.problem import Cover, Kinds, PackingProblem, Subproblem
 from topoplace.result.certificate import CertificateNode, CoverBranch, StartBranch
 
 _LEAST = 1e-4  # amount of a candidate that counts
@@ -25,10 +25,14 @@ class Branch:
 
 
 class Dominance:
-    """The requests that are preferred to others, among those that can start."""
+    """The requests that are preferred to others, among those that can start.
 
-    def __init__(self, problem: PackingProblem, startable: frozenset[int]) -> None:
-        self.better = problem.dominating(startable)
+    On later levels those are the ones of the same kind that come before.
+    """
+
+    def __init__(self, problem: PackingProblem, startable: frozenset[int], level: int = 0) -> None:
+        better = problem.earlier_of_kind if level else problem.dominating
+        self.better = better(startable)
         """By request, those preferred to it."""
         self.worse: dict[int, frozenset[int]] = {}
         """By request, those it is preferred to."""
@@ -65,8 +69,8 @@ def split_cover(
 ) -> Branch | None:
     """Split on whether a request that starts takes some of a row: it does, or it does not.
 
-    Of some alike requests one takes of the row, or none does. The row is one that a fractional
-    solution covers by half; larger values go first.
+    Of some alike requests, one of which must start, one takes of the row, or none does. The row is
+    one that a fractional solution covers by half; larger values go first.
 
     Parameters
     ----------
@@ -80,17 +84,15 @@ def split_cover(
     The sides, inside first; None if every request is in one place.
     """
     best: tuple[float, tuple[int, ...], int] = (1e-6, (), 0)
-    for requests in _interchangeable(problem, sub, groups):
+    kinds = Kinds(problem, sub)
+    for requests in _interchangeable(kinds, sub, groups):
         load = np.zeros(problem.num_rows)
+        firsts = {kinds.first[q] for q in requests}
         for amount, candidate in amounts:
-            if (
-                candidate.request_idx in requests
-                and amount > _LEAST
-                and sub.admits(problem, candidate)
-            ):
+            if candidate.request_idx in firsts and amount > _LEAST and kinds.admits(candidate):
                 load[problem.rows_of(candidate)] += amount  # once, however much it takes
-        load = load[: problem.num_covers]
-        use = max(int(problem.values[q]) for q in requests) * np.minimum(load, 1 - load)
+        load = load[: problem.num_covers] % 1  # beside those that take of it as a whole
+        use = max(1, *(int(problem.values[q]) for q in requests)) * np.minimum(load, 1 - load)
         row = int(use.argmax())
         if use[row] > best[0]:
             best = (float(use[row]), requests, row)
@@ -109,13 +111,25 @@ def split_cover(
 
 
 def _interchangeable(
-    problem: PackingProblem, sub: Subproblem, groups: Sequence[tuple[int, ...]]
+    kinds: Kinds, sub: Subproblem, groups: Sequence[tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
-    """Return the requests that must start, together those that may take each other's place."""
+    """Return the requests that may take each other's place, first one that must start.
+
+    One that is in no group is alone, and stands for the requests of its kind.
+    """
     group_of = {q: number for number, group in enumerate(groups) for q in group}
     found: dict[object, list[int]] = {}
-    for q in sorted(sub.forced, key=lambda q: (-problem.values[q], q)):
-        own = (group_of[q],) if q in group_of else ("alone", q)
-        covers = frozenset((x.row, x.inside) for x in sub.covers if x.request_idx == q)
-        found.setdefault((own, covers), []).append(q)
+    for first, members in kinds.members.items():
+        if first not in group_of:
+            if kinds.least[first]:
+                found["alone", first] = [kinds.one_of(first)]
+            continue
+        covers = frozenset((x.row, x.inside) for x in sub.covers_of.get(first, ()))
+        together = found.setdefault((group_of[first], covers), [])
+        if kinds.least[first]:
+            one = kinds.one_of(first)
+            together[:0] = [one, *(q for q in members if q != one)]
+        else:
+            together += members
+    found = {key: own for key, own in found.items() if own and own[0] in sub.forced}
     return [tuple(requests) for requests in found.values()]

@@ -190,10 +190,11 @@ class Writer:
         if self._pool is not None:
             numbers = shared_points(leaves, self._bound, self._pool)
         self._number_of = {id(leaf): k for leaf, k in zip(leaves, numbers, strict=True)}
-        if self._pool is None:
+        if self._pool is None and not groups:
             return self._node(top)
-        for k in sorted(set(numbers) - {NONE}):
-            self._share(self._pool.point(k))
+        if self._pool is not None:
+            for k in sorted(set(numbers) - {NONE}):
+                self._share(self._pool.point(k))
         names = self._relaxation.problem.names
         alike = [[names[q] for q in group] for group in groups]
         tree = self._node(top)

@@ -10,9 +10,9 @@ import numpy as np
 from topoplace.packing.dual.generation import Bounded, generate_columns
 from topoplace.packing.dual.master import LpSolution, Master
 from topoplace.packing.dual.relaxation import Relaxation
-from topoplace.packing.problem import Subproblem
+from topoplace.packing.problem import Kinds, Subproblem
 from topoplace.packing.tree.best_first import BestFirstTree
-from topoplace.packing.tree.branching import Branch, split_cover, split_start
+from topoplace.packing.tree.branching import Branch, Dominance, split_cover, split_start
 from topoplace.packing.tree.nodes import NOTHING, Node, Root
 
 _INTEGRAL = 1e-6
@@ -37,13 +37,19 @@ class PriceTree(BestFirstTree):
     ) -> None:
         own = root.bounded.value.certified
         top = Node(root.sub, NOTHING if own is None else own, bounded=root.bounded)
-        super().__init__(relaxation.filling(None), top, lower)
+        problem, level = relaxation.problem, root.sub.level
+        every = frozenset(range(len(problem.names)))
+        groups = tuple(problem.equal_groups(every))
+        super().__init__(relaxation.filling(None), top, lower, groups)
         self._master, self._offer = master, offer
+        self._dominance = Dominance(problem, every, level)
 
     def work_on(self, node: Node, until: float) -> None:
         """Split a leaf, and bound both sides."""
         assert node.bounded is not None
         lp = node.bounded.lp or self._master.solve(node.sub)
+        if lp is not None:
+            self._offer_whole(node.sub, lp)
         branch = None if lp is None else self._branch(node.sub, lp)
         if branch is None:
             self.settle(node)
@@ -60,38 +66,50 @@ class PriceTree(BestFirstTree):
         bounded = generate_columns(
             self.relaxation, self._master, sub, start, self.lower(), until=until, max_work=1 << 62
         )
-        lp = bounded.lp
-        if lp is not None and lp.complete:
-            whole = (lp.amounts < _INTEGRAL) | (lp.amounts > 1 - _INTEGRAL)
-            if whole.all():
-                ones = zip(lp.columns, lp.amounts, strict=True)
-                self._offer([column.candidate for column, amount in ones if amount > 0.5])
+        if bounded.lp is not None:
+            self._offer_whole(sub, bounded.lp)
         return bounded
 
+    def _offer_whole(self, sub: Subproblem, lp: LpSolution) -> None:
+        """Offer what a program has found if it is a placement."""
+        times = np.rint(lp.amounts).astype(np.int64)
+        if lp.complete and (np.abs(lp.amounts - times) < _INTEGRAL).all():
+            started = np.repeat(np.arange(len(times)), times).tolist()
+            kinds = Kinds(self.relaxation.problem, sub)
+            self._offer(kinds.placed(lp.columns[k].candidate for k in started))
+
     def _branch(self, sub: Subproblem, lp: LpSolution) -> Branch | None:
-        """Split the start that is least decided, or else the place of the request most spread."""
-        problem = self.relaxation.problem
+        """Split the start that is least decided, or else the place of the request most spread.
+
+        Of requests that share columns, that is whether one more starts than the program starts of
+        them, rounded down.
+        """
+        problem, kinds = self.relaxation.problem, Kinds(self.relaxation.problem, sub)
         starts = np.zeros(len(problem.names))
         spread: dict[int, float] = {}
         for column, amount in zip(lp.columns, lp.amounts.tolist(), strict=True):
             q = column.candidate.request_idx
             starts[q] += amount
-            if _INTEGRAL < amount < 1 - _INTEGRAL:
-                spread[q] = spread.get(q, 0.0) + amount * (1 - amount)
-        undecided = [q for q in range(len(starts)) if q not in sub.decided]
-        fractional = [q for q in undecided if _INTEGRAL < starts[q] < 1 - _INTEGRAL]
+            part = amount % 1
+            if _INTEGRAL < part < 1 - _INTEGRAL:
+                spread[q] = spread.get(q, 0.0) + part * (1 - part)
+        whole = np.floor(starts + _INTEGRAL).astype(np.int64)
+        worth = np.minimum(starts - whole, 1 - (starts - whole)) * problem.values
+        undecided = np.flatnonzero(kinds.least < kinds.most).tolist()
+        fractional = [q for q in undecided if starts[q] - whole[q] > _INTEGRAL]
         if fractional:
-            worth = np.minimum(starts, 1 - starts) * problem.values
-            return split_start(problem, sub, max(fractional, key=lambda q: (worth[q], -q)))
+            q = max(fractional, key=lambda q: (worth[q], -q))
+            return split_start(problem, sub, kinds.members[q][whole[q]], self._dominance)
         for most in sorted(spread, key=lambda q: (-spread[q], q)):
-            if most not in sub.forced:
-                return split_start(problem, sub, most)
+            if kinds.least[most] < whole[most]:
+                last = kinds.members[most][whole[most] - 1]
+                return split_start(problem, sub, last, self._dominance)
             mine = [
                 (float(amount), column.candidate)
                 for column, amount in zip(lp.columns, lp.amounts, strict=True)
                 if column.candidate.request_idx == most
             ]
-            branch = split_cover(problem, sub, mine)
+            branch = split_cover(problem, sub, mine, self.groups)
             if branch is not None:  # else its candidates all take of the same rows
                 return branch
         return None

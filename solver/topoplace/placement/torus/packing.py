@@ -7,7 +7,7 @@ rule those of every tolerant request, which it shares with all strict jobs (docs
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -237,17 +237,23 @@ class TorusPacking(PackingProblem):
 
     # what is known of requests
 
-    def _kind(self, q: int) -> tuple[object, ...]:
-        request = self.placement.requests[q]
-        return request.class_idx, request.region, request.communication
+    @property
+    def kinds(self) -> Sequence[Hashable]:
+        """Requests are of one kind if they differ in nothing, and have no rows of their own."""
+        return self.placement.kinds
+
+    def _sort(self, q: int) -> tuple[object, ...]:
+        """Return what requests agree in of which one may need more nodes than the other."""
+        r = self.placement.requests[q]
+        shapes = (r.nodes, r.geometries) if r.geometries else ()
+        return r.class_idx, r.region, r.communication, shapes
 
     def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
         """Return by request those that need no more nodes, are worth no less, and are like it."""
         requests = self.placement.requests
         alike: dict[object, list[int]] = {}
         for q in sorted(startable):
-            if not requests[q].geometries:
-                alike.setdefault(self._kind(q), []).append(q)
+            alike.setdefault(self._sort(q), []).append(q)
         better: dict[int, frozenset[int]] = {}
         for members in alike.values():
             members.sort(key=lambda q: (-requests[q].value, requests[q].nodes, q))
@@ -264,9 +270,9 @@ class TorusPacking(PackingProblem):
         for q in sorted(among, key=lambda q: (-requests[q].nodes, q)):
             if requests[q].geometries:
                 continue
-            group = open_groups.get(self._kind(q))
+            group = open_groups.get(self._sort(q))
             if group is None or requests[q].nodes < _ALIKE_SHARE * requests[group[0]].nodes:
-                group = open_groups[self._kind(q)] = []
+                group = open_groups[self._sort(q)] = []
                 groups.append(group)
             group.append(q)
         return [tuple(group) for group in groups if len(group) > 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -118,6 +118,19 @@ class PlacementProblem:
     def _free_sums(self) -> IntArray:
         """Prefix sums of free routers."""
         return self.view.sums(self.free_routers.astype(np.int64))
+
+    @cached_property
+    def kinds(self) -> list[Hashable]:
+        """The kind of every request (see `PackingProblem.kinds`).
+
+        Requests that may share links with their like have link rows of their own.
+        """
+        return [
+            (r.class_idx, r.region, r.communication, r.nodes, r.value, r.geometries)
+            if not self.is_tolerant(r.communication)
+            else q
+            for q, r in enumerate(self.requests)
+        ]
 
     def usable_inside(self, candidate: Candidate) -> int:
         """Count the usable nodes of the request's class inside the prism."""

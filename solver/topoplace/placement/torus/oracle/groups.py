@@ -7,7 +7,7 @@ and which they are does not depend on prices: they are listed once and priced ag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,7 +33,7 @@ MOST_ENTRIES = 1 << 25
 
 _GROUP_BYTES = 1 << 10  # about what a group takes without its arrays
 
-_GroupKey = tuple[int, str | None, bool, int | None, tuple[int, Geometry] | None]
+_GroupKey = tuple[int, str | None, bool, bool, tuple[Hashable, Geometry] | None]
 
 
 @dataclass(frozen=True)
@@ -146,11 +146,14 @@ def _list(group: Group, lines: IntArray, num_parts: int, deadline: float) -> lis
 
 @dataclass
 class Group:
-    """Requests that share their candidates but for the number of nodes they need."""
+    """Requests that share their candidates but for the number of nodes they need.
+
+    Those that may share links (`tolerant`) pay for link rows of their own.
+    """
 
     requests: list[int]
     class_idx: int
-    tolerant_idx: int | None
+    tolerant: bool
     uses_links: bool
     view: Footprints
     reach: ReachArray
@@ -171,8 +174,10 @@ class Group:
         """Return the group with some requests left out."""
         return replace(self, requests=[i for i in self.requests if i not in requests])
 
-    def within(self, covers: Sequence[Cover], nodes: int, deadline: float) -> Group:
-        """Return the group of one of its requests, of so many nodes, under branches on covers.
+    def within(
+        self, requests: list[int], covers: Sequence[Cover], nodes: int, deadline: float
+    ) -> Group:
+        """Return the group of some of its requests, of so many nodes, under branches on covers.
 
         Raises
         ------
@@ -193,7 +198,7 @@ class Group:
             )  # fmt: skip
         return replace(
             self,
-            requests=[covers[0].request_idx],
+            requests=requests,
             reach=reach,
             least=least,
             live=live,
@@ -228,14 +233,14 @@ def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
     """
     keys: dict[_GroupKey, list[int]] = {}
     for idx, request in enumerate(problem.requests):
-        tolerant = idx if problem.is_tolerant(request.communication) else None
+        tolerant = problem.is_tolerant(request.communication)
         for geometry in request.geometries or (None,):
             key: _GroupKey = (
                 request.class_idx,
                 request.region,
                 problem.uses_links(request.communication),
                 tolerant,
-                None if geometry is None else (idx, geometry),
+                None if geometry is None else (problem.kinds[idx], geometry),
             )
             keys.setdefault(key, []).append(idx)
     known: dict[object, tuple[ReachArray, NDArray[np.int8]]] = {}
@@ -265,7 +270,7 @@ def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
         yield Group(
             requests=members,
             class_idx=class_idx,
-            tolerant_idx=tolerant,
+            tolerant=tolerant,
             uses_links=uses_links,
             view=view,
             reach=reach,

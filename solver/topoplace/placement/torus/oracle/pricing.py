@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -31,6 +31,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _NEVER = 1 << 62  # a price no prism has
+_NOBODY = -1  # pays for links of its own, though all of a group might
 _PRISM_WORK = 2e-9  # nominal seconds of a pass over all prisms, by prism
 _LINE_WORK, _ENTRY_WORK = 1e-7, 1e-9  # of one over listed prisms, by line of origins, and by prism
 MOST_NARROWED = 1 << 26
@@ -56,10 +57,10 @@ class Prices:
         """Sum of all prices."""
         return int(self.routers.sum()) + sum(int(v.sum()) for v in self.links.values())
 
-    def seen_by(self, tolerant_idx: int | None) -> IntArray | None:
+    def seen_by(self, payer: int | None) -> IntArray | None:
         """Return the link prices a job pays: a strict job all rows, a tolerant one its own."""
-        if tolerant_idx is not None:
-            return self.links.get(tolerant_idx)
+        if payer is not None:
+            return self.links.get(payer)
         if not self.links:
             return None
         total: IntArray = np.sum(list(self.links.values()), axis=0, dtype=np.int64)
@@ -84,6 +85,17 @@ leading dimensions that these are of, of which some link is priced. The last dim
 def _threads(number: int) -> ThreadPoolExecutor:
     """Return threads that all pricers share: searches of small problems come and go."""
     return ThreadPoolExecutor(number)
+
+
+def _by_payer(groups: Iterable[Group], prices: Prices) -> Iterator[tuple[Group, int | None]]:
+    """Yield groups, and who of them pays for links of its own: those who do are in one each."""
+    for group in groups:
+        own = [i for i in group.requests if group.tolerant and i in prices.links]
+        if len(own) < len(group.requests):
+            left = group.without(frozenset(own)) if own else group
+            yield left, _NOBODY if group.tolerant else None
+        for i in own:
+            yield replace(group, requests=[i]), i
 
 
 @lru_cache(maxsize=8)
@@ -116,7 +128,7 @@ class ScanPricer:
         self._chunks = threads or min(8, os.cpu_count() or 1)
         self._pool = _threads(self._chunks)
         self._lock = Lock()  # a tree bounds two leaves at once
-        self._narrowed: dict[tuple[int, tuple[Cover, ...], bool], Group] = {}
+        self._narrowed: dict[object, Group] = {}
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -177,19 +189,23 @@ class ScanPricer:
             exact_for = None
         known: dict[object, _PriceSums] = {}
         listed = weights.shape == 0 and weights.fragmentation == 0
-        for group in self._groups_under(covers, listed=listed):
-            key = (group.uses_links, group.tolerant_idx, group.view.axes)
+        for group, payer in _by_payer(self._groups_under(covers, listed=listed), prices):
+            key = (group.uses_links, payer, group.view.axes)
             if key not in known:
-                known[key] = self._price_sums(group, prices)
+                known[key] = self._price_sums(group, prices.routers, prices.seen_by(payer))
             values, codes = self._scan(group, known[key], weights, exact_for)
             firsts = [self._first_size(group, idx) for idx in group.requests]
             worths, at = _kernels.best_slots(values, codes, np.array(firsts), per_request)
+            seen: set[object] = set()
             for idx, row, found in zip(group.requests, worths.tolist(), at.tolist(), strict=True):
                 request = self.problem.requests[idx]
                 constant = weights.nodes * request.value + idle * request.nodes
                 if row[0] == NO_VALUE:
                     continue
                 best[idx] = max(best[idx], row[0] + constant)
+                if self.problem.kinds[idx] in seen:
+                    continue
+                seen.add(self.problem.kinds[idx])
                 least = NO_VALUE + 1 if exact_for is None or idx in exact_for else -constant
                 for worth, code in zip(row, found, strict=True):
                     if worth < least:
@@ -213,7 +229,12 @@ class ScanPricer:
         listings = self._listings(group, math.inf)
         if listings is None:
             return group
-        sums = self._price_sums(group, taken)
+        links = taken.seen_by(None)
+        if group.tolerant:  # what is taken for all of them, by strict jobs
+            every = [taken.links.get(i) for i in group.requests]
+            taken_of_all = [links for links in every if links is not None]
+            links = np.min(taken_of_all, axis=0) if len(taken_of_all) == len(every) else None
+        sums = self._price_sums(group, taken.routers, links)
         left = self._each(lambda part: [x.unpriced(group.view, *sums) for x in part], listings)
         return replace(group, minimal=MinimalPrisms(left))
 
@@ -222,31 +243,46 @@ class ScanPricer:
         return int(np.searchsorted(group.sizes, self.problem.requests[idx].nodes))
 
     def _groups_under(self, covers: tuple[Cover, ...], *, listed: bool) -> Iterator[Group]:
-        """Yield the groups, a request under branches on covers in one of its own.
+        """Yield the groups, requests under branches on covers with those under the same.
 
         Parameters
         ----------
         listed
             Whether only minimal prisms matter, so that groups need no tables once these are listed.
         """
-        named = frozenset(cover.request_idx for cover in covers)
+        covers_of: dict[int, list[Cover]] = {}
+        for cover in covers:
+            covers_of.setdefault(cover.request_idx, []).append(cover)
         for number, group in enumerate(self.groups):
-            apart = [i for i in group.requests if i in named]
-            if len(apart) < len(group.requests):
-                yield group.without(named) if apart else group
-            for i in apart:
-                yield self._within(
-                    number, tuple(x for x in covers if x.request_idx == i), listed=listed
-                )
+            apart: dict[object, list[int]] = {}
+            for i in group.requests:
+                if i in covers_of:
+                    own = frozenset((x.row, x.inside) for x in covers_of[i])
+                    key = (number, own, self.problem.requests[i].nodes, listed)
+                    apart.setdefault(key, []).append(i)
+            if not apart:
+                yield group
+            elif sum(map(len, apart.values())) < len(group.requests):
+                yield group.without(frozenset(covers_of))
+            for key, requests in apart.items():
+                narrowed = self._within(key, group, requests, covers_of[requests[0]], listed=listed)
+                yield replace(narrowed, requests=requests)
 
-    def _within(self, number: int, covers: tuple[Cover, ...], *, listed: bool) -> Group:
-        """Return the group of one request under branches on covers; kept for the next calls."""
-        key, group = (number, covers, listed), self.groups[number]
+    def _within(
+        self,
+        key: object,
+        group: Group,
+        requests: list[int],
+        covers: Sequence[Cover],
+        *,
+        listed: bool,
+    ) -> Group:
+        """Return the group of requests under branches on covers; kept for the next calls."""
         with self._lock:
             narrowed = self._narrowed.pop(key, None)
         if narrowed is None:
-            nodes = self.problem.requests[covers[0].request_idx].nodes
-            narrowed = group.within(covers, nodes, self.deadline)
+            nodes = self.problem.requests[requests[0]].nodes
+            narrowed = group.within(requests, covers, nodes, self.deadline)
             if listed and self._listings(narrowed, self.deadline) is not None:
                 narrowed = narrowed.with_tables_of(group)
         with self._lock:
@@ -258,11 +294,12 @@ class ScanPricer:
                 size -= self._narrowed.pop(oldest).own_bytes
         return narrowed
 
-    def _price_sums(self, group: Group, prices: Prices) -> _PriceSums:
+    def _price_sums(
+        self, group: Group, router_prices: IntArray, link_prices: IntArray | None
+    ) -> _PriceSums:
         view, num_dims = group.view, self.problem.torus.num_dims
-        link_prices = prices.seen_by(group.tolerant_idx) if group.uses_links else None
-        routers = view.slice_sums(prices.routers)
-        if link_prices is None or not link_prices.any():
+        routers = view.slice_sums(router_prices)
+        if not group.uses_links or link_prices is None or not link_prices.any():
             nothing = np.zeros((0, 1, view.depth), dtype=np.int64)
             return routers, nothing, np.zeros(0, dtype=np.int64)
         layers = link_prices.reshape(num_dims, -1)[list(view.axes)]
