@@ -386,7 +386,7 @@ def _open_places(sums: IntArray, num: int) -> IntArray:
     """
     places = sums.reshape(*sums.shape[:2], -1, *sums.shape[4:])
     counts = places[num : 2 * num].reshape(num * sums.shape[1], places.shape[2], -1)
-    is_open = (counts >= 0).any(axis=(0, 2))
+    is_open: BoolArray = np.asarray((counts >= 0).any(axis=(0, 2)))
     if _FEW * np.count_nonzero(is_open) < len(is_open):
         return places.compress(is_open, axis=2)
     return places

@@ -220,7 +220,8 @@ class Columns:
         row_of = np.full(problem.num_rows, -1, dtype=np.int64)
         row_of[used[first[chosen]]] = np.arange(int(chosen.sum()))
         starts, rows = self.rows_among(positions, row_of >= 0)
-        of = np.repeat(np.arange(len(positions)), np.diff(starts.astype(np.int64)))
+        ends = starts.astype(np.int64)
+        of = np.repeat(np.arange(len(positions)), ends[1:] - ends[:-1])
         ones, shape = np.ones(len(rows), dtype=np.float32), (int(chosen.sum()), len(positions))
         matrix = sp.csr_matrix((ones, (row_of[rows], of)), shape=shape)
         capacities = problem.capacities[used[first[chosen]]]
