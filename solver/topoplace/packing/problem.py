@@ -422,7 +422,8 @@ class Kinds:
     def __init__(self, problem: PackingProblem, sub: Subproblem) -> None:
         self._problem, self._sub = problem, sub
         num = len(problem.names)
-        self.first, self.members = list(range(num)), {}
+        self.first = list(range(num))
+        self.members: dict[int, list[int]] = {}
         self.least, self.most = np.zeros(num, dtype=np.int64), np.zeros(num, dtype=np.int64)
         known: dict[object, int] = {}
         self._of_kind: dict[int, list[int]] = {}

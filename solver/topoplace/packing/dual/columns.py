@@ -44,7 +44,7 @@ class _RowLists:
     def num_entries(self) -> int:
         return int(self._starts[self._num])
 
-    def append(self, rows: IntArray) -> None:
+    def append(self, rows: IntArray | Unsigned) -> None:
         start = int(self._starts[self._num])
         end = start + len(rows)
         if self._num + 2 > len(self._starts):

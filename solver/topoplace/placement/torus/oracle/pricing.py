@@ -264,8 +264,8 @@ class ScanPricer:
                 yield group
             elif sum(map(len, apart.values())) < len(group.requests):
                 yield group.without(frozenset(covers_of))
-            for key, requests in apart.items():
-                narrowed = self._within(key, group, requests, covers_of[requests[0]], listed=listed)
+            for kept, requests in apart.items():
+                narrowed = self._within(kept, group, requests, covers_of[requests[0]], listed=listed)
                 yield replace(narrowed, requests=requests)
 
     def _within(
