@@ -454,7 +454,8 @@ class Kinds:
 
     def one_of(self, first: int) -> int:
         """Return the one to be told apart from the others: the last that must start, or may."""
-        return self.members[first][int(self.least[first]) - 1]
+        one: int = self.members[first][int(self.least[first]) - 1]
+        return one
 
     def placed(self, chosen: Iterable[Any]) -> list[Any]:
         """Return the columns of a solution, each as often as it is taken, as those of members."""

@@ -258,8 +258,8 @@ class ScanPricer:
             for i in group.requests:
                 if i in covers_of:
                     own = frozenset((x.row, x.inside) for x in covers_of[i])
-                    key = (number, own, self.problem.requests[i].nodes, listed)
-                    apart.setdefault(key, []).append(i)
+                    nodes = self.problem.requests[i].nodes
+                    apart.setdefault((number, own, nodes, listed), []).append(i)
             if not apart:
                 yield group
             elif sum(map(len, apart.values())) < len(group.requests):
