@@ -258,14 +258,15 @@ class ScanPricer:
             for i in group.requests:
                 if i in covers_of:
                     own = frozenset((x.row, x.inside) for x in covers_of[i])
-                    nodes = self.problem.requests[i].nodes
-                    apart.setdefault((number, own, nodes, listed), []).append(i)
+                    key = (number, own, self.problem.requests[i].nodes, listed)
+                    apart.setdefault(key, []).append(i)
             if not apart:
                 yield group
             elif sum(map(len, apart.values())) < len(group.requests):
                 yield group.without(frozenset(covers_of))
             for kept, requests in apart.items():
-                narrowed = self._within(kept, group, requests, covers_of[requests[0]], listed=listed)
+                own_covers = covers_of[requests[0]]
+                narrowed = self._within(kept, group, requests, own_covers, listed=listed)
                 yield replace(narrowed, requests=requests)
 
     def _within(
