@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from types import SimpleNamespace
 
 import pytest
 
 from topoplace.certify.packing import certified_bound
 from topoplace.packing import search
 from topoplace.packing.budget import Budget
+from topoplace.packing.primal_dual import _Chains
 from topoplace.packing.problem import PackingProblem, fits
 from topoplace.packing.search import Found, Search
 from topoplace.result.certificate import Certificate
@@ -87,3 +89,19 @@ def test_a_request_whose_candidates_no_branch_tells_apart_leaves_the_others_to_b
     found = Search(problem, Budget(None)).run()
     assert found.values == [10, 6]
     assert [bound and bound.value for bound in found.bounds] == found.values
+
+
+def test_a_heuristic_that_waits_goes_on_until_it_has_done_as_much() -> None:
+    fronts = iter([0.5, 2.0, 2.0])
+
+    class Ahead:
+        counts_work = True
+        front = property(lambda _: next(fronts))
+
+        def now(self) -> float:
+            return 1.0
+
+    problem = SimpleNamespace(heuristic=lambda _: None)
+    chains = _Chains(SimpleNamespace(problem=problem, budget=Ahead()))  # type: ignore[arg-type]
+    chains._stop.set()
+    assert not chains._is_over(), "the search went on to 2.0 before it told the heuristic to end"

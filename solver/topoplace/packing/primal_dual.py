@@ -161,7 +161,8 @@ class _Chains:
         """Tell whether to end the run; where work counts, that is when both have done as much."""
         budget = self._state.budget
         while budget.counts_work and budget.now() >= budget.front:
-            if self._stop.wait(_LOOK):
+            # who waits does not see at once how far the other has come
+            if self._stop.wait(_LOOK) and budget.now() >= budget.front:
                 return True
         return self._stop.is_set() and not budget.counts_work
 

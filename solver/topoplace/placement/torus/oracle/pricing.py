@@ -136,8 +136,13 @@ class ScanPricer:
         return list(groups_of(self.problem, self.deadline))
 
     def work(self, level: int) -> float:
-        """Return what a pass takes in nominal seconds: on the first level over listed prisms."""
-        listed = [] if level else [group.minimal.listed for group in self.groups]
+        """Return what a pass takes in nominal seconds: on the first level over listed prisms.
+
+        These are listed if they are not yet: what a pass counts must not depend on whether another
+        thread has made one.
+        """
+        groups = [] if level else self.groups
+        listed = [self._listings(group, self.deadline) for group in groups]
         if None in listed or not listed:
             return _PRISM_WORK * self._num_prisms
         every = [x for parts in listed for part in parts or [] for x in part]
