@@ -30,6 +30,7 @@ from topoplace.placement.torus.packing import TorusPacking, hops_between
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result.certificate import Leaf, LeafRef, SharedLeaves
 from topoplace.snapshot import prepare
+from topoplace.types import BoolArray
 
 LONGEST = 60.0  # seconds; searches end in about one
 
@@ -226,3 +227,26 @@ def test_forms_stand_where_they_say() -> None:
                 extents = tuple(forms.extents[form].tolist())
                 for origin in np.flatnonzero(forms.waste[form]).tolist():
                     assert (q, extents, origin) in allowed, seed
+
+
+def test_oracles_and_annealing_have_one_table_of_what_is_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[object] = []
+    reach = footprints.Footprints.reach
+
+    def counted(view: footprints.Footprints, *args: BoolArray) -> footprints.Reach:
+        made.append(view)
+        return reach(view, *args)
+
+    problem = mid_size(0)
+    monkeypatch.setattr(footprints.Footprints, "reach", counted)
+    assert problem._scan.groups
+    few = len(made)
+    assert few >= 1
+    some = frozenset(range(len(problem.names) // 2))
+    for other in (problem.only(some), problem.unified([tuple(some)])):
+        assert isinstance(other, TorusPacking)
+        assert other._scan.groups
+    Annealer(problem.placement)
+    assert len(made) == few

@@ -16,7 +16,7 @@ from topoplace import clock
 from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.packing.budget import Budget
 from topoplace.placement.torus._ruin_recreate import anneal
-from topoplace.placement.torus.heuristics.prism_search import PrismSearch, Room, search_of
+from topoplace.placement.torus.heuristics.prism_search import PrismSearch, search_of
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.types import IntArray
 
@@ -67,7 +67,8 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
 
     def found_for(idx: int) -> list[tuple[float, tuple[int, ...], NDArray[np.uint8]]]:
         """Return (rank, extents, waste) of the best forms of a request."""
-        request, reach, found = problem.requests[idx], room.reach(problem.requests[idx]), []
+        request, found = problem.requests[idx], []
+        reach = problem.reach(request, view)
         for footprint, depth, least in _promising(problem, search_of(problem), idx)[: 2 * most]:
             if reach.deepest[footprint] < depth:
                 continue
@@ -82,7 +83,6 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
             found.append((int(row[here].min()) + _roughness(torus, size), size, row))
         return sorted(found, key=lambda item: item[:2])[:most]
 
-    room = Room(problem)
     known: dict[object, list[tuple[float, tuple[int, ...], NDArray[np.uint8]]]] = {}
     first, found = [0], []
     for idx, r in enumerate(problem.requests):

@@ -303,8 +303,7 @@ class TorusPacking(PackingProblem):
 
     def _of_queue(self, queue: Sequence[QueuedState]) -> TorusPacking:
         """Return the problem of another queue, whose requests are at the same places."""
-        state = replace(self.placement.state, queue=tuple(queue))
-        problem = TorusPacking(PlacementProblem(state, self.placement.interference), threads=1)
+        problem = TorusPacking(self.placement.of_queue(queue), threads=1)
         problem.deadline = self.deadline
         return problem
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from topoplace.machine import Prism, Torus, bisection_per_node, prism_links, scattered_links
-from topoplace.placement.torus.footprints import Footprints, footprints_of, search_footprints
+from topoplace.placement.torus.footprints import (
+    Footprints,
+    Reach,
+    footprints_of,
+    search_footprints,
+)
 from topoplace.result import Interference
 from topoplace.snapshot import Communication, Geometry, QueuedState, RunningState, SnapshotState
 from topoplace.snapshot.schema import ShapeWeights
@@ -34,6 +39,7 @@ class PlacementProblem:
     interference: Interference = Interference.STRICT
     kind: ClassVar[str] = "placement"
     _memo: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
+    _reaches: dict[object, Reach] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def torus(self) -> Torus:
@@ -88,6 +94,24 @@ class PlacementProblem:
         """Routers a prism of the request may contain, shape ``(num_routers,)``."""
         allowed = ~self.state.occupied
         return allowed if request.region is None else allowed & self.state.regions[request.region]
+
+    def reach(self, request: QueuedState, view: Footprints) -> Reach:
+        """Return how deep prisms of a request go beside the running jobs.
+
+        Made once per region and what its links may be shared with: nobody may write to it, and problems of another
+        queue (`of_queue`) have the same one.
+        """
+        kind = request.communication
+        key = request.region, self.uses_links(kind), self.is_tolerant(kind), view.axes
+        if key not in self._reaches:
+            closed = self.closed_links(kind)
+            self._reaches[key] = view.reach(~self.allowed_routers(request), closed)
+        return self._reaches[key]
+
+    def of_queue(self, queue: Sequence[QueuedState]) -> PlacementProblem:
+        """Return the problem of another queue on the same machine beside the same jobs."""
+        state = replace(self.state, queue=tuple(queue))
+        return PlacementProblem(state, self.interference, _reaches=self._reaches)
 
     def whole_routers(self, class_idx: int) -> BoolArray:
         """Routers all of whose nodes are usable by a class, shape ``(num_routers,)``."""

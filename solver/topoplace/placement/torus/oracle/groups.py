@@ -17,6 +17,7 @@ from topoplace import clock
 from topoplace.packing.problem import Cover
 from topoplace.placement.torus.footprints import (
     Footprints,
+    Reach,
     ReachArray,
     footprints_of,
     quickest_footprints,
@@ -250,11 +251,7 @@ def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
         whole = (quickest_footprints if alternative is None else footprints_of)(problem.torus)
         reach_key = (region, request.communication, whole.axes)
         if reach_key not in known:
-            known[reach_key] = _reach(
-                whole,
-                ~problem.allowed_routers(request),
-                problem.closed_links(request.communication),
-            )
+            known[reach_key] = _live_lines(whole, problem.reach(request, whole))
         view, (reach, live) = whole, known[reach_key]
         least = np.zeros((0, 0, 0), dtype=reach.dtype)
         if alternative is not None:
@@ -285,11 +282,8 @@ def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
         )
 
 
-def _reach(
-    view: Footprints, blocked: BoolArray, closed: BoolArray
-) -> tuple[ReachArray, NDArray[np.int8]]:
-    """Return how deep free prisms go, and which lines of a footprint have any."""
-    found = view.reach(blocked, closed)
+def _live_lines(view: Footprints, found: Reach) -> tuple[ReachArray, NDArray[np.int8]]:
+    """Return how deep free prisms go by footprint and line, and which pairs have any."""
     reach = found.table.reshape(len(view.extents), len(view.bases), view.depth)
     live = sparse_zeros(reach.shape[:2], np.int8)
     for footprint in np.flatnonzero(found.deepest).tolist():
