@@ -98,7 +98,7 @@ class PlacementProblem:
     def reach(self, request: QueuedState, view: Footprints) -> Reach:
         """Return how deep prisms of a request go beside the running jobs.
 
-        Made once per region and what its links may be shared with: nobody may write to it, and problems of another
+        Made once per region and kind of links: nobody may write to it, and problems of another
         queue (`of_queue`) have the same one.
         """
         kind = request.communication
