@@ -27,7 +27,7 @@ from topoplace.packing.dual.generation import Bounded
 from topoplace.packing.dual.relaxation import DualPoint
 from topoplace.packing.problem import Subproblem
 from topoplace.packing.search import Search
-from topoplace.packing.tree import branch_and_bound
+from topoplace.packing.tree import best_first, branch_and_bound
 from topoplace.packing.tree.bounds import Trees
 from topoplace.packing.tree.nodes import Node
 from topoplace.placement.torus import packing
@@ -157,6 +157,49 @@ def test_trees_bound_all_placements(
         written.append(certificate.model_dump_json())
     for kind in ('"start"', '"ref"', '"cover"', *(['"alike":[["'] if places else [])):
         assert any(kind in text for text in written), kind
+
+
+@pytest.mark.parametrize("room", [400, steering.CERTIFICATE])
+@pytest.mark.usefixtures("hard_way")
+def test_a_tree_grows_until_its_certificate_fills_its_room(
+    room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = replace(branch_and_bound.STARTS_FIRST, large=0.0)
+    monkeypatch.setattr(branch_and_bound, "STARTS_FIRST", every)
+    monkeypatch.setattr(best_first, "_OFTEN", 1)
+    monkeypatch.setattr(best_first, "_FEWEST", 1)
+    snapshot, mode = case(8), MODES[2]
+    best = brute_force(snapshot, mode)[0]
+    problem = PlacementProblem(prepare(snapshot), mode)
+    state = Search(packing.TorusPacking(problem), Budget(None), start=[]).state
+    pool, point = state.relaxation.begin_pool(), DualPoint(state.problem.start_prices.astype(float))
+    tree = branch_and_bound.BranchAndBound(
+        state.relaxation, pool, state.columns, point, lambda: best
+    )
+    tree.room = room
+    tree.run(state.budget.end)
+    assert state.budget.now() < state.budget.end
+    certificate = tree.certificate()
+    proven = certified_bound(TorusOracle(read_instance(snapshot, mode)), certificate, [])
+    assert proven is not None
+    assert best <= proven.value <= tree.bound
+    assert (tree.bound > best) == (room == 400)
+    assert len(certificate.model_dump_json()) < 2 * room
+
+
+@pytest.mark.usefixtures("hard_way")
+def test_leaves_that_keep_only_their_proofs_are_taken_up_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bundle, "_PATIENCE", 1)
+    monkeypatch.setattr(steering, "NEAR", 10.0)
+    monkeypatch.setattr(steering, "OPEN_LEAVES", 0)
+    monkeypatch.setattr(best_first, "_OFTEN", 1)
+    closed = 0
+    for seed in range(PER_CHUNK):
+        snapshot, mode = case(seed), MODES[seed % 3]
+        closed += check_bounds(snapshot, solve(snapshot, mode), brute_force(snapshot, mode))
+    assert closed >= (1 - NOT_CLOSED) * PER_CHUNK
 
 
 @pytest.mark.parametrize("seed", range(3))

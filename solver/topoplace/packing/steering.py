@@ -45,6 +45,13 @@ COLUMNS = 1000
 STEPS = 12
 """Of a bundle, for a candidate of a dive and for a leaf whose places are split."""
 
+CERTIFICATE, LATER = 9_000_000, 4
+"""Characters of a certificate at which its trees grow no more, by so much less on a later level:
+10 MB is the limit, and how long one is, is not looked at after every leaf."""
+
+OPEN_LEAVES = 1 << 25
+"""Bytes of what a tree's leaves may hold to go on from, beside their proofs."""
+
 
 def turn(budget: Budget) -> float:
     """Return the usual time for bounds, or for placements, until it is the other's turn."""

@@ -200,6 +200,10 @@ class CutPool:
             every = other._all
             self._append(other._points[number], every.totals[number], every.costs[number])
 
+    def points(self) -> list[SparsePrices]:
+        """Return the integer prices of all points."""
+        return list(self._points)
+
     def point(self, number: int) -> SparsePrices:
         """Return the integer prices of a point."""
         return self._points[number]

@@ -7,14 +7,21 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
+from topoplace.packing import steering
 from topoplace.packing.dual.relaxation import Relaxation
 from topoplace.packing.tree.branching import Branch
 from topoplace.packing.tree.nodes import NOTHING, Node, Writer
 from topoplace.result.certificate import DEEPEST, Certificate
 
+_FEWEST, _GROWTH = 4, 0.25  # leaves more, until it is seen again how long the certificate is
+_OFTEN = 16  # leaves worked on, until it is seen again what the others hold
+
 
 class BestFirstTree(ABC):
     """A tree that may be run again and again, with a certified bound at any time.
+
+    It grows until its certificate fills its room. Leaves that are still worked on have what that
+    goes on from; beyond `steering.OPEN_LEAVES` those of the least bounds keep their proofs alone.
 
     Parameters
     ----------
@@ -22,7 +29,17 @@ class BestFirstTree(ABC):
         Returns what the bound is lowered to: the incumbent's objective.
     groups
         Of alike requests, which the certificate names.
+
+    Attributes
+    ----------
+    room
+        Characters that its certificate may have.
+    size
+        Those that it had when that was looked at last, 0 before.
     """
+
+    room = steering.CERTIFICATE
+    size = 0
 
     def __init__(
         self,
@@ -35,6 +52,7 @@ class BestFirstTree(ABC):
         self._open: list[tuple[int, int, Node]] = []
         self._inner: list[tuple[int, int, Node]] = []  # whose own bound may still be of use
         self._ticket = itertools.count()
+        self._num_leaves, self._next_look, self._worked_on = 1, _OFTEN, 0
         self._decided = NOTHING  # the largest bound of leaves that are not worked on any more
         self.top = top
         self.push(top)
@@ -54,11 +72,35 @@ class BestFirstTree(ABC):
         return -self._open[0][0] if self._open else NOTHING
 
     def run(self, until: float) -> None:
-        """Work on the leaf of the largest bound, again and again, until a time of the budget."""
-        while self.relaxation.budget.now() < until and (node := self.pop()) is not None:
+        """Work on the leaf of the largest bound, until a time of the budget or the room is full."""
+        while (
+            self.relaxation.budget.now() < until
+            and not self._is_full()
+            and (node := self.pop()) is not None
+        ):
             self.work_on(node, until)
+            self._worked_on += 1
+            if self._worked_on % _OFTEN == 0:
+                self._lighten()
             while self._inner and -self._inner[0][0] > self.bound:
                 heapq.heappop(self._inner)[2].forget()
+
+    def _is_full(self) -> bool:
+        """Tell whether the certificate fills the room; it is written now and then to see that."""
+        if self._num_leaves >= self._next_look:
+            self.size = len(self.certificate().model_dump_json())
+            growth = min(_GROWTH, self.room / self.size - 1)
+            self._next_look = self._num_leaves + max(_FEWEST, int(growth * self._num_leaves))
+        return self.size >= self.room
+
+    def _lighten(self) -> None:
+        """Let the leaves of the least bounds keep only their proofs, if all hold too much."""
+        known: set[int] = set()
+        held = 0
+        for node in sorted(self.open_leaves(), key=lambda node: -node.bound):
+            held += node.held(known)
+            if held > steering.OPEN_LEAVES:
+                node.lighten()
 
     @abstractmethod
     def work_on(self, node: Node, until: float) -> None:
@@ -85,6 +127,7 @@ class BestFirstTree(ABC):
             key, _, node = heapq.heappop(self._open)
             self.refresh(node)
             if node.bound == -key:
+                node.take_up()
                 return node
             self.push(node)
         return None
@@ -97,6 +140,7 @@ class BestFirstTree(ABC):
         """Put the sides of a branch in a leaf's place."""
         node.branch, node.children = branch, children
         node.close()
+        self._num_leaves += 1
         heapq.heappush(self._inner, (-node.bound, next(self._ticket), node))
         for child in children:
             self.push(child)

@@ -74,20 +74,30 @@ class Trees:
         """Whether the second tree is under way."""
         return self._places is not None
 
+    @property
+    def size(self) -> int:
+        """Characters of the certificate, as looked at last."""
+        return self._better().size
+
     def bounds(self) -> tuple[int, ...]:
         """Return what each tree certifies."""
         trees = (self._starts, self._places)
         return tuple(tree.bound for tree in trees if tree is not None)
 
-    def run(self, until: float, *, ask_places: bool = True) -> None:
+    def run(
+        self, until: float, *, ask_places: bool = True, room: int = steering.CERTIFICATE
+    ) -> None:
         """Work on the first tree, and once that had its time mostly on the second.
 
         Parameters
         ----------
         ask_places
             Whether the second tree may be begun.
+        room
+            Characters that either tree's certificate may have.
         """
         budget = self._relaxation.budget
+        self._starts.room = room
         if self._places is None:
             now = budget.now()
             may_ask = ask_places and self._starts.bound <= (1 + steering.NEAR) * self.lower()
@@ -103,6 +113,7 @@ class Trees:
                 return
             self._places = self.ask_places()
         now = budget.now()
+        self._places.room = room
         self._starts.run(now + steering.BEHIND * (until - now))
         self._places.run(until)
 
@@ -209,15 +220,20 @@ class ClassDecomposition:
             if any(part.trees.asks_places for part in chosen):
                 chosen = left[:1]
             end = min(until, budget.now() + steering.SLICE)
-            time_is_up = budget.at_once(partial(self._work_on, end), chosen)
+            left_over = steering.CERTIFICATE - sum(part.trees.size for part in self._parts)
+            more = max(0, left_over) // len(chosen)
+            time_is_up = budget.at_once(partial(self._work_on, end, more), chosen)
             ended = [part for part, is_up in zip(chosen, time_is_up, strict=True) if not is_up]
             left = [part for part in left if part not in ended]
 
-    def _work_on(self, until: float, part: _Part) -> bool:
-        """Work on a part; return whether time was up, and not the work that lowers its bound."""
+    def _work_on(self, until: float, more: int, part: _Part) -> bool:
+        """Work on a part; return whether time was up, and not the work that lowers its bound.
+
+        Its certificate may grow by so many characters.
+        """
         budget = self._state.budget
         now, before = budget.now(), part.trees.bound
-        part.trees.run(until)
+        part.trees.run(until, room=part.trees.size + more)
         end = budget.now()
         part.spent += end - now
         part.still = 0 if part.trees.bound < before else part.still + 1

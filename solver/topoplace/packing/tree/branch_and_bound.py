@@ -19,7 +19,14 @@ import numpy as np
 from topoplace.packing import steering
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
-from topoplace.packing.dual.cut_pool import MOST_TRIED, NONE, SEARCH_WORK, CutPool, KnapsackSearch
+from topoplace.packing.dual.cut_pool import (
+    MOST_TRIED,
+    NONE,
+    SEARCH_WORK,
+    CutPool,
+    KnapsackSearch,
+    StartsBelow,
+)
 from topoplace.packing.dual.generation import Bounded, keep_least
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.problem import Subproblem
@@ -85,6 +92,7 @@ class NodeBounding:
         own = None if plan.patient else self._own_pool(leaf)
         filling = relaxation if own is None else relaxation.filling(own)
         bundle = Bundle(filling, columns, sub, leaf.step_size)
+        found: StartsBelow | None = None
         at_once = _PATIENT_STEPS if own is None else _STEPS_AT_ONCE
         for _ in range(0, _PATIENT_STEPS if own is None else steering.STEPS, at_once):
             bounded = bundle.run(start, goal, until=until, max_steps=at_once)
@@ -93,14 +101,16 @@ class NodeBounding:
             done = bundle.converged or certified is None or certified <= goal
             if own is not None and not (certified is None or certified <= goal):
                 relaxation.budget.spend(SEARCH_WORK)
-                leaf.starts = self._starts.below(
+                found = self._starts.below(
                     sub.forced, sub.excluded, own, goal, DEEPEST - leaf.depth
                 )
-                done |= leaf.starts.bound <= goal
+                if leaf.starts is None or found.bound < leaf.starts.bound:
+                    leaf.starts = found
+                done |= found.bound <= goal
             if done or relaxation.budget.now() >= until:
                 break
-        if own is not None and leaf.starts is not None:  # to go on with where it is split
-            leaf.own = own.under(sub.covers, leaf.starts.numbers)
+        if own is not None and found is not None:  # to go on with where it is split
+            leaf.own = own.under(sub.covers, found.numbers)
         leaf.bounded = replace(start, point=DualPoint.rounded(start.value))
         leaf.step_size = bundle.step_size
         leaf.converged = bundle.converged or not plan.patient

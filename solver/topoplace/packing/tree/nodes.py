@@ -16,12 +16,14 @@ from topoplace.packing.dual.cut_pool import (
     few_that_cover,
 )
 from topoplace.packing.dual.generation import Bounded
-from topoplace.packing.dual.relaxation import DualValue, Relaxation
+from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
 from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.problem import Subproblem
 from topoplace.packing.tree.branching import Branch
 from topoplace.result.certificate import Certificate, CertificateNode, LeafRef, SharedLeaves
 from topoplace.types import FloatArray
+
+_AMOUNT_BYTES = 400  # of an amount and its candidate
 
 NOTHING = -(1 << 62)
 """The bound of a node that has no placement."""
@@ -151,6 +153,25 @@ class Node:
         """Keep the bound, but not what proves it: the children have a better one."""
         self.above = self.bound
         self.pooled, self.closed, self.starts = no_points(), None, None
+
+    def lighten(self) -> None:
+        """Keep of a leaf only one proof of its bound, from which it can be taken up again."""
+        self.close(self.bound)
+        self.converged = False
+
+    def take_up(self) -> None:
+        """Go on from the prices of the proof, if that is all there is."""
+        if self.bounded is None and self.closed is not None:
+            self.bounded = Bounded(self.closed, DualPoint.rounded(self.closed))
+
+    def held(self, known: set[int]) -> int:
+        """Return about how many bytes work on it would go on from, without the prices known."""
+        points = [] if self.own is None else self.own.points()
+        if self.bounded is not None:
+            points.append(self.bounded.value.leaf_parts[1])
+        new = {id(point): point.num_bytes for point in points if id(point) not in known}
+        known.update(new)
+        return sum(new.values()) + _AMOUNT_BYTES * len(self.amounts or ())
 
     def leaves(self, bound: int) -> Iterator[Node]:
         """Yield the topmost of those below, or itself, that certify a bound."""
