@@ -123,7 +123,8 @@ def _nearest_beside_running(
     def closed(request: QueuedState) -> tuple[BoolArray, BoolArray]:
         return ~problem.allowed_routers(request), problem.closed_links(request.communication)
 
-    return _nearest(problem, left, closed, problem.state.usable_per_router, held, deadline)
+    usable = problem.state.usable_per_router
+    return _nearest(problem, left, closed, usable, held, deadline, problem.reach)
 
 
 def _nearest_without_running(
@@ -144,7 +145,11 @@ def _nearest_without_running(
             outside = ~state.regions[request.region]
         return outside, np.zeros(torus.num_links, dtype=bool)
 
-    return _nearest(problem, left, closed, usable.sum(axis=2), held, deadline)
+    def reach(request: QueuedState, view: Footprints) -> Reach:
+        return view.reach(*closed(request))
+
+    problem.forget_reaches()  # these are larger
+    return _nearest(problem, left, closed, usable.sum(axis=2), held, deadline, reach)
 
 
 def _nearest(
@@ -154,6 +159,7 @@ def _nearest(
     usable: IntArray,
     held: IntArray,
     deadline: float,
+    reach: Callable[[QueuedState, Footprints], Reach],
 ) -> Nearest:
     """Search once for all requests of a class that the same routers and links are closed to."""
     groups: dict[object, list[int]] = {}
@@ -166,7 +172,7 @@ def _nearest(
         first = problem.requests[members[0]]
         # a geometry's depths are those along the machine's last dimension
         view = (footprints_of if first.geometries else quickest_footprints)(problem.torus)
-        tables = view.reach(*closed(first)), usable[first.class_idx], held
+        tables = reach(first, view), usable[first.class_idx], held
         prisms = _search(view, [problem.requests[idx] for idx in members], *tables, deadline)
         found |= {idx: p for idx, p in zip(members, prisms, strict=True) if p is not None}
     return found

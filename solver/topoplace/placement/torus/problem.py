@@ -108,6 +108,10 @@ class PlacementProblem:
             self._reaches[key] = view.reach(~self.allowed_routers(request), closed)
         return self._reaches[key]
 
+    def forget_reaches(self) -> None:
+        """Free what `reach` keeps, for a search that needs the memory."""
+        self._reaches.clear()
+
     def of_queue(self, queue: Sequence[QueuedState]) -> PlacementProblem:
         """Return the problem of another queue on the same machine beside the same jobs."""
         state = replace(self.state, queue=tuple(queue))
