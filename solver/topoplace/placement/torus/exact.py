@@ -39,6 +39,7 @@ def exact(problem: PlacementProblem, options: Options) -> Outcome:
     found = Search(
         packing, budget, seed=options.seed, thorough=options.thorough, report=report, say=say
     ).run()
+    del packing  # explanations have large tables of their own
     proven = all(b and b.value == v for b, v in zip(found.bounds, found.values, strict=True))
     hit = not proven and budget.now() - budget.start >= 0.9 * budget.length
     left = budget.limit - clock.now()
