@@ -166,21 +166,21 @@ def _compared(runs: Sequence[Run]) -> list[str]:
 def draw(path: Path, families: Sequence[Family], runs: Sequence[Run]) -> None:
     """Draw the share of snapshots that are proven over the seconds of the solve."""
     longest = max(run.time_limit for run in runs)
-    with picture(path, 1, 2, figsize=(11, 4.5), sharey=True) as (_, panels):
-        for panel, title in zip(panels[0], ("Blue Waters by fill", "other families"), strict=True):
-            panel.set_title(title)
-            panel.set_xscale("log")
-            panel.set_xlabel("seconds of the solve")
+    there = [family for family in families if _of(family, runs)]
+    sides = {
+        "Blue Waters by fill": [f for f in there if f.name.startswith(_FIRST_PANEL)],
+        "other families": [f for f in there if not f.name.startswith(_FIRST_PANEL)],
+    }
+    shown = {title: side for title, side in sides.items() if side}
+    size = (5.5 * len(shown), 4.5)
+    with picture(path, 1, len(shown), figsize=size, sharey=True) as (_, panels):
         panels[0, 0].set_ylabel("snapshots proven optimal, %")
-        for family in families:
-            mine = _of(family, runs)
-            if mine:
-                first = family.name.startswith(_FIRST_PANEL)
+        for panel, (title, side) in zip(panels[0], shown.items(), strict=True):
+            for family in side:
+                mine = _of(family, runs)
                 times = sorted(run.proven for run in mine if run.proven is not None)
                 shares = [100 * k / len(mine) for k in range(len(times) + 1)]
-                panels[0, 0 if first else 1].step(
-                    [0.1, *times, longest], [*shares, shares[-1]], where="post", label=family.title
-                )
-        for panel in panels[0]:
-            if panel.get_lines():
-                panel.legend(fontsize=7, loc="upper left")
+                steps = [0.1, *times, longest], [*shares, shares[-1]]
+                panel.step(*steps, where="post", label=family.title)
+            panel.set(title=title, xscale="log", xlabel="seconds of the solve")
+            panel.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncol=2)
