@@ -28,6 +28,7 @@ from topoplace.placement.torus.annealing import Annealer, forms_of
 from topoplace.placement.torus.oracle.listing import all_candidates
 from topoplace.placement.torus.packing import TorusPacking, hops_between
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.result import Interference
 from topoplace.result.certificate import Leaf, LeafRef, SharedLeaves
 from topoplace.snapshot import prepare
 from topoplace.types import BoolArray
@@ -250,3 +251,16 @@ def test_oracles_and_annealing_have_one_table_of_what_is_free(
         assert other._scan.groups
     Annealer(problem.placement)
     assert len(made) == few
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_prisms_of_a_part_share_no_links_with_requests_elsewhere(seed: int) -> None:
+    snapshot = random_snapshot(random.Random(f"packing-{seed}"), 30)
+    problem = TorusPacking(PlacementProblem(prepare(snapshot), Interference.TOLERANT))
+    for mine in (frozenset(range(0, len(problem.names), k)) for k in (2, 3)):
+        part = problem.only(mine)
+        assert isinstance(part, TorusPacking)
+        elsewhere = ~part.families_of(mine)
+        for candidate in all_candidates(part.placement):
+            assert candidate.request_idx in mine
+            assert not elsewhere[part.rows_of(candidate)].any()

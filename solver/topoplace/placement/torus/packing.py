@@ -76,6 +76,10 @@ class TorusPacking(PackingProblem):
         self.num_covers = torus.num_routers
         tolerant = [i for i, r in enumerate(requests) if problem.is_tolerant(r.communication)]
         self._families: list[int | None] = [None, *tolerant]
+        # a request that no machine holds, as those of other parts, shares nothing
+        self._may_share = [
+            i is None or requests[i].nodes <= torus.num_nodes for i in self._families
+        ]
         num_rows = torus.num_routers + len(self._families) * torus.num_links
         self.capacities = np.ones(num_rows, dtype=np.int64)
         self.capacities[: torus.num_routers] = ~problem.state.occupied
@@ -114,7 +118,7 @@ class TorusPacking(PackingProblem):
         routers, links = rows[: prism.volume], rows[prism.volume :]
         parts = [routers]
         for k, family in enumerate(self._families):
-            if not tolerant or family == candidate.request_idx:
+            if family == candidate.request_idx or (self._may_share[k] and not tolerant):
                 parts.append(links + k * problem.torus.num_links)
         return np.concatenate(parts)
 
