@@ -11,8 +11,9 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from numbers import Rational
 from pathlib import Path
 
 import numpy as np
@@ -166,8 +167,8 @@ def _measure(snapshot: Snapshot, limit: float) -> tuple[list[str], bool]:
     return [*cells, f"{gap:.2f}", f"{seconds:.1f}"], found == bound and seconds < SECONDS
 
 
-def _value(number: object) -> Fraction:
-    return Fraction(number.numerator, number.denominator)  # type: ignore[attr-defined]
+def _value(number: Rational) -> Fraction:
+    return Fraction(number.numerator, number.denominator)
 
 
 def _warm_up(machine: TreeModel) -> None:
@@ -178,8 +179,8 @@ def _warm_up(machine: TreeModel) -> None:
         solve(state, "exact", Options(time_limit=4))
 
 
-def _row(cells: object) -> str:
-    return "| " + " | ".join(str(cell) for cell in cells) + " |"  # type: ignore[attr-defined]
+def _row(cells: Iterable[object]) -> str:
+    return "| " + " | ".join(map(str, cells)) + " |"
 
 
 if __name__ == "__main__":
