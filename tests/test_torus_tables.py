@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from machine_strategies import tori
 from random_instances import random_prism
-from topoplace.machine import Prism, prism_links
+from topoplace.machine import Prism, Torus, prism_links
 from topoplace.placement.torus._kernels import slice_sums
 from topoplace.placement.torus.footprints import Footprints
 from topoplace.types import IntArray
@@ -68,7 +68,7 @@ def test_sums_are_sums_over_routers_links_and_lower_faces(case: Case) -> None:
 
 @given(footprints(), st.integers(0, 1 << 20))
 def test_sums_over_boxes(case: Case, seed: int) -> None:
-    view, (per_router, *_) = case[0], case[3]
+    view, per_router = case[0], np.abs(case[3][0]) % 50
     torus, rng = view.torus, random.Random(seed)
     models = [random_prism(rng, list(torus.shape), list(torus.wrap)) for _ in range(20)]
     boxes = [np.array([getattr(m, name) for m in models]) for name in ("origin", "extents")]
@@ -80,3 +80,42 @@ def test_sums_over_boxes(case: Case, seed: int) -> None:
     assert view.inside(table, *boxes).tolist() == expected
     assert view.inside(table, boxes[0], 0 * boxes[1]).tolist() == [0] * 20
     assert view.inside(table, boxes[0][:0], boxes[1][:0]).shape == (0,)
+
+
+@given(footprints())
+def test_free_prisms_are_as_deep_as_those_without_blocked_routers_and_closed_links(
+    case: Case,
+) -> None:
+    view, footprint, line, amounts = case
+    torus, n = view.torus, view.depth
+    blocked, closed = amounts[0] % 5 == 0, amounts.ravel() % 7 == 0
+    before = view.reach(amounts[0] % 2 == 0, closed)
+    found = view.reach(blocked, closed, over=before)
+    for z in range(n):
+        depths = []
+        for depth in range(1, n + 1):
+            inside = may_stand_along(view, z, depth)
+            code = ((footprint * n + depth - 1) * len(view.bases) + line) * n + z
+            prism = view.prism(code)
+            if (
+                inside
+                and not blocked[prism.routers(torus)].any()
+                and not closed[prism_links(torus, prism)].any()
+            ):
+                depths.append(depth)
+        assert found.of(footprint)[line * n + z] == max(depths, default=0)
+    rows = found.row[footprint]
+    assert found.deepest[footprint] == found.depths[rows].max() == found.tops[rows].max()
+
+
+def may_stand_along(view: Footprints, z: int, depth: int) -> bool:
+    """Tell likewise of a place and a depth along the last dimension."""
+    n, wraps = view.depth, view.turned.wrap[-1]
+    return z == 0 if depth == n else wraps or z + depth <= n
+
+
+def test_prisms_of_an_empty_machine_share_rows() -> None:
+    torus = Torus((12, 10, 11), (True, True, True), (1, 1, 1), 2)
+    view = Footprints(torus)
+    nothing = np.zeros(torus.num_routers, dtype=bool), np.zeros(torus.num_links, dtype=bool)
+    assert view.reach(*nothing).num_rows < torus.num_routers < view.reach(*nothing).row.size

@@ -13,7 +13,7 @@ from topoplace.kernels import kernel
 def sums_along(table):
     """Return the prefix sums of two periods along the middle one of three dimensions."""
     outer, n, inner = table.shape
-    sums = np.empty((outer, 2 * n + 1, inner), np.int64)
+    sums = np.empty((outer, 2 * n + 1, inner), table.dtype)
     for o in range(outer):
         for i in range(inner):
             sums[o, 0, i] = 0
@@ -57,60 +57,94 @@ def runs(blocked, cut, wraps, out):
 
 
 @kernel()
-def fold(shape, wraps, extents, dims, smaller, extra, link_runs, ring_runs, reach, deepest):
-    """Fill `reach` from `reach[0]` (one line) and `deepest[f]`, its largest entry.
+def add_row(values, depths, tops, sums, num):
+    """Write a row of depths at `num`, unless it has none; return its number."""
+    total, top = 0, 0
+    for z in range(values.shape[0]):
+        depths[num, z] = values[z]
+        total += values[z]
+        top = max(top, values[z])
+    tops[num], sums[num] = top, total
+    return num if top > 0 else 0
 
-    `dims[f]` and `smaller[f]`: a prism is free if two prisms one router smaller in that
-    dimension are, at its origin and one further: they cover its routers and links but for those
-    that `extra[f]` adds (1: the links between two routers, 2: those of the whole ring).
-    Where a footprint is dead (`deepest[f] == 0`), its row of `reach` is left as it was.
+
+@kernel()
+def meet(one, other, at, depths, tops, sums, num, out):
+    """Write to `out[line]` the row of the smaller depths of `one[line]` and `other[at[line]]`.
+
+    It is 0 where `at` is negative. `num` rows are in use before, so many as are returned after.
     """
-    size = reach.shape[1]
-    most = reach[0, 0]
-    for i in range(size):
-        most = max(most, reach[0, i])
-    deepest[0] = most
-    for f in range(1, reach.shape[0]):
-        deepest[f] = 0
-        if deepest[smaller[f, 0]] == 0 or (dims[f, 1] >= 0 and deepest[smaller[f, 1]] == 0):
+    for line in range(one.shape[0]):
+        a, there = one[line], at[line]
+        b = other[there] if there >= 0 else 0
+        if a == 0 or b == 0:
+            out[line] = 0
+        elif a == b:
+            out[line] = a
+        else:
+            x, y, least = depths[a], depths[b], depths[num]
+            total = 0
+            for z in range(least.shape[0]):
+                least[z] = min(x[z], y[z])
+                total += least[z]
+            if total == sums[a]:  # nowhere larger, and the same sum: the same
+                out[line] = a
+            elif total == sums[b]:
+                out[line] = b
+            else:
+                out[line] = add_row(least, depths, tops, sums, num)
+                num += total > 0
+    return num
+
+
+@kernel()
+def fold(
+    shape, wraps, extents, coords, ahead, dims, smaller, extra, alone, link_runs, ring_runs,
+    row, depths, tops, deepest,
+):  # fmt: skip
+    """Fill the tables of a `Reach` from the depths of single lines; return the rows in use.
+
+    `coords` and `ahead` are by dimension, then line. `dims[f]` and `smaller[f]`: a prism is free if
+    two prisms one router smaller in that dimension are, at its origin and one further: they cover
+    its routers and links but for those that `extra[f]` adds (1: the links between two routers,
+    2: those of the whole ring).
+    """
+    num_footprints, num_lines = row.shape
+    sums = np.empty(depths.shape[0], np.int32)
+    here, lines = np.zeros(num_lines, row.dtype), np.arange(num_lines)
+    num = 1
+    for f in range(num_footprints):
+        was_alive, deepest[f] = deepest[f] > 0, 0
+        if f == 0:
+            for line in range(num_lines):
+                if line > 0 and (alone[line] == alone[line - 1]).all():
+                    row[f, line] = row[f, line - 1]
+                else:
+                    row[f, line] = add_row(alone[line], depths, tops, sums, num)
+                    num += row[f, line] > 0
+        elif deepest[smaller[f, 0]] == 0 or (dims[f, 1] >= 0 and deepest[smaller[f, 1]] == 0):
+            if was_alive:
+                row[f] = 0
             continue
-        here = reach[f]
         for k in range(2):
             d = dims[f, k]
             if d < 0:
                 continue
-            part = reach[smaller[f, k]]
-            inner = 1
-            for j in range(d + 1, shape.shape[0]):
-                inner *= shape[j]
-            ring = shape[d]
-            origins = ring
-            if not wraps[d]:
-                origins = ring - extents[f, d] + 1
-            elif extents[f, d] == ring:
-                origins = 1
-            for outer in range(0, size, inner * ring):
-                for c in range(origins):
-                    a = part[outer + c * inner : outer + (c + 1) * inner]
-                    after = outer + (c + 1) % ring * inner
-                    b = part[after : after + inner]
-                    to = here[outer + c * inner : outer + (c + 1) * inner]
-                    if k == 0:
-                        for i in range(inner):
-                            to[i] = min(a[i], b[i])
-                    else:
-                        for i in range(inner):
-                            to[i] = min(to[i], a[i], b[i])
-                for i in range(outer + origins * inner, outer + ring * inner):
-                    here[i] = 0
+            at, part = ahead[d], row[smaller[f, k]]
+            if wraps[d] and extents[f, d] == shape[d]:
+                at = np.where(coords[d] == 0, at, -1)
+            num = meet(part, part, at, depths, tops, sums, num, row[f] if k == 0 else here)
+            if k == 1:
+                num = meet(row[f], here, lines, depths, tops, sums, num, row[f])
         if extra[f] > 0:
             more = link_runs[dims[f, 0]] if extra[f] == 1 else ring_runs[dims[f, 0]]
-            for i in range(size):
-                here[i] = min(here[i], more[i])
-        most = here[0]
-        for i in range(size):
-            most = max(most, here[i])
-        deepest[f] = most
+            for line in range(num_lines):
+                here[line] = add_row(more[line], depths, tops, sums, num)
+                num += here[line] > 0
+            num = meet(row[f], here, lines, depths, tops, sums, num, row[f])
+        for line in range(num_lines):
+            deepest[f] = max(deepest[f], tops[row[f, line]])
+    return num
 
 
 @kernel(inline="always")  # called, it takes a fifth longer

@@ -16,6 +16,7 @@ from topoplace import clock
 from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.packing.budget import Budget
 from topoplace.placement.torus._ruin_recreate import anneal
+from topoplace.placement.torus.footprints import CountSums
 from topoplace.placement.torus.heuristics.prism_search import PrismSearch, search_of
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.types import IntArray
@@ -59,9 +60,9 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
     most = _MOST_BYTES // max(1, torus.num_routers * len(problem.requests))
     most = max(4, min(_MOST_FORMS, most))
     every = view.sums(problem.state.usable_per_router.sum(axis=0))
-    tables = [sums.astype(np.int32) for sums in (*problem.usable_sums, every)]
+    tables = [*problem.usable_sums, every]
 
-    def usable(class_idx: int, size: tuple[int, ...]) -> NDArray[np.int32]:
+    def usable(class_idx: int, size: tuple[int, ...]) -> CountSums:
         """Return the usable nodes at every origin, of one class or (-1) of all."""
         return view.everywhere(tables[class_idx], size)
 
@@ -72,7 +73,7 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
         for footprint, depth, least in _promising(problem, search_of(problem), idx)[: 2 * most]:
             if reach.deepest[footprint] < depth:
                 continue
-            here = (reach.table[footprint] >= depth) & (least <= depth)
+            here = (reach.of(footprint) >= depth) & (least <= depth)
             size = (*view.extents[footprint].tolist(), depth)
             inside = usable(request.class_idx, size)
             here &= inside >= request.nodes

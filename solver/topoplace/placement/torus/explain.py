@@ -204,8 +204,9 @@ def _search(
         for some in view.chunks(len(view.bases), part):
             clock.check(deadline)
             _kernels.nearest(
-                some, first, entries.table, entries.least, need, reach.table, reach.deepest,
-                sums, held_sums, view.bases, view.box, view.signs, view.area, *found,
+                some, first, entries.table, entries.least, need, reach.row, reach.depths,
+                reach.tops, reach.deepest, sums, held_sums,
+                view.bases, view.box, view.signs, view.area, *found,
             )  # fmt: skip
         return found
 

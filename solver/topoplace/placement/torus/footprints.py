@@ -15,7 +15,7 @@ import itertools
 import math
 import mmap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from typing import Any
 
@@ -27,12 +27,13 @@ from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.types import BoolArray, IntArray
 
 ReachArray = NDArray[np.int8 | np.int16 | np.int32]
+CountSums = NDArray[np.int32]
 
 MAX_TABLE = 1 << 31
-"""Largest reach table (footprints x routers) a search builds; rows of dead ones take no memory."""
+"""Most pairs of footprint and router of a machine whose prisms are searched."""
 
-_MAX_NATURAL = 1 << 29
-"""Likewise with the dimensions in the order of the machine."""
+_MAX_NATURAL = 1 << 23
+"""Most pairs of footprint and line with the dimensions in the order of the machine."""
 
 _SPARSE = 1 << 25  # bytes of a table that takes memory by pages
 _MOST_LISTED = 3  # routers of a dimension whose prisms are so few that each has sums of its own
@@ -53,21 +54,35 @@ def sparse_zeros(shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Reach:
-    """How deep free prisms go.
+    """How deep free prisms go, by footprint, line of the turned machine, and place along the line.
+
+    Every smaller depth is free too: a shallower prism holds fewer routers and uses fewer links.
+    On a busy machine most pairs of footprint and line have no free prism, and on an empty one
+    nearly all are alike, so the depths along a line are rows that pairs share.
 
     Attributes
     ----------
-    table
-        Largest depth per footprint and origin (router) on the turned machine, shape
-        ``(num_footprints, num_routers)``, in the narrowest type that holds twice a depth. Every
-        smaller depth is free too: a shallower prism holds fewer routers and uses fewer links.
-        Undefined where the footprint is dead; 0 there, and without memory, if it was new.
+    row
+        By footprint and line the row of `depths`; 0 where no prism is free.
+    depths
+        Largest depth by row and place along the line, in the narrowest type that holds twice a
+        depth; row 0 is that of no prism. Only `num_rows` rows are in use and take memory.
+    tops
+        Largest depth by row.
     deepest
-        Largest entry per footprint, 0 for a dead one.
+        Largest depth per footprint, 0 for a dead one.
     """
 
-    table: ReachArray
+    row: NDArray[np.int32]
+    depths: ReachArray
+    tops: ReachArray
     deepest: IntArray
+    num_rows: int
+
+    def of(self, footprint: int) -> ReachArray:
+        """Return the largest depths of a footprint by origin, shape ``(num_routers,)``."""
+        found: ReachArray = self.depths[self.row[footprint]].ravel()
+        return found
 
 
 @dataclass(frozen=True)
@@ -90,6 +105,11 @@ class Footprints:
     def __post_init__(self) -> None:
         if not self.axes:
             object.__setattr__(self, "axes", tuple(range(self.torus.num_dims)))
+
+    @property
+    def whole(self) -> Footprints:
+        """All footprints of the machine."""
+        return self if self.head is None else footprints_of(self.torus)
 
     @cached_property
     def turned(self) -> Torus:
@@ -168,12 +188,22 @@ class Footprints:
         return short & ~short.all()
 
     @cached_property
-    def pad_strides(self) -> IntArray:
-        """Corner-number step of one router in each leading dimension."""
-        padded = [
+    def _padded(self) -> list[int]:
+        """Corners along each leading dimension."""
+        return [
             n * (n - 1) + 1 if listed else 2 * n + 1
             for n, listed in zip(self.turned.shape[:-1], self.listed.tolist(), strict=True)
         ]
+
+    @property
+    def num_corners(self) -> int:
+        """Rows of prefix sums over all dimensions but the last."""
+        return math.prod(self._padded)
+
+    @cached_property
+    def pad_strides(self) -> IntArray:
+        """Corner-number step of one router in each leading dimension."""
+        padded = self._padded
         return np.array([math.prod(padded[d + 1 :]) for d in range(len(padded))], dtype=np.int64)
 
     @cached_property
@@ -278,14 +308,18 @@ class Footprints:
 
     def slice_sums(self, values: IntArray) -> IntArray:
         """Return periodic prefix sums over all dimensions but the last, ``(corners, depth)``."""
-        return self._periodic_sums(values, self.turned.num_dims - 1).reshape(-1, self.depth)
+        table = self._periodic_sums(values.astype(np.int64), self.turned.num_dims - 1)
+        return table.reshape(-1, self.depth)
 
-    def sums(self, values: IntArray) -> IntArray:
-        """Return periodic prefix sums over all dimensions, ``(corners, 2 * depth + 1)``."""
-        table = self._periodic_sums(values, self.turned.num_dims)
+    def sums(self, counts: IntArray) -> CountSums:
+        """Return periodic prefix sums over all dimensions, ``(corners, 2 * depth + 1)``.
+
+        Those are of counts of nodes or routers, which take 32 bits.
+        """
+        table = self._periodic_sums(counts.astype(np.int32), self.turned.num_dims)
         return table.reshape(-1, 2 * self.depth + 1)
 
-    def _periodic_sums(self, values: IntArray, num_summed: int) -> IntArray:
+    def _periodic_sums(self, values: NDArray[Any], num_summed: int) -> NDArray[Any]:
         """Return sums of a number per router along the first dimensions.
 
         One of size n has size ``2 * n + 1`` in the result: entry k is the sum of the k before it.
@@ -294,7 +328,7 @@ class Footprints:
         """
         from topoplace.placement.torus import _kernels  # noqa: PLC0415 - numba is heavy
 
-        table = np.ascontiguousarray(self.per_router(values), dtype=np.int64)
+        table = self.per_router(values)
         listed, sizes = [*self.listed.tolist(), False], list(self.turned.shape)
         for d in sorted(range(num_summed), key=lambda d: not listed[d]):  # these grow less
             n = sizes[d]
@@ -310,7 +344,7 @@ class Footprints:
             sizes[d] = table.shape[1]
         return table
 
-    def inside(self, sums: IntArray, origins: IntArray, extents: IntArray) -> IntArray:
+    def inside(self, sums: CountSums, origins: IntArray, extents: IntArray) -> IntArray:
         """Return what `sums` are of, summed over boxes, shape ``(num_boxes,)``.
 
         Parameters
@@ -321,11 +355,11 @@ class Footprints:
         origins, extents = origins[:, self.axes], extents[:, self.axes]
         first = (origins[:, :-1] @ self.pad_strides)[:, None] + self._offsets(extents[:, :-1])
         begin = origins[:, -1:]
-        along: IntArray = sums[first, begin + extents[:, -1:]] - sums[first, begin]
+        along = sums[first, begin + extents[:, -1:]] - sums[first, begin]
         total: IntArray = along @ self.signs
         return total
 
-    def everywhere(self, sums: NDArray[Any], extents: tuple[int, ...]) -> NDArray[Any]:
+    def everywhere(self, sums: CountSums, extents: tuple[int, ...]) -> CountSums:
         """Return what `sums` are of, summed over a prism at every origin of the turned machine.
 
         Undefined where a prism that fills a listed dimension does not begin at 0.
@@ -335,7 +369,7 @@ class Footprints:
         corners = zip(self.signs.tolist(), rows.T, strict=True)
         totals = np.sum([sign * sums[row] for sign, row in corners], axis=0)
         depth = extents[-1]
-        found: NDArray[Any] = totals[:, depth : depth + self.depth] - totals[:, : self.depth]
+        found: CountSums = totals[:, depth : depth + self.depth] - totals[:, : self.depth]
         return found.ravel()
 
     def reach(self, blocked: BoolArray, closed: BoolArray, over: Reach | None = None) -> Reach:
@@ -355,39 +389,49 @@ class Footprints:
         """
         from topoplace.placement.torus import _kernels  # noqa: PLC0415 - numba is heavy
 
-        torus, size = self.turned, self.torus.num_routers
+        torus, lines = self.turned, (len(self.bases), self.depth)
         if over is None:
             over = self._no_reach()
-        lines = (-1, self.depth)
         links, wraps = self.per_link(closed), torus.wrap[-1]
-        _kernels.runs(
-            self.per_router(blocked).reshape(lines), links[-1].reshape(lines), wraps,
-            over.table[0].reshape(lines),
-        )  # fmt: skip
         head = torus.num_dims - 1
-        along, around = np.zeros((2, max(head, 1), size), dtype=over.table.dtype)
-        nothing = np.zeros((size // self.depth, self.depth), dtype=bool)
+        alone = np.zeros(lines, dtype=over.depths.dtype)
+        _kernels.runs(
+            self.per_router(blocked).reshape(lines), links[-1].reshape(lines), wraps, alone
+        )
+        along, around = np.zeros((2, max(head, 1), *lines), dtype=over.depths.dtype)
+        nothing = np.zeros(lines, dtype=bool)
         for d in range(head):
-            _kernels.runs(links[d].reshape(lines), nothing, wraps, along[d].reshape(lines))
+            _kernels.runs(links[d].reshape(lines), nothing, wraps, along[d])
             rings = along[d].reshape(-1, torus.shape[d], torus.strides[d])
-            around[d] = np.broadcast_to(rings.min(axis=1, keepdims=True), rings.shape).ravel()
-        _kernels.fold(
-            np.array(torus.shape), np.array(torus.wrap), self.extents, *self._plan,
-            along, around, over.table, over.deepest,
+            least = np.broadcast_to(rings.min(axis=1, keepdims=True), rings.shape)
+            around[d] = least.reshape(lines)
+        by_dim = np.ascontiguousarray(self.line_coords.T), np.ascontiguousarray(self.ahead.T)
+        num_rows = _kernels.fold(
+            np.array(torus.shape), np.array(torus.wrap), self.extents, *by_dim, *self._plan,
+            alone, along, around, over.row, over.depths, over.tops, over.deepest,
         )  # fmt: skip
-        return over
+        return replace(over, num_rows=num_rows)
 
     def _no_reach(self) -> Reach:
-        shape = (len(self.extents), self.torus.num_routers)
-        if math.prod(shape) > MAX_TABLE:
+        shape = len(self.extents), len(self.bases)
+        if math.prod(shape) * self.depth > MAX_TABLE:
             raise InputError(
                 f"a machine with at most {MAX_TABLE} pairs of footprint and router "
                 "for a search of prisms",
                 field="machine.shape",
                 value=self.torus.shape,
             )
+        dims, _, extra = self._plan
+        most_of = 1 + 2 * (dims[:, 1] >= 0) + 2 * (extra > 0)  # passes over all lines in `fold`
+        num_rows = 2 + int(most_of.sum()) * shape[1]
         kind = next(k for k in (np.int8, np.int16, np.int32) if 2 * self.depth <= np.iinfo(k).max)
-        return Reach(sparse_zeros(shape, kind), np.zeros(shape[0], dtype=np.int64))
+        return Reach(
+            row=sparse_zeros(shape, np.int32),
+            depths=sparse_zeros((num_rows, self.depth), kind),
+            tops=sparse_zeros((num_rows,), kind),
+            deepest=np.zeros(shape[0], dtype=np.int64),
+            num_rows=1,
+        )
 
     def prism(self, code: int) -> Prism:
         """Return the prism of the machine that a kernel wrote as a code."""
@@ -427,6 +471,5 @@ def search_footprints(torus: Torus) -> Footprints:
     Ties go by the order of the machine's dimensions; only where tables would be too large for that,
     the longest comes last.
     """
-    lines = torus.num_routers // torus.shape[-1]
-    natural = lines * torus.num_routers <= _MAX_NATURAL
+    natural = (torus.num_routers // torus.shape[-1]) ** 2 <= _MAX_NATURAL
     return (footprints_of if natural else quickest_footprints)(torus)

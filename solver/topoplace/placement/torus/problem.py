@@ -12,6 +12,7 @@ import numpy as np
 
 from topoplace.machine import Prism, Torus, bisection_per_node, prism_links, scattered_links
 from topoplace.placement.torus.footprints import (
+    CountSums,
     Footprints,
     Reach,
     footprints_of,
@@ -137,13 +138,13 @@ class PlacementProblem:
         return (footprints_of if has_geometries else search_footprints)(self.torus)
 
     @cached_property
-    def usable_sums(self) -> list[IntArray]:
+    def usable_sums(self) -> list[CountSums]:
         """By class, the prefix sums of its usable nodes (see `Footprints.sums`)."""
         view = self.view
         return [view.sums(usable) for usable in self.state.usable_per_router]
 
     @cached_property
-    def _free_sums(self) -> IntArray:
+    def _free_sums(self) -> CountSums:
         """Prefix sums of free routers."""
         return self.view.sums(self.free_routers.astype(np.int64))
 

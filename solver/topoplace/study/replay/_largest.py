@@ -11,21 +11,23 @@ from topoplace.kernels import kernel
 
 
 @kernel()
-def most_usable(order, most, per_router, area, reach, sums, bases, box, signs):
+def most_usable(order, most, per_router, area, rows, depths, sums, bases, box, signs):
     """Return the most usable nodes in a prism as deep as it can go at its origin.
 
     Tables are those of `placement.torus.footprints`; `order` lists the footprints by `most`, the
     largest number of nodes each may hold, descending.
     """
-    num_lines = bases.shape[0]
-    n = reach.shape[1] // num_lines
+    num_lines, n = bases.shape[0], depths.shape[1]
     best = np.int64(0)
     for f in order:
         if most[f] <= best:
             break
         for line in range(num_lines):
+            r = rows[f, line]
+            if r == 0:
+                continue
             for z in range(n):
-                depth = np.int64(reach[f, line * n + z])
+                depth = np.int64(depths[r, z])
                 if depth * area[f] * per_router <= best:
                     continue
                 usable = np.int64(0)

@@ -133,8 +133,8 @@ class TorusSite:
             most = self._reach.deepest * footprints.area * per
             order = np.argsort(-most, kind="stable")
             self.known[communicates] = most_usable(
-                order, most, per, footprints.area, self._reach.table, footprints.sums(there),
-                footprints.bases, footprints.box, footprints.signs,
+                order, most, per, footprints.area, self._reach.row, self._reach.depths,
+                footprints.sums(there), footprints.bases, footprints.box, footprints.signs,
             )  # fmt: skip
         return int(self.known[communicates])
 

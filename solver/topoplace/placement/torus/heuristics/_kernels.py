@@ -1,6 +1,7 @@
 """Compiled loops over every prism of a machine, for searches that keep one prism per request.
 
-Tables are those of `footprints` and of `prism_search.Entries`: its columns are the footprint of an
+Tables are those of `footprints`, `rows`, `depths` and `tops` those of a `Reach`, and of
+`prism_search.Entries`: its columns are the footprint of an
 entry, its least and largest depth, its row of `least` or -1, and its request. The code of a prism,
 ``((footprint * n + depth - 1) * num_lines + line) * n + z``, sorts as (extents, origin).
 """
@@ -17,7 +18,8 @@ from topoplace.placement.torus._kernels import slice_sums
 
 @kernel()
 def best(
-    entries, least, bound, need, reach, sums, bases, box, signs, part, suffix_best, idle_weight,
+    entries, least, bound, need, rows, depths, tops, sums, bases, box, signs,
+    part, suffix_best, idle_weight,
 ):  # fmt: skip
     """Return the code of the best-scored prism with at least `need` usable nodes, or -1.
 
@@ -32,12 +34,9 @@ def best(
             break
         f, low, high, bounded = entries[k, 0], entries[k, 1], entries[k, 2], entries[k, 3]
         for line in range(num_lines):
-            row = reach[f, line * n : (line + 1) * n]
-            longest = row[0]
-            for z in range(n):
-                longest = max(longest, row[z])
-            if longest < low:
+            if tops[rows[f, line]] < low:
                 continue
+            row = depths[rows[f, line]]
             slice_sums(sums, bases[line], box[f], signs, total)
             for z in range(n):
                 deepest = min(np.int64(row[z]), high)
@@ -60,7 +59,7 @@ def best(
 
 
 @kernel()
-def first(entries, least, need, reach, sums, bases, box, signs, area, part):
+def first(entries, least, need, rows, depths, tops, sums, bases, box, signs, area, part):
     """Return the code of the prism that first fit takes (see `first_fit`), or -1."""
     num_lines, n = bases.shape[0], part.shape[1]
     total = np.zeros(sums.shape[1], sums.dtype)
@@ -71,10 +70,12 @@ def first(entries, least, need, reach, sums, bases, box, signs, area, part):
         for line in range(num_lines):
             if line * n > origin:
                 break
-            summed = False
+            if tops[rows[f, line]] < low:
+                continue
+            row, summed = depths[rows[f, line]], False
             for z in range(min(n, origin - line * n + 1)):
                 at = line * n + z
-                deepest = min(np.int64(reach[f, at]), high)
+                deepest = min(np.int64(row[z]), high)
                 depth = low if bounded < 0 else max(low, least[bounded, at])
                 if deepest < depth:
                     continue
@@ -100,7 +101,7 @@ def first(entries, least, need, reach, sums, bases, box, signs, area, part):
 @kernel()
 def nearest(
     footprints, first, entries, least, need,
-    reach, deepest, sums, held_sums, bases, box, signs, area, fewest, volume, code,
+    rows, depths, tops, deepest, sums, held_sums, bases, box, signs, area, fewest, volume, code,
 ):  # fmt: skip
     """Find for every request the admissible prism that holds the fewest nodes of others.
 
@@ -121,10 +122,7 @@ def nearest(
         for e in range(first[f], first[f + 1]):
             need_least = min(need_least, need[entries[e, 4]])
         for line in range(num_lines):
-            row = reach[f, line * n : (line + 1) * n]
-            longest = row[0]
-            for z in range(n):
-                longest = max(longest, row[z])
+            row, longest = depths[rows[f, line]], tops[rows[f, line]]
             if longest == 0:
                 continue
             most = 0  # nodes on the whole ring: a look at one column of the sums

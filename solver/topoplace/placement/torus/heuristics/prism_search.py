@@ -160,7 +160,8 @@ class PrismSearch:
         order = np.argsort(-bound, kind="stable")
         code = _kernels.best(
             entries.table[order], entries.least, bound[order], request.nodes,
-            reach.table, problem.usable_sums[request.class_idx], *self._tables,
+            reach.row, reach.depths, reach.tops,
+            problem.usable_sums[request.class_idx], *self._tables,
             self._parts, self._suffix_best, problem.state.snapshot.weights.idle,
         )  # fmt: skip
         return self._candidate(request_idx, code)
@@ -173,7 +174,8 @@ class PrismSearch:
         entries = self._alive(problem, request_idx, reach)
         code = _kernels.first(
             entries.table, entries.least, request.nodes,
-            reach.table, problem.usable_sums[request.class_idx], *self._tables,
+            reach.row, reach.depths, reach.tops,
+            problem.usable_sums[request.class_idx], *self._tables,
             self.footprints.area, self._parts,
         )  # fmt: skip
         return self._candidate(request_idx, code)

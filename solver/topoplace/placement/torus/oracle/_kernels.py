@@ -19,7 +19,8 @@ from topoplace.placement.torus._kernels import add_slices, slice_sums
 def scan(
     footprints,
     lines,
-    reach,
+    row,
+    depths,
     least,
     live,
     bases,
@@ -55,11 +56,11 @@ def scan(
     usable nodes enters bucket `bucket_of_count[count]` (negative: too few for any request).
     `best[slot, bucket]` and `arg[slot, bucket]` (the prism's code) are updated in place. Prisms
     deeper than the first to reach `stop_count` are skipped, and so are those deeper than one that
-    costs more than `give_up`. `least[footprint, line, z0]`, where
-    not empty, is the smallest depth admitted. `live[footprint, line]`, 0 where no prism is free,
-    becomes 0 where too few nodes are usable for any request, which no prices change.
+    costs more than `give_up`. `row`, `depths` and `least` are those of `Reach`.
+    `live[footprint, line]`, 0 where no prism is free, becomes 0 where too few nodes are usable for
+    any request, which no prices change.
     """
-    n = reach.shape[2]
+    n = depths.shape[1]
     num_lines = bases.shape[0]
     num_corners = signs.shape[0]
     count = np.zeros(n, np.int64)
@@ -73,8 +74,7 @@ def scan(
         for line in lines:
             if live[f, line] == 0:
                 continue
-            base = bases[line]
-            slot = slots[line]
+            r, base, slot = row[f, line], bases[line], slots[line]
             slice_sums(count_sat, base, box[f], signs, count)
             there = 0
             for z in range(n):
@@ -102,10 +102,10 @@ def scan(
                         add_slices(free_sat, base + shift, face[d, f], signs, num_corners, price)
                 slice_sums(free_sat, base, box[f], signs, cap)
             for z0 in range(n):
-                deepest = reach[f, line, z0]
+                deepest = depths[r, z0]
                 if deepest == 0:
                     continue
-                shallowest = least[f, line, z0] if has_least else 1
+                shallowest = least[r, z0] if has_least else 1
                 if shallowest > deepest:
                     continue
                 nodes = 0
@@ -182,8 +182,8 @@ def is_over(extents, first, coords, shape):
 
 @kernel()
 def narrow(
-    footprints, reach, least, live, extents, line_coords, shape, coords, inside,
-    reach_left, least_left, still,
+    footprints, row, depths, least, live, extents, line_coords, shape, coords, inside,
+    row_left, depths_left, least_left, still, num,
 ):  # fmt: skip
     """Narrow the tables of a group to prisms that cover some routers, and others not.
 
@@ -193,11 +193,18 @@ def narrow(
         Those to look at.
     coords, inside
         Of every router in question.
-    reach_left, least_left
-        Get the narrowed tables, which hold zeros before; `least_left` may be empty if nothing has
-        to be covered.
+    row_left, depths_left, least_left
+        Get the narrowed tables; `row_left` holds zeros before, and `least_left` may be empty if
+        nothing has to be covered.
     still
-        Gets which of the lines that were live still have prisms; the tables of others mean nothing.
+        Gets which of the lines that were live still have prisms.
+    num
+        Rows in use.
+
+    Returns
+    -------
+    int
+        Rows in use after it.
     """
     last = shape.shape[0] - 1
     for f in footprints:
@@ -211,21 +218,25 @@ def narrow(
                 num_inside += inside[k]
             if num_over < num_inside:
                 continue
-            reach_left[f, line] = reach[f, line]
+            old = row[f, line]
+            depths_left[num] = depths[old]
             if least_left.shape[0] > 0:
                 for z in range(shape[last]):
-                    least_left[f, line, z] = least[f, line, z] if least.shape[0] > 0 else 1
+                    least_left[num, z] = least[old, z] if least.shape[0] > 0 else 1
             for k in range(coords.shape[0]):
                 if is_over(extents[f], line_coords[line], coords[k], shape):
                     for z in range(shape[last]):
                         ahead = (coords[k, last] - z) % shape[last]
                         if not inside[k]:
-                            reach_left[f, line, z] = min(reach_left[f, line, z], ahead)
+                            depths_left[num, z] = min(depths_left[num, z], ahead)
                         else:
-                            least_left[f, line, z] = max(least_left[f, line, z], ahead + 1)
-                            if reach_left[f, line, z] < least_left[f, line, z]:
-                                reach_left[f, line, z] = 0
+                            least_left[num, z] = max(least_left[num, z], ahead + 1)
+                            if depths_left[num, z] < least_left[num, z]:
+                                depths_left[num, z] = 0
             for z in range(shape[last]):
-                if reach_left[f, line, z] > 0:
+                if depths_left[num, z] > 0:
                     still[f, line] = live[f, line]
+                    row_left[f, line] = num
+                    num += 1
                     break
+    return num

@@ -59,16 +59,17 @@ def running_sums(values, out):
 
 
 @kernel()
-def admitted(reach, least, f, line, z0, depth):
+def admitted(row, depths, least, f, line, z0, depth):
     """Tell whether a prism is among those of the tables."""
-    if depth > reach[f, line, z0]:
+    r = row[f, line]
+    if depth > depths[r, z0]:
         return False
-    return least.shape[0] == 0 or depth >= least[f, line, z0]
+    return least.shape[0] == 0 or depth >= least[r, z0]
 
 
 @kernel()
 def list_minimal(
-    among, lines, reach, least, live, bases, box, signs, smaller, ahead, count_sat, sizes,
+    among, lines, row, depths, least, live, bases, box, signs, smaller, ahead, count_sat, sizes,
     wraps_last, most,
 ):  # fmt: skip
     """List the prisms that reach a size and have no smaller one inside that does.
@@ -77,7 +78,7 @@ def list_minimal(
     `Footprints`. Returns footprint and line of every pair that has entries, where its entries
     begin (nothing beyond `most` entries: too many), and the entries.
     """
-    n = reach.shape[2]
+    n = depths.shape[1]
     heads = smaller.shape[1]
     slices = np.zeros(n, np.int64)
     counts = np.zeros(2 * n + 1, np.int64)
@@ -93,11 +94,12 @@ def list_minimal(
         for line in lines:
             if live[f, line] == 0:
                 continue
+            r = row[f, line]
             slice_sums(count_sat, bases[line], box[f], signs, slices)
             running_sums(slices, counts)
             enough = False
             for z0 in range(n):
-                if counts[z0 + reach[f, line, z0]] - counts[z0] >= sizes[0]:
+                if counts[z0 + depths[r, z0]] - counts[z0] >= sizes[0]:
                     enough = True
                     break
             if not enough:
@@ -114,8 +116,8 @@ def list_minimal(
                         running_sums(slices, inside[k])
             before = num
             for z0 in range(n):
-                deepest = reach[f, line, z0]
-                depth = least[f, line, z0] if least.shape[0] > 0 else 1
+                deepest = depths[r, z0]
+                depth = least[r, z0] if least.shape[0] > 0 else 1
                 if depth > deepest:
                     continue
                 k = 0
@@ -133,7 +135,7 @@ def list_minimal(
                         depth > 1
                         and after < n
                         and counts[z0 + depth] - counts[z0 + 1] >= size
-                        and admitted(reach, least, f, line, after, depth - 1)
+                        and admitted(row, depths, least, f, line, after, depth - 1)
                     ):
                         continue
                     smallest = True
@@ -141,7 +143,7 @@ def list_minimal(
                         if (
                             their_f[i] >= 0
                             and inside[i, z0 + depth] - inside[i, z0] >= size
-                            and admitted(reach, least, their_f[i], their_line[i], z0, depth)
+                            and admitted(row, depths, least, their_f[i], their_line[i], z0, depth)
                         ):
                             smallest = False
                             break
@@ -238,26 +240,20 @@ def price_minimal(
 
 
 @kernel()
-def those_that_pay_nothing(
-    footprints, at, starts, entries, bases, box, link, signs,
-    price_sat, link_sats, link_last_sat, use_links,
-):  # fmt: skip
-    """Return the listed prisms that pay nothing, as `list_minimal` returns them."""
-    n = price_sat.shape[1]
-    slices, on_links = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    before, upto = np.zeros(2 * n, np.int64), np.zeros(4 * n, np.int64)
+def those_within(footprints, at, starts, entries, row, depths):
+    """Return the listed prisms that are free in a `Reach`, as `list_minimal` returns them."""
+    n = depths.shape[1]
     kept_footprints, kept_at = np.empty_like(footprints), np.empty_like(at)
     kept_starts, kept = np.zeros_like(starts), np.empty_like(entries)
     num_pairs, num = 0, 0
     for i in range(at.shape[0]):
-        prices_along(
-            footprints[i], at[i], bases, box, link, signs, price_sat, link_sats, link_last_sat,
-            use_links, slices, on_links, before, upto,
-        )  # fmt: skip
+        r = row[footprints[i], at[i]]
+        if r == 0:
+            continue
         num_before = num
         for k in range(starts[i], starts[i + 1]):
-            end, begin = where_paid(entries[k])
-            if upto[end] == before[begin]:
+            z0, past = extent_of(entries[k], n)
+            if past < depths[r, z0]:
                 kept[num] = entries[k]
                 num += 1
         if num > num_before:

@@ -77,17 +77,10 @@ class Listing:
             values, codes,
         )  # fmt: skip
 
-    def unpriced(
-        self, view: Footprints, routers: IntArray, links: IntArray, leading: IntArray
-    ) -> Listing:
-        """Return the listing of those prisms that pay nothing; for parameters see `price`."""
-        return Listing(
-            *_minimal.those_that_pay_nothing(
-                self.footprints, self.at, self.starts, self.entries,
-                view.bases, view.box, view.link[leading], view.signs,
-                routers, links[:-1], links[-1] if len(links) else routers, len(links) > 0,
-            )
-        )  # fmt: skip
+    def within(self, free: Reach) -> Listing:
+        """Return the listing of those prisms that are free."""
+        parts = self.footprints, self.at, self.starts, self.entries
+        return Listing(*_minimal.those_within(*parts, free.row, free.depths))
 
 
 @dataclass
@@ -133,9 +126,9 @@ def _list(group: Group, lines: IntArray, num_parts: int, deadline: float) -> lis
         clock.check(deadline)
         listing = Listing(
             *_minimal.list_minimal(
-                footprints, lines, group.reach, group.least, group.live, view.bases, view.box,
-                view.signs, view.smaller, view.ahead, group.count_sat, group.sizes,
-                view.turned.wrap[-1], left,
+                footprints, lines, group.row, group.depths, group.least,
+                group.live, view.bases, view.box, view.signs, view.smaller, view.ahead,
+                group.count_sat, group.sizes, view.turned.wrap[-1], left,
             )
         )  # fmt: skip
         if not len(listing.starts):
@@ -149,7 +142,8 @@ def _list(group: Group, lines: IntArray, num_parts: int, deadline: float) -> lis
 class Group:
     """Requests that share their candidates but for the number of nodes they need.
 
-    Those that may share links (`tolerant`) pay for link rows of their own.
+    Those that may share links (`tolerant`) pay for link rows of their own. `row` and `depths` are
+    those of a `Reach`; `least`, where it has rows, are the smallest depths admitted.
     """
 
     requests: list[int]
@@ -157,7 +151,8 @@ class Group:
     tolerant: bool
     uses_links: bool
     view: Footprints
-    reach: ReachArray
+    row: NDArray[np.int32]
+    depths: ReachArray
     least: ReachArray
     live: NDArray[np.int8]
     count_sat: IntArray
@@ -185,23 +180,29 @@ class Group:
         OutOfTimeError
             At the deadline.
         """
-        view, reach = self.view, sparse_zeros(self.reach.shape, self.reach.dtype)
+        view = self.view
         inside = np.array([cover.inside for cover in covers])
+        rows = 1 + np.count_nonzero(self.live), view.depth
+        depths = np.zeros(rows, dtype=self.depths.dtype)
         has_least = inside.any() or len(self.least)
-        least = sparse_zeros(self.reach.shape if has_least else (0, 0, 0), self.reach.dtype)
+        least = np.zeros_like(depths if has_least else self.least)
+        row = sparse_zeros(self.row.shape, self.row.dtype)
         live = sparse_zeros(self.live.shape, self.live.dtype)
         coords = [view.coords(view.torus.coords(cover.row)) for cover in covers]
+        num = 1
         for footprints in view.chunks(len(view.bases), self.footprints):
             clock.check(deadline)
-            _kernels.narrow(
-                footprints, self.reach, self.least, self.live, view.extents, view.line_coords,
-                np.array(view.turned.shape), np.array(coords), inside, reach, least, live,
+            num = _kernels.narrow(
+                footprints, self.row, self.depths, self.least, self.live, view.extents,
+                view.line_coords, np.array(view.turned.shape), np.array(coords), inside,
+                row, depths, least, live, num,
             )  # fmt: skip
         return replace(
             self,
             requests=requests,
-            reach=reach,
-            least=least,
+            row=row,
+            depths=depths[:num].copy(),
+            least=least[:num].copy(),
             live=live,
             sizes=np.array([nodes]),
             bucket_of_count=(np.arange(len(self.bucket_of_count)) >= nodes).astype(np.int16) - 1,
@@ -213,14 +214,15 @@ class Group:
 
         That is for a group whose minimal prisms are listed, and of use on the first level only.
         """
-        return replace(self, reach=group.reach, least=group.least, live=group.live)
+        return replace(self, row=group.row, depths=group.depths, least=group.least, live=group.live)
 
     @property
     def own_bytes(self) -> int:
         """What a group that was narrowed takes: its listings, or else its tables."""
         listed = self.minimal.listed
         if listed is None:
-            return _GROUP_BYTES + self.reach.nbytes + self.least.nbytes + self.live.nbytes
+            tables = self.row, self.depths, self.least, self.live
+            return _GROUP_BYTES + sum(table.nbytes for table in tables)
         return _GROUP_BYTES + sum(listing.num_bytes for part in listed for listing in part)
 
 
@@ -244,22 +246,25 @@ def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
                 None if geometry is None else (problem.kinds[idx], geometry),
             )
             keys.setdefault(key, []).append(idx)
-    known: dict[object, tuple[ReachArray, NDArray[np.int8]]] = {}
+    known: dict[object, tuple[Reach, NDArray[np.int8]]] = {}
     for (class_idx, region, uses_links, tolerant, alternative), members in keys.items():
         clock.check(deadline)
         request = problem.requests[members[0]]
         whole = (quickest_footprints if alternative is None else footprints_of)(problem.torus)
         reach_key = (region, request.communication, whole.axes)
         if reach_key not in known:
-            known[reach_key] = _live_lines(whole, problem.reach(request, whole))
+            found = problem.reach(request, whole)
+            known[reach_key] = found, _live_lines(found)
         view, (reach, live) = whole, known[reach_key]
-        least = np.zeros((0, 0, 0), dtype=reach.dtype)
+        row, depths = reach.row, reach.depths[: reach.num_rows]
+        least = depths[:0]
         if alternative is not None:
             geometry = alternative[1]
             head = geometry.extents[:-1]
             view, only = Footprints(problem.torus, head=head), [whole.index(head)]
             whole_routers = problem.whole_routers(class_idx)
-            reach, least = _geometry_depths(view, reach[only], geometry, whole_routers)
+            row = np.arange(1, len(view.bases) + 1, dtype=np.int32)[None]
+            depths, least = _geometry_depths(view, reach.of(only[0]), geometry, whole_routers)
             live = live[only]
         usable = problem.state.usable_per_router[class_idx]
         sizes = np.unique([problem.requests[i].nodes for i in members])
@@ -270,7 +275,8 @@ def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
             tolerant=tolerant,
             uses_links=uses_links,
             view=view,
-            reach=reach,
+            row=row,
+            depths=depths,
             least=least,
             live=live.copy()
             if len(keys) > 1
@@ -282,26 +288,29 @@ def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
         )
 
 
-def _live_lines(view: Footprints, found: Reach) -> tuple[ReachArray, NDArray[np.int8]]:
-    """Return how deep free prisms go by footprint and line, and which pairs have any."""
-    reach = found.table.reshape(len(view.extents), len(view.bases), view.depth)
-    live = sparse_zeros(reach.shape[:2], np.int8)
+def _live_lines(found: Reach) -> NDArray[np.int8]:
+    """Return which pairs of footprint and line have a free prism."""
+    live = sparse_zeros(found.row.shape, np.int8)
     for footprint in np.flatnonzero(found.deepest).tolist():
-        live[footprint] = reach[footprint].max(axis=1) > 0
-    return reach, live
+        live[footprint] = found.row[footprint] > 0
+    return live
 
 
 def _geometry_depths(
-    view: Footprints, reach: ReachArray, geometry: Geometry, whole: BoolArray
+    view: Footprints, depths: ReachArray, geometry: Geometry, whole: BoolArray
 ) -> tuple[ReachArray, ReachArray]:
-    """Narrow the depths to those a geometry admits: (largest, smallest) per origin."""
-    depths = geometry.depths
-    deepest = np.minimum(reach, depths[-1]).astype(reach.dtype)
-    least = np.full_like(deepest, depths[0])
+    """Narrow the depths by origin to those a geometry admits.
+
+    Returns the largest and the smallest by line and place, a line of zeros before them.
+    """
+    deepest = np.minimum(depths, geometry.depths[-1])
+    least = np.full_like(deepest, geometry.depths[0])
     if geometry.max_depth is not None:
         need = least_depths(view.torus, whole, geometry.extents)
-        least = np.maximum(least, need.reshape(1, -1, view.depth)).astype(reach.dtype)
-    return deepest, least
+        least = np.maximum(least, need).astype(depths.dtype)
+    nothing = np.zeros(view.depth, dtype=depths.dtype)
+    largest, smallest = (np.concatenate([nothing, table]) for table in (deepest, least))
+    return largest.reshape(-1, view.depth), smallest.reshape(-1, view.depth)
 
 
 def _shape_parts(problem: PlacementProblem, view: Footprints) -> IntArray:

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
@@ -34,6 +35,8 @@ _NEVER = 1 << 62  # a price no prism has
 _NOBODY = -1  # pays for links of its own, though all of a group might
 _PRISM_WORK = 2e-9  # nominal seconds of a pass over all prisms, by prism
 _LINE_WORK, _ENTRY_WORK = 1e-7, 1e-9  # of one over listed prisms, by line of origins, and by prism
+_ALONE = 1 << 26
+"""Bytes of prefix sums of prices beyond which there are those of one group at a time."""
 MOST_NARROWED = 1 << 26
 """Bytes of groups under branches on covers that a pricer keeps, but at least the last one.
 
@@ -128,6 +131,7 @@ class ScanPricer:
         self._chunks = threads or min(8, os.cpu_count() or 1)
         self._pool = _threads(self._chunks)
         self._lock = Lock()  # a tree bounds two leaves at once
+        self._room = Lock()
         self._narrowed: dict[object, Group] = {}
 
     @cached_property
@@ -152,11 +156,11 @@ class ScanPricer:
     @cached_property
     def _num_prisms(self) -> int:
         """Prisms of free routers."""
-        return sum(
-            int(group.reach[f].sum(dtype=np.int64))
-            for group in self.groups
-            for f in group.footprints.tolist()
-        )
+        total = 0
+        for group in self.groups:
+            of_row = group.depths.sum(axis=1, dtype=np.int64)
+            total += sum(int(of_row[group.row[f]].sum()) for f in group.footprints.tolist())
+        return total
 
     def price(
         self,
@@ -186,19 +190,13 @@ class ScanPricer:
         OutOfTimeError
             At the deadline.
         """
+        if weights.shape or weights.fragmentation:
+            exact_for = None
         num = len(self.problem.requests)
         best = np.full(num, NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in range(num)]
         idle = weights.shape * self.problem.state.snapshot.weights.idle
-        if weights.shape or weights.fragmentation:
-            exact_for = None
-        known: dict[object, _PriceSums] = {}
-        listed = weights.shape == 0 and weights.fragmentation == 0
-        for group, payer in _by_payer(self._groups_under(covers, listed=listed), prices):
-            key = (group.uses_links, payer, group.view.axes)
-            if key not in known:
-                known[key] = self._price_sums(group, prices.routers, prices.seen_by(payer))
-            values, codes = self._scan(group, known[key], weights, exact_for)
+        for group, values, codes in self._scans(prices, weights, covers, exact_for):
             firsts = [self._first_size(group, idx) for idx in group.requests]
             worths, at = _kernels.best_slots(values, codes, np.array(firsts), per_request)
             seen: set[object] = set()
@@ -221,6 +219,34 @@ class ScanPricer:
             del found[per_request:]
         return Priced(best, columns)
 
+    def _scans(
+        self,
+        prices: Prices,
+        weights: Weights,
+        covers: tuple[Cover, ...],
+        exact_for: frozenset[int] | None,
+    ) -> Iterator[tuple[Group, IntArray, IntArray]]:
+        """Yield the requests that pay the same, and their values and codes by slot and size."""
+        shared: dict[object, _PriceSums] = {}
+        listed = weights.shape == 0 and weights.fragmentation == 0
+        for group, payer in _by_payer(self._groups_under(covers, listed=listed), prices):
+            with self._room if self._needs_room else nullcontext():
+                key = (group.uses_links, payer, group.view.axes)
+                sums = shared.get(key)
+                if sums is None:
+                    sums = self._price_sums(group, prices.routers, prices.seen_by(payer))
+                if payer in (None, _NOBODY) and not self._needs_room:
+                    shared[key] = sums
+                found = self._scan(group, sums, weights, exact_for)
+                del sums
+            yield (group, *found)
+
+    @cached_property
+    def _needs_room(self) -> bool:
+        """Whether tables are so large that those of one group are made at a time."""
+        view = self.groups[0].view
+        return 8 * view.num_corners * view.depth * view.torus.num_dims > _ALONE
+
     def beside(self, taken: Prices) -> ScanPricer:
         """Return a pricer of the prisms that pay none of some prices, for the first level.
 
@@ -234,13 +260,20 @@ class ScanPricer:
         listings = self._listings(group, math.inf)
         if listings is None:
             return group
-        links = taken.seen_by(None)
+        problem, request = self.problem, self.problem.requests[group.requests[0]]
+        links = taken.seen_by(None) if group.uses_links else None
         if group.tolerant:  # what is taken for all of them, by strict jobs
             every = [taken.links.get(i) for i in group.requests]
             taken_of_all = [links for links in every if links is not None]
             links = np.min(taken_of_all, axis=0) if len(taken_of_all) == len(every) else None
-        sums = self._price_sums(group, taken.routers, links)
-        left = self._each(lambda part: [x.unpriced(group.view, *sums) for x in part], listings)
+        closed = problem.closed_links(request.communication)
+        blocked = ~problem.allowed_routers(request) | (taken.routers > 0)
+        closed = closed if links is None else closed | (links > 0)
+        with self._room if self._needs_room else nullcontext():
+            free = group.view.whole.reach(blocked, closed)
+            if group.view.head is not None:
+                free = replace(free, row=free.row[[group.view.whole.index(group.view.head)]])
+            left = self._each(lambda part: [x.within(free) for x in part], listings)
         return replace(group, minimal=MinimalPrisms(left))
 
     def _first_size(self, group: Group, idx: int) -> int:
@@ -380,8 +413,8 @@ class ScanPricer:
             for footprints in view.chunks(len(lines), group.footprints):
                 clock.check(self.deadline)
                 _kernels.scan(
-                    footprints, lines, group.reach, group.least, group.live, view.bases,
-                    view.slots, view.line_coords, view.pad_strides, view.extents,
+                    footprints, lines, group.row, group.depths, group.least, group.live,
+                    view.bases, view.slots, view.line_coords, view.pad_strides, view.extents,
                     np.array(view.turned.shape), np.array(view.turned.wrap),
                     view.box, view.link[leading], view.face, view.signs,
                     group.count_sat, routers, links[:-1], last_links, free_sat,
