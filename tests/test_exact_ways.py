@@ -33,12 +33,13 @@ from topoplace.packing.tree.nodes import Node
 from topoplace.placement.torus import packing
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import PlacementResult, Status
-from topoplace.result.certificate import SharedLeaves
+from topoplace.result.certificate import SharedLeaves, size_of
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.schema import MAX_PRIORITY
 
 CHUNKS, PER_CHUNK = 2, 8
 NOT_CLOSED = 0.25  # share of the bounds that trees may leave above the optimum in little time
+ROOM = steering.CERTIFICATES
 
 
 def alike(snapshot: Snapshot, rng: random.Random) -> Snapshot:
@@ -142,12 +143,14 @@ def test_trees_bound_all_placements(
             return least
 
         if places:
-            tree = Trees(relaxation, columns, root, lower).ask_places()
+            tree = Trees(relaxation, columns, root, lower, ROOM).ask_places()
         else:
-            tree = branch_and_bound.BranchAndBound(relaxation, pool, columns, root.point, lower)
+            tree = branch_and_bound.BranchAndBound(
+                relaxation, pool, columns, root.point, lower, room=ROOM
+            )
         tree.run(state.budget.now() + 0.3)
+        certificate = tree.certificate(ROOM)
         check_that_proofs_are_kept_once(tree)
-        certificate = tree.certificate()
         assert isinstance(certificate, SharedLeaves)
         texts = [leaf.model_dump_json() for leaf in certificate.leaves]
         assert len(set(texts)) == len(texts), "a point that bounds several leaves is written once"
@@ -159,32 +162,62 @@ def test_trees_bound_all_placements(
         assert any(kind in text for text in written), kind
 
 
-@pytest.mark.parametrize("room", [400, steering.CERTIFICATE])
+@pytest.mark.parametrize("often", [1, 1000])
+@pytest.mark.parametrize("room", [400, 800, ROOM])
 @pytest.mark.usefixtures("hard_way")
 def test_a_tree_grows_until_its_certificate_fills_its_room(
-    room: int, monkeypatch: pytest.MonkeyPatch
+    room: int, often: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Often: whether it is seen in time that there is no room, or only at the end."""
     every = replace(branch_and_bound.STARTS_FIRST, large=0.0)
     monkeypatch.setattr(branch_and_bound, "STARTS_FIRST", every)
-    monkeypatch.setattr(best_first, "_OFTEN", 1)
-    monkeypatch.setattr(best_first, "_FEWEST", 1)
+    monkeypatch.setattr(best_first, "_OFTEN", often)
     snapshot, mode = case(8), MODES[2]
     best = brute_force(snapshot, mode)[0]
     problem = PlacementProblem(prepare(snapshot), mode)
     state = Search(packing.TorusPacking(problem), Budget(None), start=[]).state
     pool, point = state.relaxation.begin_pool(), DualPoint(state.problem.start_prices.astype(float))
     tree = branch_and_bound.BranchAndBound(
-        state.relaxation, pool, state.columns, point, lambda: best
+        state.relaxation, pool, state.columns, point, lambda: best, room=room
     )
-    tree.room = room
     tree.run(state.budget.end)
     assert state.budget.now() < state.budget.end
-    certificate = tree.certificate()
+    certificate = tree.certificate(room)
     proven = certified_bound(TorusOracle(read_instance(snapshot, mode)), certificate, [])
     assert proven is not None
     assert best <= proven.value <= tree.bound
-    assert (tree.bound > best) == (room == 400)
-    assert len(certificate.model_dump_json()) < 2 * room
+    assert (tree.bound > best) == (room < ROOM)
+    assert size_of(certificate) <= room
+
+
+@pytest.mark.parametrize("parts", [False, True])
+@pytest.mark.usefixtures("hard_way")
+def test_the_certificates_of_a_result_have_a_room_together(
+    parts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first level is closed by some 7 kB, or 2.5 kB in parts; the bound rises with less."""
+    monkeypatch.setattr(bundle, "_PATIENCE", 1)
+    if parts:
+        monkeypatch.setattr(steering, "SLICE", 0.01)
+    sizes = enumerate((22, 19, 17, 26, 14, 29, 11))
+    queue = [{"nodes": n} | ({"class": "half"} if k % 2 else {}) for k, n in sizes]
+    down = "1,15,17,32,57,60,63,83,97"
+    snapshot = snapshot_of([10, 10], queue, down=down, classes={"half": "50-99"})
+    oracle, bounds = TorusOracle(read_instance(snapshot, MODES[0])), []
+    for room in (2400, 5000, ROOM):
+        monkeypatch.setattr(steering, "CERTIFICATES", room)
+        result = solve(snapshot, MODES[0])
+        assert check_document(result).holds
+        written = [level.certificate for level in result.levels if level.certificate]
+        assert len(written) == len(result.levels)
+        assert sum(size_of(certificate) for certificate in written) <= room
+        proven = certified_bound(oracle, written[0], [])
+        assert proven is not None
+        assert result.bound is not None
+        assert result.bound >= proven.value
+        bounds.append(result.bound)
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[0] > bounds[-1] == result.objective
 
 
 @pytest.mark.usefixtures("hard_way")

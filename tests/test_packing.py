@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 
 from topoplace.certify.packing import certified_bound
-from topoplace.packing import search
+from topoplace.packing import search, steering
 from topoplace.packing.budget import Budget
 from topoplace.packing.primal_dual import _Chains
 from topoplace.packing.problem import PackingProblem, fits
 from topoplace.packing.search import Found, Search
-from topoplace.result.certificate import Certificate
+from topoplace.result.certificate import Certificate, size_of
 from toy_ring import Job, Ring, RingOracle, packings, random_ring
 from toy_ring_packing import RingPacking
 
@@ -56,6 +56,23 @@ def test_the_engine_is_brute_force_and_proves_it(
                 assert bound.value >= best[level], seed
             closed += bound.value == found.values[level]
     assert closed >= (2 if not heavy else 1.9) * PER_CHUNK
+
+
+def test_certificates_of_programs_have_a_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without that, they take 857 and 2,386 bytes, and both levels are closed."""
+    room = 700
+    monkeypatch.setattr(steering, "CERTIFICATES", room)
+    for seed in (7, 56):
+        ring, jobs = random_ring(random.Random(f"ring-{seed}"))
+        found = solved(ring, jobs)
+        left = room
+        for level, bound in enumerate(found.bounds):
+            assert bound is not None
+            left -= size_of(bound.certificate)
+            assert proven(ring, jobs, bound.certificate, found.values[:level]) == bound.value
+        assert left >= 0
+        assert found.bounds[1] is not None
+        assert found.bounds[1].value > found.values[1]
 
 
 def test_first_fit_leaves_out_what_does_not_fit() -> None:

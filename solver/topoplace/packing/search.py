@@ -24,7 +24,7 @@ from topoplace.packing.problem import PackingProblem, Residual, Subproblem
 from topoplace.packing.state import Incumbent, Say, State, silent
 from topoplace.packing.tree.nodes import Root
 from topoplace.packing.tree.price_tree import PriceTree
-from topoplace.result.certificate import Certificate
+from topoplace.result.certificate import Certificate, size_of
 
 _LEAST_START, _START_SHARE = 0.3, 0.5  # seconds, and of the time limit: for the heuristics
 _FIRST_STEPS = 20  # of the bundle, before it is known how large linear programs are
@@ -106,6 +106,7 @@ class Search:
         self._master = Master(columns, budget)
         self._bundle: Bundle | None = None
         self._last_point = DualPoint(problem.start_prices.astype(float))
+        self._room = steering.CERTIFICATES
         self._nonzeros = -1  # of the first level's program; not known yet
 
     def run(self) -> Found:
@@ -116,9 +117,10 @@ class Search:
             if not level or not clock.is_stopped():  # else as far as it is proven, and no further
                 root = self.solve_level(Subproblem(level, tuple(reached)))
                 if root.bound is not None:
-                    assert root.bound >= self.incumbent.objective(level), "a bound holds"
                     certificate = root.certificate(self.state.relaxation)
+                    assert root.bound >= self.incumbent.objective(level), "a bound holds"
                     proven = LevelBound(root.bound, certificate)
+                    self._room -= size_of(certificate)
             self._bounds.append(proven)
             reached.append(self.incumbent.objective(level))
             self._tell(self.incumbent)
@@ -148,7 +150,8 @@ class Search:
         state.say("prices", level, None)
         watch = partial(state.say, "prices", level)
         bundle = Bundle(state.relaxation, state.columns, sub, watch=watch)
-        root = Root(sub, self._first_bound(sub, bundle))
+        room = int(self._share(level) * self._room)
+        root = Root(sub, self._first_bound(sub, bundle), room)
         if self.budget.is_over():
             return root
         end = self._end_of(sub)
@@ -293,11 +296,15 @@ class Search:
                 self.incumbent.offer(sub, found)
 
     def _end_of(self, sub: Subproblem) -> float:
-        """Return when a level ends that begins now: the later ones share what the first leaves."""
-        budget, now = self.budget, self.budget.now()
+        """Return when a level ends that begins now."""
+        budget, now, share = self.budget, self.budget.now(), self._share(sub.level)
         if sub.level == 0:
-            return budget.start + steering.FIRST_LEVEL * budget.length
-        return now + max(0.0, budget.end - now) / (len(self.problem.senses) - sub.level)
+            return budget.start + share * budget.length
+        return now + share * max(0.0, budget.end - now)
+
+    def _share(self, level: int) -> float:
+        """Return the share of a level that begins in what those before leave."""
+        return 1 / (len(self.problem.senses) - level) if level else steering.FIRST_LEVEL
 
     def _half(self, end: float) -> float:
         """Return when half of the time is over that is left until an end."""

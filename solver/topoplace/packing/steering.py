@@ -11,7 +11,7 @@ from __future__ import annotations
 from topoplace.packing.budget import Budget
 
 FIRST_LEVEL = 0.95
-"""Of the budget, for the first level at most; the later ones share the rest."""
+"""Of time and of certificates, for the first level at most; the later ones share the rest."""
 
 _LONGEST_TURN, _TURN_SHARE = 15.0, 0.1
 
@@ -45,9 +45,8 @@ COLUMNS = 1000
 STEPS = 12
 """Of a bundle, for a candidate of a dive and for a leaf whose places are split."""
 
-CERTIFICATE, LATER = 9_000_000, 4
-"""Characters of a certificate at which its trees grow no more, by so much less on a later level:
-10 MB is the limit, and how long one is, is not looked at after every leaf."""
+CERTIFICATES = 10_000_000
+"""Bytes that the certificates of all levels have at most together."""
 
 OPEN_LEAVES = 1 << 25
 """Bytes of what a tree's leaves may hold to go on from, beside their proofs."""

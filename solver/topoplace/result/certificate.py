@@ -103,5 +103,10 @@ Certificate = Annotated[
 """One tree, or one for each part of the queue."""
 
 
+def size_of(part: Model) -> int:
+    """Return how many bytes a certificate, or a part of one, takes in a file."""
+    return len(part.model_dump_json().encode())
+
+
 for _model in (StartBranch, CoverBranch, SharedLeaves):
     _model.model_rebuild()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
@@ -11,17 +12,19 @@ from topoplace.packing import steering
 from topoplace.packing.dual.relaxation import Relaxation
 from topoplace.packing.tree.branching import Branch
 from topoplace.packing.tree.nodes import NOTHING, Node, Writer
-from topoplace.result.certificate import DEEPEST, Certificate
+from topoplace.result.certificate import DEEPEST, Certificate, size_of
 
-_FEWEST, _GROWTH = 4, 0.25  # leaves more, until it is seen again how long the certificate is
+_GROWTH = (0.05, 0.25)  # of the leaves worked on, until the certificate is written again
 _OFTEN = 16  # leaves worked on, until it is seen again what the others hold
 
 
 class BestFirstTree(ABC):
     """A tree that may be run again and again, with a certified bound at any time.
 
-    It grows until its certificate fills its room. Leaves that are still worked on have what that
-    goes on from; beyond `steering.OPEN_LEAVES` those of the least bounds keep their proofs alone.
+    It grows until its certificate fills its room; to see that, it is written now and then. If it
+    has no room any more, the bound is that of the last one that had, and what is split keeps its
+    proofs until then. Leaves that are still worked on have what that goes on from; beyond
+    `steering.OPEN_LEAVES` those of the least bounds keep their proofs alone.
 
     Parameters
     ----------
@@ -29,16 +32,15 @@ class BestFirstTree(ABC):
         Returns what the bound is lowered to: the incumbent's objective.
     groups
         Of alike requests, which the certificate names.
+    room
+        Bytes that the certificate may have.
 
     Attributes
     ----------
-    room
-        Characters that its certificate may have.
     size
-        Those that it had when that was looked at last, 0 before.
+        Those of the last one that had room, 0 before.
     """
 
-    room = steering.CERTIFICATE
     size = 0
 
     def __init__(
@@ -47,12 +49,15 @@ class BestFirstTree(ABC):
         top: Node,
         lower: Callable[[], int],
         groups: tuple[tuple[int, ...], ...] = (),
+        *,
+        room: int,
     ) -> None:
-        self.relaxation, self.lower, self.groups = relaxation, lower, groups
+        self.relaxation, self.lower, self.groups, self.room = relaxation, lower, groups, room
         self._open: list[tuple[int, int, Node]] = []
         self._inner: list[tuple[int, int, Node]] = []  # whose own bound may still be of use
         self._ticket = itertools.count()
-        self._num_leaves, self._next_look, self._worked_on = 1, _OFTEN, 0
+        self._next_look, self._worked_on = _OFTEN, 0
+        self._written, self._is_full = top.bound, False  # what the last that had room proves
         self._decided = NOTHING  # the largest bound of leaves that are not worked on any more
         self.top = top
         self.push(top)
@@ -60,10 +65,26 @@ class BestFirstTree(ABC):
     @property
     def bound(self) -> int:
         """What the tree certifies."""
-        return max(self._decided, self.highest_open)
+        return self._written if self._is_full else max(self._decided, self.highest_open)
 
-    def certificate(self) -> Certificate:
-        """Return the tree as a certificate of its bound."""
+    def certificate(self, room: int) -> Certificate:
+        """Return the tree as a certificate of its bound, which rises if there is no room."""
+        found = self._look(room)
+        return self._write() if self._is_full else found
+
+    def _look(self, room: int) -> Certificate:
+        """Write the certificate of the least bound, and see whether there is room for it."""
+        self._is_full = False
+        found = self._write()
+        size = size_of(found)
+        self._is_full = size > room
+        if not self._is_full:
+            self.size, self._written = size, self.bound
+            while self._inner and -self._inner[0][0] > self.bound:
+                heapq.heappop(self._inner)[2].forget()
+        return found
+
+    def _write(self) -> Certificate:
         return Writer(self.relaxation, self.bound).write(self.top, self.groups)
 
     @property
@@ -75,23 +96,22 @@ class BestFirstTree(ABC):
         """Work on the leaf of the largest bound, until a time of the budget or the room is full."""
         while (
             self.relaxation.budget.now() < until
-            and not self._is_full()
+            and self._has_room()
             and (node := self.pop()) is not None
         ):
             self.work_on(node, until)
             self._worked_on += 1
             if self._worked_on % _OFTEN == 0:
                 self._lighten()
-            while self._inner and -self._inner[0][0] > self.bound:
-                heapq.heappop(self._inner)[2].forget()
 
-    def _is_full(self) -> bool:
-        """Tell whether the certificate fills the room; it is written now and then to see that."""
-        if self._num_leaves >= self._next_look:
-            self.size = len(self.certificate().model_dump_json())
-            growth = min(_GROWTH, self.room / self.size - 1)
-            self._next_look = self._num_leaves + max(_FEWEST, int(growth * self._num_leaves))
-        return self.size >= self.room
+    def _has_room(self) -> bool:
+        """Tell whether the certificate has room; it is written now and then to see that."""
+        if self._worked_on >= self._next_look:
+            self._look(self.room)
+            least, most = _GROWTH
+            growth = min(most, max(least, self.room / max(1, self.size) - 1))
+            self._next_look = math.ceil((1 + growth) * self._worked_on)
+        return not self._is_full and self.size < self.room
 
     def _lighten(self) -> None:
         """Let the leaves of the least bounds keep only their proofs, if all hold too much."""
@@ -140,7 +160,6 @@ class BestFirstTree(ABC):
         """Put the sides of a branch in a leaf's place."""
         node.branch, node.children = branch, children
         node.close()
-        self._num_leaves += 1
         heapq.heappush(self._inner, (-node.bound, next(self._ticket), node))
         for child in children:
             self.push(child)

@@ -23,8 +23,8 @@ from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.problem import Subproblem
 from topoplace.packing.state import State
 from topoplace.packing.tree.branch_and_bound import BranchAndBound
-from topoplace.packing.tree.nodes import Node, Root
-from topoplace.result.certificate import Certificate, Part, Parts, WholeTree
+from topoplace.packing.tree.nodes import Node, Root, certificate_of_better
+from topoplace.result.certificate import Certificate, Leaf, Part, Parts, WholeTree, size_of
 
 
 class Trees:
@@ -41,16 +41,23 @@ class Trees:
         Prices to begin with.
     lower
         Returns what the bound is lowered to.
+    room
+        Bytes that either tree's certificate may have.
     """
 
     def __init__(
-        self, relaxation: Relaxation, columns: Columns, root: Bounded, lower: Callable[[], int]
+        self,
+        relaxation: Relaxation,
+        columns: Columns,
+        root: Bounded,
+        lower: Callable[[], int],
+        room: int,
     ) -> None:
         pool = relaxation.pool
         assert pool is not None, "the pool takes in the bundle's points before"
         self._relaxation, self._columns, self._pool, self._root = relaxation, columns, pool, root
-        self.lower = lower
-        self._starts = BranchAndBound(relaxation, pool, columns, root.point, lower)
+        self.lower, self.room = lower, room
+        self._starts = BranchAndBound(relaxation, pool, columns, root.point, lower, room=room)
         self._places: BranchAndBound | None = None
         self._spent = 0.0  # seconds, for the first tree before the second is under way
 
@@ -59,9 +66,9 @@ class Trees:
         """What the better tree certifies."""
         return self._better().bound
 
-    def certificate(self) -> WholeTree:
+    def certificate(self, room: int) -> WholeTree:
         """Return the better tree as a certificate of its bound."""
-        found = self._better().certificate()
+        found = certificate_of_better(self._better, room)
         assert not isinstance(found, Parts)
         return found
 
@@ -76,7 +83,7 @@ class Trees:
 
     @property
     def size(self) -> int:
-        """Characters of the certificate, as looked at last."""
+        """Bytes of the certificate, as written last."""
         return self._better().size
 
     def bounds(self) -> tuple[int, ...]:
@@ -84,20 +91,16 @@ class Trees:
         trees = (self._starts, self._places)
         return tuple(tree.bound for tree in trees if tree is not None)
 
-    def run(
-        self, until: float, *, ask_places: bool = True, room: int = steering.CERTIFICATE
-    ) -> None:
+    def run(self, until: float, *, ask_places: bool = True) -> None:
         """Work on the first tree, and once that had its time mostly on the second.
 
         Parameters
         ----------
         ask_places
             Whether the second tree may be begun.
-        room
-            Characters that either tree's certificate may have.
         """
         budget = self._relaxation.budget
-        self._starts.room = room
+        self._starts.room = self.room
         if self._places is None:
             now = budget.now()
             may_ask = ask_places and self._starts.bound <= (1 + steering.NEAR) * self.lower()
@@ -113,7 +116,7 @@ class Trees:
                 return
             self._places = self.ask_places()
         now = budget.now()
-        self._places.room = room
+        self._places.room = self.room
         self._starts.run(now + steering.BEHIND * (until - now))
         self._places.run(until)
 
@@ -133,7 +136,14 @@ class Trees:
             columns.add(relaxation.problem.merged(candidate for _, candidate in found))
         unsettled = self._starts.unsettled()
         return BranchAndBound(
-            relaxation, pool, columns, self._root.point, self.lower, groups, unsettled
+            relaxation,
+            pool,
+            columns,
+            self._root.point,
+            self.lower,
+            groups,
+            unsettled,
+            room=self.room,
         )
 
     def _better(self) -> BranchAndBound:
@@ -170,8 +180,8 @@ class ClassDecomposition:
     Two at once, a thread each, as long as neither asks for places, which takes two threads.
     """
 
-    def __init__(self, state: State, root: Bounded) -> None:
-        self._state = state
+    def __init__(self, state: State, root: Bounded, room: int) -> None:
+        self._state, self._room = state, room
         classes: dict[object, list[int]] = {}
         for q, own in enumerate(state.problem.classes):
             classes.setdefault(own, []).append(q)
@@ -186,18 +196,22 @@ class ClassDecomposition:
         """What the parts' trees certify together."""
         return sum(part.trees.bound for part in self._parts)
 
-    def certificate(self) -> Parts:
+    def certificate(self, room: int) -> Parts:
         """Return the certificate of the bound."""
         names = self._state.problem.names
-        return Parts(
-            parts=[
-                Part(
-                    requests=[names[q] for q in part.requests],
-                    certificate=part.trees.certificate(),
-                )
-                for part in self._parts
-            ]
-        )
+        parts: list[Part] = []
+        left = room - self._size()
+        for part in self._parts:
+            requests = [names[q] for q in part.requests]
+            left += part.trees.size - size_of(Part(requests=requests, certificate=Leaf(scale=1)))
+            found = part.trees.certificate(left)
+            left -= size_of(found)
+            parts.append(Part(requests=requests, certificate=found))
+        return Parts(parts=parts)
+
+    def _size(self) -> int:
+        """Return how many bytes the parts' certificates had when they were written last."""
+        return sum(part.trees.size for part in self._parts)
 
     def bounds(self) -> tuple[int, ...]:
         """Return what the trees of each part certify."""
@@ -220,8 +234,7 @@ class ClassDecomposition:
             if any(part.trees.asks_places for part in chosen):
                 chosen = left[:1]
             end = min(until, budget.now() + steering.SLICE)
-            left_over = steering.CERTIFICATE - sum(part.trees.size for part in self._parts)
-            more = max(0, left_over) // len(chosen)
+            more = max(0, self._room - self._size()) // len(chosen)
             time_is_up = budget.at_once(partial(self._work_on, end, more), chosen)
             ended = [part for part, is_up in zip(chosen, time_is_up, strict=True) if not is_up]
             left = [part for part in left if part not in ended]
@@ -233,7 +246,8 @@ class ClassDecomposition:
         """
         budget = self._state.budget
         now, before = budget.now(), part.trees.bound
-        part.trees.run(until, room=part.trees.size + more)
+        part.trees.room = part.trees.size + more
+        part.trees.run(until)
         end = budget.now()
         part.spent += end - now
         part.still = 0 if part.trees.bound < before else part.still + 1
@@ -257,7 +271,7 @@ class ClassDecomposition:
         start = Bounded(relaxation.evaluate(Subproblem(), point, 4), point)
         until = state.budget.now() + steering.SLICE
         bounded = Bundle(relaxation, columns, Subproblem()).run(start, lower(), until=until)
-        return _Part(requests, Trees(relaxation, columns, bounded, lower))
+        return _Part(requests, Trees(relaxation, columns, bounded, lower, self._room))
 
 
 class BoundSearch:
@@ -267,10 +281,10 @@ class BoundSearch:
     """
 
     def __init__(self, state: State, root: Root) -> None:
-        self._state, self._root = state, root.bounded
-        incumbent = state.incumbent
+        self._state, self._root, self._room = state, root.bounded, root.room
+        relaxation, columns, incumbent = state.relaxation, state.columns, state.incumbent
         self._whole = Trees(
-            state.relaxation, state.columns, root.bounded, lambda: incumbent.objective(0)
+            relaxation, columns, root.bounded, lambda: incumbent.objective(0), root.room
         )
         self._parts: ClassDecomposition | None = None
         self._several = len(set(state.problem.classes)) > 1
@@ -283,9 +297,9 @@ class BoundSearch:
         """What is certified."""
         return self._better().bound
 
-    def certificate(self) -> Certificate:
+    def certificate(self, room: int) -> Certificate:
         """Return the certificate of the bound."""
-        return self._better().certificate()
+        return certificate_of_better(self._better, room)
 
     def highest(self) -> Node | None:
         """Return the leaf of the largest bound of all starts if it has prices of its own."""
@@ -320,7 +334,7 @@ class BoundSearch:
             ended = budget.now() < alone
             if self._closed() or (self._spent < steering.SLICE and not ended):
                 return
-            self._parts = ClassDecomposition(self._state, self._root)
+            self._parts = ClassDecomposition(self._state, self._root, self._room)
         if self._parts is not None:
             now, before = budget.now(), self._parts.bound
             ahead = before < self._whole.bound

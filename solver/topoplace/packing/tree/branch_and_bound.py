@@ -166,6 +166,8 @@ class BranchAndBound(BestFirstTree):
         lower: Callable[[], int],
         groups: tuple[tuple[int, ...], ...] = (),
         unsettled: Sequence[Subproblem] = (),
+        *,
+        room: int,
     ) -> None:
         bound = relaxation.evaluate(Subproblem(), start, 1).bound  # and into the pool
         self._pool, self._columns, self._unsettled = pool, columns, unsettled
@@ -179,7 +181,7 @@ class BranchAndBound(BestFirstTree):
         top = Node(Subproblem(), int(np.floor(pooled.min())), pooled=pooled)
         named = frozenset(q for group in groups for q in group)
         equal = relaxation.problem.equal_groups(pool.startable - named)
-        super().__init__(relaxation, top, lower, (*groups, *equal))
+        super().__init__(relaxation, top, lower, (*groups, *equal), room=room)
 
     def points(self) -> list[DualPoint]:
         """Return the points of the pool that bound the leaves."""

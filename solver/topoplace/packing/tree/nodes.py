@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +20,13 @@ from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
 from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.problem import Subproblem
 from topoplace.packing.tree.branching import Branch
-from topoplace.result.certificate import Certificate, CertificateNode, LeafRef, SharedLeaves
+from topoplace.result.certificate import (
+    Certificate,
+    CertificateNode,
+    LeafRef,
+    SharedLeaves,
+    size_of,
+)
 from topoplace.types import FloatArray
 
 _AMOUNT_BYTES = 400  # of an amount and its candidate
@@ -36,8 +42,8 @@ class Proof(Protocol):
     def bound(self) -> int:
         """Certified bound."""
 
-    def certificate(self) -> Certificate:
-        """Return the certificate of the bound."""
+    def certificate(self, room: int) -> Certificate:
+        """Return the certificate of the bound, which rises if that of a less one has no room."""
 
 
 @dataclass
@@ -46,6 +52,8 @@ class Root:
 
     Attributes
     ----------
+    room
+        Bytes that its certificate may have.
     step_size
         Of the bundle that lowered the bound.
     below
@@ -54,6 +62,7 @@ class Root:
 
     sub: Subproblem
     bounded: Bounded
+    room: int
     step_size: float = 0.0
     below: Proof | None = None
 
@@ -66,11 +75,26 @@ class Root:
         return min(own, self.below.bound)
 
     def certificate(self, relaxation: Relaxation) -> Certificate:
-        """Return the certificate of the bound."""
+        """Return the certificate of the bound, which rises until that has room."""
         own = self.bounded.value.certified
         if self.below is not None and own is not None and self.below.bound < own:
-            return self.below.certificate()
-        return relaxation.leaf(*self.bounded.value.leaf_parts)
+            found = self.below.certificate(self.room)
+            if self.below.bound <= own and size_of(found) <= self.room:
+                return found
+        self.below = None
+        leaf = relaxation.leaf(*self.bounded.value.leaf_parts)
+        if size_of(leaf) > self.room:
+            self.bounded = replace(self.bounded, value=relaxation.without_pricing(self.sub))
+            leaf = relaxation.leaf(*self.bounded.value.leaf_parts)
+        return leaf
+
+
+def certificate_of_better(better: Callable[[], Proof], room: int) -> Certificate:
+    """Return the certificate of what is better; that may be another once it is written."""
+    while True:
+        found = (chosen := better()).certificate(room)
+        if better() is chosen:
+            return found
 
 
 def bound_of(value: DualValue) -> int:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from topoplace.packing import steering
 from topoplace.packing.dual.generation import Bounded, generate_columns
 from topoplace.packing.dual.master import LpSolution, Master
 from topoplace.packing.dual.relaxation import Relaxation
@@ -41,10 +40,8 @@ class PriceTree(BestFirstTree):
         problem, level = relaxation.problem, root.sub.level
         every = frozenset(range(len(problem.names)))
         groups = tuple(problem.equal_groups(every))
-        super().__init__(relaxation.filling(None), top, lower, groups)
+        super().__init__(relaxation.filling(None), top, lower, groups, room=root.room)
         self._master, self._offer = master, offer
-        if level:
-            self.room //= steering.LATER
         self._dominance = Dominance(problem, every, level)
 
     def work_on(self, node: Node, until: float) -> None:
