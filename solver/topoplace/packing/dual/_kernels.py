@@ -11,21 +11,58 @@ from topoplace.kernels import kernel
 
 
 @kernel()
-def marked_rows(starts, rows, which, marked):
+def runs_of(rows):
+    """Return a list of rows as runs of rows that follow each other: the first row, and how many."""
+    num = 0
+    for k in range(rows.shape[0]):
+        num += k == 0 or rows[k] != rows[k - 1] + 1
+    runs = np.empty((num, 2), np.uint32)
+    num = 0
+    for k in range(rows.shape[0]):
+        if k == 0 or rows[k] != rows[k - 1] + 1:
+            runs[num, 0], runs[num, 1] = rows[k], 0
+            num += 1
+        runs[num - 1, 1] += np.uint32(1)
+    return runs
+
+
+@kernel()
+def rows_of_runs(runs):
+    """Return the rows of some runs."""
+    size = 0
+    for i in range(runs.shape[0]):
+        size += runs[i, 1]
+    rows = np.empty(size, np.uint32)
+    at = 0
+    for i in range(runs.shape[0]):
+        first = np.int64(runs[i, 0])
+        for k in range(np.int64(runs[i, 1])):
+            rows[at] = first + k
+            at += 1
+    return rows
+
+
+@kernel()
+def marked_rows(starts, runs, which, marked):
     """Return some lists of rows without those that are not marked (see `columns`)."""
     size = 0
     for j in which:
-        size += starts[j + 1] - starts[j]
+        for i in range(np.int64(starts[j]), np.int64(starts[j + 1])):
+            first = np.int64(runs[i, 0])
+            for r in range(first, first + np.int64(runs[i, 1])):
+                size += marked[r]
     new_starts = np.zeros(which.shape[0] + 1, np.uint32)
     kept = np.empty(size, np.uint32)
     num = 0
-    for i in range(which.shape[0]):
-        for k in range(starts[which[i]], starts[which[i] + 1]):
-            if marked[rows[k]]:
-                kept[num] = rows[k]
-                num += 1
-        new_starts[i + 1] = num
-    return new_starts, kept[:num]
+    for n in range(which.shape[0]):
+        for i in range(np.int64(starts[which[n]]), np.int64(starts[which[n] + 1])):
+            first = np.int64(runs[i, 0])
+            for r in range(first, first + np.int64(runs[i, 1])):
+                if marked[r]:
+                    kept[num] = r
+                    num += 1
+        new_starts[n + 1] = num
+    return new_starts, kept
 
 
 @kernel()

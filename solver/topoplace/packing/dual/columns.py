@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from topoplace.packing.dual._kernels import marked_rows, maximal_sets
+from topoplace.packing.dual._kernels import marked_rows, maximal_sets, rows_of_runs, runs_of
 from topoplace.packing.problem import Kinds, PackingProblem
 from topoplace.types import BoolArray, IntArray
 
@@ -30,50 +30,56 @@ class Column:
 
 
 class _RowLists:
-    """Lists of row numbers, one after the other; a full array grows by half.
+    """Lists of row numbers, one after the other, each as runs; a full array grows by half.
 
-    Numbers are unsigned: compiled loops need not ask whether an index counts from the end.
+    A prism of the rows of a machine has a run per line of routers: a list takes a tenth of what
+    its numbers would. Numbers are unsigned: compiled loops need not ask whether an index counts
+    from the end.
+
+    Attributes
+    ----------
+    num_entries
+        Rows of all lists together.
     """
 
     def __init__(self) -> None:
-        self._num = 0
+        self.num_entries = self._num = 0
         self._starts = np.zeros(1 << 10, dtype=np.uint32)
-        self._rows = np.zeros(1 << 16, dtype=np.uint32)
-
-    @property
-    def num_entries(self) -> int:
-        return int(self._starts[self._num])
+        self._runs = np.zeros((1 << 12, 2), dtype=np.uint32)
 
     def append(self, rows: IntArray | Unsigned) -> None:
+        runs = runs_of(rows)
         start = int(self._starts[self._num])
-        end = start + len(rows)
+        end = start + len(runs)
         if self._num + 2 > len(self._starts):
             self._starts = np.concatenate([self._starts, np.zeros_like(self._starts)])
-        if end > len(self._rows):
-            self._grow(end)
-        self._rows[start:end] = rows
+        if end > len(self._runs):
+            grown = np.zeros((end + end // 2, 2), dtype=np.uint32)
+            grown[:start] = self._runs[:start]
+            self._runs = grown
+        self._runs[start:end] = runs
         self._num += 1
         self._starts[self._num] = end
-
-    def _grow(self, size: int) -> None:
-        grown = np.zeros(size + size // 2, dtype=np.uint32)
-        grown[: self._starts[self._num]] = self._rows[: self._starts[self._num]]
-        self._rows = grown
+        self.num_entries += len(rows)
 
     def of(self, number: int) -> Unsigned:
-        """Return one of the lists; valid until others are added or forgotten."""
-        return self._rows[self._starts[number] : self._starts[number + 1]]
+        """Return one of the lists."""
+        runs = self._runs[self._starts[number] : self._starts[number + 1]]
+        rows: Unsigned = rows_of_runs(runs)
+        return rows
 
     def among(self, which: IntArray, marked: BoolArray) -> tuple[Unsigned, Unsigned]:
         """Return some of the lists without the rows that are not marked: starts and rows."""
-        found: tuple[Unsigned, Unsigned] = marked_rows(self._starts, self._rows, which, marked)
+        found: tuple[Unsigned, Unsigned] = marked_rows(self._starts, self._runs, which, marked)
         return found
 
-    def keep(self, which: IntArray, num_rows: int) -> None:
-        starts, rows = self.among(which, np.ones(num_rows, dtype=bool))
-        self._num, self._rows = len(which), rows
-        self._starts[: len(starts)] = starts
-        self._grow(len(rows))
+    def keep(self, which: IntArray) -> None:
+        starts, runs = self._starts, self._runs
+        kept = [runs[starts[k] : starts[k + 1]] for k in which.tolist()]
+        self._num = len(kept)
+        self._starts[1 : 1 + len(kept)] = np.cumsum([len(mine) for mine in kept])
+        self._runs = np.concatenate([*kept, np.zeros((1 << 12, 2), dtype=np.uint32)])
+        self.num_entries = sum(int(mine[:, 1].sum()) for mine in kept)
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,8 @@ class Columns:
         self._keys = np.random.default_rng(problem.num_rows)
         self._hashes, self._num_hashed = np.zeros(problem.num_rows, dtype=np.int64), 0
         self._row_lists = _RowLists()
-        self._tight = np.arange(problem.num_rows) < problem.num_covers
+        self._tight = np.zeros(problem.num_rows, dtype=bool)
+        self._tight[: problem.num_covers] = True
 
     def __contains__(self, candidate: Any) -> bool:
         return candidate in self._index
@@ -138,17 +145,17 @@ class Columns:
             for q in kinds.others(known.request_idx):
                 candidate = replace(known, request_idx=q)
                 if candidate not in self._index and kinds.admits(candidate):
-                    self._append(candidate, self.rows(position).copy())
+                    self._append(candidate, self.rows(position))
 
     def keep(self, kept: BoolArray) -> None:
         """Forget all columns but those marked."""
         self.all = [c for c, k in zip(self.all, kept, strict=True) if k]
         self._index = {c.candidate: i for i, c in enumerate(self.all)}
-        self._row_lists.keep(np.flatnonzero(kept), self.problem.num_rows)
-        self._hashes, self._num_hashed = np.zeros_like(self._hashes), 0
+        self._row_lists.keep(np.flatnonzero(kept))
+        self._hashes, self._num_hashed = np.zeros(len(self._hashes), dtype=np.int64), 0
 
     def rows(self, position: int) -> Unsigned:
-        """Return the rows a column takes of; valid until columns are added or forgotten."""
+        """Return the rows a column takes of."""
         return self._row_lists.of(position)
 
     @property

@@ -18,7 +18,7 @@ MAX_COLUMNS = 3000
 """Columns kept in the master; beyond it those with the worst reduced cost go."""
 
 MOST_ENTRIES = 1 << 25
-"""Rows of all columns together that a bundle bears: each takes four to eight bytes."""
+"""Rows of all columns together that a bundle bears: those that matter take four bytes each."""
 
 _NO_AMOUNT = 1e-6
 _MOST_MORE = 16  # columns of a kind and round, beside those of a single request

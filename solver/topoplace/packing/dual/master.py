@@ -61,7 +61,8 @@ class Master:
 
     def __init__(self, columns: Columns, budget: Budget) -> None:
         self.columns, self.budget = columns, budget
-        self._active = np.arange(columns.problem.num_rows) < columns.problem.num_covers
+        self._active = np.zeros(columns.problem.num_rows, dtype=bool)
+        self._active[: columns.problem.num_covers] = True
 
     def num_nonzeros(self, most: int) -> int:
         """Return the nonzeros of the rows of a program over all columns.
