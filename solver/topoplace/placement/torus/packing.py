@@ -1,7 +1,8 @@
 """Prisms on a torus or mesh as a plug-in of the engine (`topoplace.packing`).
 
 Rows are the routers, and the links by family: those of all strict jobs, and under the tolerant
-rule those of every tolerant request, which it shares with all strict jobs (docs/proofs.md).
+rule those of every tolerant request, which it shares with all strict jobs (docs/proofs.md). Where no
+strict job waits, tolerant requests need none.
 """
 
 from __future__ import annotations
@@ -74,7 +75,10 @@ class TorusPacking(PackingProblem):
         self.names = [request.id for request in requests]
         self.values = np.array([request.value for request in requests], dtype=np.int64)
         self.num_covers = torus.num_routers
+        uses_links = [problem.uses_links(r.communication) for r in requests]
         tolerant = [i for i, r in enumerate(requests) if problem.is_tolerant(r.communication)]
+        if sum(uses_links) == len(tolerant):  # nobody is there to share no links with
+            tolerant = []
         self._families: list[int | None] = [None, *tolerant]
         # a request that no machine holds, as those of other parts, shares nothing
         self._may_share = [
@@ -109,12 +113,13 @@ class TorusPacking(PackingProblem):
         """Return the rows of a prism, routers first."""
         problem, prism = self.placement, candidate.prism
         request = problem.requests[candidate.request_idx]
-        linked = problem.uses_links(request.communication)
+        tolerant = problem.is_tolerant(request.communication)
+        alone = len(self._families) == 1
+        linked = problem.uses_links(request.communication) and not (alone and tolerant)
         box = np.array(prism.origin), np.array(prism.extents)
         rows: IntArray = prism_rows(*self._machine, *box, linked)
-        if len(self._families) == 1 or not linked:
+        if alone or not linked:
             return rows
-        tolerant = problem.is_tolerant(request.communication)
         routers, links = rows[: prism.volume], rows[prism.volume :]
         parts = [routers]
         for k, family in enumerate(self._families):
