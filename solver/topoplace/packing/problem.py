@@ -465,8 +465,10 @@ class Kinds:
 
 def capacities_left(problem: PackingProblem, started: Iterable[Candidate]) -> IntArray:
     """Return what some candidates leave of every row."""
-    left = problem.capacities.copy()
-    for candidate in started:
+    left = problem.capacities
+    for number, candidate in enumerate(started):
+        if not number:
+            left = left.copy()
         np.subtract.at(left, problem.rows_of(candidate), 1)
     return left
 

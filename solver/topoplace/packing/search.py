@@ -18,6 +18,7 @@ from topoplace.packing.dual.columns import Columns
 from topoplace.packing.dual.generation import Bounded, generate_columns, least, reduced_costs_at
 from topoplace.packing.dual.master import Master
 from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
+from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.primal.integer import WORK_SECONDS, best_among
 from topoplace.packing.primal_dual import primal_dual_loop
 from topoplace.packing.problem import PackingProblem, Residual, Subproblem
@@ -105,7 +106,7 @@ class Search:
         self.state = State(problem, budget, relaxation, columns, self.incumbent, seed, say)
         self._master = Master(columns, budget)
         self._bundle: Bundle | None = None
-        self._last_point = DualPoint(problem.start_prices.astype(float))
+        self._last_point = DualPoint(SparsePrices.of(problem.start_prices))
         self._room = steering.CERTIFICATES
         self._nonzeros = -1  # of the first level's program; not known yet
 

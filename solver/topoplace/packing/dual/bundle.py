@@ -26,6 +26,7 @@ from topoplace.packing.dual.generation import (
     forget_most,
 )
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
+from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.problem import Kinds, Subproblem, capacities_left
 from topoplace.types import IntArray
 
@@ -48,7 +49,7 @@ class _FlatColumns:
     ) -> None:
         self._known, self._sub, self._problem = columns, sub, columns.problem
         self._kinds = kinds
-        self._free, self._capacities = capacities > 0, capacities.astype(float)
+        self._free, self._capacities = capacities > 0, capacities
         self._num_requests = len(self._problem.names)
         self._fixed = sum(int(self._problem.values[c.request_idx]) for c in sub.fixed)
         self._start()
@@ -62,6 +63,8 @@ class _FlatColumns:
         self._amounts = np.zeros(0)
         self._tight = np.zeros(len(self._free), dtype=bool)
         self._priced = np.zeros(len(self._free), dtype=bool)
+        self._tight_rows = np.zeros(0, dtype=np.int64)
+        self._number = np.zeros(0, dtype=np.uint32)
         self._rows = np.zeros(0, dtype=np.uint32)
         self._starts = np.zeros(1, dtype=np.uint32)
 
@@ -73,7 +76,7 @@ class _FlatColumns:
         """
         if self._columns is not self._known.all:
             self._start()
-        self._priced |= start.row_prices > 0
+        self._priced[start.rows] = True
         self._amounts = np.array([column.amount for column in self._taken])
 
     def end(self) -> None:
@@ -88,11 +91,14 @@ class _FlatColumns:
         tight = self._known.tight_rows | self._priced
         if not np.array_equal(tight, self._tight):
             self._tight = tight
-            self._starts, self._rows = self._known.rows_among(self._positions, tight)
+            self._tight_rows = np.flatnonzero(tight)
+            self._number = np.cumsum(tight, dtype=np.uint32) - np.uint32(1)
+            self._starts, rows = self._known.rows_among(self._positions, tight)
+            self._rows = self._number[rows]
         elif num_taken < len(self._taken):
             starts, rows = self._known.rows_among(self._positions[num_taken:], tight)
             self._starts = np.concatenate([self._starts, self._starts[-1] + starts[1:]])
-            self._rows = np.concatenate([self._rows, rows])
+            self._rows = np.concatenate([self._rows, self._number[rows]])
         return num_taken < len(self._taken)
 
     def _take_in(self) -> None:
@@ -118,7 +124,7 @@ class _FlatColumns:
         """Return what `minimise_near` takes near a point, in nominal seconds."""
         most = self._kinds.most
         in_round = min(len(self._taken), _ENTERING * int((most > 0).sum()) + int(most.sum()))
-        num_priced = int(np.count_nonzero(point.row_prices))
+        num_priced = len(point.rows)
         return _ROW_WORK * len(self._rows) + _PAIR_WORK * in_round**2 * num_priced
 
     def minimise_near(
@@ -136,16 +142,18 @@ class _FlatColumns:
         earlier = self._values[:level]
         # a level's row has one price where a column takes of many others: let it go farther
         size = np.maximum(1.0, (earlier**2).mean(axis=1)) if num else np.ones(level)
+        rows = self._tight_rows
         usual = _LEVEL_REACH * step_size * max(1, len(self._rows)) / max(1, num)
         prices, multipliers, model, solved = minimise_near(
             first, members, self._kinds.least, self._kinds.most, self._values[level], earlier,
             np.array(self._sub.reached, dtype=float), self._starts, self._rows,
-            self._capacities, self._problem.is_unit,
-            best.point.row_prices, step_size, self._free,
+            self._capacities[rows].astype(float), self._problem.is_unit,
+            best.point.row_prices[rows], step_size, self._free[rows],
             np.array(best.point.multipliers, dtype=float), usual / size, self._amounts,
             best.value.bound - self._fixed, accuracy, most_rounds,
         )  # fmt: skip
-        return DualPoint(prices, tuple(multipliers.tolist())), model + self._fixed, solved
+        kept = SparsePrices.at(len(self._free), rows, prices)
+        return DualPoint(kept, tuple(multipliers.tolist())), model + self._fixed, solved
 
     def _normalise(self, first: IntArray, members: IntArray) -> None:
         """Make the amounts of every kind sum to no more than may start, and no less than must."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topoplace.clock import OutOfTimeError
 from topoplace.packing.budget import Budget
@@ -14,7 +16,7 @@ from topoplace.packing.dual.cut_pool import CutPool
 from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.problem import NO_VALUE, PackingProblem, Priced, Subproblem, capacities_left
 from topoplace.result.certificate import Leaf
-from topoplace.types import FloatArray, IntArray
+from topoplace.types import BoolArray, FloatArray, IntArray
 
 _ROOM = 1 << 57
 """Half of what a leaf's prices and multipliers may add up to (docs/proofs.md, "Integers").
@@ -41,25 +43,47 @@ class DualPoint:
     Parameters
     ----------
     row_prices
-        Shape ``(num_rows,)``.
+        Shape ``(num_rows,)``, or those that are not zero, `scale`-fold.
     """
 
-    def __init__(self, row_prices: FloatArray, multipliers: tuple[float, ...] = ()) -> None:
-        self._kept, self._scale, self.multipliers = SparsePrices.of(row_prices), 1, multipliers
+    def __init__(
+        self,
+        row_prices: FloatArray | SparsePrices,
+        multipliers: tuple[float, ...] = (),
+        scale: int = 1,
+    ) -> None:
+        is_sparse = isinstance(row_prices, SparsePrices)
+        self._kept = row_prices if is_sparse else SparsePrices.of(row_prices)
+        self._scale, self.multipliers = scale, multipliers
 
     @classmethod
     def rounded(cls, value: DualValue) -> DualPoint:
         """Return the integer prices behind a value, which takes no memory beyond it."""
-        point = cls.__new__(cls)
-        point._scale, point._kept, multipliers = value.leaf_parts
-        point.multipliers = tuple(m / point._scale for m in multipliers)
-        return point
+        scale, kept, multipliers = value.leaf_parts
+        return cls(kept, tuple(m / scale for m in multipliers), scale)
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """The rows that have a price, ascending."""
+        return self._kept.rows
+
+    @property
+    def prices(self) -> FloatArray:
+        """The prices of these."""
+        prices: FloatArray = self._kept.prices.astype(np.float64) / self._scale
+        return prices
 
     @property
     def row_prices(self) -> FloatArray:
         """The prices of all rows, made anew."""
-        prices: FloatArray = self._kept.dense() / self._scale
-        return prices
+        dense = np.zeros(self._kept.num_rows)
+        dense[self.rows] = self.prices
+        return dense
+
+    def only(self, marked: BoolArray) -> DualPoint:
+        """Return the prices of the rows marked, without multipliers."""
+        kept = np.where(marked[self.rows], self.prices, 0.0)
+        return DualPoint(SparsePrices.at(self._kept.num_rows, self.rows, kept))
 
 
 @dataclass(frozen=True)
@@ -125,7 +149,8 @@ class Relaxation:
     @cached_property
     def _finest(self) -> int:
         """The scale at which sums over all rows and requests still fit 64 bits."""
-        held = int(np.maximum(1, self.problem.capacities).sum())
+        capacities = self.problem.capacities
+        held = int(capacities.sum()) + int((capacities == 0).sum())
         return min((1 << 52) // (1 + self._total), (1 << 60) // ((1 + self._total) * held))
 
     def _scales(self, sub: Subproblem, point: DualPoint) -> tuple[int, float]:
@@ -136,7 +161,8 @@ class Relaxation:
         """
         if not sub.level:
             return self.scale, float(self.scale)
-        worth = float(np.maximum(point.row_prices, 0) @ np.maximum(1, self.problem.capacities))
+        held = np.maximum(1, self.problem.capacities[point.rows])
+        worth = float(np.maximum(point.prices, 0) @ held)
         for level, multiplier in enumerate((*point.multipliers, 1.0)):
             worth += max(0.0, multiplier) * self.problem.largest(level)
         fine = max(_LATER_FINE, _PER_REACHED * sum(abs(v) for v in sub.reached))
@@ -158,20 +184,23 @@ class Relaxation:
         """
         problem = self.problem
         scale, factor = self._scales(sub, point)
-        row_prices = np.rint(np.maximum(point.row_prices, 0) * factor).astype(np.int64)
-        row_prices[~problem.takable] = 0
+        rows = point.rows
+        prices = np.rint(np.maximum(point.prices, 0) * factor).astype(np.int64)
+        prices[~problem.takable[rows]] = 0
+        row_prices = np.zeros(problem.num_rows, dtype=np.int64)
+        row_prices[rows] = prices
         multipliers = tuple(max(0, round(m * factor)) for m in point.multipliers)
         weights = (*multipliers, scale)
-        capacities, own_prices = problem.capacities, row_prices
-        total = 0
+        capacities, total = problem.capacities, 0
         if sub.fixed:
             # at a price above any value, no candidate takes what fixed jobs use up
             capacities = capacities_left(problem, sub.fixed)
             full = problem.takable & (capacities <= 0)
-            own_prices = np.where(full, 0, row_prices)
+            prices[full[rows]] = 0
             row_prices[full] = scale * (1 + int(problem.values.max(initial=0)))
             total = scale * self._worth(sub)
-        total += int(own_prices @ capacities)
+        worth = int(prices @ capacities[rows])
+        total += worth
         pool = None if sub.level else self.pool
         if pool is not None and (pool.covers, pool.fixed) != (sub.covers, sub.fixed):
             pool = None
@@ -188,10 +217,10 @@ class Relaxation:
             )
         except OutOfTimeError:
             return self.without_pricing(sub, pool)
-        kept = SparsePrices.of(row_prices)
+        own = SparsePrices.at(problem.num_rows, rows, prices)
+        kept = SparsePrices.of(row_prices) if sub.fixed else own
         if pool is not None:
-            own = SparsePrices.of(own_prices) if sub.fixed else kept
-            pool.add(own, int(own_prices @ capacities), priced.best)
+            pool.add(own, worth, priced.best)
         total -= sum(m * v for m, v in zip(multipliers, sub.reached, strict=True))
         best, forced = priced.best, sorted(sub.forced)
         may = np.ones(len(best), dtype=bool)

@@ -31,9 +31,15 @@ class SparsePrices:
     def of(cls, dense: IntArray | FloatArray) -> SparsePrices:
         """Return prices of all rows, integers of 64 bits or floats, shape ``(num_rows,)``."""
         rows = np.flatnonzero(dense)
-        prices = dense[rows]
+        return cls.at(len(dense), rows, dense[rows])
+
+    @classmethod
+    def at(cls, num_rows: int, rows: IntArray, prices: IntArray | FloatArray) -> SparsePrices:
+        """Return prices of some of so many rows, ascending; 0 for others."""
+        there = np.flatnonzero(prices)
+        rows, prices = rows[there], prices[there]
         kept = prices if prices.dtype == np.float64 else _narrow(prices)
-        return cls(len(dense), _narrow(rows), kept)
+        return cls(num_rows, _narrow(rows), kept)
 
     def dense(self) -> NDArray[Any]:
         """Return the prices of all rows as they were given."""

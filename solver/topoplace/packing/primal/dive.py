@@ -17,14 +17,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from topoplace.packing import steering
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
 from topoplace.packing.dual.cut_pool import SEARCH_WORK, KnapsackSearch
 from topoplace.packing.dual.generation import Bounded, keep_least
-from topoplace.packing.dual.relaxation import DualPoint, Relaxation
+from topoplace.packing.dual.relaxation import Relaxation
 from topoplace.packing.problem import Kinds, Residual, Subproblem, capacities_left, fits
 from topoplace.packing.state import State
 from topoplace.packing.tree.nodes import Node, Root
@@ -248,7 +246,7 @@ class Diver:
         pool = self._pool.beside(sub.fixed, sub.covers)
         relaxation = step.relaxation.beside([candidate], pool)
         left = capacities_left(state.problem, sub.fixed)
-        point = DualPoint(np.where(left > 0, node.bounded.point.row_prices, 0.0))
+        point = node.bounded.point.only(left > 0)
         columns.set_amounts(node.amounts)
         start = Bounded(relaxation.evaluate(sub, point), point)
         bundle = Bundle(relaxation, columns, sub, node.step_size)

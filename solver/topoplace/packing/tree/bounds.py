@@ -13,13 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 from topoplace.packing import steering
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
 from topoplace.packing.dual.generation import Bounded
-from topoplace.packing.dual.relaxation import DualPoint, Relaxation
+from topoplace.packing.dual.relaxation import Relaxation
 from topoplace.packing.problem import Subproblem
 from topoplace.packing.state import State
 from topoplace.packing.tree.branch_and_bound import BranchAndBound
@@ -267,7 +265,7 @@ class ClassDecomposition:
         columns.add(c.candidate for c in known.all if c.candidate.request_idx in mine)
         columns.set_amounts((a, c) for a, c in known.amounts() if c.request_idx in mine)
         relaxation.begin_pool()
-        point = DualPoint(np.where(problem.families_of(mine), root.point.row_prices, 0.0))
+        point = root.point.only(problem.families_of(mine))
         start = Bounded(relaxation.evaluate(Subproblem(), point, 4), point)
         until = state.budget.now() + steering.SLICE
         bounded = Bundle(relaxation, columns, Subproblem()).run(start, lower(), until=until)

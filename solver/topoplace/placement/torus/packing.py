@@ -1,8 +1,8 @@
 """Prisms on a torus or mesh as a plug-in of the engine (`topoplace.packing`).
 
 Rows are the routers, and the links by family: those of all strict jobs, and under the tolerant
-rule those of every tolerant request, which it shares with all strict jobs (docs/proofs.md). Where no
-strict job waits, tolerant requests need none.
+rule those of every tolerant request, which it shares with all strict jobs (docs/proofs.md). Where
+no strict job waits, tolerant requests need none.
 """
 
 from __future__ import annotations
