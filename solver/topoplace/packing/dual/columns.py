@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -192,24 +193,25 @@ class Columns:
     def packing(self, wanted: BoolArray) -> Packing:
         """Return the rows wanted by all columns."""
         every = np.arange(len(self.all))
-        self._add_hashes(self._hashes, every[self._num_hashed :])
+        self._add_hashes(self._hashes, map(self.rows, range(self._num_hashed, len(every))))
         self._num_hashed = len(self.all)
         return self._packing(self._hashes, wanted, every)
 
     def packing_of(self, positions: IntArray, wanted: BoolArray) -> Packing:
-        """Return the rows wanted by some columns."""
+        """Return the rows wanted by some columns; `rows` are those wanted alone."""
         hashes = np.zeros(self.problem.num_rows, dtype=np.int64)
-        self._add_hashes(hashes, positions)
+        starts, rows = self.rows_among(positions, wanted)
+        self._add_hashes(hashes, (rows[a:b] for a, b in itertools.pairwise(starts.tolist())))
         return self._packing(hashes, wanted, positions)
 
-    def _add_hashes(self, hashes: IntArray, positions: IntArray) -> None:
+    def _add_hashes(self, hashes: IntArray, rows_of: Iterable[Unsigned]) -> None:
         """Add to a number per row that is the same where the same columns are (0: none)."""
-        for k in positions.tolist():
+        for rows in rows_of:
             key = self._keys.integers(1, 1 << 62, dtype=np.int64)
             if self.problem.is_unit:
-                hashes[self.rows(k)] += key  # wraps around: any mix will do
+                hashes[rows] += key  # wraps around: any mix will do
             else:
-                np.add.at(hashes, self.rows(k), key)
+                np.add.at(hashes, rows, key)
 
     def _packing(self, hashes: IntArray, wanted: BoolArray, positions: IntArray) -> Packing:
         if not len(positions):
@@ -224,7 +226,7 @@ class Columns:
         merged = merged.ravel()
         chosen = np.bincount(merged, weights=wanted[used], minlength=len(first)) > 0
         number = np.where(chosen, chosen.cumsum() - 1, -1)
-        row_of = np.full(problem.num_rows, -1, dtype=np.int64)
+        row_of = np.full(problem.num_rows, -1, dtype=np.int32)
         row_of[used[first[chosen]]] = np.arange(int(chosen.sum()))
         starts, rows = self.rows_among(positions, row_of >= 0)
         ends = starts.astype(np.int64)
