@@ -40,6 +40,28 @@ def flat(columns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return starts, np.concatenate(columns).astype(np.uint32)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_columns_keep_their_rows(seed: int) -> None:
+    """Also the amounts of columns that take several units of a row, and in the order given."""
+    problem = RingPacking(*random_ring(random.Random(f"rows-{seed}")))
+    columns, rng = Columns(problem), np.random.default_rng(seed)
+    free = np.zeros(problem.num_rows, dtype=np.int64)
+    listed = [c for found in problem.price(free, (1,), 9).columns for _, c in found]
+    columns.add(listed)
+    kept = rng.random(len(columns)) < 0.6
+    left = [c.candidate for c, k in zip(columns.all, kept, strict=True) if k]
+    columns.keep(kept)
+    columns.add(listed)
+    assert [c.candidate for c in columns.all][: len(left)] == left
+    rows = [problem.rows_of(column.candidate) for column in columns.all]
+    assert columns.num_entries == sum(map(len, rows))
+    marked = rng.random(problem.num_rows) < 0.7
+    starts, among = columns.rows_among(np.arange(len(columns)), marked)
+    for k, mine in enumerate(rows):
+        assert columns.rows(k).tolist() == mine.tolist()
+        assert among[starts[k] : starts[k + 1]].tolist() == mine[marked[mine]].tolist()
+
+
 @pytest.mark.parametrize("most", [1, 3])
 @pytest.mark.parametrize("seed", range(15))
 def test_prices_minimise_the_model_and_the_distance(seed: int, most: int) -> None:

@@ -30,7 +30,7 @@ from topoplace.placement.torus.packing import TorusPacking, hops_between
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Interference
 from topoplace.result.certificate import Leaf, LeafRef, SharedLeaves
-from topoplace.snapshot import prepare
+from topoplace.snapshot import Communication, prepare
 from topoplace.types import BoolArray
 
 LONGEST = 60.0  # seconds; searches end in about one
@@ -119,6 +119,28 @@ def test_searches_around_jobs_and_neighbourhoods_reach_the_optimum(seed: int) ->
         assert poor.incumbent.objective(0) > before
         ends.append((poor.incumbent.best, poor.budget.now()))
     assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_tolerant_requests_alone_have_no_rows_of_their_own(seed: int) -> None:
+    """They share every link; with hundreds of them the rows would be tens of millions."""
+    snapshot = random_snapshot(random.Random(f"tolerant-{seed}"), 16)
+    queue = [
+        r.model_copy(update={"communication": Communication.TOLERANT})
+        if r.communication is Communication.STRICT
+        else r
+        for r in snapshot.queue
+    ]
+    snapshot, mode = snapshot.model_copy(update={"queue": queue}), Interference.TOLERANT
+    problem = TorusPacking(PlacementProblem(prepare(snapshot), mode))
+    assert set(problem.families) == {"routers", "links"}
+    found = Search(problem, Budget(None)).run()
+    assert tuple(found.values) == brute_force(snapshot, mode)
+    oracle = TorusOracle(read_instance(snapshot, mode))
+    assert found.bounds[0] is not None
+    bound = certified_bound(oracle, found.bounds[0].certificate, [])
+    assert bound is not None
+    assert bound.value == found.values[0]
 
 
 def test_a_search_around_jobs_is_forgotten_as_soon_as_it_ends() -> None:

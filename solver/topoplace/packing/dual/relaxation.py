@@ -52,9 +52,9 @@ class DualPoint:
         multipliers: tuple[float, ...] = (),
         scale: int = 1,
     ) -> None:
-        is_sparse = isinstance(row_prices, SparsePrices)
-        self._kept = row_prices if is_sparse else SparsePrices.of(row_prices)
-        self._scale, self.multipliers = scale, multipliers
+        if not isinstance(row_prices, SparsePrices):
+            row_prices = SparsePrices.of(row_prices)
+        self._kept, self._scale, self.multipliers = row_prices, scale, multipliers
 
     @classmethod
     def rounded(cls, value: DualValue) -> DualPoint:
