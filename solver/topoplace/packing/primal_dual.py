@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
+from topoplace.memory import return_memory
 from topoplace.packing import steering
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.primal.dive import Diver
@@ -84,6 +85,7 @@ def primal_dual_loop(state: State, root: Root, bundle: Bundle, around: Around, e
                 from_root.run(until, alone=not chains.busy)
             in_vain = 0 if incumbent.objective(0) > known else in_vain + 1
             turn += 1
+            return_memory()
         chains.end()
 
 

@@ -8,7 +8,6 @@ here imports numpy.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib
 import multiprocessing
 import os
@@ -23,6 +22,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from topoplace.errors import InputError, TopoplaceError
+from topoplace.memory import return_memory
 from topoplace.study.batch.task import Ending, Failure, FailureStatus, Limits, Task
 from topoplace.study.external.verdict import Fault, VerdictError
 
@@ -209,7 +209,7 @@ def serve(tasks: Connection, log: Connection, solver: str, memory: int | None) -
             tasks.send(True)
             tasks.send(_outcome(solve, task))
             _limit_memory(None)
-            _return_memory()
+            return_memory()
 
 
 def _outcome(solve: Callable[[Task], str], task: Task) -> Ending:
@@ -247,16 +247,6 @@ def _limit_memory(most: int | None) -> None:
     if most is None or (hardest != resource.RLIM_INFINITY and most > hardest):
         most = hardest
     resource.setrlimit(resource.RLIMIT_AS, (most, hardest))
-
-
-def _return_memory() -> None:
-    """Give back what the last task took, so that many workers share a machine.
-
-    Without this, glibc keeps most of it: half of what a large instance took, 300 MB and more.
-    """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 def _address_space() -> int:
