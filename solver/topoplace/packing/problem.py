@@ -113,6 +113,8 @@ class PackingProblem(ABC):
         The rows by name, as certificates call them, in the order of their numbers.
     senses
         By level, what turns its values into those that are reported: 1, or -1 if less is better.
+    most_at_once
+        Searches that may run at the same time: one where tables of the oracle take much memory.
     deadline
         When calls of the oracle end, by `topoplace.clock`; searches set it.
     """
@@ -123,6 +125,7 @@ class PackingProblem(ABC):
     num_covers: int
     families: Mapping[str, slice]
     senses: Sequence[int]
+    most_at_once: int = 2
     deadline: float = math.inf
 
     @property

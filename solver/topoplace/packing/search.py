@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from topoplace import clock
+from topoplace.memory import return_memory
 from topoplace.packing import steering
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual.bundle import Bundle
@@ -114,18 +115,23 @@ class Search:
         """Solve the levels one after the other."""
         reached: list[int] = []
         for level in range(len(self.problem.senses)):
-            proven = None
-            if not level or not clock.is_stopped():  # else as far as it is proven, and no further
-                root = self.solve_level(Subproblem(level, tuple(reached)))
-                if root.bound is not None:
-                    certificate = root.certificate(self.state.relaxation)
-                    assert root.bound >= self.incumbent.objective(level), "a bound holds"
-                    proven = LevelBound(root.bound, certificate)
-                    self._room -= size_of(certificate)
+            stopped = level and clock.is_stopped()  # as far as it is proven, and no further
+            proven = None if stopped else self._proven(Subproblem(level, tuple(reached)))
+            return_memory()
             self._bounds.append(proven)
             reached.append(self.incumbent.objective(level))
             self._tell(self.incumbent)
         return _found(self.incumbent, self._bounds)
+
+    def _proven(self, sub: Subproblem) -> LevelBound | None:
+        """Solve a level, and return what is proven of it."""
+        root = self.solve_level(sub)
+        if root.bound is None:
+            return None
+        certificate = root.certificate(self.state.relaxation)
+        assert root.bound >= self.incumbent.objective(sub.level), "a bound holds"
+        self._room -= size_of(certificate)
+        return LevelBound(root.bound, certificate)
 
     def around(
         self, rest: Residual, seconds: float, start: Sequence[Any] | None = None

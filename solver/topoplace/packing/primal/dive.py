@@ -179,7 +179,7 @@ class Diver:
                 return step
             if step.num_tried >= _FEWEST and step.spent > self._longest(step.node):
                 break
-            at_once = 2 if self._alone else 1
+            at_once = state.problem.most_at_once if self._alone else 1
             tried, step.left = step.left[:at_once], step.left[at_once:]
             for child in self._both(step, tried):
                 if child.bound > state.incumbent.objective(0):

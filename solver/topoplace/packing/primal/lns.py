@@ -55,7 +55,7 @@ class NeighbourhoodSearch:
             seconds = min(steering.SMALL_SEARCH, until - state.budget.now())
             if seconds <= 0:
                 return
-            drawn = list(self._new(2 if alone else 1))
+            drawn = list(self._new(state.problem.most_at_once if alone else 1))
             if not drawn:
                 return
             for found in state.budget.at_once(partial(self._search, seconds), drawn):

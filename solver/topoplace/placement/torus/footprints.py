@@ -28,6 +28,7 @@ from topoplace.types import BoolArray, IntArray
 
 ReachArray = NDArray[np.int8 | np.int16 | np.int32]
 CountSums = NDArray[np.int32]
+SliceSums = NDArray[np.int32 | np.int64]
 
 MAX_TABLE = 1 << 31
 """Most pairs of footprint and router of a machine whose prisms are searched."""
@@ -306,10 +307,16 @@ class Footprints:
         extra[alone] = 1 + whole[alone, dims[alone, 0]]
         return dims, smaller, extra
 
-    def slice_sums(self, values: IntArray) -> IntArray:
+    def slice_sums(self, values: IntArray, kind: DTypeLike = np.int64) -> SliceSums:
         """Return periodic prefix sums over all dimensions but the last, ``(corners, depth)``."""
-        table = self._periodic_sums(values.astype(np.int64), self.turned.num_dims - 1)
+        table = self._periodic_sums(values.astype(kind), self.turned.num_dims - 1)
         return table.reshape(-1, self.depth)
+
+    def narrowest(self, values: Sequence[IntArray]) -> DTypeLike:
+        """Return the type of 32 or 64 bits that slice sums of non-negative values need."""
+        periods = 1 << int((~self.listed).sum())
+        most = max((int(v.sum()) for v in values), default=0)
+        return np.int32 if most * periods <= np.iinfo(np.int32).max else np.int64
 
     def sums(self, counts: IntArray) -> CountSums:
         """Return periodic prefix sums over all dimensions, ``(corners, 2 * depth + 1)``.

@@ -93,6 +93,7 @@ class TorusPacking(PackingProblem):
             self.families[name] = self._links_of(k)
         self._machine = np.array(torus.shape), np.array(torus.strides), np.array(torus.wrap)
         self._pricer = ScanPricer(problem, threads)
+        self.most_at_once = 1 if self._pricer.is_large else 2
 
     def _links_of(self, k: int) -> slice:
         """Return the rows of the links of family number k."""

@@ -19,6 +19,7 @@ from topoplace.placement.torus.footprints import (
     Footprints,
     Reach,
     ReachArray,
+    SliceSums,
     footprints_of,
     quickest_footprints,
     sparse_zeros,
@@ -54,8 +55,8 @@ class Listing:
     def price(
         self,
         view: Footprints,
-        routers: IntArray,
-        links: IntArray,
+        routers: SliceSums,
+        links: SliceSums,
         leading: IntArray,
         values: IntArray,
         codes: IntArray,
@@ -143,7 +144,8 @@ class Group:
     """Requests that share their candidates but for the number of nodes they need.
 
     Those that may share links (`tolerant`) pay for link rows of their own. `row` and `depths` are
-    those of a `Reach`; `least`, where it has rows, are the smallest depths admitted.
+    those of a `Reach`; `least`, where it has rows, are the smallest depths admitted. `taken` are
+    routers and links of which no listed prism holds any.
     """
 
     requests: list[int]
@@ -155,11 +157,12 @@ class Group:
     depths: ReachArray
     least: ReachArray
     live: NDArray[np.int8]
-    count_sat: IntArray
+    count_sat: SliceSums
     sizes: IntArray
     bucket_of_count: NDArray[np.int16]
     shape_part: IntArray
     minimal: MinimalPrisms = field(default_factory=MinimalPrisms)
+    taken: tuple[BoolArray, BoolArray] | None = None
 
     @property
     def footprints(self) -> IntArray:
@@ -207,6 +210,7 @@ class Group:
             sizes=np.array([nodes]),
             bucket_of_count=(np.arange(len(self.bucket_of_count)) >= nodes).astype(np.int16) - 1,
             minimal=MinimalPrisms(),
+            taken=None,
         )
 
     def with_tables_of(self, group: Group) -> Group:

@@ -17,7 +17,11 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.packing.problem import NO_VALUE, Cover, Priced
-from topoplace.placement.torus.footprints import Footprints
+from topoplace.placement.torus.footprints import (
+    Footprints,
+    SliceSums,
+    quickest_footprints,
+)
 from topoplace.placement.torus.oracle import _kernels
 from topoplace.placement.torus.oracle.groups import (
     Group,
@@ -36,7 +40,7 @@ _NOBODY = -1  # pays for links of its own, though all of a group might
 _PRISM_WORK = 2e-9  # nominal seconds of a pass over all prisms, by prism
 _LINE_WORK, _ENTRY_WORK = 1e-7, 1e-9  # of one over listed prisms, by line of origins, and by prism
 _ALONE = 1 << 26
-"""Bytes of prefix sums of prices beyond which there are those of one group at a time."""
+"""Bytes of prefix sums of prices beyond which a machine is large: tables are made one at a time."""
 MOST_NARROWED = 1 << 26
 """Bytes of groups under branches on covers that a pricer keeps, but at least the last one.
 
@@ -79,7 +83,7 @@ class Weights:
     fragmentation: int = 0
 
 
-_PriceSums = tuple[IntArray, IntArray, IntArray]
+_PriceSums = tuple[SliceSums, SliceSums, IntArray]
 """Prefix sums of what a group pays for routers and for links, none if no link is priced; and the
 leading dimensions that these are of, of which some link is priced. The last dimension's follow."""
 
@@ -122,6 +126,11 @@ class ScanPricer:
         How many a pass uses, by default one per core, at most eight.
     deadline
         When a pass under way is given up.
+
+    Attributes
+    ----------
+    is_large
+        Whether prefix sums of prices are so large that there are those of one group at a time.
     """
 
     def __init__(
@@ -132,6 +141,9 @@ class ScanPricer:
         self._pool = _threads(self._chunks)
         self._lock = Lock()  # a tree bounds two leaves at once
         self._room = Lock()
+        view = quickest_footprints(problem.torus)
+        most = np.dtype(np.int64).itemsize * view.num_corners * view.depth * problem.torus.num_dims
+        self.is_large = most > _ALONE
         self._narrowed: dict[object, Group] = {}
 
     @cached_property
@@ -229,23 +241,27 @@ class ScanPricer:
         """Yield the requests that pay the same, and their values and codes by slot and size."""
         shared: dict[object, _PriceSums] = {}
         listed = weights.shape == 0 and weights.fragmentation == 0
+        if not listed:
+            self._forget_listings()
         for group, payer in _by_payer(self._groups_under(covers, listed=listed), prices):
-            with self._room if self._needs_room else nullcontext():
-                key = (group.uses_links, payer, group.view.axes)
+            assert listed or group.taken is None, "what is beside others is for the first level"
+            with self._room if self.is_large else nullcontext():
+                key = (group.uses_links, payer, group.view.axes, group.taken is None)
                 sums = shared.get(key)
                 if sums is None:
                     sums = self._price_sums(group, prices.routers, prices.seen_by(payer))
-                if payer in (None, _NOBODY) and not self._needs_room:
+                if payer in (None, _NOBODY) and not self.is_large:
                     shared[key] = sums
                 found = self._scan(group, sums, weights, exact_for)
                 del sums
             yield (group, *found)
 
-    @cached_property
-    def _needs_room(self) -> bool:
-        """Whether tables are so large that those of one group are made at a time."""
-        view = self.groups[0].view
-        return 8 * view.num_corners * view.depth * view.torus.num_dims > _ALONE
+    def _forget_listings(self) -> None:
+        """Free what the first level alone needs."""
+        if any(group.minimal.listed is not None for group in self.groups):
+            self._narrowed.clear()
+            for group in self.groups:
+                group.minimal = MinimalPrisms()
 
     def beside(self, taken: Prices) -> ScanPricer:
         """Return a pricer of the prisms that pay none of some prices, for the first level.
@@ -267,14 +283,15 @@ class ScanPricer:
             taken_of_all = [links for links in every if links is not None]
             links = np.min(taken_of_all, axis=0) if len(taken_of_all) == len(every) else None
         closed = problem.closed_links(request.communication)
-        blocked = ~problem.allowed_routers(request) | (taken.routers > 0)
-        closed = closed if links is None else closed | (links > 0)
-        with self._room if self._needs_room else nullcontext():
-            free = group.view.whole.reach(blocked, closed)
+        taken_links = np.zeros_like(closed) if links is None else links > 0
+        taken_routers = taken.routers > 0
+        blocked = ~problem.allowed_routers(request) | taken_routers
+        with self._room if self.is_large else nullcontext():
+            free = group.view.whole.reach(blocked, closed | taken_links)
             if group.view.head is not None:
                 free = replace(free, row=free.row[[group.view.whole.index(group.view.head)]])
             left = self._each(lambda part: [x.within(free) for x in part], listings)
-        return replace(group, minimal=MinimalPrisms(left))
+        return replace(group, minimal=MinimalPrisms(left), taken=(taken_routers, taken_links))
 
     def _first_size(self, group: Group, idx: int) -> int:
         """Return the position of the least size of a group that holds a request."""
@@ -337,15 +354,19 @@ class ScanPricer:
         self, group: Group, router_prices: IntArray, link_prices: IntArray | None
     ) -> _PriceSums:
         view, num_dims = group.view, self.problem.torus.num_dims
-        routers = view.slice_sums(router_prices)
-        if not group.uses_links or link_prices is None or not link_prices.any():
-            nothing = np.zeros((0, 1, view.depth), dtype=np.int64)
-            return routers, nothing, np.zeros(0, dtype=np.int64)
+        if not group.uses_links or link_prices is None:
+            link_prices = np.zeros(num_dims * len(router_prices), dtype=np.int64)
+        if group.taken is not None:  # none of its prisms pays there
+            router_prices = np.where(group.taken[0], 0, router_prices)
+            link_prices = np.where(group.taken[1], 0, link_prices)
         layers = link_prices.reshape(num_dims, -1)[list(view.axes)]
-        leading = np.flatnonzero(layers[:-1].any(axis=1))
-        links = np.empty((len(leading) + 1, *routers.shape), dtype=np.int64)
-        for position, d in enumerate((*leading.tolist(), -1)):
-            links[position] = view.slice_sums(layers[d])
+        priced = np.logical_or.reduce(layers > 0, axis=1)
+        leading = np.flatnonzero(priced[:-1])
+        kind = view.narrowest([router_prices, *layers])
+        routers = view.slice_sums(router_prices, kind)
+        links = np.empty((len(leading) + 1 if priced.any() else 0, *routers.shape), dtype=kind)
+        for position, d in enumerate((*leading.tolist(), -1)[: len(links)]):
+            links[position] = view.slice_sums(layers[d], kind)
         return routers, links, leading
 
     def _scan(
@@ -400,9 +421,9 @@ class ScanPricer:
         """Scan all prisms that cost no more than `give_up`, and perhaps more."""
         view = group.view
         values, codes = self._nothing(group)
-        nothing = np.zeros((1, view.depth), dtype=np.int64)
         routers, links, leading = sums
-        last_links = links[-1] if len(links) else nothing
+        nothing = np.zeros((1, view.depth), dtype=np.int64)
+        last_links = links[-1] if len(links) else routers
         side = weights.fragmentation
         free = self.problem.free_routers.astype(np.int64)
         free_sat = side * view.slice_sums(free) if side else nothing
