@@ -285,6 +285,8 @@ class ScanPricer:
         closed = problem.closed_links(request.communication)
         taken_links = np.zeros_like(closed) if links is None else links > 0
         taken_routers = taken.routers > 0
+        if group.taken is not None:
+            taken_routers, taken_links = taken_routers | group.taken[0], taken_links | group.taken[1]
         blocked = ~problem.allowed_routers(request) | taken_routers
         with self._room if self.is_large else nullcontext():
             free = group.view.whole.reach(blocked, closed | taken_links)
@@ -338,9 +340,10 @@ class ScanPricer:
             narrowed = self._narrowed.pop(key, None)
         if narrowed is None:
             nodes = self.problem.requests[requests[0]].nodes
-            narrowed = group.within(requests, covers, nodes, self.deadline)
-            if listed and self._listings(narrowed, self.deadline) is not None:
-                narrowed = narrowed.with_tables_of(group)
+            with self._room if self.is_large else nullcontext():
+                narrowed = group.within(requests, covers, nodes, self.deadline)
+                if listed and self._listings(narrowed, self.deadline) is not None:
+                    narrowed = narrowed.with_tables_of(group)
         with self._lock:
             self._narrowed[key] = narrowed  # as the last one used
             size = sum(kept.own_bytes for kept in self._narrowed.values())
