@@ -4,6 +4,20 @@ from __future__ import annotations
 
 import ctypes
 
+_MMAP_THRESHOLD = -3  # glibc's number of the option
+_LARGE = 1 << 24
+
+
+def return_large_arrays() -> None:
+    """Have arrays of 16 MB and more given back as soon as they are freed.
+
+    By default, once such an array has been freed, glibc takes the next ones up to 32 MB from its
+    heaps, of which little comes back.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, _LARGE)
+
 
 def return_memory() -> None:
     """Give back to the system what was freed; some milliseconds.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from topoplace import clock
+from topoplace.memory import return_large_arrays
 from topoplace.packing.budget import Budget
 from topoplace.packing.search import Found, Search
 from topoplace.placement.torus.explain import explain
@@ -22,6 +23,7 @@ _QUICK_TABLE = 1 << 24
 @register("placement", "exact")
 def exact(problem: PlacementProblem, options: Options) -> Outcome:
     """Place to proven optimality, or as near as the time limit allows."""
+    return_large_arrays()
     budget, packing = Budget(options.time_limit), TorusPacking(problem)
     signs = packing.senses
 

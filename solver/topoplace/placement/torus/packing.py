@@ -363,7 +363,9 @@ class TorusPacking(PackingProblem):
 
     def heuristic(self, budget: Budget) -> Annealer:
         """Return the annealing over refills."""
-        return Annealer(self.placement, budget.deadline)
+        annealer = Annealer(self.placement, budget.deadline)
+        self.placement.forget_reaches()
+        return annealer
 
 
 def hops_between(torus: Torus, one: Prism, other: Prism) -> int:

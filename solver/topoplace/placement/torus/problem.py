@@ -104,10 +104,11 @@ class PlacementProblem:
         """
         kind = request.communication
         key = request.region, self.uses_links(kind), self.is_tolerant(kind), view.axes
-        if key not in self._reaches:
+        found = self._reaches.get(key)
+        if found is None:
             closed = self.closed_links(kind)
-            self._reaches[key] = view.reach(~self.allowed_routers(request), closed)
-        return self._reaches[key]
+            found = self._reaches[key] = view.reach(~self.allowed_routers(request), closed)
+        return found
 
     def forget_reaches(self) -> None:
         """Free what `reach` keeps, for a search that needs the memory."""

@@ -213,6 +213,16 @@ class Group:
             taken=None,
         )
 
+    @property
+    def has_tables(self) -> bool:
+        """Whether its tables have not been let go (`let_tables_go`)."""
+        return len(self.row) > 0
+
+    def let_tables_go(self) -> None:
+        """Free the tables, for a group whose minimal prisms are listed."""
+        self.row, self.live = self.row[:0].copy(), self.live[:0].copy()
+        self.depths, self.least = self.depths[:0].copy(), self.least[:0].copy()
+
     def with_tables_of(self, group: Group) -> Group:
         """Return the group with the tables of the one it was narrowed from, to forget its own.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -157,6 +158,8 @@ class ScanPricer:
         These are listed if they are not yet: what a pass counts must not depend on whether another
         thread has made one.
         """
+        if level:
+            self._forget_listings()
         groups = [] if level else self.groups
         listed = [self._listings(group, self.deadline) for group in groups]
         if None in listed or not listed:
@@ -254,14 +257,26 @@ class ScanPricer:
                     shared[key] = sums
                 found = self._scan(group, sums, weights, exact_for)
                 del sums
+                if listed and self.is_large:
+                    self._let_tables_go()
             yield (group, *found)
 
     def _forget_listings(self) -> None:
-        """Free what the first level alone needs."""
+        """Free what the first level alone needs; make what it let go."""
         if any(group.minimal.listed is not None for group in self.groups):
             self._narrowed.clear()
             for group in self.groups:
                 group.minimal = MinimalPrisms()
+        if not all(group.has_tables for group in self.groups):
+            self.groups = list(groups_of(self.problem, self.deadline))
+
+    def _let_tables_go(self) -> None:
+        """Free the tables of groups that are listed: on the first level only branches need them."""
+        listed = [group for group in self.groups if group.minimal.listed is not None]
+        if any(group.has_tables for group in listed):
+            for group in listed:
+                group.let_tables_go()
+            self.problem.forget_reaches()
 
     def beside(self, taken: Prices) -> ScanPricer:
         """Return a pricer of the prisms that pay none of some prices, for the first level.
@@ -286,7 +301,8 @@ class ScanPricer:
         taken_links = np.zeros_like(closed) if links is None else links > 0
         taken_routers = taken.routers > 0
         if group.taken is not None:
-            taken_routers, taken_links = taken_routers | group.taken[0], taken_links | group.taken[1]
+            taken_routers |= group.taken[0]
+            taken_links |= group.taken[1]
         blocked = ~problem.allowed_routers(request) | taken_routers
         with self._room if self.is_large else nullcontext():
             free = group.view.whole.reach(blocked, closed | taken_links)
@@ -341,7 +357,8 @@ class ScanPricer:
         if narrowed is None:
             nodes = self.problem.requests[requests[0]].nodes
             with self._room if self.is_large else nullcontext():
-                narrowed = group.within(requests, covers, nodes, self.deadline)
+                whole = group if group.has_tables else self._made_anew(group)
+                narrowed = whole.within(requests, covers, nodes, self.deadline)
                 if listed and self._listings(narrowed, self.deadline) is not None:
                     narrowed = narrowed.with_tables_of(group)
         with self._lock:
@@ -352,6 +369,13 @@ class ScanPricer:
                     break
                 size -= self._narrowed.pop(oldest).own_bytes
         return narrowed
+
+    def _made_anew(self, group: Group) -> Group:
+        """Return a group with the tables that it let go."""
+        number = next(k for k, own in enumerate(self.groups) if own.minimal is group.minimal)
+        made = next(itertools.islice(groups_of(self.problem, self.deadline), number, None))
+        self.problem.forget_reaches()
+        return group.with_tables_of(made)
 
     def _price_sums(
         self, group: Group, router_prices: IntArray, link_prices: IntArray | None
