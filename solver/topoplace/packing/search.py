@@ -140,6 +140,7 @@ class Search:
 
         Nothing that is shared changes: two such searches may run at once.
         """
+        return_memory()  # what dives freed: the search has tables of its own
         inner = Search(
             rest.problem,
             self.budget.within(seconds),

@@ -12,7 +12,10 @@ dimension d only, so they travel beside the routers and join them once d is done
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -38,6 +41,9 @@ NONE = -(1 << 62)
 
 _FEW = 2
 """Blocked places are left out if all are more than so many times those that are not."""
+
+_PARTS, _WORTH_PARTS = 4, 10_000
+"""Threads of a sweep at most, and routers from which on they save time."""
 
 BLOCK = 1 << 33
 """Above the nodes of any machine, so that one blocked router makes every count negative."""
@@ -239,7 +245,8 @@ class Sweep:
         self._per_node = self._to_shape * instance.snapshot.weights.idle
         # Prices only grow with the prism; without shape and boundary terms so does the loss.
         self._minimal = not self._to_shape and not self._to_boundary
-        self._best = [Best(group.needs) for group in groups]
+        self._best: list[Best] = []  # of a part
+        self._mine = range(1)
         self._covering = [
             [self._origins_that_cover(dim, e) for e in range(n + 1) if inside]
             for dim, n in enumerate(self._torus.shape)
@@ -256,8 +263,20 @@ class Sweep:
         links = [self._links[:, d] for d in self._order[::-1] if self._has_links[d]]
         rows = np.concatenate([np.stack(own), *links]).reshape(-1, *self._torus.shape)
         rows = rows.transpose(0, *(1 + d for d in self._order))
-        self._descend(np.ascontiguousarray(np.moveaxis(rows, -1, 1))[:, :, None], ())
-        return [best.reach for best in self._best]
+        rows = np.ascontiguousarray(np.moveaxis(rows, -1, 1))[:, :, None]
+        num = min(_PARTS, os.cpu_count() or 1) if self._torus.num_routers >= _WORTH_PARTS else 1
+        with ThreadPoolExecutor(num) as pool:
+            found = list(
+                pool.map(lambda k: self._part(rows, range(k + 1, 1 << 62, num)), range(num))
+            )
+        return [np.max(reaches, axis=0) for reaches in zip(*found, strict=True)]
+
+    def _part(self, rows: IntArray, mine: range) -> list[IntArray]:
+        """Return what `run` does, of prisms with some extents in the first dimension alone."""
+        part = copy(self)
+        part._mine, part._best = mine, [Best(group.needs) for group in self._groups]
+        part._descend(rows, ())
+        return [best.reach for best in part._best]
 
     def _origins_that_cover(self, dim: int, extent: int) -> BoolArray:
         """Mark the canonical origins whose interval covers all that must be covered."""
@@ -289,6 +308,8 @@ class Sweep:
             # What blocks the thinnest prism of a footprint blocks every one that contains it.
             if (counts < 0).all():
                 return
+            if not footprint and extent not in self._mine:
+                continue
             if self._inside:
                 covering = self._covering[dim][extent]
                 if covering.any():
