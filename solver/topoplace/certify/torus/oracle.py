@@ -42,8 +42,8 @@ NONE = -(1 << 62)
 _FEW = 2
 """Blocked places are left out if all are more than so many times those that are not."""
 
-_PARTS, _WORTH_PARTS = 4, 10_000
-"""Threads of a sweep at most, and routers from which on they save time."""
+_THREADS, _PARTS, _WORTH_PARTS = 4, 12, 10_000
+"""Threads of a sweep at most, its parts, and routers from which on they save time."""
 
 BLOCK = 1 << 33
 """Above the nodes of any machine, so that one blocked router makes every count negative."""
@@ -264,11 +264,11 @@ class Sweep:
         rows = np.concatenate([np.stack(own), *links]).reshape(-1, *self._torus.shape)
         rows = rows.transpose(0, *(1 + d for d in self._order))
         rows = np.ascontiguousarray(np.moveaxis(rows, -1, 1))[:, :, None]
-        num = min(_PARTS, os.cpu_count() or 1) if self._torus.num_routers >= _WORTH_PARTS else 1
-        with ThreadPoolExecutor(num) as pool:
-            found = list(
-                pool.map(lambda k: self._part(rows, range(k + 1, 1 << 62, num)), range(num))
-            )
+        threads = min(_THREADS, os.cpu_count() or 1)
+        num = _PARTS if threads > 1 and self._torus.num_routers >= _WORTH_PARTS else 1
+        with ThreadPoolExecutor(threads) as pool:
+            parts = [range(k + 1, 1 << 62, num) for k in range(num)]
+            found = list(pool.map(lambda mine: self._part(rows, mine), parts))
         return [np.max(reaches, axis=0) for reaches in zip(*found, strict=True)]
 
     def _part(self, rows: IntArray, mine: range) -> list[IntArray]:
