@@ -166,10 +166,11 @@ def _tables(problem: PlacementProblem, *, minimal: bool) -> Iterator[_Table]:
     if any(request.geometries for request in problem.requests):
         raise ValueError("the naive model knows no geometries")
     for group in ScanPricer(problem).groups:
+        reach = group.depths[group.row]
         for nodes in sorted({problem.requests[idx].nodes for idx in group.requests}):
             alike = [idx for idx in group.requests if problem.requests[idx].nodes == nodes]
-            low = _least_depths(group.view, group.reach, group.count_sat, nodes)
-            high = group.reach
+            low = _least_depths(group.view, reach, group.count_sat, nodes)
+            high = reach
             if minimal:
                 low = np.where(_is_minimal(group.view, low), low, NEVER)
                 high = np.where(low < NEVER, low, 0)
