@@ -19,6 +19,7 @@ from random_instances import random_snapshot
 from small_snapshot import snapshot_of
 from tiny_packing import packing_of
 from topoplace.certify.packing import ANYWHERE, Covers, Prices, certified_bound
+from topoplace.certify.torus import oracle as torus_oracle
 from topoplace.certify.torus.instance import Instance, read_instance
 from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.result import (
@@ -166,3 +167,19 @@ def test_the_sweep_finds_prisms_that_cover_routers_either_way_round_a_ring() -> 
         assert TorusOracle(with_all_shapes(instance)).best(prices, wanted) == swept, seed
         far_apart += len(inside) > 1 and swept[1] is not None
     assert far_apart > 15
+
+
+def test_sweeps_in_parts_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torus_oracle.os, "cpu_count", lambda: 2)
+    for seed in range(40):
+        snapshot = random_snapshot(random.Random(f"parts-{seed}"), 30)
+        oracle = TorusOracle(read_instance(snapshot, MODES[seed % 3]))
+        rng = np.random.default_rng(seed)
+        rows = {name: rng.integers(0, 9, len(row)) for name, row in oracle.rows.items()}
+        prices = Prices(rows, 0, [(5,), (5, 1), (5, 1, 1)][seed % 3])
+        wanted = dict.fromkeys(range(len(oracle.requests)), ANYWHERE)
+        found = []
+        for worth in (0, 1 << 60):
+            monkeypatch.setattr(torus_oracle, "_WORTH_PARTS", worth)
+            found.append(oracle.best(prices, wanted))
+        assert found[0] == found[1], seed

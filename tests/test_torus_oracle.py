@@ -130,3 +130,31 @@ def test_what_branches_left_of_groups_is_kept_within_a_limit(
         most = max(most, len(kept))
     assert most > 1, "as many as there is room for"
     assert len(roomy._pricer._narrowed) > most
+
+
+@pytest.mark.parametrize("chunk", range(3))
+def test_large_machines_let_tables_go_and_answer_the_same(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without branches, then under some, for which tables are made anew, then on a later level."""
+    let_go = 0
+    for seed in range(chunk * 20, chunk * 20 + 20):
+        usual = tiny(seed)
+        monkeypatch.setattr(pricing, "_ALONE", 0)
+        large = tiny(seed)
+        monkeypatch.undo()
+        monkeypatch.setattr(plug_in, "are_few", lambda problem: False)
+        assert (usual.most_at_once, large.most_at_once) == (2, 1)
+        rng, own = np.random.default_rng(seed), random.Random(seed)
+        prices = random_prices(usual, rng, 10)
+        for covers, weights in [
+            ((), (10,)),
+            (random_covers(usual, own), (10,)),
+            ((), (10, 1)),
+            (random_covers(usual, own), (10, 1)),
+        ]:
+            answers = [p.price(prices, weights, 4, covers) for p in (usual, large)]
+            assert (answers[0].best == answers[1].best).all(), seed
+            assert answers[0].columns == answers[1].columns, seed
+            let_go += not all(group.has_tables for group in large._scan.groups)
+    assert let_go
