@@ -118,6 +118,42 @@ class TreeModel(Model):
     source: str | None = Field(default=None, description="where the figures come from")
 
 
+Amounts = Annotated[
+    dict[Name, Annotated[int, Field(ge=0, le=1 << 20)]], Field(min_length=1, max_length=16)
+]
+"""How much of every resource, by its name."""
+
+
+class HostsModel(Model):
+    """Hosts of one domain that have the same capacity.
+
+    `domains` names the domains they are in, one for each level above the hosts, top first; a name
+    says which domain of its parent it is, so that two parents may use the same.
+    """
+
+    hosts: NodeSet
+    domains: list[Name] = Field(default_factory=list, max_length=15)
+    capacity: Amounts = Field(default={"slots": 1}, description="of each host, by resource")
+
+
+class HierarchyModel(Model):
+    """Domains within domains, and hosts that hold several units of several resources.
+
+    `levels` names the levels, top first; the last one is that of the hosts. The order of the hosts
+    is the order in which ties are broken.
+    """
+
+    kind: Literal["hierarchy"]
+    name: Name
+    levels: Annotated[list[Name], Field(min_length=1, max_length=16)]
+    hosts: Annotated[list[HostsModel], Field(min_length=1)]
+    block_sizes: Annotated[list[Size], Field(max_length=16)] | None = Field(
+        default=None,
+        description="of Slurm's topology/block: BlockSizes; base blocks are the level above hosts",
+    )
+    source: str | None = Field(default=None, description="where the figures come from")
+
+
 class PrismModel(Model):
     """A prism: origin and extents in routers."""
 
@@ -139,7 +175,40 @@ class RunningJob(Model):
     patterns: list[PatternUse] | None = Field(
         default=None, description="tree machines: how the job communicates"
     )
+    takes: Amounts | None = Field(
+        default=None, description="hierarchies: of each of its hosts; default all they have"
+    )
     application: str | None = None
+
+
+class Segment(Model):
+    """Units that stay together: every domain of a level gets a multiple of `size` of them."""
+
+    size: Size
+    level: Name
+
+
+class Part(Model):
+    """A part of a request on a hierarchy, such as a leader or its workers.
+
+    Attributes
+    ----------
+    nodes
+        Units of the part; several may share a host.
+    takes
+        What a unit takes of its host.
+    group
+        Parts of a group count as one: they have one required domain, and a domain that several of
+        them use counts once. A part without group is alone.
+    """
+
+    id: Name
+    nodes: Size
+    takes: Amounts = Field(default={"slots": 1})
+    segments: Annotated[list[Segment], Field(max_length=15)] = Field(default_factory=list)
+    required: Name | None = None
+    preferred: Name | None = None
+    group: Name | None = None
 
 
 class Request(Model):
@@ -147,6 +216,8 @@ class Request(Model):
 
     `shapes` is a geometry string (default: any prism); `region` names a region the whole prism
     must lie in; `priority` multiplies the value of each node started.
+
+    On hierarchies `nodes` counts units: what a host has room for, several perhaps.
     """
 
     id: Name
@@ -160,6 +231,21 @@ class Request(Model):
     patterns: list[PatternUse] | None = Field(
         default=None,
         description="tree machines: what it minimises the cost of; shares add up to 100 at most",
+    )
+    takes: Amounts | None = Field(
+        default=None, description="hierarchies: what a unit takes of its host; default one slot"
+    )
+    segments: Annotated[list[Segment], Field(max_length=15)] | None = Field(
+        default=None, description="hierarchies: units that stay together, by level"
+    )
+    required: Name | None = Field(
+        default=None, description="hierarchies: level of which one domain holds all units"
+    )
+    preferred: Name | None = Field(
+        default=None, description="hierarchies: level of which one domain should hold all units"
+    )
+    parts: Annotated[list[Part], Field(min_length=1, max_length=4)] | None = Field(
+        default=None, description="hierarchies: parts that start together, instead of the above"
     )
     walltime: Annotated[int, Field(ge=0, le=1 << 40)] | None = Field(
         default=None, description="requested seconds"
@@ -189,14 +275,14 @@ class ShapeWeights(Model):
     wrap: Weight = 100
 
 
-def _form(known: str, of_text: str) -> Callable[[object], str]:
+def _form(*known: str, of_text: str) -> Callable[[object], str]:
     """Return what tells which form of machine a value has, so that errors speak of that alone."""
 
     def form(value: object) -> str:
         if isinstance(value, str):
             return of_text
         kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
-        return known if kind == known else "torus"
+        return kind if kind in known else "torus"
 
     return form
 
@@ -209,8 +295,9 @@ class Snapshot(Model):
     machine: Annotated[
         Annotated[TorusModel, Tag("torus")]
         | Annotated[TreeModel, Tag("tree")]
+        | Annotated[HierarchyModel, Tag("hierarchy")]
         | Annotated[MachineName, Tag("name")],
-        Discriminator(_form("tree", "name")),
+        Discriminator(_form("tree", "hierarchy", of_text="name")),
     ] = Field(description="a machine, or the name of a shipped one")
     down: NodeSet = Field(default="", description="nodes that are down or draining")
     running: list[RunningJob] = Field(default_factory=list)
@@ -281,7 +368,7 @@ class MappingInstance(Model):
     name: Name
     machine: Annotated[
         Annotated[TorusModel, Tag("torus")] | Annotated[MatrixModel, Tag("matrix")],
-        Discriminator(_form("matrix", "torus")),
+        Discriminator(_form("matrix", of_text="torus")),
     ]
     nodes: NodeSet = Field(description="nodes that tasks may go to")
     tasks_per_node: Annotated[int, Field(ge=1, le=1 << 20)]

@@ -1,0 +1,1 @@
+"""Jobs on hierarchies of domains (docs/hierarchies.md)."""

@@ -1,0 +1,291 @@
+"""A validated snapshot of a hierarchy as arrays: the one form in which solvers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from topoplace.errors import Faults, InputError, unknown_name
+from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
+from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list
+from topoplace.snapshot.schema import (
+    HierarchyModel,
+    HostsModel,
+    Part,
+    Request,
+    RunningJob,
+    Segment,
+    Snapshot,
+)
+from topoplace.snapshot.state import checked_jobs
+from topoplace.types import IntArray
+
+NO_LEVEL_NAMES = ("nodes", "stranded")
+"""What levels of a machine may not be called: levels of the objective are."""
+
+_TORUS_OR_TREE = ("node_class", "shapes", "region", "patterns")
+_LevelOf = Callable[[str, str], int]
+
+_OF_PARTS = ("takes", "segments", "required", "preferred")
+
+
+@dataclass(frozen=True)
+class PartState:
+    """A part of a request, its levels as numbers.
+
+    Attributes
+    ----------
+    name
+        Of the part; None if the request has no parts.
+    units, takes
+        How many units, and what one takes of every resource, shape ``(num_resources,)``.
+    segments
+        Level and size, the smallest first: levels go up, and every size is a multiple of the one
+        before.
+    required, preferred
+        Levels, or None.
+    group
+        Number of its group; parts of a group are together.
+    """
+
+    name: str | None
+    units: int
+    takes: tuple[int, ...]
+    segments: tuple[tuple[int, int], ...]
+    required: int | None
+    preferred: int | None
+    group: int
+
+
+@dataclass(frozen=True)
+class HierarchyRequest:
+    """A queued request."""
+
+    id: str
+    nodes: int
+    priority: int
+    parts: tuple[PartState, ...]
+
+    @property
+    def value(self) -> int:
+        """What starting the request adds to the first objective level."""
+        return self.priority * self.nodes
+
+
+@dataclass(frozen=True)
+class HierarchyState:
+    """What a snapshot of a hierarchy says, checked and turned into arrays.
+
+    Attributes
+    ----------
+    free
+        What is left on every host, 0 where it is down, shape ``(num_hosts, num_resources)``.
+    """
+
+    snapshot: Snapshot
+    machine: Hierarchy
+    free: IntArray
+    requests: tuple[HierarchyRequest, ...]
+
+
+def hierarchy_of(model: HierarchyModel) -> Hierarchy:
+    """Return the machine a model describes.
+
+    Raises
+    ------
+    InputError
+        For a level or a host named twice, or hosts that are not in one domain of every level.
+    """
+    for idx, level in enumerate(model.levels):
+        if level in model.levels[:idx]:
+            raise InputError("each level once", field=f"levels[{idx}]", value=level)
+        if level in NO_LEVEL_NAMES:
+            expected = f"a level not called {' or '.join(NO_LEVEL_NAMES)}"
+            raise InputError(expected, field=f"levels[{idx}]", value=level)
+    resources = sorted({name for group in model.hosts for name in group.capacity})
+    hosts: list[tuple[str, Sequence[str], Sequence[int]]] = []
+    known: set[str] = set()
+    for idx, group in enumerate(model.hosts):
+        for name in _hosts_of(group, len(model.levels) - 1, f"hosts[{idx}]"):
+            if name in known:
+                raise InputError("each host once", field=f"hosts[{idx}].hosts", value=name)
+            known.add(name)
+            hosts.append((name, group.domains, [group.capacity.get(r, 0) for r in resources]))
+        if len(hosts) > MAX_HOSTS:
+            raise InputError(f"at most {MAX_HOSTS} hosts", field=f"hosts[{idx}].hosts")
+    return build_hierarchy(model.levels, resources, hosts, model.block_sizes or ())
+
+
+def _hosts_of(group: HostsModel, num_domains: int, field: str) -> list[str]:
+    if len(group.domains) != num_domains:
+        expected = f"one domain for each of the {num_domains} levels above the hosts"
+        raise InputError(expected, field=f"{field}.domains", found=str(len(group.domains)))
+    names = expand_host_list(group.hosts, f"{field}.hosts")
+    if not names:
+        raise InputError("at least one host", field=f"{field}.hosts", value=group.hosts)
+    return names
+
+
+def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
+    """Check a snapshot of a hierarchy and return its arrays.
+
+    A host may be down (draining) and hold running jobs.
+
+    Raises
+    ------
+    InputError
+        With the field at fault, for anything the schema alone could not see.
+    """
+    model = snapshot.machine
+    if not isinstance(model, HierarchyModel):
+        found = model if isinstance(model, str) else model.kind
+        raise InputError("a hierarchy", field="machine.kind", value=found)
+    try:
+        machine = hierarchy_of(model)
+    except InputError as error:
+        raise error.inside("machine") from None
+    faults = Faults()
+    if snapshot.regions:
+        name = next(iter(snapshot.regions))
+        faults.found.append(InputError("no regions on a hierarchy", field="regions", value=name))
+    numbers = {name: idx for idx, name in enumerate(machine.host_names)}
+    ids: set[str] = set()
+    free = machine.capacity.copy()
+
+    def running_job(_: int, job: RunningJob, field: str) -> None:
+        _take(job, machine, numbers, free, field)
+
+    checked_jobs(snapshot.running, "running", ids, faults, running_job)
+    with faults.collected():
+        free[_numbers_of(snapshot.down, numbers, "down")] = 0
+
+    def request(_: int, job: Request, field: str) -> HierarchyRequest:
+        return _request(job, machine, field)
+
+    requests = checked_jobs(snapshot.queue, "queue", ids, faults, request)
+    faults.require_none()
+    return HierarchyState(snapshot, machine, free, requests)
+
+
+def _take(
+    job: RunningJob, machine: Hierarchy, numbers: Mapping[str, int], free: IntArray, field: str
+) -> None:
+    """Take what a running job holds from what is free."""
+    for name in ("prism", "patterns"):
+        if getattr(job, name) is not None:
+            raise InputError(f"no {name} on a hierarchy", field=f"{field}.{name}")
+    hosts = _numbers_of(job.nodes, numbers, f"{field}.nodes")
+    if not len(hosts):
+        raise InputError("at least one host", field=f"{field}.nodes", value=job.nodes)
+    takes = machine.capacity[hosts]
+    if job.takes is not None:
+        takes = np.array([_amounts(job.takes, machine, f"{field}.takes")])
+    short = (free[hosts] < takes).any(axis=1)
+    if short.any():
+        host = int(hosts[short][0])
+        expected = f"no more of {machine.host_names[host]} than other running jobs leave"
+        raise InputError(expected, field=field, value=job.id)
+    free[hosts] -= takes
+
+
+def _numbers_of(text: str, numbers: Mapping[str, int], field: str) -> IntArray:
+    names = expand_host_list(text, field)
+    for idx, name in enumerate(names):
+        if name not in numbers:
+            raise InputError("hosts of the machine", field=field, value=name, known=numbers)
+        if name in names[:idx]:
+            raise InputError("each host once", field=field, value=name)
+    return np.asarray([numbers[name] for name in names], dtype=np.int64)
+
+
+def _amounts(takes: Mapping[str, int], machine: Hierarchy, field: str) -> tuple[int, ...]:
+    for name in takes:
+        if name not in machine.resources:
+            raise unknown_name(name, machine.resources, field=field)
+    return tuple(takes.get(name, 0) for name in machine.resources)
+
+
+def _request(request: Request, machine: Hierarchy, field: str) -> HierarchyRequest:
+    for name in _TORUS_OR_TREE:
+        value = getattr(request, name)
+        if value is not None:
+            shown = "class" if name == "node_class" else name
+            raise InputError(f"no {shown} on a hierarchy", field=f"{field}.{shown}", value=value)
+    if request.parts is None:
+        own = Part(
+            id=request.id,
+            nodes=request.nodes,
+            takes=request.takes or {"slots": 1},
+            segments=request.segments or [],
+            required=request.required,
+            preferred=request.preferred,
+        )
+        parts: tuple[PartState, ...] = (_part(own, machine, None, 0, field),)
+    else:
+        parts = _parts(request, request.parts, machine, field)
+    return HierarchyRequest(request.id, request.nodes, request.priority, parts)
+
+
+def _parts(
+    request: Request, parts: Sequence[Part], machine: Hierarchy, field: str
+) -> tuple[PartState, ...]:
+    for name in _OF_PARTS:
+        if getattr(request, name) is not None:
+            raise InputError(f"{name} in the parts alone", field=f"{field}.{name}")
+    total = sum(part.nodes for part in parts)
+    if total != request.nodes:
+        expected = f"the {total} units of its parts"
+        raise InputError(expected, field=f"{field}.nodes", value=request.nodes)
+    groups: dict[str, int] = {}
+    found: list[PartState] = []
+    for idx, part in enumerate(parts):
+        own = f"{field}.parts[{idx}]"
+        if part.id in {other.id for other in parts[:idx]}:
+            raise InputError("each part once", field=f"{own}.id", value=part.id)
+        key = f"group {part.group}" if part.group is not None else f"part {idx}"
+        found.append(_part(part, machine, part.id, groups.setdefault(key, len(groups)), own))
+        wanted = {p.required for p in found if p.group == found[-1].group}
+        if len(wanted) > 1:
+            expected = "one required level for all parts of a group"
+            raise InputError(expected, field=f"{own}.required", value=part.required)
+    return tuple(found)
+
+
+def _part(part: Part, machine: Hierarchy, name: str | None, group: int, field: str) -> PartState:
+    def level_of(level: str, own: str) -> int:
+        if level not in machine.levels:
+            raise unknown_name(level, machine.levels, field=own)
+        return machine.levels.index(level)
+
+    takes = _amounts(part.takes, machine, f"{field}.takes")
+    if not any(takes):
+        raise InputError("at least 1 of a resource", field=f"{field}.takes", value=part.takes)
+    levels = {
+        which: None if level is None else level_of(level, f"{field}.{which}")
+        for which, level in (("required", part.required), ("preferred", part.preferred))
+    }
+    segments = _segments(part, level_of, field)
+    return PartState(name, part.nodes, takes, segments, **levels, group=group)
+
+
+def _segments(part: Part, level_of: _LevelOf, field: str) -> tuple[tuple[int, int], ...]:
+    """Return level and size of segments, the smallest first, after checking that they nest."""
+    order = sorted(range(len(part.segments)), key=lambda k: part.segments[k].size)
+    found: list[tuple[int, int]] = []
+    for k in order:
+        segment: Segment = part.segments[k]
+        own = f"{field}.segments[{k}]"
+        level = level_of(segment.level, f"{own}.level")
+        if part.nodes % segment.size:
+            expected = f"a divisor of the {part.nodes} units"
+            raise InputError(expected, field=f"{own}.size", value=segment.size)
+        if found and segment.size % found[-1][1]:
+            expected = f"a multiple of the smaller segment's {found[-1][1]}"
+            raise InputError(expected, field=f"{own}.size", value=segment.size)
+        if found and level >= found[-1][0]:
+            expected = "a level above that of smaller segments"
+            raise InputError(expected, field=f"{own}.level", value=segment.level)
+        found.append((level, segment.size))
+    return tuple(found)
