@@ -14,11 +14,18 @@ from topoplace.machine import Prism, format_node_set
 from topoplace.machine.hostlist import format_host_list
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.machines import load_machine, prepare_any, regular_tree, resolve_machine
+from topoplace.snapshot.machines import (
+    AnyState,
+    load_machine,
+    prepare_any,
+    regular_tree,
+    resolve_machine,
+)
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     GraphApplication,
     GridApplication,
+    MachineModel,
     PrismModel,
     Request,
     RunningJob,
@@ -29,10 +36,9 @@ from topoplace.snapshot.schema import (
     TreeModel,
 )
 from topoplace.snapshot.schema import Model as Document
-from topoplace.snapshot.state import SnapshotState, torus_of
-from topoplace.snapshot.tree_state import TreeState
+from topoplace.snapshot.state import torus_of
 
-Machine = TorusModel | TreeModel
+Machine = MachineModel
 Nodes = str | Iterable[int] | Iterable[str]
 """Nodes: numbers, names (on trees), or a text such as ``0-47,60`` or ``n[01-16]``."""
 
@@ -206,7 +212,7 @@ class Model:
         checked = _checked(ShapeWeights, **self.snapshot.weights.model_dump() | weights)
         self._change(weights=checked)
 
-    def prepare(self) -> SnapshotState | TreeState:
+    def prepare(self) -> AnyState:
         """Return the snapshot, checked against its machine, as arrays.
 
         Raises

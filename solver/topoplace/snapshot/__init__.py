@@ -2,7 +2,15 @@
 
 from topoplace.snapshot.files import machine_names as machine_names
 from topoplace.snapshot.geometry import Geometry as Geometry
+from topoplace.snapshot.hierarchy_state import (
+    HierarchyRequest as HierarchyRequest,
+    HierarchyState as HierarchyState,
+    PartState as PartState,
+    hierarchy_of as hierarchy_of,
+    prepare_hierarchy as prepare_hierarchy,
+)
 from topoplace.snapshot.machines import (
+    AnyState as AnyState,
     load_any as load_any,
     load_machine as load_machine,
     load_snapshot as load_snapshot,
@@ -12,6 +20,8 @@ from topoplace.snapshot.machines import (
 )
 from topoplace.snapshot.schema import (
     Communication as Communication,
+    HierarchyModel as HierarchyModel,
+    MachineModel as MachineModel,
     Request as Request,
     RunningJob as RunningJob,
     Snapshot as Snapshot,

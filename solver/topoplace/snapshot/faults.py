@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from topoplace.errors import InputError
-from topoplace.snapshot.schema import PrismModel, Snapshot, TorusModel, TreeModel
+from topoplace.snapshot.schema import MachineModel, PrismModel, Snapshot, TorusModel
 
 # ---- What kind of file something is, and which commands take it: for whoever gave the wrong one --
 
@@ -220,7 +220,7 @@ _LETTER = re.compile(r"[A-Za-z_]")
 _NUMBER = re.compile(r"\d+")
 
 
-def require_suited(snapshot: Snapshot, machine: TorusModel | TreeModel) -> None:
+def require_suited(snapshot: Snapshot, machine: MachineModel) -> None:
     """Raise `InputError` if all else in a snapshot is about another machine than the one it names.
 
     Else every node and prism of the snapshot would be blamed for what is wrong with the machine.
@@ -238,14 +238,12 @@ def require_suited(snapshot: Snapshot, machine: TorusModel | TreeModel) -> None:
         raise InputError(wanted, field="machine", value=str(snapshot.machine))
 
 
-def _machine_of_prisms(
-    prisms: list[tuple[str, PrismModel]], machine: TorusModel | TreeModel
-) -> str | None:
+def _machine_of_prisms(prisms: list[tuple[str, PrismModel]], machine: MachineModel) -> str | None:
     """Return the machine that all prisms are of, if it is another one."""
     if not prisms:
         return None
     field, dims = prisms[0][0], len(prisms[0][1].extents)
-    if isinstance(machine, TreeModel):
+    if not isinstance(machine, TorusModel):
         return f"a torus or mesh, as {field} is a prism"
     others = all(len(prism.extents) == dims != len(machine.shape) for _, prism in prisms)
     return f"a machine of {dims} dimensions, as {field} has" if others else None

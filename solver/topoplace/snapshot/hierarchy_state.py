@@ -28,7 +28,8 @@ NO_LEVEL_NAMES = ("nodes", "stranded")
 _TORUS_OR_TREE = ("node_class", "shapes", "region", "patterns")
 _LevelOf = Callable[[str, str], int]
 
-_OF_PARTS = ("takes", "segments", "required", "preferred")
+_LEVELS_OF_PARTS = ("required", "preferred", "exclusive", "balance")
+_OF_PARTS = ("takes", "segments", "spread", *_LEVELS_OF_PARTS)
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,10 @@ class PartState:
     segments
         Level and size, the smallest first: levels go up, and every size is a multiple of the one
         before.
-    required, preferred
+    required, preferred, exclusive, balance
         Levels, or None.
+    spread
+        A level, and how many units a domain of it gets at most; or None.
     group
         Number of its group; parts of a group are together.
     """
@@ -54,9 +57,12 @@ class PartState:
     units: int
     takes: tuple[int, ...]
     segments: tuple[tuple[int, int], ...]
-    required: int | None
-    preferred: int | None
-    group: int
+    required: int | None = None
+    preferred: int | None = None
+    exclusive: int | None = None
+    balance: int | None = None
+    spread: tuple[int, int] | None = None
+    group: int = 0
 
 
 @dataclass(frozen=True)
@@ -214,14 +220,9 @@ def _request(request: Request, machine: Hierarchy, field: str) -> HierarchyReque
             shown = "class" if name == "node_class" else name
             raise InputError(f"no {shown} on a hierarchy", field=f"{field}.{shown}", value=value)
     if request.parts is None:
-        own = Part(
-            id=request.id,
-            nodes=request.nodes,
-            takes=request.takes or {"slots": 1},
-            segments=request.segments or [],
-            required=request.required,
-            preferred=request.preferred,
-        )
+        given = {name: getattr(request, name) for name in _OF_PARTS}
+        given = {name: value for name, value in given.items() if value is not None}
+        own = Part(id=request.id, nodes=request.nodes, **given)
         parts: tuple[PartState, ...] = (_part(own, machine, None, 0, field),)
     else:
         parts = _parts(request, request.parts, machine, field)
@@ -264,10 +265,14 @@ def _part(part: Part, machine: Hierarchy, name: str | None, group: int, field: s
         raise InputError("at least 1 of a resource", field=f"{field}.takes", value=part.takes)
     levels = {
         which: None if level is None else level_of(level, f"{field}.{which}")
-        for which, level in (("required", part.required), ("preferred", part.preferred))
+        for which in _LEVELS_OF_PARTS
+        for level in (getattr(part, which),)
     }
+    spread = None
+    if part.spread is not None:
+        spread = level_of(part.spread.level, f"{field}.spread.level"), part.spread.size
     segments = _segments(part, level_of, field)
-    return PartState(name, part.nodes, takes, segments, **levels, group=group)
+    return PartState(name, part.nodes, takes, segments, **levels, spread=spread, group=group)
 
 
 def _segments(part: Part, level_of: _LevelOf, field: str) -> tuple[tuple[int, int], ...]:

@@ -23,8 +23,11 @@ from topoplace.snapshot.files import (
     validated,
 )
 from topoplace.snapshot.readers.slurm import read_topology_conf
+from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_hierarchy
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
+    HierarchyModel,
+    MachineModel,
     Snapshot,
     SwitchModel,
     TorusModel,
@@ -74,7 +77,7 @@ def is_machine(text: str) -> bool:
 
 
 @lru_cache(maxsize=16)
-def load_machine(spec: str) -> TorusModel | TreeModel:
+def load_machine(spec: str) -> MachineModel:
     """Return the machine of a file, a shipped name or a shorthand.
 
     A file is a machine document or a Slurm topology.conf. ``tree:4x6x16`` is a root with 4
@@ -103,7 +106,8 @@ def load_torus(spec: str) -> TorusModel:
     """Return a machine as `load_machine` does, where only a torus or mesh will do."""
     machine = load_machine(spec)
     if not isinstance(machine, TorusModel):
-        raise InputError("a torus or mesh machine, not a tree", field="machine", value=spec)
+        expected = f"a torus or mesh machine, not a {machine.kind}"
+        raise InputError(expected, field="machine", value=spec)
     return machine
 
 
@@ -122,7 +126,7 @@ def _no_machine(spec: str) -> InputError:
     return InputError(expected, field="machine", value=spec, meant=meant)
 
 
-def _machine_of_file(path: str) -> TorusModel | TreeModel:
+def _machine_of_file(path: str) -> MachineModel:
     text = read_bytes(path)
     if _TOPOLOGY_CONF.match(text):
         return read_topology_conf(path)
@@ -130,9 +134,8 @@ def _machine_of_file(path: str) -> TorusModel | TreeModel:
     if "schema" in raw:
         found = kind_of_document(raw)
         raise InputError("a machine", file=path, field="schema", value=raw["schema"], found=found)
-    is_tree = raw.get("kind") == "tree"
-    model: type[TorusModel] | type[TreeModel] = TreeModel if is_tree else TorusModel
-    return validated(text, raw, model, path)
+    models: dict[object, type[MachineModel]] = {"tree": TreeModel, "hierarchy": HierarchyModel}
+    return validated(text, raw, models.get(raw.get("kind"), TorusModel), path)
 
 
 def _regular_torus(shape: list[int], wraps: bool, nodes: int, spec: str) -> TorusModel:
@@ -156,8 +159,10 @@ def resolve_machine(snapshot: Snapshot) -> Snapshot:
 
 # ---- Snapshots, checked and ready to solve -------------------------------------------------------
 
+AnyState = SnapshotState | TreeState | HierarchyState
 
-def load_any(path: str | Path) -> SnapshotState | TreeState:
+
+def load_any(path: str | Path) -> AnyState:
     """Read a snapshot file of any machine and check it against it.
 
     Raises
@@ -175,13 +180,13 @@ def load_any(path: str | Path) -> SnapshotState | TreeState:
 def load_snapshot(path: str | Path) -> SnapshotState:
     """Read a snapshot as `load_any` does, where only a torus or mesh will do."""
     state = load_any(path)
-    if isinstance(state, TreeState):
-        expected = "a torus or mesh machine"
-        raise InputError(expected, file=str(path), field="machine.kind", value="tree")
+    if not isinstance(state, SnapshotState):
+        expected, kind = "a torus or mesh machine", state.snapshot.machine.kind
+        raise InputError(expected, file=str(path), field="machine.kind", value=kind)
     return state
 
 
-def prepare_any(snapshot: Snapshot) -> SnapshotState | TreeState:
+def prepare_any(snapshot: Snapshot) -> AnyState:
     """Check a snapshot whose machine is resolved, by the kind of the machine.
 
     Raises
@@ -189,10 +194,13 @@ def prepare_any(snapshot: Snapshot) -> SnapshotState | TreeState:
     InputError
         With the field at fault.
     """
-    is_tree = isinstance(snapshot.machine, TreeModel)
-    return prepare_tree(snapshot) if is_tree else prepare(snapshot)
+    if isinstance(snapshot.machine, TreeModel):
+        return prepare_tree(snapshot)
+    if isinstance(snapshot.machine, HierarchyModel):
+        return prepare_hierarchy(snapshot)
+    return prepare(snapshot)
 
 
-def prepare_empty(machine: TorusModel | TreeModel) -> SnapshotState | TreeState:
+def prepare_empty(machine: MachineModel) -> AnyState:
     """Return a machine on which nothing runs."""
     return prepare_any(Snapshot(schema_version=SNAPSHOT_SCHEMA, name=machine.name, machine=machine))

@@ -154,6 +154,10 @@ class HierarchyModel(Model):
     source: str | None = Field(default=None, description="where the figures come from")
 
 
+MachineModel = TorusModel | TreeModel | HierarchyModel
+"""A machine of any kind."""
+
+
 class PrismModel(Model):
     """A prism: origin and extents in routers."""
 
@@ -182,7 +186,7 @@ class RunningJob(Model):
 
 
 class Segment(Model):
-    """Units that stay together: every domain of a level gets a multiple of `size` of them."""
+    """So many units of a domain of a level: of `segments`, every domain gets a multiple of them."""
 
     size: Size
     level: Name
@@ -197,6 +201,14 @@ class Part(Model):
         Units of the part; several may share a host.
     takes
         What a unit takes of its host.
+    required, preferred
+        Level of which one domain has to hold, or should hold, all units.
+    exclusive
+        Level whose domains it shares with nobody else, running or waiting.
+    spread
+        A level, and how many units a domain of it gets at most.
+    balance
+        Level whose domains, where the part uses them, should have as many units each as can be.
     group
         Parts of a group count as one: they have one required domain, and a domain that several of
         them use counts once. A part without group is alone.
@@ -208,6 +220,9 @@ class Part(Model):
     segments: Annotated[list[Segment], Field(max_length=15)] = Field(default_factory=list)
     required: Name | None = None
     preferred: Name | None = None
+    exclusive: Name | None = None
+    spread: Segment | None = None
+    balance: Name | None = None
     group: Name | None = None
 
 
@@ -243,6 +258,15 @@ class Request(Model):
     )
     preferred: Name | None = Field(
         default=None, description="hierarchies: level of which one domain should hold all units"
+    )
+    exclusive: Name | None = Field(
+        default=None, description="hierarchies: level whose domains it shares with nobody"
+    )
+    spread: Segment | None = Field(
+        default=None, description="hierarchies: units that a domain of a level gets at most"
+    )
+    balance: Name | None = Field(
+        default=None, description="hierarchies: level over whose domains to be even"
     )
     parts: Annotated[list[Part], Field(min_length=1, max_length=4)] | None = Field(
         default=None, description="hierarchies: parts that start together, instead of the above"
