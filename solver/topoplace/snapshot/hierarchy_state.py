@@ -20,9 +20,9 @@ from topoplace.snapshot.schema import (
     Snapshot,
 )
 from topoplace.snapshot.state import checked_jobs
-from topoplace.types import IntArray
+from topoplace.types import BoolArray, IntArray
 
-NO_LEVEL_NAMES = ("nodes", "stranded")
+NO_LEVEL_NAMES = ("nodes", "balance", "stranded")
 """What levels of a machine may not be called: levels of the objective are."""
 
 _TORUS_OR_TREE = ("node_class", "shapes", "region", "patterns")
@@ -75,6 +75,11 @@ class HierarchyRequest:
     parts: tuple[PartState, ...]
 
     @property
+    def exclusive(self) -> int | None:
+        """Level whose domains it shares with nobody, or None."""
+        return self.parts[0].exclusive
+
+    @property
     def value(self) -> int:
         """What starting the request adds to the first objective level."""
         return self.priority * self.nodes
@@ -88,11 +93,14 @@ class HierarchyState:
     ----------
     free
         What is left on every host, 0 where it is down, shape ``(num_hosts, num_resources)``.
+    occupied
+        Whether a running job holds some of the host, shape ``(num_hosts,)``.
     """
 
     snapshot: Snapshot
     machine: Hierarchy
     free: IntArray
+    occupied: BoolArray
     requests: tuple[HierarchyRequest, ...]
 
 
@@ -158,10 +166,12 @@ def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
         faults.found.append(InputError("no regions on a hierarchy", field="regions", value=name))
     numbers = {name: idx for idx, name in enumerate(machine.host_names)}
     ids: set[str] = set()
-    free = machine.capacity.copy()
+    free, occupied = machine.capacity.copy(), np.zeros(machine.num_hosts, dtype=bool)
 
     def running_job(_: int, job: RunningJob, field: str) -> None:
-        _take(job, machine, numbers, free, field)
+        hosts = _numbers_of(job.nodes, numbers, f"{field}.nodes")
+        _take(job, machine, hosts, free, field)
+        occupied[hosts] = True
 
     checked_jobs(snapshot.running, "running", ids, faults, running_job)
     with faults.collected():
@@ -172,17 +182,14 @@ def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
 
     requests = checked_jobs(snapshot.queue, "queue", ids, faults, request)
     faults.require_none()
-    return HierarchyState(snapshot, machine, free, requests)
+    return HierarchyState(snapshot, machine, free, occupied, requests)
 
 
-def _take(
-    job: RunningJob, machine: Hierarchy, numbers: Mapping[str, int], free: IntArray, field: str
-) -> None:
+def _take(job: RunningJob, machine: Hierarchy, hosts: IntArray, free: IntArray, field: str) -> None:
     """Take what a running job holds from what is free."""
     for name in ("prism", "patterns"):
         if getattr(job, name) is not None:
             raise InputError(f"no {name} on a hierarchy", field=f"{field}.{name}")
-    hosts = _numbers_of(job.nodes, numbers, f"{field}.nodes")
     if not len(hosts):
         raise InputError("at least one host", field=f"{field}.nodes", value=job.nodes)
     takes = machine.capacity[hosts]
@@ -251,6 +258,9 @@ def _parts(
         if len(wanted) > 1:
             expected = "one required level for all parts of a group"
             raise InputError(expected, field=f"{own}.required", value=part.required)
+        if found[-1].exclusive != found[0].exclusive:
+            expected = "one exclusive level for all parts"
+            raise InputError(expected, field=f"{own}.exclusive", value=part.exclusive)
     return tuple(found)
 
 
