@@ -11,6 +11,7 @@ _NODES = "topoplace.placement.torus.heuristics.node_orders"
 _FITS = "topoplace.placement.torus.heuristics.fits"
 _MINIZINC = "topoplace.placement.torus.minizinc"
 _THRESHOLDS = "topoplace.placement.switches.exact.method"
+_DOMAINS = "topoplace.placement.hierarchy.exact"
 _RULES = "topoplace.placement.switches.allocators"
 _BEST = "topoplace.mapping.methods.best"
 _BUILT = "topoplace.mapping.methods.constructions"
@@ -42,6 +43,9 @@ METHODS: dict[str, dict[str, tuple[str, str]]] = {
         "fewest-domains": (_RULES, "as few leaves as possible, the last one a best fit"),
         "greedy": (_RULES, "leaves of the least communication ratio first (Mishra 2020)"),
         "random": (_RULES, "nodes anywhere (by seed)"),
+    },
+    "hierarchy": {
+        "exact": (_DOMAINS, "most value on the fewest domains, by branch and price; certified"),
     },
     "mapping": {
         "auto": (_BEST, "the best of the constructions; for graphs as exact, within a time"),

@@ -141,7 +141,10 @@ def _document(spec: str, job: str | None) -> Document | MatrixModel:
         return load_snapshot(spec).snapshot
     if job is not None:
         raise InputError("a snapshot or a result that has jobs", field="--on", value=spec)
-    return load_machine(spec)
+    machine = load_machine(spec)
+    if isinstance(machine, HierarchyModel):
+        raise InputError("a torus, mesh or matrix", field="--on", value=spec, found="a hierarchy")
+    return machine
 
 
 def _schema_of(spec: str) -> str | None:

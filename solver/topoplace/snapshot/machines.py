@@ -22,8 +22,8 @@ from topoplace.snapshot.files import (
     read_document,
     validated,
 )
-from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_hierarchy
+from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     HierarchyModel,
@@ -161,6 +161,9 @@ def resolve_machine(snapshot: Snapshot) -> Snapshot:
 
 AnyState = SnapshotState | TreeState | HierarchyState
 
+PROBLEMS = {"torus": "placement", "tree": "allocation", "hierarchy": "hierarchy"}
+"""What result documents call the problem of placing a queue, by kind of machine."""
+
 
 def load_any(path: str | Path) -> AnyState:
     """Read a snapshot file of any machine and check it against it.
@@ -181,7 +184,8 @@ def load_snapshot(path: str | Path) -> SnapshotState:
     """Read a snapshot as `load_any` does, where only a torus or mesh will do."""
     state = load_any(path)
     if not isinstance(state, SnapshotState):
-        expected, kind = "a torus or mesh machine", state.snapshot.machine.kind
+        kind = "tree" if isinstance(state, TreeState) else "hierarchy"
+        expected = "a torus or mesh machine"
         raise InputError(expected, file=str(path), field="machine.kind", value=kind)
     return state
 

@@ -14,7 +14,6 @@ from functools import cached_property
 
 import numpy as np
 
-from topoplace.machine.hierarchy import Hierarchy
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.snapshot.hierarchy_state import PartState
 from topoplace.types import BoolArray, IntArray
@@ -115,7 +114,7 @@ class Layout:
         fits = self.rooms > 0
         alone = self._holds_one(fits)
         found: dict[object, list[int]] = {}
-        lowest = lowest_domains(self.machine)
+        lowest = self.machine.lowest
         for host in np.flatnonzero(alone).tolist():
             found.setdefault((int(lowest[host]), fits[host].tobytes()), []).append(host)
         return [tuple(hosts) for hosts in found.values()]
@@ -249,8 +248,8 @@ class Layout:
 
     def _make_tree(self) -> None:
         machine, last = self.machine, self.machine.num_levels - 1
-        lowest = lowest_domains(machine)
-        usable = (self.rooms > 0).any(axis=1)
+        lowest = machine.lowest
+        usable = np.asarray((self.rooms > 0).any(axis=1))
         of_domain: list[list[int]] = [[] for _ in range(int(lowest.max(initial=0)) + 1)]
         for pool, hosts in enumerate(self._pools):
             usable[list(hosts)] = False
@@ -289,13 +288,6 @@ def levels_named(part: PartState) -> set[int]:
     return (
         {level for level in named if level is not None} | {lv for lv, _ in part.segments} | spread
     )
-
-
-def lowest_domains(machine: Hierarchy) -> IntArray:
-    """Return the domain just above every host; of a machine without, they are all in one."""
-    if machine.num_levels == 1:
-        return np.zeros(machine.num_hosts, dtype=np.int64)
-    return np.asarray(machine.domain_of[-2])
 
 
 def rooms_of(free: IntArray, kinds: IntArray) -> IntArray:

@@ -111,10 +111,10 @@ class HierarchyPacking(PackingProblem):
         request, layout = self.requests[candidate.request_idx], self.layout
         amounts: dict[int, int] = defaultdict(int)
         units: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-        for part, leaf, number in candidate.uses:
+        for part, leaf, count in candidate.uses:
             kind = layout.kind_of[request.parts[part].takes]
-            for node in layout.chain[leaf]:
-                units[node][kind] += number
+            for inside in layout.chain[leaf]:
+                units[inside][kind] += count
         whole = set()
         for number, by_kind in units.items():
             node = layout.nodes[number]
@@ -304,6 +304,7 @@ class _Pricing:
         found: dict[int, list[tuple[tuple[int, ...], bool]]] = {}
         for cover in covers:
             number, resource = self._layout.leaf_of_row(cover.row)
+            parts: tuple[int, ...]
             if number is None:  # nobody takes of that row
                 number, parts = len(self._layout.nodes) - 1, ()
             elif request.exclusive is not None:

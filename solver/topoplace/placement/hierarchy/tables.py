@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topoplace.placement.hierarchy._kernels import join
 from topoplace.placement.hierarchy.layout import Layout, Node
@@ -131,7 +132,7 @@ class Tables:
         self._parts, self._units, self._covers = shape.parts, tuple(units), covers
         self._takes = layout.kinds[[part.kind for part in self._parts]]
         self._known: dict[int, IntArray] = {}
-        self._folds: dict[int, list[tuple[tuple[int, ...], IntArray]]] = {}
+        self._folds: dict[int, list[tuple[tuple[int, ...], NDArray[np.int32]]]] = {}
         self._leaves: dict[object, IntArray] = {}
 
     def full(self, level: int, units: Sequence[int]) -> State:
