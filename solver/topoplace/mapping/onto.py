@@ -20,6 +20,7 @@ from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     GraphApplication,
     GridApplication,
+    HierarchyModel,
     MappingInstance,
     MatrixModel,
     Snapshot,

@@ -219,8 +219,8 @@ class Layout:
                 found[child] = (child, *found[number])
         return found
 
-    def leaf_of_row(self, row: int) -> tuple[int | None, int | None]:
-        """Return the host or pool that a row is of, and the resource: None of a pool's."""
+    def leaf_of_row(self, row: int) -> tuple[int, int | None]:
+        """Return the node that a row with capacity is of, and the resource: None of a pool's."""
         pools = self.families["pools"]
         if pools.start <= row < pools.stop:
             return self.node_of_host[self._pools[row - pools.start][0]], None
@@ -228,7 +228,7 @@ class Layout:
             ((r, first) for r, first in self.first_row.items() if first <= row),
             key=lambda pair: pair[1],
         )
-        return self.node_of_host.get(row - first) if self.capacities[row] else None, r
+        return self.node_of_host[row - first], r
 
     def is_occupied(self, node: Node) -> bool:
         """Tell whether a running job has a host of a domain."""

@@ -272,6 +272,10 @@ class _Pricing:
         request = self._packing.requests[q]
         units = [part.units for part in request.parts]
         root, found = len(self._layout.nodes) - 1, None
+        nothing = [c for c in covers if not self._layout.capacities[c.row]]
+        if any(cover.inside for cover in nothing):
+            return None
+        covers = [c for c in covers if c not in nothing]
         for shape, balance in self._shapes(request):
             tables = self._tables_of(shape, units, self._by_node(request, covers))
             table, state = tables.of(root), tables.full(-1, units)
@@ -305,9 +309,7 @@ class _Pricing:
         for cover in covers:
             number, resource = self._layout.leaf_of_row(cover.row)
             parts: tuple[int, ...]
-            if number is None:  # nobody takes of that row
-                number, parts = len(self._layout.nodes) - 1, ()
-            elif request.exclusive is not None:
+            if request.exclusive is not None:
                 parts = tuple(range(len(request.parts)))
                 chain = self._layout.chain[number]
                 number = next(k for k in chain if self._layout.nodes[k].level == request.exclusive)

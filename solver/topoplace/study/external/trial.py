@@ -18,6 +18,7 @@ from topoplace.placement.torus.outcome import Scattered
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import PlacementResult
 from topoplace.result.tree import AllocationResult
+from topoplace.snapshot import AnyState, HierarchyState
 from topoplace.snapshot.files import parse_document
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, Outcome, result_of
