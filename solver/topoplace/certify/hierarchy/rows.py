@@ -11,7 +11,7 @@ import numpy as np
 from topoplace.certify.hierarchy.instance import Instance, holds
 from topoplace.types import IntArray
 
-KS = (1, 2, 3)
+KS = range(1, 17)
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from functools import cached_property
 
 import numpy as np
 
+from topoplace.placement.hierarchy._kernels import Tree
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.snapshot.hierarchy_state import PartState
 from topoplace.types import BoolArray, IntArray
 
-ROUNDED = (1, 2, 3)
+ROUNDED = range(1, 17)
 """Capacities of the rounded rows of a domain (docs/proofs-hierarchy.md, "Rounded rows")."""
 
 
@@ -229,6 +230,32 @@ class Layout:
             key=lambda pair: pair[1],
         )
         return self.node_of_host[row - first], r
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The nodes and rounded rows as arrays."""
+        counts = [len(node.children) for node in self.nodes]
+        cuts = [
+            [
+                (-1 if own.resource is None else own.resource, own.capacity, most, row)
+                for own in rounded
+                for most, row in own.rows.items()
+            ]
+            for rounded in self.rounded
+        ]
+        first = [self.first_row.get(r, -1) for r in range(len(self.machine.resources))]
+        flat = [
+            [node.level for node in self.nodes],
+            np.concatenate([[0], np.cumsum(counts)]),
+            [child for node in self.nodes for child in node.children],
+            [node.hosts[0] if node.hosts else -1 for node in self.nodes],
+            [-1 if node.pool is None else node.pool for node in self.nodes],
+            np.concatenate([[0], np.cumsum([len(own) for own in cuts])]),
+            np.array([cut for own in cuts for cut in own], dtype=np.int64).reshape(-1, 4),
+            first,
+            self.rooms,
+        ]
+        return Tree(*(np.ascontiguousarray(own, dtype=np.int64) for own in flat))
 
     def is_occupied(self, node: Node) -> bool:
         """Tell whether a running job has a host of a domain."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,10 +17,10 @@ from topoplace.packing.problem import (
     Priced,
     capacities_left,
 )
+from topoplace.placement.hierarchy.assignment import MOST_VARIABLES, Assignment
 from topoplace.placement.hierarchy.layout import Layout, Node
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
 from topoplace.placement.hierarchy.tables import (
-    INFINITE,
     Costs,
     Shape,
     Tables,
@@ -33,7 +33,8 @@ from topoplace.types import BoolArray, IntArray
 _SMALL = 2_000
 """Requests times hosts and pools up to which all levels are solved to the end."""
 
-_STATE_SECONDS = 2e-8
+_NODE_SECONDS, _KIND_SECONDS = 2e-6, 1e-4
+"""Of a node in one table, and of a kind of request beside its tables."""
 
 
 @dataclass(frozen=True, order=True)
@@ -194,10 +195,17 @@ class HierarchyPacking(PackingProblem):
 
     # ---- the oracle
 
+    @cached_property
+    def _work(self) -> float:
+        """By the tables of a call, one for all requests that differ in numbers of units alone."""
+        pricing = _Pricing(self, np.zeros(self.num_rows, dtype=np.int64), (1,))
+        shapes = {shape for request in self.requests for shape, _ in pricing.shapes(request)}
+        tables = _NODE_SECONDS * len(self.layout.nodes) * len(shapes)
+        return _KIND_SECONDS * (1 + len(set(self.kinds))) + tables
+
     def work(self, level: int) -> float:
         """Return what a call of the oracle takes, in nominal seconds."""
-        units = sum(max(p.units for p in r.parts) for r in self.requests)
-        return 1e-3 + _STATE_SECONDS * units * len(self.layout.nodes) * 20
+        return self._work
 
     def price(
         self,
@@ -227,6 +235,16 @@ class HierarchyPacking(PackingProblem):
                 best[q] = found[0]
                 columns[q].append((found[0], Candidate(q, found[1])))
         return Priced(best, columns)
+
+    def starts(self, deadline: float) -> Iterator[list[Candidate]]:
+        """Yield first fit, and what an integer program over all hosts finds level by level."""
+        yield from super().starts(deadline)
+        if Assignment.num_variables(self.layout, self.requests) > MOST_VARIABLES:
+            return
+        levels = self.layout.machine.num_levels
+        program = Assignment(self.layout, self.requests, self.capacities, levels)
+        for found in program.placements(0, deadline):
+            yield [Candidate(q, uses) for q, uses in found]
 
     def left_by(self, fixed: Sequence[Candidate], kept: Sequence[int]) -> HierarchyPacking:
         """Return the problem of some requests around fixed jobs; it has the same rows."""
@@ -258,11 +276,12 @@ class _Pricing:
         self._weights = by_name
         machine = packing.layout.machine
         of_domain = [by_name.get(name, 0) for name in machine.levels]
-        self._costs = Costs(row_prices, of_domain, by_name.get("stranded", 0))
+        stranded = by_name.get("stranded", 0)
+        self._costs = Costs(row_prices, packing.capacities, of_domain, stranded)
         self._most: dict[Shape, int] = {}
         for request in packing.requests:
             if len(request.parts) == 1:
-                for shape, _ in self._shapes(request):
+                for shape, _ in self.shapes(request):
                     most = self._most.get(shape, 0)
                     self._most[shape] = max(most, request.parts[0].units)
         self._tables: dict[object, Tables] = {}
@@ -271,26 +290,23 @@ class _Pricing:
         """Return the largest gain of a request and where it is; None if it has no place."""
         request = self._packing.requests[q]
         units = [part.units for part in request.parts]
-        root, found = len(self._layout.nodes) - 1, None
+        found: tuple[int, Tables] | None = None
         nothing = [c for c in covers if not self._layout.capacities[c.row]]
         if any(cover.inside for cover in nothing):
             return None
         covers = [c for c in covers if c not in nothing]
-        for shape, balance in self._shapes(request):
+        for shape, balance in self.shapes(request):
             tables = self._tables_of(shape, units, self._by_node(request, covers))
-            table, state = tables.of(root), tables.full(-1, units)
-            if any(n >= size for n, size in zip(state, table.shape, strict=True)):
-                continue
-            cost = int(table[state])
-            if cost >= INFINITE:
+            cost = tables.least(units)
+            if cost is None:
                 continue
             gain = self._weights["nodes"] * request.value - cost
             gain += self._weights.get("balance", 0) * balance
             if found is None or gain > found[0]:
-                found = gain, tables, state
-        return None if found is None else (found[0], found[1].uses(root, found[2]))
+                found = gain, tables
+        return None if found is None else (found[0], found[1].uses(units))
 
-    def _shapes(self, request: HierarchyRequest) -> list[tuple[Shape, int]]:
+    def shapes(self, request: HierarchyRequest) -> list[tuple[Shape, int]]:
         """Return the shapes of a request, one per least balance of its parts, and their sum."""
         beside = len(request.parts) > 1
         shapes: list[tuple[tuple[object, ...], int]] = [((), 0)]
@@ -332,6 +348,5 @@ class _Pricing:
         told = tuple(sorted((node, tuple(own)) for node, own in covers.items()))
         key = shape, tuple(most), told
         if key not in self._tables:
-            left = self._packing.capacities
-            self._tables[key] = Tables(self._layout, shape, most, self._costs, left, covers)
+            self._tables[key] = Tables(self._layout, shape, most, self._costs, covers)
         return self._tables[key]
