@@ -54,6 +54,8 @@ def _request(
     exclusive = rng.choice(levels) if rng.random() < 0.15 else None
     if rng.random() < 0.75:
         part = _part(rng, levels, resources, exclusive)
+        if rng.random() < 0.2:
+            part["at_most"] = {"size": rng.randint(1, 2), "level": rng.choice(levels)}
         return {"id": name, "priority": priority, **part}
     parts = [_part(rng, levels, resources, exclusive, most=2) for _ in range(2)]
     if rng.random() < 0.5:
@@ -138,6 +140,8 @@ def _of(machine: Hierarchy, level: int, units: Mapping[int, int]) -> Counter[int
 
 def _keeps(machine: Hierarchy, part: PartState, units: Mapping[int, int]) -> bool:
     if any(n % size for lv, size in part.segments for n in _of(machine, lv, units).values()):
+        return False
+    if part.at_most is not None and len(_of(machine, part.at_most[0], units)) > part.at_most[1]:
         return False
     if part.required is not None and len(_of(machine, part.required, units)) > 1:
         return False

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -49,6 +51,8 @@ class PartState:
         Levels, or None.
     spread
         A level, and how many units a domain of it gets at most; or None.
+    at_most
+        A level, and how many of its domains get units at most; or None. Parts have none.
     group
         Number of its group; parts of a group are together.
     """
@@ -62,6 +66,7 @@ class PartState:
     exclusive: int | None = None
     balance: int | None = None
     spread: tuple[int, int] | None = None
+    at_most: tuple[int, int] | None = None
     group: int = 0
 
 
@@ -230,7 +235,11 @@ def _request(request: Request, machine: Hierarchy, field: str) -> HierarchyReque
         given = {name: getattr(request, name) for name in _OF_PARTS}
         given = {name: value for name, value in given.items() if value is not None}
         own = Part(id=request.id, nodes=request.nodes, **given)
-        parts: tuple[PartState, ...] = (_part(own, machine, None, 0, field),)
+        part = _part(own, machine, None, 0, field)
+        if request.at_most is not None:
+            level = _level_of(machine, request.at_most.level, f"{field}.at_most.level")
+            part = replace(part, at_most=(level, request.at_most.size))
+        parts: tuple[PartState, ...] = (part,)
     else:
         parts = _parts(request, request.parts, machine, field)
     return HierarchyRequest(request.id, request.nodes, request.priority, parts)
@@ -239,9 +248,10 @@ def _request(request: Request, machine: Hierarchy, field: str) -> HierarchyReque
 def _parts(
     request: Request, parts: Sequence[Part], machine: Hierarchy, field: str
 ) -> tuple[PartState, ...]:
-    for name in _OF_PARTS:
+    for name in (*_OF_PARTS, "at_most"):
         if getattr(request, name) is not None:
-            raise InputError(f"{name} in the parts alone", field=f"{field}.{name}")
+            where = "of requests without parts" if name == "at_most" else "in the parts alone"
+            raise InputError(f"{name} {where}", field=f"{field}.{name}")
     total = sum(part.nodes for part in parts)
     if total != request.nodes:
         expected = f"the {total} units of its parts"
@@ -264,16 +274,18 @@ def _parts(
     return tuple(found)
 
 
-def _part(part: Part, machine: Hierarchy, name: str | None, group: int, field: str) -> PartState:
-    def level_of(level: str, own: str) -> int:
-        if level not in machine.levels:
-            raise unknown_name(level, machine.levels, field=own)
-        return machine.levels.index(level)
+def _level_of(machine: Hierarchy, level: str, field: str) -> int:
+    if level not in machine.levels:
+        raise unknown_name(level, machine.levels, field=field)
+    return machine.levels.index(level)
 
+
+def _part(part: Part, machine: Hierarchy, name: str | None, group: int, field: str) -> PartState:
+    level_of = partial(_level_of, machine)
     takes = _amounts(part.takes, machine, f"{field}.takes")
     if not any(takes):
         raise InputError("at least 1 of a resource", field=f"{field}.takes", value=part.takes)
-    levels = {
+    levels: dict[str, Any] = {
         which: None if level is None else level_of(level, f"{field}.{which}")
         for which in _LEVELS_OF_PARTS
         for level in (getattr(part, which),)

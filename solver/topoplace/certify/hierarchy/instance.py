@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from topoplace.certify.report import RefusedError
 from topoplace.machine.hierarchy import Hierarchy
@@ -32,12 +32,13 @@ class Wanted:
     balance: int | None
     spread: tuple[int, int] | None
     group: str
+    at_most: tuple[int, int] | None = None
 
     @property
     def named(self) -> set[int]:
         """The levels that its rules are about."""
         found = {self.required, self.exclusive, self.balance, *(lv for lv, _ in self.multiples)}
-        found.add(None if self.spread is None else self.spread[0])
+        found |= {pair[0] for pair in (self.spread, self.at_most) if pair is not None}
         return {level for level in found if level is not None}
 
 
@@ -147,7 +148,13 @@ def _asked(request: Request, machine: Hierarchy) -> Asked:
             balance=request.balance,
             spread=request.spread,
         )
-        return Asked(request.id, value, (_wanted(own, machine, request.id),), (None,))
+        wanted = _wanted(own, machine, request.id)
+        if request.at_most is not None:
+            level = _level(machine, request.at_most.level, request.id)
+            wanted = replace(wanted, at_most=(level, request.at_most.size))
+        return Asked(request.id, value, (wanted,), (None,))
+    if request.at_most is not None:
+        raise RefusedError(f"{request.id}: at most so many domains, and parts")
     parts = [_wanted(part, machine, request.id) for part in request.parts]
     names = [part.id for part in request.parts]
     if len({*names}) < len(names) or sum(part.units for part in parts) != request.nodes:
@@ -159,16 +166,18 @@ def _asked(request: Request, machine: Hierarchy) -> Asked:
     return Asked(request.id, value, tuple(parts), tuple(names))
 
 
+def _level(machine: Hierarchy, name: str, request: str) -> int:
+    if name not in machine.levels:
+        raise RefusedError(f"{request}: {name} is no level of the machine")
+    return machine.levels.index(name)
+
+
 def _wanted(part: Part, machine: Hierarchy, request: str) -> Wanted:
     def level(name: str | None) -> int | None:
-        if name is not None and name not in machine.levels:
-            raise RefusedError(f"{request}: {name} is no level of the machine")
-        return None if name is None else machine.levels.index(name)
+        return None if name is None else _level(machine, name, request)
 
     def sized(segment: Segment) -> tuple[int, int]:
-        at = level(segment.level)
-        assert at is not None
-        return at, segment.size
+        return _level(machine, segment.level, request), segment.size
 
     multiples = sorted((sized(one) for one in part.segments), key=lambda pair: pair[1])
     sizes = [size for _, size in multiples]
@@ -208,6 +217,10 @@ def require_place(instance: Instance, asked: Asked, place: Place) -> None:
             level, size = part.spread
             if max(per_domain(machine, level, units).values()) > size:
                 raise RefusedError(f"a {machine.levels[level]} with more than {size} units")
+        if part.at_most is not None:
+            level, most = part.at_most
+            if len(per_domain(machine, level, units)) > most:
+                raise RefusedError(f"more than {most} {machine.levels[level]}s")
         if part.required is not None:
             beside = zip(asked.parts, place, strict=True)
             own = [host for p, held in beside if p.group == part.group for host in held]

@@ -110,7 +110,8 @@ def _cheapest(
     best: int | None = None
     for least in itertools.product(*ways):
         walk = _Walk(table, asked, prices, factors, covers, least)
-        cost = int(walk.domain(table.top)[tuple(part.units for part in asked.parts)])
+        found = walk.domain(table.top)[tuple(part.units for part in asked.parts)]
+        cost = int(found.min())
         if cost < NEVER:
             cost -= gain * sum(least)
             best = cost if best is None else min(best, cost)
@@ -132,7 +133,10 @@ class _Walk:
         self.table, self.asked, self.parts, self.least = table, asked, asked.parts, least
         self.instance: Instance = table.instance
         self.prices, self.factors, self.covers = prices, factors, covers
-        self.shape = tuple(part.units + 1 for part in self.parts)
+        limits = [part.at_most for part in self.parts if part.at_most is not None]
+        self.counted, most = limits[0] if limits else (-2, 0)
+        # the last axis counts the domains used of a level of which so many may be
+        self.shape = (*(part.units + 1 for part in self.parts), most + 1)
         require_room(int(np.prod(self.shape)), "the states of a request", _MOST_STATES)
         self.takes = [table.in_grains(part.takes) for part in self.parts]
         machine = self.instance.machine
@@ -163,10 +167,10 @@ class _Walk:
                 min(p.units, len(place.hosts)) if n else 0
                 for (p, _), n in zip(self._pairs(), most, strict=True)
             ]
-        table = np.full([n + 1 for n in most], NEVER, dtype=np.int64)
+        table = np.full([*(n + 1 for n in most), 1], NEVER, dtype=np.int64)
         for units in itertools.product(*(range(n + 1) for n in most)):
             if (cost := self._cost(place, units)) is not None:
-                table[units] = cost
+                table[(*units, 0)] = cost
         return table
 
     def _pairs(self) -> list[tuple[Wanted, tuple[int, ...]]]:
@@ -202,7 +206,7 @@ class _Walk:
         below = [self.domain(one) for one in domain.inside]
         for own in (*below, *(self.place(place) for place in domain.places)):
             counts.setdefault((own.shape, own.tobytes()), []).append(own)
-        table = np.zeros((1,) * len(self.parts), dtype=np.int64)
+        table = np.zeros((1,) * len(self.shape), dtype=np.int64)
         for equal in counts.values():
             table = joined(table, self._several(equal[0], len(equal)), self.shape)
         if domain.level < 0:
@@ -220,8 +224,10 @@ class _Walk:
 
     def _as_domain(self, domain: Domain, table: IntArray) -> IntArray:
         """Add what a domain costs, and strike out what breaks a rule in it."""
+        if domain.level == self.counted:
+            table = _counted(table)
         table = table.copy()
-        units = np.indices(table.shape)
+        units = np.indices(table.shape)[:-1]
         for part, own, least in zip(self.parts, units, self.least, strict=True):
             for level, size in part.multiples:
                 if level == domain.level:
@@ -268,6 +274,15 @@ class _Walk:
             table[used] = NEVER
         if held & self.covers.inside:
             table[~used] = NEVER
+
+
+def _counted(table: IntArray) -> IntArray:
+    """Return the table of a domain that is counted if it has units."""
+    found = np.full((*table.shape[:-1], 2), NEVER, dtype=np.int64)
+    nobody = (0,) * (table.ndim - 1)
+    found[..., 1] = table[..., 0]
+    found[(*nobody, 0)], found[(*nobody, 1)] = table[(*nobody, 0)], NEVER
+    return found
 
 
 def joined(first: IntArray, second: IntArray, most: tuple[int, ...]) -> IntArray:

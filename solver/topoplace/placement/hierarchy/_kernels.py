@@ -38,7 +38,9 @@ class Asked(NamedTuple):
     """A shape with its units: all arrays have four parts.
 
     `together` has units that stay together by level from -1 on; `spread` and `least` a level and a
-    number of units; `joint` the level of which a group is in one domain.
+    number of units; `joint` the level of which a group is in one domain. `limit` has a level, and
+    how many of its domains may be used: the third number of a state counts them then, of the one
+    part there is.
     """
 
     units: IntArray
@@ -49,6 +51,7 @@ class Asked(NamedTuple):
     least: IntArray
     group: IntArray
     joint: IntArray
+    limit: IntArray
 
 
 class Paid(NamedTuple):
@@ -95,6 +98,14 @@ def sizes(tree, asked, left):
                     summed[e, p] = total + 1
                 most = total * below
             dims[v, p] = most // asked.together[p, level + 1] + 1
+        if asked.limit[0] != NO_LEVEL and level <= asked.limit[0]:
+            total = 1 if dims[v, 3] > 1 else 0
+            if level < asked.limit[0]:
+                total = 0
+                for e in range(tree.first_child[v], tree.first_child[v + 1]):
+                    total = min(asked.limit[1], total + dims[tree.children[e], 2] - 1)
+                    summed[e, 2] = total + 1
+            dims[v, 2] = total + 1
     return dims, summed
 
 
@@ -136,6 +147,9 @@ def fill(tree, asked, paid, dims, starts, tables, summed, choice_starts, choices
             step[p] = asked.together[p, level + 1]
             if not is_leaf:
                 step[p] //= asked.together[p, level + 2]
+        counts = level == asked.limit[0]
+        if counts:
+            step[2] = 0
         at = starts[v]
         for i0 in range(dims[v, 0]):
             for i1 in range(dims[v, 1]):
@@ -145,7 +159,11 @@ def fill(tree, asked, paid, dims, starts, tables, summed, choice_starts, choices
                         units[1] = i1 * asked.together[1, level + 1]
                         units[2] = i2 * asked.together[2, level + 1]
                         units[3] = i3 * asked.together[3, level + 1]
-                        if is_leaf:
+                        if asked.limit[0] != NO_LEVEL:
+                            units[2] = 0
+                        if counts and (i2 == 1) != (i3 > 0):
+                            cost = INFINITE
+                        elif is_leaf:
                             cost = of_leaf(tree, asked, paid, v, units)
                         else:
                             below = (i0 * step[0] * have[1] + i1 * step[1]) * have[2]
@@ -272,13 +290,15 @@ def trace(tree, asked, dims, summed, choice_starts, choices, state):
         level = tree.level[v]
         if tree.host[v] >= 0:
             for p in range(4):
-                if own[p] > 0:
+                if own[p] > 0 and asked.units[p] > 0:
                     found[num, 0], found[num, 1] = p, v
                     found[num, 2] = own[p] * asked.together[p, level + 1]
                     num += 1
             continue
         for p in range(4):
             left[p] = own[p] * (asked.together[p, level + 1] // asked.together[p, level + 2])
+        if level == asked.limit[0]:
+            left[2] = 0
         for e in range(tree.first_child[v + 1] - 1, tree.first_child[v] - 1, -1):
             at = ((left[0] * summed[e, 1] + left[1]) * summed[e, 2] + left[2]) * summed[e, 3]
             number = choices[choice_starts[e] + at + left[3]]

@@ -90,6 +90,7 @@ class Assignment:
     def _add(self, q: int, request: HierarchyRequest) -> None:
         layout, start = self._layout, self._starts[q]
         own: list[dict[int, Any]] = []
+        loads: dict[int, list[Any]] = {}
         for part in request.parts:
             kind = layout.kind_of[part.takes]
             units: dict[int, Any] = {}
@@ -102,10 +103,14 @@ class Assignment:
                 if most > 0:
                     units[leaf] = self._model.new_int_var(0, most, "")
                     for row, n in rows:
-                        if request.exclusive is None:
-                            self._loads.setdefault(row, []).append(n * units[leaf])
+                        loads.setdefault(row, []).append(n * units[leaf])
             self._model.add(sum(units.values()) == part.units * start)
             own.append(units)
+        for row, load in loads.items():
+            if request.exclusive is None:
+                self._loads.setdefault(row, []).extend(load)
+            else:  # beside it all of the row is taken, by nobody else
+                self._model.add(sum(load) <= int(self._left[row]))
         self._units.append(own)
         self._rules(request, own)
 
@@ -119,35 +124,48 @@ class Assignment:
         return [(row + node.hosts[0], takes[r]) for r, row in first if takes[r]]
 
     def _rules(self, request: HierarchyRequest, own: list[dict[int, Any]]) -> None:
-        layout, last = self._layout, self._layout.machine.num_levels - 1
+        layout, limit = self._layout, request.parts[0].at_most
+        counted: list[Any] = []
         for number, node in enumerate(layout.nodes):
             below = list(layout.below[number])
             if node.level < 0 or not any(leaf in units for units in own for leaf in below):
                 continue
-            groups: dict[int, Any] = {}
-            for part, units in zip(request.parts, own, strict=True):
-                inside = [units[leaf] for leaf in below if leaf in units]
-                if not inside:
-                    continue
-                total = sum(inside)
-                if node.pool is not None:
-                    self._domains[last].append(total)
-                    continue
-                if part.group not in groups:
-                    groups[part.group] = self._model.new_bool_var("")
-                    self._domains[node.level].append(groups[part.group])
-                used = groups[part.group]
-                self._model.add(total <= part.units * used)
-                if node.level == part.required:
-                    self._model.add(total == part.units * used)
-                for level, size in part.segments:
-                    if level == node.level:
-                        times = self._model.new_int_var(0, part.units // size, "")
-                        self._model.add(total == size * times)
-                if part.spread is not None and part.spread[0] == node.level:
-                    self._model.add(total <= part.spread[1])
+            groups = self._domain(request, own, number)
+            if limit is not None and limit[0] == node.level:
+                counted += groups.values()
             if node.level == request.exclusive:
                 self._alone(number, groups)
+        if limit is not None:
+            self._model.add(sum(counted) <= limit[1])
+
+    def _domain(
+        self, request: HierarchyRequest, own: list[dict[int, Any]], number: int
+    ) -> dict[int, Any]:
+        """State the rules of a domain; return by group whether it has units in it."""
+        node, last = self._layout.nodes[number], self._layout.machine.num_levels - 1
+        groups: dict[int, Any] = {}
+        for part, units in zip(request.parts, own, strict=True):
+            inside = [units[leaf] for leaf in self._layout.below[number] if leaf in units]
+            if not inside:
+                continue
+            total = sum(inside)
+            if node.pool is not None:
+                self._domains[last].append(total)
+                continue
+            if part.group not in groups:
+                groups[part.group] = self._model.new_bool_var("")
+                self._domains[node.level].append(groups[part.group])
+            used = groups[part.group]
+            self._model.add(total <= part.units * used)
+            if node.level == part.required:
+                self._model.add(total == part.units * used)
+            for level, size in part.segments:
+                if level == node.level:
+                    times = self._model.new_int_var(0, part.units // size, "")
+                    self._model.add(total == size * times)
+            if part.spread is not None and part.spread[0] == node.level:
+                self._model.add(total <= part.spread[1])
+        return groups
 
     def _alone(self, number: int, groups: dict[int, Any]) -> None:
         """Have a request that wants a domain for itself take all of it."""

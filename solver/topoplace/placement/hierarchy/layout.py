@@ -311,7 +311,8 @@ class Layout:
 def levels_named(part: PartState) -> set[int]:
     """Return the levels whose domains a part looks at."""
     named = {part.required, part.balance, part.exclusive} - {None}
-    spread = set() if part.spread is None else {part.spread[0]}
+    pairs = (part.spread, part.at_most)
+    spread = {pair[0] for pair in pairs if pair is not None}
     return (
         {level for level in named if level is not None} | {lv for lv, _ in part.segments} | spread
     )

@@ -259,7 +259,17 @@ class HierarchyPacking(PackingProblem):
 def _asked(request: HierarchyRequest) -> Hashable:
     """Return all that matters of a request, names aside."""
     return tuple(
-        (p.units, p.takes, p.segments, p.required, p.exclusive, p.balance, p.spread, p.group)
+        (
+            p.units,
+            p.takes,
+            p.segments,
+            p.required,
+            p.exclusive,
+            p.balance,
+            p.spread,
+            p.at_most,
+            p.group,
+        )
         for p in request.parts
     )
 

@@ -74,6 +74,8 @@ class PartShape:
         A level, and how many units a domain of it gets at least if it gets any.
     group
         Number of its group, and whether that is in one domain of a level: which, or None.
+    limit
+        A level, and how many of its domains are used at most.
     """
 
     kind: int
@@ -81,6 +83,7 @@ class PartShape:
     spread: tuple[int, int] | None
     least: tuple[int, int] | None
     group: tuple[int, int | None]
+    limit: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,8 @@ def part_shape(
     )
     bounded = None if least is None or part.balance is None else (part.balance, least)
     group = (part.group, part.required if beside_others else None)
-    return PartShape(layout.kind_of[part.takes], together, part.spread, bounded, group)
+    kind = layout.kind_of[part.takes]
+    return PartShape(kind, together, part.spread, bounded, group, part.at_most)
 
 
 class Tables:
@@ -175,9 +179,16 @@ class Tables:
         state, dims = self._state(units), self._dims[-1]
         if (state >= dims).any():
             return None
-        at = self._starts[-2] + np.ravel_multi_index(tuple(state), tuple(dims))
-        cost = int(self._tables[at])
-        return None if cost >= INFINITE else cost
+        return self._best(state)[0]
+
+    def _best(self, state: IntArray) -> tuple[int | None, IntArray]:
+        """Return the least cost of a state, and the state: any number of domains is allowed."""
+        table = self._tables[self._starts[-2] :].reshape(self._dims[-1])
+        if self._asked.limit[0] != NO_LEVEL:
+            state = state.copy()
+            state[2] = table[state[0], state[1], :, state[3]].argmin()
+        cost = int(table[tuple(state)])
+        return (None if cost >= INFINITE else cost), state
 
     def uses(self, units: Sequence[int]) -> Uses:
         """Return where they are at this cost."""
@@ -188,7 +199,7 @@ class Tables:
             self._summed,
             self._choice_starts,
             self._choices,
-            self._state(units),
+            self._best(self._state(units))[1],
         )
         found[:, 0] -= self._offset
         return tuple(sorted(map(tuple, found.tolist())))
@@ -222,6 +233,7 @@ def _asked(layout: Layout, shape: Shape, units: Sequence[int]) -> Asked:
     kinds, wanted = np.zeros(num, dtype=np.int64), np.zeros(num, dtype=np.int64)
     spread, least = np.full((2, num, 2), NO_LEVEL, dtype=np.int64)
     group, joint = np.full((2, num), NO_LEVEL, dtype=np.int64)
+    limit = np.array(shape.parts[0].limit or (NO_LEVEL, 0), dtype=np.int64)
     wanted[offset:] = units
     for p, part in enumerate(shape.parts, start=offset):
         kinds[p], takes[p], together[p] = part.kind, layout.kinds[part.kind], part.together
@@ -229,4 +241,4 @@ def _asked(layout: Layout, shape: Shape, units: Sequence[int]) -> Asked:
         least[p] = part.least or NO_LEVEL
         group[p] = part.group[0]
         joint[p] = NO_LEVEL if part.group[1] is None else part.group[1]
-    return Asked(wanted, kinds, takes, together, spread, least, group, joint)
+    return Asked(wanted, kinds, takes, together, spread, least, group, joint, limit)
