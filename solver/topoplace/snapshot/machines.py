@@ -22,8 +22,8 @@ from topoplace.snapshot.files import (
     read_document,
     validated,
 )
-from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_hierarchy
+from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     HierarchyModel,
