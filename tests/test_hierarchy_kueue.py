@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+
 from hierarchy_decisions import (
     Hosts,
     is_balanced,
@@ -18,7 +19,6 @@ from hierarchy_decisions import (
     recorded,
 )
 from real_files import real_file
-
 from topoplace.placement.hierarchy.heuristics.kueue import kueue, kueue_least_free
 from topoplace.placement.hierarchy.heuristics.kueue_balanced import kueue_balanced
 from topoplace.placement.hierarchy.heuristics.queue import Rule, serve
