@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.schema import Snapshot
@@ -106,3 +107,62 @@ def kueue_mode(decision: Mapping[str, Any]) -> str:
     if len(podsets) > 1:
         words.append("group" if first.get("group") else f"{len(podsets)} podsets")
     return ", ".join(words)
+
+
+# ---- Slurm
+
+
+def slurm_problem(decision: Mapping[str, Any]) -> HierarchyProblem:
+    """Return the problem that a decision of Slurm answers."""
+    lines = decision["topology"].splitlines()
+    machine_of = _switches if decision["plugin"] == "topology/tree" else _blocks
+    wanted = decision["request"]
+    request: dict[str, Any] = {"id": "job", "nodes": wanted["nodes"]}
+    if wanted["segment"]:
+        request["segments"] = [{"size": wanted["segment"], "level": "block"}]
+    running = [{"id": "busy", "nodes": ",".join(decision["busy"])}] if decision["busy"] else []
+    return problem_of(machine_of(lines), request, running=running, down=",".join(decision["down"]))
+
+
+def _values(line: str) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in line.split())
+
+
+def _blocks(lines: list[str]) -> dict[str, Any]:
+    """Return the machine of topology/block, with a level for every enforced size."""
+    values = [_values(line) for line in lines]
+    blocks = [own for own in values if "BlockName" in own]
+    sizes = [own["BlockSizes"] for own in values if "BlockSizes" in own]
+    given = [int(size) for size in sizes[0].split(",")] if sizes else None
+    base = given[0] if given else min(len(expand_host_list(b["Nodes"], "Nodes")) for b in blocks)
+    above = given[:0:-1] if given else [base << k for k in (4, 3, 2, 1)]
+    hosts = [
+        {
+            "hosts": block["Nodes"],
+            "domains": [*(f"g{k // (size // base)}" for size in above), block["BlockName"]],
+        }
+        for k, block in enumerate(blocks)
+    ]
+    levels = [*(f"block{size}" for size in above), "block", "node"]
+    machine = {"kind": "hierarchy", "name": "recorded", "levels": levels, "hosts": hosts}
+    return machine | ({"block_sizes": given} if given else {})
+
+
+def _switches(lines: list[str]) -> dict[str, Any]:
+    """Return the machine of topology/tree, with a level for every height of its switches."""
+    values = [_values(line) for line in lines if line]
+    parents = {
+        child: own["SwitchName"]
+        for own in values
+        if "Switches" in own
+        for child in expand_host_list(own["Switches"], "Switches")
+    }
+    hosts = []
+    for own in values:
+        if "Nodes" in own:
+            path = [own["SwitchName"]]
+            while path[0] in parents:
+                path.insert(0, parents[path[0]])
+            hosts.append({"hosts": own["Nodes"], "domains": path})
+    levels = [*(f"switch{k}" for k in range(len(hosts[0]["domains"]) - 1, 0, -1)), "block", "node"]
+    return {"kind": "hierarchy", "name": "recorded", "levels": levels, "hosts": hosts}
