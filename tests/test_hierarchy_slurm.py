@@ -21,6 +21,7 @@ from topoplace.placement.hierarchy.contract import (
 )
 from topoplace.placement.hierarchy.heuristics.queue import serve
 from topoplace.placement.hierarchy.heuristics.slurm_block import reason, slurm_block
+from topoplace.placement.hierarchy.heuristics.slurm_tree import slurm_tree
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 
 OUTCOMES = {None: "running", "pending": "pending", "refused": "rejected"}
@@ -157,3 +158,51 @@ def test_what_slurm_does_not_know_waits(asked: dict[str, Any]) -> None:
     given = blocks([18, 36, 72], *[18] * 6)
     problem = problem_of(given["machine"], {"id": "job", "nodes": 4, **asked})
     assert not serve(slurm_block, problem)
+
+
+def test_chooses_the_leaves_that_the_recorded_controller_chose() -> None:
+    total, wrong = 0, []
+    for idx, decision in enumerate(recorded(real_file("slurm_block/decisions.jsonl"))):
+        if decision["plugin"] == "topology/tree" and not decision["request"]["options"]:
+            problem = slurm_problem(decision)
+            placed = serve(slurm_tree, problem).get(0, ({},))
+            total += 1
+            if sorted(named(problem, placed[0])) != sorted(decision["chosen"] or []):
+                wrong.append(f"line {idx + 1}")
+    assert not wrong, f"{len(wrong)} of {total} differ: {', '.join(wrong)}"
+    assert total == 55
+
+
+def tree(*free: int) -> dict[str, Any]:
+    """Return a machine of leaves of 8, four to a spine, and its state."""
+    hosts = [
+        {"hosts": f"l{k}n[1-8]", "domains": ["top", f"s{k // 4}", f"l{k}"]}
+        for k in range(len(free))
+    ]
+    down = [f"l{k}n[{up + 1}-8]" for k, up in enumerate(free) if up < 8]
+    machine = {"kind": "hierarchy", "name": "tree", "hosts": hosts}
+    return {
+        "machine": machine | {"levels": ["top", "spine", "leaf", "node"]},
+        "down": ",".join(down),
+    }
+
+
+@pytest.mark.parametrize(
+    ("free", "nodes", "expected"),
+    [
+        ((3, 8, 4, 4, 8, 8, 8, 8), 4, [0, 0, 4, 0, 0, 0, 0, 0]),
+        ((3, 8, 4, 4, 8, 8, 8, 8), 13, [1, 8, 4, 0, 0, 0, 0, 0]),
+        ((0, 2, 6, 2, 8, 1, 0, 0), 15, [0, 2, 6, 2, 5, 0, 0, 0]),
+        ((7, 0, 3, 8, 8, 6, 5, 1), 33, [7, 0, 0, 8, 8, 6, 4, 0]),
+        ((1, 0, 0, 0, 1, 0, 0, 0), 3, None),
+    ],
+)
+def test_leaves_by_hand(free: tuple[int, ...], nodes: int, expected: list[int] | None) -> None:
+    given = tree(*free)
+    problem = problem_of(given["machine"], {"id": "job", "nodes": nodes}, down=given["down"])
+    placed = serve(slurm_tree, problem).get(0)
+    if placed is None:
+        assert expected is None
+        return
+    leaf_of = problem.machine.domain_of[-2]
+    assert np.bincount(leaf_of[list(placed[0])], minlength=8).tolist() == expected

@@ -76,18 +76,18 @@ class Limits:
 
 
 def blocks_of(machine: Hierarchy) -> Blocks:
-    """Return the base blocks of a machine: the level above its hosts.
+    """Return the base blocks of a machine: the level above its hosts, or all of it as one.
 
     Without BlockSizes the smallest block is the base, and doubled sizes are enforced.
 
     Raises
     ------
     InputError
-        If the machine has no such level, or a size is no multiple of the first.
+        If a size is no multiple of the first.
     """
-    if machine.num_levels < 2:
-        raise InputError("a level of blocks above the hosts", field="machine.levels")
-    block_of = machine.domain_of[-2]
+    block_of = np.zeros(machine.num_hosts, dtype=np.int64)
+    if machine.num_levels > 1:
+        block_of = machine.domain_of[-2]
     counts = np.bincount(block_of)
     sizes = machine.block_sizes
     if not sizes:
