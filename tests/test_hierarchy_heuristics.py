@@ -67,6 +67,27 @@ def test_starts_what_can_start_alone(name: str) -> None:
     assert min(found[True], found[False]) > 20
 
 
+def kueue_has_words_for(problem: HierarchyProblem) -> bool:
+    """Whether Kueue knows all that the only part asks: see "Kueue" in docs/methods.md."""
+    part = problem.requests[0].parts[0]
+    asked = part.required if part.required is not None else part.preferred
+    above = part.segments and asked is not None and asked > part.segments[-1][0]
+    return part.spread is None and part.exclusive is None and not above
+
+
+@pytest.mark.parametrize("name", ["kueue", "kueue-balanced", "kueue-least-free"])
+def test_kueue_starts_what_can_start_alone(name: str) -> None:
+    rng = random.Random(10574)
+    found: Counter[bool] = Counter()
+    for seed in range(200):
+        problem = random_problem(rng, queue=1, parts=1)
+        if kueue_has_words_for(problem):
+            starts = bool(started_by(name, problem, seed))
+            assert starts == can_start(problem)
+            found[starts] += 1
+    assert min(found[True], found[False]) > 20
+
+
 @pytest.mark.parametrize(
     ("asked", "hosts", "fault"),
     [

@@ -13,9 +13,11 @@ from hierarchy_decisions import named, problem_of, recorded, slurm_problem
 from real_files import real_file
 from topoplace.errors import InputError
 from topoplace.placement.hierarchy.contract import (
+    LevelLimits,
     Limits,
     blocks_of,
     keeps_contract,
+    level_limits,
     level_of_groups,
     limits_of,
 )
@@ -132,6 +134,34 @@ def test_limits_are_levels_of_the_machine() -> None:
         Limits(None, 72, 2),
     ]
     assert [level_of_groups(machine, found, size) for size in (18, 36, 72, 144)] == [2, 1, 0, None]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"nodes": 18}, LevelLimits(2, None)),
+        ({"nodes": 19}, LevelLimits(1, None)),
+        ({"nodes": 40}, LevelLimits(0, None)),
+        ({"nodes": 73}, LevelLimits(None, (0, 2))),
+        ({"nodes": 40, "segments": [{"size": 10, "level": "block"}]}, LevelLimits(None, None)),
+        ({"nodes": 40, "segments": [{"size": 20, "level": "block"}]}, None),
+        ({"nodes": 40, "segments": [{"size": 10, "level": "two"}]}, None),
+    ],
+)
+def test_limits_of_parts(asked: dict[str, Any], expected: LevelLimits | None) -> None:
+    given = blocks([18, 36, 72], *[18] * 6)
+    problem = problem_of(given["machine"], {"id": "job", **asked})
+    assert level_limits(problem.machine, problem.requests[0].parts[0]) == expected
+
+
+def test_a_level_of_limited_groups_has_to_be_there() -> None:
+    machine = blocks([18, 36, 72], *[18] * 6)["machine"]
+    for own in machine["hosts"]:
+        own["domains"][1:2] = []
+    machine["levels"].remove("two")
+    problem = problem_of(machine, {"id": "job", "nodes": 19})
+    with pytest.raises(InputError, match="a level of aligned groups of 2 blocks"):
+        level_limits(problem.machine, problem.requests[0].parts[0])
 
 
 def test_without_sizes_the_smallest_block_is_the_base() -> None:

@@ -139,6 +139,44 @@ def segment_of(machine: Hierarchy, part: PartState) -> int | None:
     return None
 
 
+@dataclass(frozen=True)
+class LevelLimits:
+    """What the contract says of a part beyond its segments, in levels of the machine.
+
+    Attributes
+    ----------
+    required
+        Level of which one domain has to hold all units; None if they may be anywhere.
+    most
+        Level, and how many of its domains the part may use at most; None where nothing is limited.
+    """
+
+    required: int | None
+    most: tuple[int, int] | None
+
+
+def level_limits(machine: Hierarchy, part: PartState) -> LevelLimits | None:
+    """Return what the contract says of a part, or None if Slurm refuses its segments.
+
+    Raises
+    ------
+    InputError
+        If the machine lacks a level of the groups that are limited.
+    """
+    blocks = blocks_of(machine)
+    if part.segments:
+        size = segment_of(machine, part)
+        return None if size is None or size > blocks.base else LevelLimits(None, None)
+    limits = limits_of(blocks, part.units)
+    required = most = None
+    if limits.within is not None:
+        required = level_of_groups(machine, blocks, limits.within)
+    if limits.lower is not None:
+        level = level_of_groups(machine, blocks, limits.lower)
+        most = None if level is None else (level, limits.most)
+    return LevelLimits(required, most)
+
+
 def keeps_contract(machine: Hierarchy, request: HierarchyRequest, placed: Placed) -> bool:
     """Whether a request that is placed keeps the contract, part by part."""
     blocks = blocks_of(machine)

@@ -15,8 +15,10 @@ search.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 
@@ -99,7 +101,7 @@ def choose(blocks: Blocks, free: IntArray, nodes: int, segment: int | None) -> I
 def _choose_together(blocks: Blocks, free: IntArray, nodes: int) -> IntArray | None:
     """Return the hosts of a job without segments, or None."""
     counts = np.bincount(blocks.block_of[free], minlength=blocks.num_blocks)
-    search = Search.of(blocks, counts, nodes)
+    search = Search.of(blocks, counts.tolist(), nodes)
     group = search.group()
     if group is None:
         return None
@@ -117,21 +119,21 @@ class Search:
     Attributes
     ----------
     counts
-        Free nodes of every base block, shape ``(num_blocks,)``.
+        Free nodes of every base block.
     per_group, per_lower
         Base blocks in a group of which one holds the job, and in a lower one.
     most
         How many of the lower ones it may use; None if they play no part.
     """
 
-    counts: IntArray
+    counts: Sequence[int]
     nodes: int
     per_group: int
     per_lower: int
     most: int | None
 
     @classmethod
-    def of(cls, blocks: Blocks, counts: IntArray, nodes: int) -> Search:
+    def of(cls, blocks: Blocks, counts: Sequence[int], nodes: int) -> Search:
         """Return the search for a job."""
         limits = limits_of(blocks, nodes)
         groups = len(counts) if limits.within is None else blocks.per_group(limits.within)
@@ -144,7 +146,7 @@ class Search:
         best, fewest = None, 0
         for first in range(0, len(self.counts), self.per_group):
             blocks = range(first, min(first + self.per_group, len(self.counts)))
-            free = int(self.counts[blocks].sum())
+            free = self._free(blocks)
             if self._usable(blocks) >= self.nodes and (best is None or free <= fewest):
                 best, fewest = blocks, free
         return best
@@ -152,16 +154,19 @@ class Search:
     def _usable(self, blocks: range) -> int:
         """Return how many free nodes of a group are said to be of use to the job."""
         if self.most is None:
-            return int(self.counts[blocks].sum())
-        firsts = range(blocks.start, blocks.stop, self.per_lower)
-        lower = [int(self._lower(first).sum()) for first in firsts]
-        counted = lower[: self.per_group // self.per_lower]
+            return self._free(blocks)
+        first = blocks.start // self.per_lower
+        counted = self.lower_counts[first : first + self.per_group // self.per_lower]
         return sum(sorted(counted, reverse=True)[: self.most])
 
-    def _lower(self, block: int) -> IntArray:
-        """Return the free nodes of the blocks in the lower group of a block."""
-        first = block - block % self.per_lower
-        return self.counts[first : first + self.per_lower]
+    def _free(self, blocks: range) -> int:
+        return sum(self.counts[blocks.start : blocks.stop])
+
+    @cached_property
+    def lower_counts(self) -> list[int]:
+        """Free nodes of every lower group."""
+        firsts = range(0, len(self.counts), self.per_lower)
+        return [sum(self.counts[first : first + self.per_lower]) for first in firsts]
 
     def blocks_within(self, group: range) -> list[tuple[int, int]]:
         """Return blocks of a group and how many nodes of each; too few if the search gives up."""
@@ -171,7 +176,7 @@ class Search:
         while rest and left:
             block = max(left, key=lambda block: self._merit(block, rest, used))
             lower = block // self.per_lower
-            taken = min(rest, int(self.counts[block]))
+            taken = min(rest, self.counts[block])
             over = self.most is not None and len(used | {lower}) > self.most
             if over or not taken:
                 break
@@ -183,11 +188,11 @@ class Search:
 
     def _merit(self, block: int, rest: int, used: set[int]) -> tuple[object, ...]:
         """Return what the blocks left are compared by, the best last."""
-        own = (*_fit(int(self.counts[block]), rest), block)
+        own = (*_fit(self.counts[block], rest), block)
         if self.most is None:
             return own
-        lower = _fit(int(self._lower(block).sum()), rest)
-        return (block // self.per_lower in used, *lower, *own)
+        lower = block // self.per_lower
+        return (lower in used, *_fit(self.lower_counts[lower], rest), *own)
 
 
 def _fit(free: int, rest: int) -> tuple[bool, int]:
