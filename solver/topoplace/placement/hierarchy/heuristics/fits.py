@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 
 from topoplace.machine.hierarchy import Hierarchy
-from topoplace.placement.hierarchy.heuristics.queue import Vacancy, register_rule
+from topoplace.placement.hierarchy.heuristics.queue import Vacancy, groups_of, register_rule
 from topoplace.placement.hierarchy.problem import Placed, room
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.types import IntArray
@@ -80,14 +79,12 @@ def _drawn(rng: np.random.Generator, rooms: IntArray, pieces: int) -> IntArray:
 def place(vacancy: Vacancy, request: HierarchyRequest, sites: Sites, split: Split) -> Placed | None:
     """Place the groups of a request one after another, each at the first site that holds it."""
     placed: list[dict[int, int]] = [{} for _ in request.parts]
-    numbers = sorted(range(len(request.parts)), key=lambda number: request.parts[number].group)
-    for _, group in groupby(numbers, key=lambda number: request.parts[number].group):
-        own = list(group)
-        parts = [request.parts[number] for number in own]
+    for group in groups_of(request):
+        parts = [request.parts[number] for number in group]
         found = _place_group(vacancy, parts, sites, split)
         if found is None:
             return None
-        for number, hosts in zip(own, found, strict=True):
+        for number, hosts in zip(group, found, strict=True):
             placed[number] = hosts
     return tuple(placed)
 

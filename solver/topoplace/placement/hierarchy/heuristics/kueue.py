@@ -20,12 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 
 import numpy as np
 
 from topoplace.machine.hierarchy import Hierarchy
-from topoplace.placement.hierarchy.heuristics.queue import Vacancy, asks_only, register_rule
+from topoplace.placement.hierarchy.heuristics.queue import (
+    Vacancy,
+    asks_only,
+    groups_of,
+    register_rule,
+)
 from topoplace.placement.hierarchy.problem import Placed, room
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 
@@ -116,7 +120,7 @@ Chosen = tuple[int, list[Domain]]
 @register_rule("kueue")
 def kueue(vacancy: Vacancy, request: HierarchyRequest, _: np.random.Generator) -> Placed | None:
     """Place a request as Kueue does by default (TASProfileMixed)."""
-    return place(vacancy, request, lambda demand: not (demand.required or demand.climbs))
+    return place(vacancy, request, mixed)
 
 
 @register_rule("kueue-least-free")
@@ -125,6 +129,11 @@ def kueue_least_free(
 ) -> Placed | None:
     """Place a request by LeastFreeCapacity, whatever it asks for."""
     return place(vacancy, request, lambda _: True)
+
+
+def mixed(demand: Demand) -> bool:
+    """Whether the default profile is LeastFreeCapacity for a demand: without a level it is."""
+    return not (demand.required or demand.climbs)
 
 
 def place(
@@ -143,9 +152,8 @@ def place(
     if not asks_only(request, "segments", "required"):
         return None
     placed: list[dict[int, int]] = [{} for _ in request.parts]
-    numbers = range(len(request.parts))
-    for _, group in groupby(sorted(numbers, key=group_of(request)), key=group_of(request)):
-        demand = demand_of(request, list(group), vacancy.machine)
+    for group in groups_of(request):
+        demand = demand_of(request, group, vacancy.machine)
         if demand is None:
             return None
         tree = Tree(vacancy, request, demand)
@@ -165,11 +173,6 @@ def place(
             if number is not None:
                 vacancy.take(request.parts[number], placed[number])
     return tuple(placed)
-
-
-def group_of(request: HierarchyRequest) -> Callable[[int], int]:
-    """Return what tells the group of a part by its number."""
-    return lambda number: request.parts[number].group
 
 
 def is_whole(shares: Sequence[Share], demand: Demand) -> bool:

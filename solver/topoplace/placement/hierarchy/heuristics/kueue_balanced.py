@@ -25,6 +25,7 @@ from topoplace.placement.hierarchy.heuristics.kueue import (
     Search,
     Share,
     Tree,
+    mixed,
     place,
 )
 from topoplace.placement.hierarchy.heuristics.queue import Vacancy, register_rule
@@ -37,9 +38,7 @@ def kueue_balanced(
     vacancy: Vacancy, request: HierarchyRequest, _: np.random.Generator
 ) -> Placed | None:
     """Place a request as Kueue does if balanced placement is switched on."""
-    return place(
-        vacancy, request, lambda demand: not (demand.required or demand.climbs), balanced_shares
-    )
+    return place(vacancy, request, mixed, balanced_shares)
 
 
 @dataclass(frozen=True)

@@ -109,3 +109,11 @@ def asks_only(request: HierarchyRequest, *known: str) -> bool:
     """Whether a request has no hard rules but those named, of segments, required, and so on."""
     asked = (getattr(part, name) for part in request.parts for name in _HARD if name not in known)
     return all(value in (None, ()) for value in asked)
+
+
+def groups_of(request: HierarchyRequest) -> list[list[int]]:
+    """Return the numbers of the parts of every group."""
+    found: dict[int, list[int]] = {}
+    for number, part in enumerate(request.parts):
+        found.setdefault(part.group, []).append(number)
+    return list(found.values())
