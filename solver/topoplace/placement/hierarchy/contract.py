@@ -17,7 +17,8 @@ import numpy as np
 from topoplace.errors import InputError
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.placement.hierarchy.problem import Placed
-from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState, prepare_hierarchy
+from topoplace.snapshot.schema import Segment, Snapshot
 from topoplace.types import IntArray
 
 DEFAULT_DOUBLINGS = 4
@@ -201,3 +202,35 @@ def _keeps(
     if limits.lower is None:
         return True
     return len(np.unique(blocks.group_of(limits.lower)[hosts])) <= limits.most
+
+
+def under_contract(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot whose requests say themselves what the contract promises them.
+
+    They get a required level, and how many domains of the next lower one they may use.
+
+    Raises
+    ------
+    InputError
+        For a request that Slurm refuses, or that has parts or says such things already.
+    """
+    state = prepare_hierarchy(snapshot)
+    queue = []
+    for idx, (request, own) in enumerate(zip(snapshot.queue, state.requests, strict=True)):
+        field = f"queue[{idx}]"
+        if request.parts is not None or request.required or request.at_most:
+            expected = "a request without parts, required level or at_most under the contract"
+            raise InputError(expected, field=field, value=request.id)
+        limits = level_limits(state.machine, own.parts[0])
+        if limits is None:
+            expected = "segments of at most a base block, one of each block"
+            raise InputError(expected, field=f"{field}.segments", value=request.id)
+        names = state.machine.levels
+        said: dict[str, object] = {}
+        if limits.required is not None:
+            said["required"] = names[limits.required]
+        if limits.most is not None:
+            level, most = limits.most
+            said["at_most"] = Segment(size=most, level=names[level])
+        queue.append(request.model_copy(update=said))
+    return snapshot.model_copy(update={"queue": queue})

@@ -25,7 +25,7 @@ import numpy as np
 from topoplace.placement.hierarchy.contract import Blocks, blocks_of, limits_of, segment_of
 from topoplace.placement.hierarchy.heuristics.queue import Vacancy, asks_only, register_rule
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, room
-from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
+from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.types import IntArray
 
 
@@ -40,19 +40,19 @@ class Refusal(StrEnum):
 def slurm_block(
     vacancy: Vacancy, request: HierarchyRequest, _: np.random.Generator
 ) -> Placed | None:
-    """Place the parts of a request one after another, as Slurm does components of a job."""
-    if not _is_known(vacancy, request):
+    """Place a job, which has no parts, and segments of base blocks at most."""
+    part = request.parts[0]
+    segment = segment_of(vacancy.machine, part)
+    known = segment is not None or not part.segments
+    if len(request.parts) > 1 or not known or not asks_only(request, "segments"):
         return None
-    blocks = blocks_of(vacancy.machine)
-    placed = []
-    for part in request.parts:
-        free = np.flatnonzero(room(vacancy.free, part) > 0)
-        hosts = choose(blocks, free, part.units, segment_of(vacancy.machine, part))
-        if hosts is None:
-            return None
-        placed.append(dict.fromkeys(hosts.tolist(), 1))
-        vacancy.take(part, placed[-1])
-    return tuple(placed)
+    free = np.flatnonzero(room(vacancy.free, part) > 0)
+    hosts = choose(blocks_of(vacancy.machine), free, part.units, segment)
+    if hosts is None:
+        return None
+    placed = dict.fromkeys(hosts.tolist(), 1)
+    vacancy.take(part, placed)
+    return (placed,)
 
 
 def reason(problem: HierarchyProblem, request: HierarchyRequest) -> Refusal | None:
@@ -67,13 +67,6 @@ def reason(problem: HierarchyProblem, request: HierarchyRequest) -> Refusal | No
     idle.free[:] = problem.machine.capacity
     refused = slurm_block(idle, request, rng) is None
     return Refusal.REFUSED if refused else Refusal.PENDING
-
-
-def _is_known(vacancy: Vacancy, request: HierarchyRequest) -> bool:
-    def is_known(part: PartState) -> bool:
-        return not part.segments or segment_of(vacancy.machine, part) is not None
-
-    return asks_only(request, "segments") and all(map(is_known, request.parts))
 
 
 def choose(blocks: Blocks, free: IntArray, nodes: int, segment: int | None) -> IntArray | None:
