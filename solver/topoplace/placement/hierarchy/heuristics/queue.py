@@ -17,7 +17,7 @@ from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.solving import Options, Outcome, register
 
-_HARD = ("segments", "required", "exclusive", "spread")
+_HARD = ("segments", "required", "exclusive", "spread", "at_most")
 
 
 class Vacancy:
