@@ -12,12 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
-from topoplace.machine.hostlist import expand_host_list
-from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
+from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, units_by_domain
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.solving import Options, Outcome, register
 
-_HARD = ("segments", "required", "exclusive", "spread", "at_most")
+_HARD = ("segments", "required", "exclusive", "spread")
 
 
 class Vacancy:
@@ -35,11 +34,7 @@ class Vacancy:
     def __init__(self, problem: HierarchyProblem) -> None:
         self.machine = problem.machine
         self.free = problem.state.free.copy()
-        numbers = {name: host for host, name in enumerate(self.machine.host_names)}
-        running = problem.state.snapshot.running
-        names = (name for job in running for name in expand_host_list(job.nodes, "running"))
-        self.occupied = np.zeros(self.machine.num_hosts, dtype=bool)
-        self.occupied[[numbers[name] for name in names]] = True
+        self.occupied = problem.state.occupied.copy()
 
     @cached_property
     def name_ranks(self) -> tuple[list[int], ...]:
@@ -97,12 +92,21 @@ def serve(rule: Rule, problem: HierarchyProblem, seed: int = 0) -> dict[int, Pla
     for idx, request in enumerate(problem.requests):
         before = vacancy.free.copy()
         placed = rule(vacancy, request, rng)
-        if placed is None:
+        if placed is None or _uses_too_many(problem, request, placed):
             vacancy.free = before
         else:
             vacancy.start(request, placed)
             started[idx] = placed
     return started
+
+
+def _uses_too_many(problem: HierarchyProblem, request: HierarchyRequest, placed: Placed) -> bool:
+    """Tell whether a request has more domains of a level than it may, of which no rule knows."""
+    return any(
+        part.at_most is not None
+        and len(units_by_domain(problem.machine, part.at_most[0], hosts)) > part.at_most[1]
+        for part, hosts in zip(request.parts, placed, strict=True)
+    )
 
 
 def asks_only(request: HierarchyRequest, *known: str) -> bool:
