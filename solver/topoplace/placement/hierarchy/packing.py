@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,7 +27,7 @@ from topoplace.placement.hierarchy.tables import (
     Uses,
     part_shape,
 )
-from topoplace.snapshot.hierarchy_state import HierarchyRequest
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.types import BoolArray, IntArray
 
 _SMALL = 2_000
@@ -50,9 +50,9 @@ class HierarchyPacking(PackingProblem):
 
     Parameters
     ----------
-    layout, left, kept
-        Of the problem that this one is left of: its rows, what is left of them, and which of its
-        requests these are. By default this is the whole problem.
+    layout, left, requests
+        Of the problem that this one is left of: its rows, what is left of them, and which requests
+        wait. By default this is the whole problem.
     """
 
     def __init__(
@@ -60,11 +60,10 @@ class HierarchyPacking(PackingProblem):
         problem: HierarchyProblem,
         layout: Layout | None = None,
         left: IntArray | None = None,
-        kept: Sequence[int] | None = None,
+        requests: Sequence[HierarchyRequest] | None = None,
     ) -> None:
         self.hierarchy, self.layout = problem, layout or Layout(problem)
-        every = problem.requests
-        self.requests = [every[q] for q in (range(len(every)) if kept is None else kept)]
+        self.requests = list(problem.requests if requests is None else requests)
         self.names = [request.id for request in self.requests]
         self.values = np.array([request.value for request in self.requests], dtype=np.int64)
         self.capacities = self.layout.capacities if left is None else left
@@ -237,8 +236,17 @@ class HierarchyPacking(PackingProblem):
         return Priced(best, columns)
 
     def starts(self, deadline: float) -> Iterator[list[Candidate]]:
-        """Yield first fit, and what an integer program over all hosts finds level by level."""
-        yield from super().starts(deadline)
+        """Yield best fits, and what an integer program over all hosts finds level by level.
+
+        Those come first whose units stay together in large numbers, or those of the largest value.
+        """
+        every = range(len(self.names))
+        together = [max(n for p in r.parts for n in _sizes(p)) for r in self.requests]
+        for order in (
+            sorted(every, key=lambda q: (-together[q], -self.values[q])),
+            sorted(every, key=lambda q: -self.values[q]),
+        ):
+            yield self._best_fit(order, deadline)
         if Assignment.num_variables(self.layout, self.requests) > MOST_VARIABLES:
             return
         levels = self.layout.machine.num_levels
@@ -246,14 +254,37 @@ class HierarchyPacking(PackingProblem):
         for found in program.placements(0, deadline):
             yield [Candidate(q, uses) for q, uses in found]
 
+    def _best_fit(self, order: Sequence[int], deadline: float) -> list[Candidate]:
+        """Return requests in an order, each where hosts and pools have the least left."""
+        placed: list[Candidate] = []
+        left = self.capacities
+        for q in order:
+            if clock.now() >= deadline:
+                break
+            prices = left.copy()
+            prices[self.num_covers :] = 0
+            [columns] = self._of((q,), left).price(prices, (1,), 1).columns
+            for _, candidate in columns:
+                placed.append(replace(candidate, request_idx=q))
+                left = left - np.bincount(self.rows_of(placed[-1]), minlength=self.num_rows)
+        return sorted(placed)
+
     def left_by(self, fixed: Sequence[Candidate], kept: Sequence[int]) -> HierarchyPacking:
         """Return the problem of some requests around fixed jobs; it has the same rows."""
-        found = HierarchyPacking(self.hierarchy, self.layout, capacities_left(self, fixed), ())
-        found.requests = [self.requests[q] for q in kept]
-        found.names = [request.id for request in found.requests]
-        found.values = self.values[list(kept)]
+        return self._of(kept, capacities_left(self, fixed))
+
+    def _of(self, kept: Sequence[int], left: IntArray) -> HierarchyPacking:
+        found = HierarchyPacking(
+            self.hierarchy, self.layout, left, [self.requests[q] for q in kept]
+        )
         found.deadline = self.deadline
         return found
+
+
+def _sizes(part: PartState) -> list[int]:
+    """Return how many units of a part stay together, at any level."""
+    required = 1 if part.required is None else part.units
+    return [required, *(size for _, size in part.segments)]
 
 
 def _asked(request: HierarchyRequest) -> Hashable:
