@@ -237,6 +237,11 @@ class PackingProblem(ABC):
         prices[: self.num_covers] = self.values.max(initial=0)
         return prices
 
+    @property
+    def first_prices(self) -> FloatArray:
+        """Prices of rows at which the search begins, better ones if the problem knows some."""
+        return self.start_prices.astype(float)
+
     # what is known of requests
 
     @property

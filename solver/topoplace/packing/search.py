@@ -107,7 +107,7 @@ class Search:
         self.state = State(problem, budget, relaxation, columns, self.incumbent, seed, say)
         self._master = Master(columns, budget)
         self._bundle: Bundle | None = None
-        self._last_point = DualPoint(SparsePrices.of(problem.start_prices))
+        self._last_point = DualPoint(SparsePrices.of(problem.first_prices))
         self._room = steering.CERTIFICATES
         self._nonzeros = -1  # of the first level's program; not known yet
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from topoplace import clock
+from topoplace.packing.budget import Budget
 from topoplace.packing.problem import (
     NO_VALUE,
     Cover,
@@ -18,8 +19,10 @@ from topoplace.packing.problem import (
     capacities_left,
 )
 from topoplace.placement.hierarchy.assignment import MOST_VARIABLES, Assignment
+from topoplace.placement.hierarchy.kinds import prices_of
 from topoplace.placement.hierarchy.layout import Layout, Node
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
+from topoplace.placement.hierarchy.ruin_recreate import RuinRecreate
 from topoplace.placement.hierarchy.tables import (
     Costs,
     Shape,
@@ -28,7 +31,7 @@ from topoplace.placement.hierarchy.tables import (
     part_shape,
 )
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
-from topoplace.types import BoolArray, IntArray
+from topoplace.types import BoolArray, FloatArray, IntArray
 
 _SMALL = 2_000
 """Requests times hosts and pools up to which all levels are solved to the end."""
@@ -103,6 +106,12 @@ class HierarchyPacking(PackingProblem):
             most[first : first + self.layout.machine.num_hosts] = int(np.ceil(of_resource[r]))
         most[self.families["pools"]] = int(np.ceil(per_unit))
         return most
+
+    @property
+    def first_prices(self) -> FloatArray:
+        """Prices of a linear program over kinds of hosts and requests."""
+        found = prices_of(self.layout, self.requests, self.capacities)
+        return self.start_prices.astype(float) if found is None else found
 
     # ---- candidates
 
@@ -240,13 +249,9 @@ class HierarchyPacking(PackingProblem):
 
         Those come first whose units stay together in large numbers, or those of the largest value.
         """
-        every = range(len(self.names))
-        together = [max(n for p in r.parts for n in _sizes(p)) for r in self.requests]
-        for order in (
-            sorted(every, key=lambda q: (-together[q], -self.values[q])),
-            sorted(every, key=lambda q: -self.values[q]),
-        ):
-            yield self._best_fit(order, deadline)
+        for key in (self.hardness, self.values):
+            order = np.argsort(-key, kind="stable").tolist()
+            yield self.with_best_fits([], order, Budget(max(0.0, deadline - clock.now())))
         if Assignment.num_variables(self.layout, self.requests) > MOST_VARIABLES:
             return
         levels = self.layout.machine.num_levels
@@ -254,20 +259,50 @@ class HierarchyPacking(PackingProblem):
         for found in program.placements(0, deadline):
             yield [Candidate(q, uses) for q, uses in found]
 
-    def _best_fit(self, order: Sequence[int], deadline: float) -> list[Candidate]:
-        """Return requests in an order, each where hosts and pools have the least left."""
-        placed: list[Candidate] = []
-        left = self.capacities
+    @cached_property
+    def hardness(self) -> IntArray:
+        """How hard requests are to place: what stays together, and then what they are worth."""
+        together = [max(n for p in r.parts for n in _sizes(p)) for r in self.requests]
+        return np.asarray(np.array(together) * (1 + self.values.max(initial=0)) + self.values)
+
+    def with_best_fits(
+        self,
+        kept: Sequence[Candidate],
+        order: Sequence[int],
+        budget: Budget,
+        amounts: Callable[[Candidate], IntArray] | None = None,
+    ) -> list[Candidate]:
+        """Return a placement with others put in, in an order: where hosts have the least left.
+
+        `amounts` may know what candidates take of all rows (`amounts_of`).
+        """
+        amounts = amounts or self.amounts_of
+        placed = list(kept)
+        left = self.capacities.copy()
+        for candidate in placed:
+            left -= amounts(candidate)
         for q in order:
-            if clock.now() >= deadline:
+            if budget.is_over():
                 break
+            budget.spend(_KIND_SECONDS + _NODE_SECONDS * len(self.layout.nodes))
             prices = left.copy()
             prices[self.num_covers :] = 0
-            [columns] = self._of((q,), left).price(prices, (1,), 1).columns
+            try:
+                [columns] = self._of((q,), left).price(prices, (1,), 1).columns
+            except clock.OutOfTimeError:
+                break
             for _, candidate in columns:
                 placed.append(replace(candidate, request_idx=q))
-                left = left - np.bincount(self.rows_of(placed[-1]), minlength=self.num_rows)
+                left = left - amounts(placed[-1])
         return sorted(placed)
+
+    def amounts_of(self, candidate: Candidate) -> IntArray:
+        """Return what a candidate takes of every row, shape ``(num_rows,)``."""
+        return np.bincount(self.rows_of(candidate), minlength=self.num_rows)
+
+    def heuristic(self, budget: Budget) -> RuinRecreate:
+        """Return the search that runs beside the bounds."""
+        return RuinRecreate(self)
 
     def left_by(self, fixed: Sequence[Candidate], kept: Sequence[int]) -> HierarchyPacking:
         """Return the problem of some requests around fixed jobs; it has the same rows."""
