@@ -250,6 +250,11 @@ def test_forms_stand_where_they_say() -> None:
                 extents = tuple(forms.extents[form].tolist())
                 for origin in np.flatnonzero(forms.waste[form]).tolist():
                     assert (q, extents, origin) in allowed, seed
+                    prism = Prism(problem.torus.coords(origin), extents)
+                    held = problem.state.usable_per_router[:, prism.routers(problem.torus)].sum()
+                    idle = int(held) - problem.requests[q].nodes
+                    assert forms.waste[form, origin] == 1 + min(254, idle)
+                    assert forms.passing[form] == (prism.num_wrapping_dims(problem.torus) > 0)
 
 
 def test_oracles_and_annealing_have_one_table_of_what_is_free(

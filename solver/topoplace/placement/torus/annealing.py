@@ -6,7 +6,7 @@ A form is the extents that a request may have; tables say at which origins.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +17,9 @@ from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.packing.budget import Budget
 from topoplace.placement.torus._ruin_recreate import anneal
 from topoplace.placement.torus.footprints import CountSums
-from topoplace.placement.torus.heuristics.prism_search import PrismSearch, search_of
+from topoplace.placement.torus.heuristics.prism_search import search_of
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
-from topoplace.types import IntArray
+from topoplace.types import BoolArray, FloatArray, IntArray
 
 _MOST_FORMS = 90  # per request
 _MOST_BYTES = 1 << 27
@@ -70,7 +70,7 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
         """Return (rank, extents, waste) of the best forms of a request."""
         request, found = problem.requests[idx], []
         reach = problem.reach(request, view)
-        for footprint, depth, least in _promising(problem, search_of(problem), idx)[: 2 * most]:
+        for rough, footprint, depth, least in _promising(problem, idx, 2 * most):
             if reach.deepest[footprint] < depth:
                 continue
             here = (reach.of(footprint) >= depth) & (least <= depth)
@@ -81,7 +81,7 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
                 continue
             of_all = inside if len(problem.usable_sums) == 1 else usable(-1, size)
             row = np.where(here, np.minimum(255, 1 + of_all - request.nodes), 0).astype(np.uint8)
-            found.append((int(row[here].min()) + _roughness(torus, size), size, row))
+            found.append((int(row[here].min()) + rough, size, row))
         return sorted(found, key=lambda item: item[:2])[:most]
 
     known: dict[object, list[tuple[float, tuple[int, ...], NDArray[np.uint8]]]] = {}
@@ -93,54 +93,58 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
                 known[kind] = found_for(idx)
             found += known[kind]
         first.append(len(found))
-    extents = [size for _, size, _ in found]
+    extents = np.array([size for _, size, _ in found], dtype=np.int64).reshape(-1, torus.num_dims)
     waste = [row for _, _, row in found]
     per = torus.nodes_per_router
     return Forms(
         first=np.array(first, dtype=np.int64),
-        extents=np.array(extents, dtype=np.int64).reshape(-1, torus.num_dims),
-        passing=np.array([passes(torus, size) for size in extents], dtype=np.uint8),
+        extents=extents,
+        passing=passes(torus, extents).astype(np.uint8),
         waste=np.array(waste, dtype=np.uint8).reshape(-1, torus.num_routers),
         volumes=np.array([-(-r.nodes // per) for r in problem.requests], dtype=np.int64),
     )
 
 
-def passes(torus: Torus, extents: tuple[int, ...]) -> bool:
-    """Tell whether a prism uses links of a ring that it does not span."""
-    return any(
-        e < n and uses_whole_ring(torus, d, e)
-        for d, (e, n) in enumerate(zip(extents, torus.shape, strict=True))
-    )
+def passes(torus: Torus, extents: IntArray) -> BoolArray:
+    """Tell which prisms use links of a ring that they do not span; a row of extents for each."""
+    found = np.zeros(len(extents), dtype=bool)
+    for d, n in enumerate(torus.shape):
+        by_extent = np.array([e < n and uses_whole_ring(torus, d, e) for e in range(n + 1)])
+        found |= by_extent[extents[:, d]]
+    return found
 
 
 def _promising(
-    problem: PlacementProblem, search: PrismSearch, idx: int
-) -> list[tuple[int, int, IntArray]]:
-    """Return (footprint, depth, least depth per origin) of a request, compact and tight first."""
-    torus, request = problem.view.turned, problem.requests[idx]
-    entries = search.entries(problem, idx)
-    nothing = np.zeros(torus.num_routers, dtype=np.int64)
+    problem: PlacementProblem, idx: int, most: int
+) -> Iterator[tuple[float, int, int, IntArray]]:
+    """Yield (roughness, footprint, depth, least depth per origin) of a request's best forms.
+
+    Compact and tight ones come first.
+    """
+    view, request = problem.view, problem.requests[idx]
+    torus, entries = view.turned, search_of(problem).entries(problem, idx)
     per = torus.nodes_per_router
     routers = -(-request.nodes // per)
-    found = []
-    for footprint, low, high, row, _ in entries.table.tolist():
-        area = int(search.footprints.area[footprint])
-        most = torus.num_routers if request.geometries else max(_SLACK * routers, routers + per)
-        for depth in range(low, min(high, int(most) // area) + 1):
-            size = (*search.footprints.extents[footprint].tolist(), depth)
-            rank = per * (area * depth - routers) + _roughness(torus, size)
-            found.append((rank, footprint, depth, row))
-    found.sort()
-    return [
-        (footprint, depth, nothing if row < 0 else entries.least[row])
-        for _, footprint, depth, row in found
-    ]
+    largest = torus.num_routers if request.geometries else max(_SLACK * routers, routers + per)
+    footprint, low, high, row, _ = entries.table.T
+    high = np.minimum(high, int(largest) // view.area[footprint])
+    many = np.maximum(0, high - low + 1)
+    footprint, low, row = (np.repeat(of_entry, many) for of_entry in (footprint, low, row))
+    depth = low + np.arange(len(low)) - np.repeat(many.cumsum() - many, many)
+    sizes = np.column_stack([view.extents[footprint], depth])
+    rough = _roughness(torus, sizes)
+    rank = per * (sizes.prod(axis=1) - routers) + rough
+    nothing = np.zeros(torus.num_routers, dtype=np.int64)
+    for k in np.lexsort((row, depth, footprint, rank))[:most].tolist():
+        least = nothing if row[k] < 0 else entries.least[row[k]]
+        yield float(rough[k]), int(footprint[k]), int(depth[k]), least
 
 
-def _roughness(torus: Torus, extents: tuple[int, ...]) -> float:
+def _roughness(torus: Torus, extents: IntArray) -> FloatArray:
     """Return what makes extents bad for packing, in nodes: surface, and rings passed through."""
-    volume = int(np.prod(extents))
-    return 0.02 * sum(volume // e for e in extents) + (100.0 if passes(torus, extents) else 0.0)
+    faces = (extents.prod(axis=1)[:, None] // extents).sum(axis=1)
+    rough: FloatArray = 0.02 * faces + 100.0 * passes(torus, extents)
+    return rough
 
 
 _LOOK = 0.1  # seconds between looks at the clock, about
@@ -202,10 +206,9 @@ class Annealer:
         origin_of = np.zeros(num, dtype=np.int64)
         # the prisms of the start get forms of their own, that no request takes again
         own = np.array([view.coords(c.prism.extents) for c in start], dtype=np.int64)
-        extents = np.concatenate([forms.extents, own.reshape(-1, torus.num_dims)])
-        passing = np.concatenate(
-            [forms.passing, np.array([passes(torus, tuple(e)) for e in own.tolist()], np.uint8)]
-        )
+        own = own.reshape(-1, torus.num_dims)
+        extents = np.concatenate([forms.extents, own])
+        passing = np.concatenate([forms.passing, passes(torus, own).astype(np.uint8)])
         for k, candidate in enumerate(start):
             form_of[candidate.request_idx] = len(forms.extents) + k
             origin_of[candidate.request_idx] = torus.router(view.coords(candidate.prism.origin))

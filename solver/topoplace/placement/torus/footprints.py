@@ -367,17 +367,17 @@ class Footprints:
         return total
 
     def everywhere(self, sums: CountSums, extents: tuple[int, ...]) -> CountSums:
-        """Return what `sums` are of, summed over a prism at every origin of the turned machine.
-
-        Undefined where a prism that fills a listed dimension does not begin at 0.
-        """
-        [offsets] = self._offsets(np.array([extents[:-1]], dtype=np.int64))
-        rows = np.minimum(self.bases[:, None] + offsets, len(sums) - 1)
-        corners = zip(self.signs.tolist(), rows.T, strict=True)
-        totals = np.sum([sign * sums[row] for sign, row in corners], axis=0)
-        depth = extents[-1]
-        found: CountSums = totals[:, depth : depth + self.depth] - totals[:, : self.depth]
-        return found.ravel()
+        """Return what `sums` are of, summed over a prism at every origin of the turned machine."""
+        table = sums.reshape(*self._padded, 2 * self.depth + 1)
+        listed, shape = [*self.listed.tolist(), False], self.turned.shape
+        for d in sorted(range(len(shape)), key=lambda d: not listed[d]):  # these shrink most
+            before, n, e = (slice(None),) * d, shape[d], extents[d]
+            if listed[d]:  # the only one over all stands for every origin
+                table = table[(*before, slice((e - 1) * n, e * n))]
+            else:
+                table = table[(*before, slice(e, e + n))] - table[(*before, slice(n))]
+        found: CountSums = np.broadcast_to(table, shape).ravel() if any(listed) else table.ravel()
+        return found
 
     def reach(self, blocked: BoolArray, closed: BoolArray, over: Reach | None = None) -> Reach:
         """Return how deep prisms go that hold no blocked router and use no closed link.
