@@ -147,7 +147,7 @@ class Problem(ABC, Generic[AnyResult]):
     `follow`. None without a solution, or where a level does not apply.
     """
 
-    levels: ClassVar[tuple[tuple[str, str], ...]]
+    levels: Sequence[tuple[str, str]]
     searches: ClassVar[Searches]
 
     def __init__(self, result: AnyResult) -> None:

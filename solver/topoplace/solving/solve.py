@@ -97,6 +97,12 @@ def frame_of(kind: str) -> Frame:
     return frame
 
 
+def levels_of(frame: Frame, problem: Problem) -> Sequence[tuple[str, str]]:
+    """Return the levels of a problem: its own, or else those of all of its kind."""
+    own: Sequence[tuple[str, str]] = getattr(problem, "levels", frame.levels)
+    return own
+
+
 def problem_of(instance: SnapshotState | TreeState | Problem, options: Options) -> Problem:
     """Return the problem of placing a snapshot's queue; any other problem is returned as it is."""
     from topoplace.snapshot import SnapshotState, TreeState  # noqa: PLC0415 - heavy
@@ -157,7 +163,8 @@ def solve(
     options = options or Options()
     problem = problem_of(problem, options)
     chosen, frame = method_of(problem.kind, method), frame_of(problem.kind)
-    incumbent = options.incumbent or Incumbent(frame.levels, frame.instance(problem).name, method)
+    levels = levels_of(frame, problem)
+    incumbent = options.incumbent or Incumbent(levels, frame.instance(problem).name, method)
     options = replace(options, incumbent=incumbent)
     with heeded():
         start = time.perf_counter()
@@ -165,7 +172,7 @@ def solve(
         seconds = time.perf_counter() - start
         result: AnyResult = result_of(problem, outcome, method, options, seconds)
     if options.watch is not None:
-        ended = replace(incumbent.progress(), level=frame.levels[0][0], phase=result.status)
+        ended = replace(incumbent.progress(), level=levels[0][0], phase=result.status)
         options.watch(replace(ended, objective=result.objective, bound=result.bound))
     return result
 
@@ -173,7 +180,7 @@ def solve(
 def found_by(method: Method, problem: Problem, options: Options) -> Outcome:
     """Return what a method finds, or what it has reported if it does not end when it has to."""
     frame = frame_of(problem.kind)
-    incumbent = options.incumbent or Incumbent(frame.levels)
+    incumbent = options.incumbent or Incumbent(levels_of(frame, problem))
     options = replace(options, incumbent=incumbent)
     shown = time.perf_counter()
 
@@ -196,12 +203,13 @@ def result_of(
     Every figure is computed from the solution itself, so that no method can misreport one.
     """
     frame = frame_of(problem.kind)
-    worth: list[Any] = [None] * len(frame.levels)
+    named = levels_of(frame, problem)
+    worth: list[Any] = [None] * len(named)
     values = worth if outcome.solution is None else frame.worth(problem, outcome.solution)
     bounds = [*outcome.bounds, *worth][: len(worth)]
     levels = [
         frame.level(**_level(frame, name, sense, value, bound))
-        for (name, sense), value, bound in zip(frame.levels, values, bounds, strict=True)
+        for (name, sense), value, bound in zip(named, values, bounds, strict=True)
     ]
     hit = outcome.time_limit_hit and any(level.status is not Status.OPTIMAL for level in levels)
     return frame.result(

@@ -21,7 +21,7 @@ from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options
-from topoplace.solving.solve import frame_of, problem_of
+from topoplace.solving.solve import frame_of, levels_of, problem_of
 
 State = SnapshotState | TreeState | MappingProblem
 File = str | Path
@@ -106,10 +106,12 @@ def load_case(source: Source) -> Case:
     if isinstance(document, State):
         return Case(document)
     try:
-        names = [name for name, _ in frame_of(document.problem).levels]
+        case = Case(state_of(document), (document,))
+        levels = levels_of(frame_of(document.problem), problem_of(case.state, Options()))
+        names = [name for name, _ in levels]
         if [level.name for level in document.levels] != names:
             raise InputError(f"the levels {', '.join(names)}", field="levels", found="others")
-        return Case(state_of(document), (document,))
+        return case
     except InputError as error:
         raise error.located(str(source) if isinstance(source, File) else "document") from None
 

@@ -282,9 +282,11 @@ def _figures(
     or its own, if that is better and found by search. A bound holds among the solutions whose
     earlier levels are at least as good as in its result: it is shared among equals.
     """
-    objectives = [None] * len(frame.levels) if result is None else _objectives(result)
+    # those of the problem: all results are of one instance
+    levels = [(x.name, x.sense) for x in results[0].levels] if results else frame.levels
+    objectives = [None] * len(levels) if result is None else _objectives(result)
     figures = []
-    for k, (name, sense) in enumerate(frame.levels):
+    for k, (name, sense) in enumerate(levels):
         sign, value = -1 if sense == "max" else 1, objectives[k]  # times sign, less is better
         known = [
             (sign * bound, other.levels[k].proof is Proof.CERTIFICATE, other is result)
