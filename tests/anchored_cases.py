@@ -1,17 +1,19 @@
 """Random tiny machines whose prisms are anchored, and their optimum by trying every placement.
 
-Written from the definitions with plain sets, as `brute_force` is: anchors are walked to, and what is
-blocked is counted anchor by anchor.
+Written from the definitions with plain sets, as `brute_force` is: anchors are walked to, and what
+is blocked is counted anchor by anchor.
 """
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from brute_force import Box, Choice, Coords, Tiny
+from brute_force import Box, Choice, Coords, Tiny, numbers
+from random_certificates import Column, Packing
 from random_instances import random_snapshot
+from tiny_packing import link_number
 from topoplace.result import Interference
 from topoplace.snapshot.schema import AnchoredModel, Request, Snapshot, TorusModel
 
@@ -70,22 +72,12 @@ class AnchoredTiny(Tiny):
     def __init__(self, snapshot: Snapshot, interference: Interference) -> None:
         super().__init__(snapshot, interference)
         machine = snapshot.machine
-        assert isinstance(machine, TorusModel) and machine.anchored is not None
+        assert isinstance(machine, TorusModel)
+        assert machine.anchored is not None
         self.listed = [(box, self.inside(box)) for s in machine.anchored for box in self.anchors(s)]
-        own = {name for name in self.snapshot.machine.classes}
-        every = {*self.class_of}
-        self.busy = {
-            self.router_of(node)
-            for node in range(len(self.all_routers) * self.per_router)
-            if node not in every and node not in self.service(machine)
-        }
-        del own
-
-    @staticmethod
-    def service(machine: TorusModel) -> set[int]:
-        from brute_force import numbers
-
-        return numbers(machine.service)
+        every = {*range(len(self.all_routers) * self.per_router)}
+        gone = every - {*self.class_of} - numbers(machine.service)
+        self.busy = {self.router_of(node) for node in gone}
 
     def anchors(self, shape: AnchoredModel) -> Iterator[Box]:
         """Walk to every anchor of a shape."""
@@ -127,6 +119,11 @@ class AnchoredTiny(Tiny):
         gone = self.busy | taken
         return sum(len(rs) * self.per_router for _, rs in self.listed if rs & gone)
 
+    @property
+    def total(self) -> int:
+        """What all anchors hold together."""
+        return sum(len(routers) * self.per_router for _, routers in self.listed)
+
     def best(self) -> tuple[int, int]:
         """Return the most nodes, and the least fragmentation with as many."""
         return self.best_placement()[0]
@@ -156,3 +153,79 @@ class AnchoredTiny(Tiny):
 
         search(0, 0, {})
         return (best[0], -best[1]), best_chosen
+
+
+def packing_of(
+    tiny: AnchoredTiny, earlier: Sequence[int] = (), chosen: Sequence[tuple[str, str]] | None = None
+) -> Packing:
+    """Return such a snapshot as a packing, of some requests, each with the places of another."""
+    of = {request.id: request for request in tiny.snapshot.queue}
+    number = {router: k for k, router in enumerate(tiny.all_routers)}
+    sharing = {name: tiny.kind(request.communication.value) for name, request in of.items()}
+    families = {"routers": len(number)}
+    if tiny.mode is not Interference.OFF:
+        links = len(tiny.shape) * len(number)
+        tolerant = [f"links of {name}" for name, kind in sharing.items() if kind == "tolerant"]
+        families |= dict.fromkeys(["links", *tolerant], links)
+    free, families["free"] = _rows_that_stay(tiny)
+    stays = {f"free:{'x'.join(map(str, box[1]))}@{'.'.join(map(str, box[0]))}": box for box in free}
+    names = [*of, *stays]
+    columns, kinds = [], {}
+    for name, other in [(name, name) for name in names] if chosen is None else chosen:
+        if name in stays:
+            routers, rows = free[stays[name]]
+            count = sum(rs == routers for _, rs in tiny.listed)
+            own = {("free", row): 1 for row in rows.values()}
+            worth = count * len(routers) * tiny.per_router
+            columns.append(Column(name, own, frozenset(), (0, worth)))
+            kinds[name] = [name]
+            continue
+        request, kind = of[name], sharing[name]
+        pays = {"strict": [f for f in families if f.startswith("links")]}.get(kind, [])
+        pays = [f"links of {name}"] if kind == "tolerant" else pays
+        for choice in tiny.choices(request.model_copy(update={"nodes": of[other].nodes})):
+            covers = frozenset(number[router] for router in choice.routers)
+            own = {("routers", router): 1 for router in covers}
+            own |= {(f, link_number(tiny, link)): 1 for f in pays for link in choice.links}
+            for _, rows in free.values():
+                own |= {("free", row): 1 for r, row in rows.items() if r in choice.routers}
+            columns.append(Column(name, own, covers, (request.priority * request.nodes, 0)))
+        alike = request.node_class or tiny.default_class, request.region, kind, request.nodes
+        kinds.setdefault(alike, []).append(name)
+    kept = names if chosen is None else [name for name, _ in chosen]
+    largest = max((r.priority * r.nodes for r in tiny.snapshot.queue), default=0), tiny.total
+    return Packing(
+        kept,
+        {family: [1] * num for family, num in families.items()},
+        columns,
+        len(number),
+        largest,
+        list(kinds.values()),
+        lambda some: packing_of(tiny, earlier, some),
+        earlier,
+    )
+
+
+def _rows_that_stay(
+    tiny: AnchoredTiny,
+) -> tuple[dict[Box, tuple[set[Coords], dict[Coords, int]]], int]:
+    """Return by prism that nothing blocks its routers, and the row of each; and how many rows."""
+    boxes: dict[Box, set[Coords]] = {}
+    for (origin, extents), routers in tiny.listed:
+        spans = zip(origin, extents, tiny.shape, strict=True)
+        boxes[tuple(0 if e == n else o for o, e, n in spans), extents] = routers
+    every = [boxes[box] for box in sorted(boxes, key=lambda box: (box[1], box[0]))]
+    found: dict[Box, tuple[set[Coords], dict[Coords, int]]] = {}
+    num = 0
+    for box in sorted(boxes, key=lambda box: (box[1], box[0])):
+        if boxes[box] & tiny.busy:
+            continue
+        rows: dict[Coords, int] = {}
+        of_block: dict[tuple[bool, ...], int] = {}
+        for router in sorted(boxes[box]):
+            block = tuple(router in other for other in every)
+            if block not in of_block:
+                of_block[block], num = num, num + 1
+            rows[router] = of_block[block]
+        found[box] = boxes[box], rows
+    return found, num
