@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from topoplace.model import Model as Model
     from topoplace.model import graph as graph
     from topoplace.model import grid as grid
+    from topoplace.model import hierarchy as hierarchy
     from topoplace.model import mesh as mesh
     from topoplace.model import torus as torus
     from topoplace.model import tree as tree
@@ -39,7 +40,7 @@ _NAMES = {
     "certify.report": ("Report",),
     "errors": ("InputError", "TopoplaceError"),
     "front": ("check", "compare", "load", "machines", "map", "methods", "place", "snapshots"),
-    "model": ("Model", "graph", "grid", "mesh", "torus", "tree"),
+    "model": ("Model", "graph", "grid", "hierarchy", "mesh", "torus", "tree"),
     "result": ("Result",),
     "solving": ("Progress",),
     "study.compare": ("Comparison",),

@@ -16,7 +16,7 @@ from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof
 from topoplace.result.reading import AnyResult
 from topoplace.solving import Options, method_names, method_of, solve
-from topoplace.solving.solve import Frame, frame_of
+from topoplace.solving.solve import frame_of
 from topoplace.study.case import Case, State
 from topoplace.study.external.allocator import Allocator, chosen
 from topoplace.study.external.trial import Trial, try_on
@@ -242,7 +242,8 @@ def _rows(
     case: Case, rule: str | None, results: Sequence[AnyResult], unsuited: Sequence[str]
 ) -> list[Row]:
     """Return the rows of one instance under one rule: those of results, then of methods refused."""
-    frame = frame_of(case.kind)
+    frame, problem = frame_of(case.kind), case.problem
+    decisive = frame.decisive(problem)
     rows: list[Row] = []
     numbers: Counter[str] = Counter()
     refused: list[tuple[str, AnyResult | None]] = [(method, None) for method in unsuited]
@@ -250,7 +251,7 @@ def _rows(
         numbers[method] += 1
         status, conforming = UNSUITED, False
         if result is not None:
-            status = result.levels[frame.decisive].status
+            status = result.levels[decisive].status
             conforming = getattr(result.solution, "conforming", result.solution is not None)
         row = Row(
             problem=case.kind,
@@ -261,8 +262,8 @@ def _rows(
             status=status,
             seconds=None if result is None else result.seconds,
             conforming=conforming,
-            levels=_figures(frame, result, results),
-            decisive=frame.decisive,
+            levels=_figures(frame.levels(problem), result, results),
+            decisive=decisive,
             facts={} if result is None else dict(frame.facts(result)),
         )
         for level in row.levels if conforming else ():
@@ -276,8 +277,11 @@ def _rows(
     return _ranked(rows)
 
 
+Levels = Sequence[tuple[str, str]]
+
+
 def _figures(
-    frame: Frame, result: AnyResult | None, results: Sequence[AnyResult]
+    levels: Levels, result: AnyResult | None, results: Sequence[AnyResult]
 ) -> tuple[Figure, ...]:
     """Return the levels of a result, each with the best bound of all results that holds there.
 
@@ -285,8 +289,6 @@ def _figures(
     or its own, if that is better and found by search. A bound holds among the solutions whose
     earlier levels are at least as good as in its result: it is shared among equals.
     """
-    # those of the problem: all results are of one instance
-    levels = [(x.name, x.sense) for x in results[0].levels] if results else frame.levels
     objectives = [None] * len(levels) if result is None else _objectives(result)
     figures = []
     for k, (name, sense) in enumerate(levels):

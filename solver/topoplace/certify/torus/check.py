@@ -35,13 +35,13 @@ class TorusPlacement(Problem[PlacementResult]):
     _instance: Instance
     _scattered = False
 
-    def __init__(self, result: PlacementResult) -> None:
-        machine = result.instance.machine
-        between: tuple[tuple[str, str], ...] = (("shape", "max"),)
+    @property
+    def levels(self) -> tuple[tuple[str, str], ...]:
+        """Name and sense of every level: shapes are worth nothing where they are anchored."""
+        machine = self.result.instance.machine
         if isinstance(machine, TorusModel) and machine.anchored:
-            between = ()
-        self.levels = (("nodes", "max"), *between, ("fragmentation", "min"))
-        super().__init__(result)
+            return (("nodes", "max"), ("fragmentation", "min"))
+        return (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))
 
     def read(self) -> str:
         """Read the instance and return what it is."""

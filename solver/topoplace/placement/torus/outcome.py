@@ -9,7 +9,7 @@ import numpy as np
 
 from topoplace.machine import Prism, format_node_set, prism_links, scattered_links
 from topoplace.placement.torus.anchored import fragmentation
-from topoplace.placement.torus.problem import LEVELS, Candidate, PlacementProblem
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import (
     Placement,
     PlacementLevel,
@@ -104,7 +104,7 @@ def _facts(result: PlacementResult) -> dict[str, int | None]:
 
 
 FRAME = Frame(
-    LEVELS,
+    lambda problem: problem.levels,
     called,
     worth,
     PlacementResult,
