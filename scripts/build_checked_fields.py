@@ -286,7 +286,8 @@ FIELDS: dict[Model, Covers] = {
     **whole(
         QUESTION,
         snapshot,
-        "Snapshot TorusModel TreeModel SwitchModel RunningJob Request PatternUse ShapeWeights "
+        "Snapshot TorusModel AnchoredModel TreeModel SwitchModel RunningJob Request PatternUse "
+        "ShapeWeights "
         "HierarchyModel HostsModel Part Segment",
     ),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),

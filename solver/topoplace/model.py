@@ -266,6 +266,7 @@ def torus(
     wrap: bool | Sequence[bool] = True,
     classes: Mapping[str, Nodes] | None = None,
     service: Nodes = "",
+    anchored: Sequence[Sequence[int] | Mapping[str, Sequence[int]]] | None = None,
     name: str | None = None,
 ) -> TorusModel:
     """Return a torus of routers.
@@ -285,6 +286,10 @@ def torus(
         Nodes of every class other than the default one, ``compute``.
     service
         Nodes that run no jobs.
+    anchored
+        The only prisms that jobs may have, as on Slurm's `topology/torus3d`: shapes such as
+        ``(2, 2, 1)``, or ``{"dims": (2, 2, 1), "seed": (0, 0, 1), "spacing": (1, 2, 1)}``; by
+        default the seed is 0, the spacing the shape itself.
 
     Raises
     ------
@@ -302,7 +307,13 @@ def torus(
         nodes_per_router=nodes_per_router,
         classes={key: _node_text(nodes) for key, nodes in (classes or {}).items()},
         service=_node_text(service),
+        anchored=None if anchored is None else [_anchored_shape(shape) for shape in anchored],
     )
+
+
+def _anchored_shape(shape: Sequence[int] | Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    fields = shape if isinstance(shape, Mapping) else {"dims": shape}
+    return {name: _listed(numbers) for name, numbers in fields.items()}
 
 
 def mesh(*shape: int, **options: Any) -> TorusModel:

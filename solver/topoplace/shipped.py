@@ -9,6 +9,7 @@ from __future__ import annotations
 _EXACT = "topoplace.placement.torus.exact"
 _NODES = "topoplace.placement.torus.heuristics.node_orders"
 _FITS = "topoplace.placement.torus.heuristics.fits"
+_TORUS3D = "topoplace.placement.torus.heuristics.slurm_torus3d"
 _MINIZINC = "topoplace.placement.torus.minizinc"
 _THRESHOLDS = "topoplace.placement.switches.exact.method"
 _DOMAINS = "topoplace.placement.hierarchy.exact"
@@ -31,6 +32,10 @@ METHODS: dict[str, dict[str, tuple[str, str]]] = {
         "alps-4y": (_NODES, "as alps-2y, with slabs twice as thick in y"),
         "best-fit": (_FITS, "prisms in queue order, each the free one of the largest shape score"),
         "first-fit": (_FITS, "prisms in queue order, each the first free one in row-major order"),
+        "slurm-torus3d": (
+            _TORUS3D,
+            "Slurm's own for anchored prisms: the one that blocks fewest of the next larger shape",
+        ),
         "random-nodes": (_NODES, "nodes in queue order, anywhere (by seed)"),
         "minizinc": (_MINIZINC, "reference MiniZinc model, for tiny machines"),
     },

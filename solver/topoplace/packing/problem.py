@@ -144,6 +144,15 @@ class PackingProblem(ABC):
         return bool(self.capacities.max(initial=0) <= 1)
 
     @cached_property
+    def worthless(self) -> frozenset[int]:
+        """Requests that are worth nothing on the first level, and take no part in it."""
+        return frozenset(np.flatnonzero(np.asarray(self.values) == 0).tolist())
+
+    def reported(self, level: int, value: int) -> int:
+        """Return a value of a level, or a bound on it, as it is reported."""
+        return self.senses[level] * value
+
+    @cached_property
     def row_weights(self) -> FloatArray:
         """How the price of rows that no column tells apart is spread over them, all positive."""
         return np.ones(self.num_rows)
@@ -335,6 +344,10 @@ class PackingProblem(ABC):
 
         What fixed jobs leave of the rows are the `capacities_left`. Rows may have other numbers.
         """
+
+    def completed(self, placement: Iterable[Any]) -> list[Any]:
+        """Return a placement, sorted, with what may be added to it at no loss on any level."""
+        return sorted(placement)
 
     def around(self, fixed: Sequence[Any], excluded: frozenset[int]) -> Residual:
         """Return what is left around fixed jobs, without the requests excluded."""

@@ -116,7 +116,7 @@ class Search:
         reached: list[int] = []
         for level in range(len(self.problem.senses)):
             stopped = level and clock.is_stopped()  # as far as it is proven, and no further
-            proven = None if stopped else self._proven(Subproblem(level, tuple(reached)))
+            proven = None if stopped else self._proven(_level(self.problem, level, reached))
             return_memory()
             self._bounds.append(proven)
             reached.append(self.incumbent.objective(level))
@@ -148,7 +148,7 @@ class Search:
             start=start and rest.here(start),
             to_beat=self.incumbent.objective(0) - rest.worth,
         )
-        inner.solve_level(Subproblem())
+        inner.solve_level(_level(rest.problem, 0, ()))
         return rest.together(inner.incumbent.best)
 
     def solve_level(self, sub: Subproblem) -> Root:
@@ -278,8 +278,9 @@ class Search:
             kept[columns.positions(c.candidate for c, amount in of_lp if amount > 1e-6)] = True
         tried = [(sub, kept)]
         if level:  # first with the same requests started: that takes out the knapsack
-            started = frozenset(c.request_idx for c in self.incumbent.best)
-            every = frozenset(range(len(self.problem.names)))
+            # who is worth nothing there is no part of it
+            every = frozenset(range(len(self.problem.names))) - self.problem.worthless
+            started = every.intersection(c.request_idx for c in self.incumbent.best)
             narrow = replace(sub, forced=started, excluded=every - started)
             tried = [(narrow, kept), *tried][: 1 + self._thorough]
         elif root.bound is not None:  # first those that a placement which meets the bound may have
@@ -318,6 +319,11 @@ class Search:
         """Return when half of the time is over that is left until an end."""
         now = self.budget.now()
         return now + 0.5 * max(0.0, end - now)
+
+
+def _level(problem: PackingProblem, level: int, reached: Sequence[int]) -> Subproblem:
+    """Return a level as a subproblem."""
+    return Subproblem(level, tuple(reached), excluded=frozenset() if level else problem.worthless)
 
 
 def _found(incumbent: Incumbent, bounds: Sequence[LevelBound | None]) -> Found:

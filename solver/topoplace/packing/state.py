@@ -45,7 +45,7 @@ class Incumbent:
     ) -> None:
         self._problem, self._to_beat, self._report = problem, to_beat, report
         self._known_values: dict[Any, list[int]] = {}
-        self.best: list[Any] = sorted(start)
+        self.best: list[Any] = problem.completed(start)
         self.first = self.best
 
     def objective(self, level: int) -> int:
@@ -61,18 +61,19 @@ class Incumbent:
         known = [self._known_values[c] for c in started]
         return [sum(v[level] for v in known) for level in range(len(self._problem.senses))]
 
-    def offer(self, sub: Subproblem, started: Sequence[Any]) -> None:
+    def offer(self, sub: Subproblem, placement: Iterable[Any]) -> None:
         """Take a placement if it is the best of its level."""
+        started = self._problem.completed(placement)
         totals = self.totals(started)
         reached = all(totals[k] >= v for k, v in enumerate(sub.reached))
         if reached and totals[sub.level] > self.objective(sub.level):
             assert fits(self._problem, started), "no row is overfull"
-            self.best = sorted(started)
+            self.best = started
             self._report(self)
 
     def offer_start(self, placement: Iterable[Any]) -> None:
         """Take a placement of a heuristic if it is the best by all levels, one after the other."""
-        started = sorted(placement)
+        started = self._problem.completed(placement)
         if self.totals(started) > self.totals(self.best) or not self.best:
             self.best = self.first = started
             self._report(self)

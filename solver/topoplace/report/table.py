@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -64,7 +65,7 @@ def columns_of(rows: Sequence[Row], *, whole: bool = False) -> list[Column]:
     Levels behind the one by which methods are compared are left out unless the `whole` is wanted.
     """
     columns = [Column("method", _method, number=False)]
-    for k in range(len(rows[0].levels) if whole else rows[0].decisive + 1):
+    for k in range(_num_shared(rows) if whole else rows[0].decisive + 1):
         columns += _level_columns(rows, k, bounded=k == rows[0].decisive, whole=whole)
     columns.append(Column("seconds", lambda row: _decimal(row.seconds)))
     columns.append(Column("rank", lambda row: _count(row.rank)))
@@ -77,6 +78,12 @@ def columns_of(rows: Sequence[Row], *, whole: bool = False) -> list[Column]:
     if any(row.decider.proof is Proof.SEARCH for row in rows):
         columns.append(Column("proof", lambda row: str(row.decider.proof), number=False))
     return columns
+
+
+def _num_shared(rows: Sequence[Row]) -> int:
+    """Return how many levels rows share, from the first on: machines may differ in later ones."""
+    named = zip(*([level.name for level in row.levels] for row in rows), strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda names: len(set(names)) == 1, named))
 
 
 def _level_columns(rows: Sequence[Row], k: int, *, bounded: bool, whole: bool) -> list[Column]:

@@ -11,7 +11,13 @@ from collections.abc import Callable
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.schema import MappingInstance, Snapshot, TorusModel, TreeModel
+from topoplace.snapshot.schema import (
+    AnchoredModel,
+    MappingInstance,
+    Snapshot,
+    TorusModel,
+    TreeModel,
+)
 
 Tidy = Callable[[str], str]
 
@@ -71,8 +77,14 @@ def _normal_torus(machine: TorusModel) -> tuple[TorusModel, Tidy]:
         "bandwidth": machine.bandwidth or [1] * dims,
         "classes": {name: tidy(nodes) for name, nodes in machine.classes.items()},
         "service": tidy(machine.service),
+        "anchored": machine.anchored and [_normal_anchored(one) for one in machine.anchored],
     }
     return machine.model_copy(update=update), tidy
+
+
+def _normal_anchored(shape: AnchoredModel) -> AnchoredModel:
+    seed, spacing = shape.seed or [0] * len(shape.dims), shape.spacing or shape.dims
+    return shape.model_copy(update={"seed": seed, "spacing": spacing})
 
 
 def _normal_tree(machine: TreeModel) -> TreeModel:

@@ -84,6 +84,26 @@ Seconds = Annotated[float, Field(ge=0)]
 CommunicationField = Annotated[Communication, Field(strict=False)]
 
 
+FREE_PREFIX: Final = "free:"
+"""Begins the names that certificates have for anchored prisms that stay free; no request's does."""
+
+
+class AnchoredModel(Model):
+    """A shape that jobs may have, at anchors: ``seed + k * spacing`` in every dimension, wrapped.
+
+    Slurm's `topology/torus3d` calls the fields `dims`, `anchor_seed` and `anchor_spacing`; it names
+    dimensions x, y, z, of which x varies fastest, so that its dimensions are ours reversed.
+    """
+
+    dims: Annotated[list[Size], Field(min_length=1, max_length=8)]
+    seed: Annotated[list[Coordinate], Field(min_length=1, max_length=8)] | None = Field(
+        default=None, description="per dimension; default all 0"
+    )
+    spacing: Annotated[list[Size], Field(min_length=1, max_length=8)] | None = Field(
+        default=None, description="per dimension; default `dims`"
+    )
+
+
 class TorusModel(Model):
     """A torus or mesh machine.
 
@@ -102,6 +122,10 @@ class TorusModel(Model):
         default_factory=dict, description="nodes of every class but the default one"
     )
     service: NodeSet = Field(default="", description="service nodes")
+    anchored: Annotated[list[AnchoredModel], Field(min_length=1, max_length=64)] | None = Field(
+        default=None,
+        description="the only prisms that jobs may have (Slurm's topology/torus3d: `placements`)",
+    )
     source: str | None = Field(default=None, description="where the figures come from")
 
 

@@ -11,8 +11,10 @@ import numpy as np
 
 from topoplace.errors import Faults, InputError
 from topoplace.machine import Prism, Torus, parse_node_set
+from topoplace.snapshot.anchored import AnchoredShape, anchored_shapes
 from topoplace.snapshot.geometry import Geometry, parse_geometry
 from topoplace.snapshot.schema import (
+    FREE_PREFIX,
     Communication,
     PrismModel,
     Request,
@@ -73,6 +75,8 @@ class SnapshotState:
         Routers held by running jobs, shape ``(num_routers,)``.
     regions
         Per region, which routers it holds, shape ``(num_routers,)``.
+    anchored
+        The shapes that jobs may have, at their anchors; none where any prism will do.
     """
 
     snapshot: Snapshot
@@ -84,6 +88,7 @@ class SnapshotState:
     running: tuple[RunningState, ...]
     queue: tuple[QueuedState, ...]
     regions: dict[str, BoolArray]
+    anchored: tuple[AnchoredShape, ...] = ()
 
     @cached_property
     def usable_per_router(self) -> IntArray:
@@ -97,12 +102,14 @@ class SnapshotState:
 def torus_of(model: TorusModel) -> Torus:
     """Return the machine a model describes."""
     try:
-        return Torus(
+        torus = Torus(
             tuple(model.shape),
             tuple(model.wrap or ()),
             tuple(model.bandwidth or ()),
             model.nodes_per_router,
         )
+        anchored_shapes(model.anchored, torus)  # for its faults
+        return torus
     except InputError as error:
         raise error.inside("machine") from None
 
@@ -141,13 +148,16 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
     num_of_class = {name: int((node_class == idx).sum()) for idx, name in enumerate(classes)}
 
     def checked(_: int, request: Request, field: str) -> QueuedState:
+        if model.anchored:
+            _require_for_anchored(request, field)
         wanted = request.node_class or model.default_class
         return _request(request, snapshot, torus, wanted, num_of_class, field)
 
     queue = checked_jobs(snapshot.queue, "queue", ids, faults, checked)
     faults.require_none()
+    anchored = tuple(anchored_shapes(model.anchored, torus))
     return SnapshotState(
-        snapshot, torus, classes, node_class, usable, occupied, running, queue, regions
+        snapshot, torus, classes, node_class, usable, occupied, running, queue, regions, anchored
     )
 
 
@@ -247,6 +257,16 @@ class _Holders:
 
     def _require_free(self, kind: str, places: IntArray, holder: IntArray, field: str) -> None:
         require_free(places, holder, self._jobs, field, lambda k: f"{kind} {k}", kind)
+
+
+def _require_for_anchored(request: Request, field: str) -> None:
+    """Raise for what a request cannot have on a machine whose prisms are anchored."""
+    if request.shapes is not None:
+        expected = "no shapes on a machine whose prisms are anchored"
+        raise InputError(expected, field=f"{field}.shapes", value=request.shapes)
+    if request.id.startswith(FREE_PREFIX):
+        expected = f"a name that does not begin with {FREE_PREFIX}, as those of prisms do"
+        raise InputError(expected, field=f"{field}.id", value=request.id)
 
 
 def _request(

@@ -118,8 +118,8 @@ def compare(
         against each other.
     methods
         Names of registered methods and installed allocators; each runs on all instances of its
-        kind. Default all but those of `ONLY_BY_NAME`, and for applications that are no grids all
-        but those that need one; empty for none.
+        kind. Default all that suit the machine but those of `ONLY_BY_NAME`, and for applications
+        that are no grids all but those that need one; empty for none.
     options
         Time limit for each solve, interference rule and seed.
     keep
@@ -222,7 +222,10 @@ def _solved(
 
 def _by_default(case: Case, known: Sequence[str]) -> list[str]:
     gridless = isinstance(case.state, MappingProblem) and case.state.grid is None
-    names = [name for name in known if name not in ONLY_BY_NAME]
+    left_out = set(ONLY_BY_NAME)
+    if not getattr(case.state, "anchored", ()):
+        left_out.add("slurm-torus3d")  # for machines with anchored prisms alone
+    names = [name for name in known if name not in left_out]
     return [name for name in names if not (gridless and method_of(case.kind, name).needs_grid)]
 
 

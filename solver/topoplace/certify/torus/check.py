@@ -8,8 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from topoplace.certify.packing import ANYWHERE, Prices, certified_bound
+from topoplace.certify.packing import ANYWHERE, CheckingOracle, Prices, certified_bound
 from topoplace.certify.report import Claims, Number, Problem, RefusedError
+from topoplace.certify.torus.anchored import Anchored, oracle_of, why_not
 from topoplace.certify.torus.instance import (
     Instance,
     Job,
@@ -24,16 +25,23 @@ from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.certify.torus.shapes import Box
 from topoplace.machine import Prism, parse_node_set, prism_links
 from topoplace.result import Explanation, Placement, PlacementResult, Solution
-from topoplace.snapshot.schema import Communication
+from topoplace.snapshot.schema import Communication, TorusModel
 
 
 class TorusPlacement(Problem[PlacementResult]):
     """A placement, as the frame asks for it."""
 
-    levels = (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))
     searches = "none"
     _instance: Instance
     _scattered = False
+
+    @property
+    def levels(self) -> tuple[tuple[str, str], ...]:
+        """Name and sense of every level: shapes are worth nothing where they are anchored."""
+        machine = self.result.instance.machine
+        if isinstance(machine, TorusModel) and machine.anchored:
+            return (("nodes", "max"), ("fragmentation", "min"))
+        return (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))
 
     def read(self) -> str:
         """Read the instance and return what it is."""
@@ -69,9 +77,11 @@ class TorusPlacement(Problem[PlacementResult]):
             raise RefusedError("a bound on prisms says nothing of scattered nodes")
         # only the last level is minimised, so those before it are in their maximising sense
         earlier = [int(value) for value in self.values[:level_idx] if value is not None]
-        proven = certified_bound(TorusOracle(self._instance), level.certificate, earlier)
+        proven = certified_bound(_oracle_of(self._instance), level.certificate, earlier)
         if proven is None:
             raise RefusedError("the certificate leaves no placement at all")
+        if level_idx and self._instance.anchored:  # what stays free at most
+            return Anchored(self._instance).total - proven.value, proven.where
         return -proven.value if level.sense == "min" else proven.value, proven.where
 
 
@@ -132,8 +142,17 @@ def _start(instance: Instance, placement: Placement) -> Start:
     return Start(**vars(job), request=request)
 
 
+def _oracle_of(instance: Instance) -> CheckingOracle:
+    return oracle_of(Anchored(instance)) if instance.anchored else TorusOracle(instance)
+
+
 def why_no_candidate(instance: Instance, request: Request, prism: Prism) -> str | None:
     """Return why a prism is no candidate of a request (rules 1 to 4 of "The problem")."""
+    return (why_not if instance.anchored else _why_not_free)(instance, request, prism)
+
+
+def _why_not_free(instance: Instance, request: Request, prism: Prism) -> str | None:
+    """Return why a prism is no candidate on a machine on which any prism will do."""
     inside = prism.routers(instance.torus)
     outside = inside[~instance.allowed(request)[inside]]
     if len(outside):
@@ -194,6 +213,10 @@ def count_shared_links(instance: Instance, starts: list[Start]) -> int:
 def worth(instance: Instance, starts: list[Start]) -> list[int | None]:
     """Return what the solution is worth per level; None where scattered starts have no worth."""
     value = sum(start.request.value for start in starts)
+    if instance.anchored:
+        prisms = [start.prism for start in starts if start.prism is not None]
+        scattered = len(prisms) < len(starts)
+        return [value, None if scattered else Anchored(instance).fragmentation(prisms)]
     shape = faces = 0
     for start in starts:
         if start.prism is None:
@@ -270,7 +293,7 @@ class _Settings:
                 np.add.at(held, other.nodes // torus.nodes_per_router, 1)
             per_node = torus.num_routers + 1
             prices = Prices({"routers": held * per_node + 1}, 0, (0,))
-            gain = TorusOracle(setting).best(prices, {q: ANYWHERE})[q]
+            gain = _oracle_of(setting).best(prices, {q: ANYWHERE})[q]
             if gain is not None:
                 return reason, divmod(-gain, per_node)
         return "no-shape", None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+import itertools
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
@@ -14,6 +16,8 @@ from topoplace.machine import Prism, Torus, parse_node_set, prism_links, scatter
 from topoplace.result import Interference
 from topoplace.snapshot.geometry import Geometry, parse_geometry
 from topoplace.snapshot.schema import (
+    FREE_PREFIX,
+    AnchoredModel,
     Communication,
     PrismModel,
     RunningJob,
@@ -22,6 +26,9 @@ from topoplace.snapshot.schema import (
 )
 from topoplace.snapshot.schema import Request as RequestModel
 from topoplace.types import BoolArray, IntArray
+
+MAX_MEETINGS = 1 << 23
+"""Pairs of anchored prisms that meet, by the routers in which they do, of an instance at most."""
 
 Named = TypeVar("Named", str, str | None)
 
@@ -64,7 +71,8 @@ class Instance:
     """A snapshot under an interference rule (docs/proofs.md, "The problem").
 
     `node_class` is the class of every node, -1 for service nodes; `usable` nodes are of a class,
-    not down, and on a router that is not `held` by a running job.
+    not down, and on a router that is not `held` by a running job. `anchored` are the only prisms
+    that jobs may have, and what each counts if it is blocked; empty if any prism will do.
     """
 
     torus: Torus
@@ -77,6 +85,7 @@ class Instance:
     regions: dict[str, BoolArray]
     num_classes: int
     interference: Interference
+    anchored: Mapping[Prism, int] = field(default_factory=dict)
 
     @cached_property
     def by_id(self) -> dict[str, Request]:
@@ -160,8 +169,13 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
     )
     if len({job.id for job in jobs} | {r.id for r in requests}) < len(requests) + len(jobs):
         raise RefusedError("two jobs of the instance have one id")
+    if model.anchored and any(
+        r.shapes is not None or r.id.startswith(FREE_PREFIX) for r in snapshot.queue
+    ):
+        raise RefusedError("a request has shapes, or the name of an anchored prism")
     queue = jobs, requests, regions
-    return Instance(torus, snapshot, node_class, usable, held, *queue, len(names), interference)
+    rest = len(names), interference, _anchored(model, torus)
+    return Instance(torus, snapshot, node_class, usable, held, *queue, *rest)
 
 
 def _known(name: Named, names: Collection[Named], request: RequestModel, what: str) -> Named:
@@ -182,6 +196,52 @@ def sharing_of(communication: Communication, interference: Interference) -> Comm
     if interference is Interference.OFF or communication is Communication.NONE:
         return Communication.NONE
     return Communication.STRICT if interference is Interference.STRICT else communication
+
+
+def _anchored(model: TorusModel, torus: Torus) -> dict[Prism, int]:
+    """Return every anchored prism, by extents, then origin, and what it counts if it is blocked.
+
+    An anchor is told by its coordinates: along every ring it is the seed, but for a multiple of the
+    greatest step that the spacing and the ring have in common.
+    """
+    worth: dict[Prism, int] = {}
+    room = MAX_MEETINGS
+    for shape in model.anchored or ():
+        _require_inside(shape, torus)
+        size = math.prod(shape.dims) * torus.nodes_per_router
+        spacing = zip(shape.spacing or shape.dims, torus.shape, strict=True)
+        steps = [math.gcd(length, n) for length, n in spacing]
+        num = math.prod(n // step for n, step in zip(torus.shape, steps, strict=True))
+        room -= num * math.prod(shape.dims)
+        if room < 0:
+            raise RefusedError("anchored prisms are too many, or too large")
+        seed = shape.seed or [0] * torus.num_dims
+        axes = [
+            [at for at in range(n) if (at - first) % step == 0]
+            for n, first, step in zip(torus.shape, seed, steps, strict=True)
+        ]
+        for at in itertools.product(*axes):
+            spans = zip(at, shape.dims, torus.shape, strict=True)
+            origin = tuple(0 if e == n else o for o, e, n in spans)
+            prism = Prism(origin, tuple(shape.dims))
+            worth[prism] = worth.get(prism, 0) + size
+    held = np.zeros(torus.num_routers, dtype=np.int64)
+    for prism, count in worth.items():
+        held[prism.routers(torus)] += count // (prism.volume * torus.nodes_per_router)
+    if int((held.astype(np.float64) ** 2).sum()) > MAX_MEETINGS:
+        raise RefusedError("anchored prisms meet in too many routers")
+    return dict(sorted(worth.items(), key=lambda item: (item[0].extents, item[0].origin)))
+
+
+def _require_inside(shape: AnchoredModel, torus: Torus) -> None:
+    lists = [shape.dims, shape.spacing or shape.dims, [at + 1 for at in shape.seed or ()]]
+    good = all(torus.wrap) and all(
+        len(some) == torus.num_dims and all(x <= n for x, n in zip(some, torus.shape, strict=True))
+        for some in lists
+        if some
+    )
+    if not good:
+        raise RefusedError(f"the anchored shape {shape.dims} is none of this machine")
 
 
 def _classes(model: TorusModel, torus: Torus) -> tuple[list[str], IntArray]:

@@ -97,6 +97,8 @@ class PriceTree(BestFirstTree):
         worth = np.minimum(starts - whole, 1 - (starts - whole)) * problem.values
         undecided = np.flatnonzero(kinds.least < kinds.most).tolist()
         fractional = [q for q in undecided if starts[q] - whole[q] > _INTEGRAL]
+        follow = [q for q in fractional if q in problem.worthless]  # who starts, and where, decides
+        fractional = [q for q in fractional if q not in problem.worthless]
         if fractional:
             q = max(fractional, key=lambda q: (worth[q], -q))
             return split_start(problem, sub, kinds.members[q][whole[q]], self._dominance)
@@ -112,4 +114,6 @@ class PriceTree(BestFirstTree):
             branch = split_cover(problem, sub, mine, self.groups)
             if branch is not None:  # else its candidates all take of the same rows
                 return branch
+        for q in follow:
+            return split_start(problem, sub, kinds.members[q][whole[q]], self._dominance)
         return None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Prism, parse_node_set, prism_links
+from topoplace.placement.torus.anchored import candidates_of, prisms_of, whole_prisms
 from topoplace.placement.torus.footprints import (
     Footprints,
     Reach,
@@ -76,8 +77,10 @@ def explain(
     for idx in left:
         request = problem.requests[idx]
         if idx not in outbid and idx not in blocked:
+            kind = "anchored prism" if problem.is_anchored else "prism"
+            holds = "holds exactly" if problem.is_anchored else "holds"
             text = (
-                f"no prism of this machine{_where(request)} holds {_wanted(problem, request)}, "
+                f"no {kind} of this machine{_where(request)} {holds} {_wanted(problem, request)}, "
                 "even with nothing running"
             )
             explanations.append(Explanation(request=request.id, reason="no-shape", text=text))
@@ -119,6 +122,8 @@ def _nearest_beside_running(
     held = np.zeros(problem.torus.num_routers, dtype=np.int64)
     for candidate in started:
         np.add.at(held, problem.choose_nodes(candidate) // per, 1)
+    if problem.is_anchored:
+        return _nearest_anchored(problem, {q: candidates_of(problem, q) for q in left}, held)
 
     def closed(request: QueuedState) -> tuple[BoolArray, BoolArray]:
         return ~problem.allowed_routers(request), problem.closed_links(request.communication)
@@ -138,6 +143,16 @@ def _nearest_without_running(
     held = np.zeros(torus.num_routers, dtype=np.int64)
     for job in state.running:
         np.add.at(held, job.nodes // torus.nodes_per_router, 1)
+    if problem.is_anchored:
+        whole = usable.sum(axis=2) == torus.nodes_per_router
+        admitted = {}
+        for q in left:
+            request = problem.requests[q]
+            inside = whole[request.class_idx]
+            if request.region is not None:
+                inside = inside & state.regions[request.region]
+            admitted[q] = whole_prisms(problem, request.nodes, inside)
+        return _nearest_anchored(problem, admitted, held)
 
     def closed(request: QueuedState) -> tuple[BoolArray, BoolArray]:
         outside = np.zeros(torus.num_routers, dtype=bool)
@@ -150,6 +165,20 @@ def _nearest_without_running(
 
     problem.forget_reaches()  # these are larger
     return _nearest(problem, left, closed, usable.sum(axis=2), held, deadline, reach)
+
+
+def _nearest_anchored(
+    problem: PlacementProblem, admitted: Mapping[int, IntArray], held: IntArray
+) -> Nearest:
+    """Return by request, of the anchored prisms that it admits, the one of least held nodes."""
+    every = prisms_of(problem)
+    nodes = every.inside @ held
+    found: Nearest = {}
+    for q, numbers in admitted.items():
+        if len(numbers):
+            best = int(numbers[int(np.argmin(nodes[numbers]))])
+            found[q] = every.prisms[best], int(nodes[best])
+    return found
 
 
 def _nearest(

@@ -98,6 +98,9 @@ def totals(problem: PlacementProblem, started: Iterable[Candidate]) -> tuple[int
 
 def _require_small(problem: PlacementProblem) -> None:
     torus, weights = problem.torus, problem.state.snapshot.weights
+    if problem.is_anchored:
+        expected = "a machine without anchored prisms for method minizinc"
+        raise InputError(expected, field="machine.anchored", value=len(problem.state.anchored))
     if torus.num_routers > MAX_ROUTERS:
         raise InputError(
             f"at most {MAX_ROUTERS} routers for method minizinc",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace.machine import Prism, format_node_set, prism_links, scattered_links
+from topoplace.placement.torus.anchored import fragmentation
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import (
     Placement,
@@ -18,8 +19,6 @@ from topoplace.result import (
 from topoplace.snapshot.schema import PrismModel
 from topoplace.solving.solve import Frame, called
 from topoplace.types import IntArray
-
-LEVELS = (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,11 @@ Started = Sequence[Candidate | Scattered]
 def worth(problem: PlacementProblem, started: Started) -> list[int | None]:
     """Return the figures of the levels, as they are reported; None where scattered has none."""
     prisms = [item for item in started if isinstance(item, Candidate)]
+    value = sum(problem.requests[item.request_idx].value for item in started)
     if len(prisms) < len(started):
-        return [sum(problem.requests[item.request_idx].value for item in started), None, None]
+        return [value, *(None for _ in problem.levels[1:])]
+    if problem.is_anchored:
+        return [value, fragmentation(problem, prisms)]
     nodes, shape, boundary = (sum(level) for level in problem.values_of(prisms).T.tolist())
     return [nodes, shape, -boundary]
 
@@ -102,7 +104,7 @@ def _facts(result: PlacementResult) -> dict[str, int | None]:
 
 
 FRAME = Frame(
-    lambda problem: LEVELS,
+    lambda problem: problem.levels,
     called,
     worth,
     PlacementResult,

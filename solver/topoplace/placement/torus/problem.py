@@ -23,6 +23,12 @@ from topoplace.snapshot import Communication, Geometry, QueuedState, RunningStat
 from topoplace.snapshot.schema import ShapeWeights
 from topoplace.types import BoolArray, IntArray
 
+Levels = tuple[tuple[str, str], ...]
+
+LEVELS: Levels = (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))
+ANCHORED_LEVELS: Levels = (("nodes", "max"), ("fragmentation", "min"))
+"""Of machines whose prisms are anchored: fragmentation counts what is blocked of these."""
+
 
 @dataclass(frozen=True, order=True)
 class Candidate:
@@ -51,6 +57,16 @@ class PlacementProblem:
     def requests(self) -> tuple[QueuedState, ...]:
         """The queue."""
         return self.state.queue
+
+    @property
+    def is_anchored(self) -> bool:
+        """Whether jobs have anchored prisms of just their size, or none (see `anchored`)."""
+        return bool(self.state.anchored)
+
+    @property
+    def levels(self) -> Levels:
+        """Name and sense of every level of the objective."""
+        return ANCHORED_LEVELS if self.is_anchored else LEVELS
 
     def uses_links(self, communication: Communication) -> bool:
         """Tell whether a job's links matter under the rule."""

@@ -13,7 +13,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from topoplace.machine import Prism, Torus, bisection_per_node, format_node_set, parse_node_set
+from topoplace.machine import (
+    Prism,
+    Torus,
+    bisection_per_node,
+    format_node_set,
+    parse_node_set,
+    prism_links,
+)
+from topoplace.placement.torus.anchored import prisms_of
 from topoplace.placement.torus.footprints import Reach, footprints_of
 from topoplace.placement.torus.outcome import prism_model, worth
 from topoplace.placement.torus.problem import Candidate, PlacementProblem, job_links
@@ -117,6 +125,8 @@ class TorusSite:
 
     def holds(self, job: LogJob) -> bool:
         """Tell whether a job would fit; if not, no method finds a place."""
+        if self._footprints is not None and self._state.anchored:
+            return job.nodes in self._anchored(bool(job.patterns))
         return job.nodes <= self.num_free and job.nodes <= self._most(bool(job.patterns))
 
     may_start = holds
@@ -126,6 +136,8 @@ class TorusSite:
         footprints, per = self._footprints, self._torus.nodes_per_router
         if footprints is None:
             return self.num_free
+        if self._state.anchored:
+            return max(self._anchored(communicates), default=0)
         if communicates not in self.known:
             closed = (self._users > 0) & communicates
             self._reach = footprints.reach(self._occupied, closed, over=self._reach)
@@ -137,6 +149,20 @@ class TorusSite:
                 footprints.sums(there), footprints.bases, footprints.box, footprints.signs,
             )  # fmt: skip
         return int(self.known[communicates])
+
+    def _anchored(self, communicates: bool) -> set[int]:
+        """Return the sizes, in nodes, of the anchored prisms that are left."""
+        key = "anchored", communicates
+        if key not in self.known:
+            every, torus = prisms_of(self._problem), self._torus
+            gone = np.asarray(~self._free.reshape(torus.num_routers, -1).all(axis=1))
+            left = np.flatnonzero(~every.meeting(gone)).tolist()
+            if communicates:
+                used = self._users > 0
+                left = [k for k in left if not used[prism_links(torus, every.prisms[k])].any()]
+            self.known[key] = {int(every.nodes[k]) for k in left}
+        found: set[int] = self.known[key]
+        return found
 
     def start(self, job: LogJob, decision: Decision) -> None:
         """Let a job hold what was decided."""

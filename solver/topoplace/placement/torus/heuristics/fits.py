@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from topoplace import clock
+from topoplace.placement.torus.anchored import candidates_of, prisms_of
 from topoplace.placement.torus.explain import explain
 from topoplace.placement.torus.heuristics.prism_search import PrismSearch, Room, search_of
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
@@ -58,12 +59,53 @@ def _in_turn(
     order: Sequence[int] | None,
     deadline: float,
 ) -> list[Candidate]:
-    search, room, placed = search_of(problem), Room(problem, started), list(started)
+    if problem.is_anchored:
+        best = choose is PrismSearch.best
+        return placed_in_turn(
+            problem, lambda idx, room: _anchored(idx, room, best=best), started, order, deadline
+        )
+    search = search_of(problem)
+    return placed_in_turn(
+        problem, lambda idx, room: choose(search, idx, room), started, order, deadline
+    )
+
+
+def _anchored(idx: int, room: Room, *, best: bool) -> Candidate | None:
+    """Return what first or best fit takes of the anchored prisms that are left."""
+    problem = room.problem
+    every = prisms_of(problem)
+    found = candidates_of(problem, idx)
+    found = found[~every.meeting(room.taken)[found]].tolist()
+    left = [c for c in (Candidate(idx, every.prisms[k]) for k in found) if room.leaves(c)]
+    if best:
+        return max(left, key=problem.shape_score, default=None)
+    return min(
+        left, key=lambda c: (c.prism.origin, -problem.shape_score(c), c.prism.extents), default=None
+    )
+
+
+def placed_in_turn(
+    problem: PlacementProblem,
+    choose: Callable[[int, Room], Candidate | None],
+    started: Sequence[Candidate] = (),
+    order: Sequence[int] | None = None,
+    deadline: float = math.inf,
+) -> list[Candidate]:
+    """Return a placement followed by what is chosen for every other request in turn.
+
+    Parameters
+    ----------
+    choose
+        Returns a candidate of a request in what is left, None if it gets none.
+    order, deadline
+        As in `first_fit`.
+    """
+    room, placed = Room(problem, started), list(started)
     there = {candidate.request_idx for candidate in placed}
     for idx in range(len(problem.requests)) if order is None else order:
         if deadline < math.inf and clock.now() >= deadline:
             break
-        candidate = None if idx in there else choose(search, idx, room)
+        candidate = None if idx in there else choose(idx, room)
         if candidate is not None:
             room.add(candidate)
             placed.append(candidate)

@@ -101,6 +101,24 @@ class Room:
             self._links[problem.is_tolerant(communication)][links] = True
         self._version += 1
 
+    @property
+    def taken(self) -> BoolArray:
+        """Routers of the jobs placed so far, shape ``(num_routers,)``."""
+        return self._taken
+
+    def leaves(self, candidate: Candidate) -> bool:
+        """Tell whether the jobs placed so far leave a candidate its routers and links."""
+        problem = self.problem
+        communication = problem.requests[candidate.request_idx].communication
+        if self._taken[candidate.prism.routers(problem.torus)].any():
+            return False
+        if not problem.uses_links(communication):
+            return True
+        closed = self._links[False]
+        if not problem.is_tolerant(communication):
+            closed = closed | self._links[True]
+        return not closed[prism_links(problem.torus, candidate.prism)].any()
+
     def reach(self, request: QueuedState) -> Reach:
         """Return the reach of the request's prisms; valid until the next call."""
         problem = self.problem

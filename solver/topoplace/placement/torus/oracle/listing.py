@@ -7,6 +7,7 @@ import math
 
 from topoplace import clock
 from topoplace.machine import Prism, all_origins
+from topoplace.placement.torus.anchored import candidates_of, prisms_of
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 
 MAX_PRISMS = 4_000
@@ -39,6 +40,10 @@ def all_candidates(problem: PlacementProblem, deadline: float = math.inf) -> lis
         At the deadline.
     """
     torus = problem.torus
+    if problem.is_anchored:
+        every = prisms_of(problem).prisms
+        queue = range(len(problem.requests))
+        return [Candidate(q, every[k]) for q in queue for k in candidates_of(problem, q).tolist()]
     found = []
     prisms = [
         Prism(origin, extents)

@@ -1,0 +1,237 @@
+"""Machines whose prisms are anchored (docs/proofs.md, "Anchored prisms"): what jobs block there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from topoplace.certify.packing import Covers, Prices
+from topoplace.certify.torus.instance import Instance, Request, marked
+from topoplace.machine import Prism, prism_links
+from topoplace.result import Interference
+from topoplace.snapshot.schema import FREE_PREFIX, Communication
+from topoplace.types import BoolArray, IntArray
+
+
+@dataclass(frozen=True)
+class Stay:
+    """A request of the packing that no job is behind: an anchored prism that stays free."""
+
+    id: str
+    prism: Prism
+    value: int = 0
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """The anchored prisms of an instance."""
+
+    instance: Instance
+
+    @property
+    def worth(self) -> Mapping[Prism, int]:
+        """What each counts if it is blocked, in the order of their numbers."""
+        return self.instance.anchored
+
+    @cached_property
+    def prisms(self) -> list[Prism]:
+        """The prisms by number."""
+        return list(self.worth)
+
+    @cached_property
+    def routers(self) -> list[IntArray]:
+        """The routers of every prism."""
+        return [prism.routers(self.instance.torus) for prism in self.prisms]
+
+    def touched(self, routers: BoolArray) -> list[bool]:
+        """Tell of every prism whether it holds some of these routers."""
+        return [bool(routers[own].any()) for own in self.routers]
+
+    @cached_property
+    def blocked(self) -> BoolArray:
+        """Routers with a node, other than service nodes, that is down or held by a running job."""
+        instance = self.instance
+        lost = (instance.node_class >= 0) & ~instance.usable
+        return np.asarray(lost.reshape(instance.torus.num_routers, -1).any(axis=1))
+
+    def fragmentation(self, started: Iterable[Prism]) -> int:
+        """Return what all prisms count that jobs, nodes down, or started jobs block."""
+        taken = self.blocked | marked(
+            len(self.blocked), (prism.routers(self.instance.torus) for prism in started)
+        )
+        every = zip(self.worth.values(), self.touched(taken), strict=True)
+        return sum(worth for worth, touched in every if touched)
+
+    @property
+    def total(self) -> int:
+        """What all prisms count together."""
+        return sum(self.worth.values())
+
+    @cached_property
+    def stays(self) -> list[Stay]:
+        """The prisms that nothing blocks yet, as requests of the packing."""
+        free = zip(self.prisms, self.touched(self.blocked), strict=True)
+        names = ((p, FREE_PREFIX + p.text.replace(",", ".")) for p, touched in free if not touched)
+        return [Stay(name, prism) for prism, name in names]
+
+    @cached_property
+    def rows(self) -> tuple[list[IntArray], list[IntArray]]:
+        """The rows of the family `free`: of every prism that may stay free, and of every prism.
+
+        The first take a row each for every block of the prism, the second those of all prisms that
+        they block. Blocks are sets of routers in the same prisms, in the order of their lowest.
+        """
+        holders: list[list[int]] = [[] for _ in self.blocked]
+        for number, own in enumerate(self.routers):
+            for router in own.tolist():
+                holders[router].append(number)
+        blocks = [tuple(numbers) for numbers in holders]
+        number_of = {prism: number for number, prism in enumerate(self.prisms)}
+        own_rows: list[IntArray] = []
+        taken: list[list[int]] = [[] for _ in self.prisms]
+        num_rows = 0
+        for stay in self.stays:
+            inside = np.sort(self.routers[number_of[stay.prism]]).tolist()
+            here = list(dict.fromkeys(blocks[router] for router in inside))
+            own_rows.append(np.arange(num_rows, num_rows + len(here)))
+            for row, block in enumerate(here, num_rows):
+                for other in block:
+                    taken[other].append(row)
+            num_rows += len(here)
+        return own_rows, [np.array(rows, dtype=np.int64) for rows in taken]
+
+
+@dataclass(frozen=True)
+class AnchoredOracle:
+    """Candidates are anchored prisms, for jobs or to stay free (see `CheckingOracle`)."""
+
+    anchored: Anchored
+    requests: Sequence[Request | Stay]
+
+    @property
+    def coverable(self) -> int:
+        """Routers are covered."""
+        return self.anchored.instance.torus.num_routers
+
+    @cached_property
+    def rows(self) -> dict[str, IntArray]:
+        """One job per router and per link, and one that takes or keeps free a block of a prism."""
+        instance = self.anchored.instance
+        links = np.ones(instance.torus.num_links, dtype=np.int64)
+        found = {"routers": np.ones(instance.torus.num_routers, dtype=np.int64)}
+        if instance.interference is not Interference.OFF:
+            found["links"] = links
+        tolerant = (r for r in instance.requests if r.sharing is Communication.TOLERANT)
+        found |= {f"links of {request.id}": links for request in tolerant}
+        num = sum(map(len, self.anchored.rows[0]))
+        return found | {"free": np.ones(num, dtype=np.int64)}
+
+    @cached_property
+    def largest(self) -> tuple[int, int]:
+        """Of nodes, and of what a prism counts."""
+        values = [request.value for request in self.requests]
+        return max(values, default=0), max(self.anchored.worth.values(), default=0)
+
+    def may_replace(self, one: int, other: int) -> bool:
+        """Tell whether a request is of the same kind as another, and of the same size."""
+        a, b = self.requests[one], self.requests[other]
+        if isinstance(a, Stay) or isinstance(b, Stay):
+            return one == other
+        return a.kind == b.kind and a.nodes == b.nodes
+
+    def among(self, chosen: Sequence[tuple[int, int]]) -> AnchoredOracle:
+        """Return an oracle of some requests; one that may replace another has the same places."""
+        return replace(self, requests=tuple(self.requests[q] for q, _ in chosen))
+
+    def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> dict[int, int | None]:
+        """Return what the best prisms gain, going through all that are free for a request."""
+        anchored, (to_value, to_worth) = self.anchored, (*prices.factors, 0)[:2]
+        free = prices.rows.get("free")
+        found: dict[int, int | None] = {}
+        paid: dict[tuple[object, ...], dict[Prism, int]] = {}
+        number_of_stay = {stay.id: k for k, stay in enumerate(anchored.stays)}
+        for q, covers in wanted.items():
+            request = self.requests[q]
+            if isinstance(request, Stay):
+                own = anchored.rows[0][number_of_stay[request.id]]
+                price = 0 if free is None else int(free[own].sum())
+                gain = to_worth * anchored.worth[request.prism] - price
+                found[q] = None if covers.inside else gain
+                continue
+            families = self._families(request, prices)
+            key = (*request.kind, request.nodes, covers, *families)
+            if key not in paid:
+                paid[key] = self._paid(request, prices, covers, families)
+            least = min(paid[key].values(), default=None)
+            found[q] = None if least is None else to_value * request.value - least
+        return found
+
+    def _families(self, request: Request, prices: Prices) -> tuple[str, ...]:
+        """Return the families of links, of those with prices, that a request pays in."""
+        is_strict = request.sharing is Communication.STRICT
+        return tuple(
+            family
+            for family in prices.rows
+            if (is_strict and family not in ("routers", "free"))
+            or family == f"links of {request.id}"
+        )
+
+    def _paid(
+        self, request: Request, prices: Prices, covers: Covers, families: Sequence[str]
+    ) -> dict[Prism, int]:
+        """Return what the candidates of a request that obey its branches pay."""
+        anchored, torus = self.anchored, self.anchored.instance.torus
+        nothing = np.zeros(torus.num_routers, dtype=np.int64)
+        routers, free = prices.rows.get("routers", nothing), prices.rows.get("free")
+        found = {}
+        for number in self._candidates(request):
+            inside, prism = anchored.routers[number], anchored.prisms[number]
+            held = set(inside.tolist()) if covers.inside or covers.outside else set()
+            if not covers.inside <= held or covers.outside & held:
+                continue
+            paid = int(routers[inside].sum())
+            if free is not None:
+                paid += int(free[anchored.rows[1][number]].sum())
+            if families:
+                links = prism_links(torus, prism)
+                paid += sum(int(prices.rows[family][links].sum()) for family in families)
+            found[prism] = paid
+        return found
+
+    def _candidates(self, request: Request) -> list[int]:
+        """Return the prisms that a request may have, by number."""
+        key = *request.kind, request.nodes
+        if key not in self._known:
+            prisms = enumerate(self.anchored.prisms)
+            instance = self.anchored.instance
+            self._known[key] = [k for k, p in prisms if not why_not(instance, request, p)]
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[object, ...], list[int]]:
+        return {}
+
+
+def why_not(instance: Instance, request: Request, prism: Prism) -> str | None:
+    """Return why a prism is no candidate of a request."""
+    if prism not in instance.anchored:
+        return "is not anchored"
+    if prism.volume * instance.torus.nodes_per_router != request.nodes:
+        return "is not of just its size"
+    inside = prism.routers(instance.torus)
+    if not instance.allowed(request)[inside].all():
+        return "has a router that is held by a running job or outside its region"
+    if not instance.whole(request.class_idx)[inside].all():
+        return "has nodes that it cannot use"
+    closed = instance.closed(request.sharing)  # none to a request that uses no links
+    if closed[prism_links(instance.torus, prism)].any():
+        return "uses a link that a running job closes to it"
+    return None
+
+
+def oracle_of(anchored: Anchored) -> AnchoredOracle:
+    """Return the oracle of an instance: its queue, then the prisms that may stay free."""
+    return AnchoredOracle(anchored, (*anchored.instance.requests, *anchored.stays))

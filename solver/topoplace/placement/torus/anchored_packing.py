@@ -1,0 +1,362 @@
+"""Anchored prisms as a plug-in of the engine: all of them listed, and what they block.
+
+Beside the requests there is one for every anchored prism that nothing blocks yet: it is worth
+nothing on the first level, and on the second what the prism counts if it stays free. It takes rows
+of its own, a unit of each, which jobs that meet the prism take, too (docs/proofs.md, "Anchored
+prisms"). So the prisms that stay free are part of the packing, and never start.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from topoplace import clock
+from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced
+from topoplace.placement.torus.anchored import (
+    AnchoredPrisms,
+    busy_routers,
+    candidates_of,
+    prisms_of,
+)
+from topoplace.placement.torus.heuristics.slurm_torus3d import slurm_torus3d
+from topoplace.placement.torus.packing import TorusPacking, hops_between
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.snapshot.schema import FREE_PREFIX
+from topoplace.types import BoolArray, FloatArray, IntArray
+
+_FEW_ENTRIES = 1 << 20
+"""Rows of all candidates together up to which linear programs bound the first level, too."""
+
+_CALL_WORK, _ENTRY_WORK = 1e-3, 2e-9  # nominal seconds of an oracle call, and by row of candidates
+
+
+class _Tables:
+    """What packings of one problem share, whichever of its requests they have.
+
+    Attributes
+    ----------
+    free
+        The anchored prisms that nothing blocks yet, by number, in their order; each is a request,
+        after those of the queue.
+    spans
+        By request, where its candidates are among `which` and `amounts`.
+    which
+        The prisms of candidates, by number; requests that differ in nothing share theirs.
+    amounts
+        The rows that they take of.
+    """
+
+    def __init__(self, problem: PlacementProblem) -> None:
+        self.placement, self.torus = problem, TorusPacking(problem)
+        self.prisms: AnchoredPrisms = prisms_of(problem)
+        self.num_jobs = len(problem.requests)
+        self.free = np.flatnonzero(~self.prisms.meeting(busy_routers(problem)))
+        self.first_free_row = self.torus.num_rows
+        self._list_rows()
+        self._list_candidates()
+
+    def _list_rows(self) -> None:
+        """Number the rows of prisms that stay free: one by prism and block of its routers."""
+        prisms, every = self.prisms, self.prisms.inside
+        own, rows = [np.zeros(0, dtype=np.int64)], []
+        for number in self.free.tolist():
+            routers = every.indices[every.indptr[number] : every.indptr[number + 1]]
+            blocks, first = np.unique(prisms.blocks[routers], return_index=True)
+            own.append(blocks[np.argsort(first)])  # by their lowest router
+        ends = np.cumsum([len(blocks) for blocks in own])
+        self.num_free_rows = int(ends[-1])
+        self.rows_of_free = [
+            self.first_free_row + np.arange(a, b) for a, b in itertools.pairwise(ends.tolist())
+        ]
+        block_of_row = np.concatenate(own)
+        order = np.argsort(block_of_row, kind="stable")
+        starts = np.searchsorted(block_of_row[order], np.arange(prisms.blocks.max() + 2))
+        for number in range(len(prisms.prisms)):
+            routers = every.indices[every.indptr[number] : every.indptr[number + 1]]
+            held = np.unique(prisms.blocks[routers]).tolist()
+            found = [order[starts[block] : starts[block + 1]] for block in held]
+            rows.append(self.first_free_row + np.sort(np.concatenate(found)))
+        self.rows_blocked = rows
+
+    def _list_candidates(self) -> None:
+        kinds = self.torus.placement.kinds
+        spans: dict[Hashable, slice] = {}
+        which, rows, self.spans = [], [], []
+        num = 0
+        for q in range(self.num_jobs):
+            r = self.placement.requests[q]
+            tolerant = self.placement.is_tolerant(r.communication)
+            kind = kinds[q] if tolerant else (r.class_idx, r.region, r.communication, r.nodes)
+            if kind not in spans:
+                mine = candidates_of(self.placement, q)
+                spans[kind] = slice(num, num + len(mine))
+                num += len(mine)
+                which.append(mine)
+                rows += [self.rows_of(q, number) for number in mine.tolist()]
+            self.spans.append(spans[kind])
+        for k, own in enumerate(self.rows_of_free):
+            self.spans.append(slice(num + k, num + k + 1))
+            rows.append(own)
+        self.which = np.concatenate([np.zeros(0, dtype=np.int64), *which, self.free])
+        flat = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
+        ends = np.cumsum([0, *map(len, rows)])
+        shape = len(rows), self.first_free_row + self.num_free_rows
+        self.amounts = sp.csr_matrix((np.ones(len(flat), dtype=np.int64), flat, ends), shape=shape)
+
+    def rows_of(self, q: int, number: int) -> IntArray:
+        """Return the rows of a request on a prism."""
+        if q >= self.num_jobs:
+            return self.rows_of_free[q - self.num_jobs]
+        own = self.torus.rows_of(Candidate(q, self.prisms.prisms[number]))
+        return np.concatenate([own, self.rows_blocked[number]])
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The requests that a packing has, by their numbers among all; beside which jobs, what is left.
+
+    `fixed` are the jobs, numbered among all, and `capacities` what they leave of the rows.
+    """
+
+    own: IntArray
+    capacities: IntArray
+    fixed: tuple[Candidate, ...] = ()
+
+
+class AnchoredPacking(PackingProblem):
+    """A placement on a machine with anchored prisms, as rows, requests and an oracle.
+
+    Candidates whose `request_idx` is beyond the queue's are prisms that stay free.
+    """
+
+    senses = (1, -1)
+
+    def __init__(
+        self,
+        problem: PlacementProblem,
+        tables: _Tables | None = None,
+        kept: _Kept | None = None,
+    ) -> None:
+        self.placement = problem
+        self._tables = tables = tables or _Tables(problem)
+        jobs = [request.id for request in problem.requests]
+        prisms = tables.prisms
+        names = (prisms.prisms[k].text.replace(",", ".") for k in tables.free.tolist())
+        every = [*jobs, *(FREE_PREFIX + name for name in names)]
+        values = np.zeros(len(every), dtype=np.int64)
+        values[: len(jobs)] = [request.value for request in problem.requests]
+        rooms = np.ones(tables.num_free_rows, dtype=np.int64)
+        kept = kept or _Kept(
+            np.arange(len(every)), np.concatenate([tables.torus.capacities, rooms])
+        )
+        self._own, self._fixed = kept.own, kept.fixed
+        self.names = [every[k] for k in kept.own.tolist()]
+        self.values = values[kept.own]
+        self.capacities = kept.capacities
+        self.num_covers = problem.torus.num_routers
+        own_rows = slice(tables.first_free_row, tables.first_free_row + tables.num_free_rows)
+        self.families = {**tables.torus.families, "free": own_rows}
+        self._position = {whole: here for here, whole in enumerate(kept.own.tolist())}
+        self._spans = [tables.spans[k] for k in kept.own.tolist()]
+
+    @cached_property
+    def row_weights(self) -> FloatArray:
+        """Nodes of routers, and little for the others."""
+        weights = np.full(self.num_rows, 1e-3)
+        weights[: self.num_covers] += self.placement.torus.nodes_per_router
+        return weights
+
+    def is_job(self, candidate: Candidate) -> bool:
+        """Tell whether a candidate is a job in its place, not a prism that stays free."""
+        return int(self._own[candidate.request_idx]) < self._tables.num_jobs
+
+    # candidates
+
+    def rows_of(self, candidate: Candidate) -> IntArray:
+        """Return the rows of a job, routers first; or those of a prism that stays free."""
+        number = self._tables.prisms.numbers[candidate.prism]
+        return self._tables.rows_of(int(self._own[candidate.request_idx]), number)
+
+    def values_of(self, candidates: Sequence[Candidate]) -> IntArray:
+        """Return what candidates are worth: a job its value, a free prism what it counts."""
+        found = np.zeros((len(candidates), 2), dtype=np.int64)
+        for k, candidate in enumerate(candidates):
+            found[k, 0] = self.values[candidate.request_idx]
+            if not self.is_job(candidate):
+                found[k, 1] = self._tables.prisms.worth[
+                    self._tables.prisms.numbers[candidate.prism]
+                ]
+        return found
+
+    def largest(self, level: int) -> int:
+        """Return an upper bound on a candidate's value."""
+        return int((self._tables.prisms.worth if level else self.values).max(initial=0))
+
+    def most(self, level: int) -> int:
+        """Return what all prisms that stay free are worth."""
+        return int(self._tables.prisms.worth[self._tables.free].sum())
+
+    def reported(self, level: int, value: int) -> int:
+        """Return a value as it is reported: on the second level what is blocked."""
+        return int(self._tables.prisms.worth.sum()) - value if level else value
+
+    def covers(self, candidate: Candidate, row: int) -> bool:
+        """Tell whether a job's prism has a router; one that stays free takes none."""
+        number = self._tables.prisms.numbers[candidate.prism]
+        return self.is_job(candidate) and bool(self._tables.prisms.inside[number, row])
+
+    def breakable(self, candidate: Candidate, rows: IntArray) -> IntArray:
+        """Return the rows of links outside the prism, and of prisms that stay free."""
+        tables = self._tables
+        if not self.is_job(candidate):
+            return rows
+        idx = int(self._own[candidate.request_idx])
+        split = int(np.searchsorted(rows >= tables.first_free_row, True))
+        links = tables.torus.breakable(replace(candidate, request_idx=idx), rows[:split])
+        return np.concatenate([links, rows[split:]])
+
+    # the oracle
+
+    @property
+    def is_small(self) -> bool:
+        """Whether linear programs bound the first level, too."""
+        return bool(self._tables.amounts.nnz <= _FEW_ENTRIES)
+
+    def work(self, level: int) -> float:
+        """Return what a call of the oracle takes, in nominal seconds."""
+        return _CALL_WORK + _ENTRY_WORK * float(self._tables.amounts.nnz)
+
+    @cached_property
+    def _there(self) -> BoolArray:
+        """Mark the candidates that take of no row without capacity."""
+        full = (self.capacities == 0).astype(np.int64)
+        return np.asarray(self._tables.amounts @ full == 0)
+
+    def price(
+        self,
+        row_prices: IntArray,
+        weights: Sequence[int],
+        per_request: int,
+        covers: tuple[Cover, ...] = (),
+        *,
+        exact_for: frozenset[int] | None = None,
+    ) -> Priced:
+        """Return the best candidates of every request."""
+        tables = self._tables
+        paid = tables.amounts @ row_prices
+        best = np.full(len(self.names), NO_VALUE, dtype=np.int64)
+        columns: list[list[tuple[int, Candidate]]] = []
+        covered: dict[int, list[Cover]] = {}
+        for cover in covers:
+            covered.setdefault(cover.request_idx, []).append(cover)
+        cheapest: dict[tuple[int, int], IntArray] = {}
+        for q, whole in enumerate(self._own.tolist()):
+            span, gain = self._spans[q], weights[0] * int(self.values[q])
+            if whole >= tables.num_jobs:
+                at = span.start
+                worth = int(tables.prisms.worth[tables.which[at]]) if len(weights) > 1 else 0
+                order = np.array([at])[self._there[at : at + 1]]
+                order = order if not any(c.inside for c in covered.get(q, ())) else order[:0]
+                gain = weights[-1] * worth
+            elif q in covered:
+                order = self._cheapest(span, paid, per_request, covered[q])
+            else:
+                key = span.start, span.stop
+                if key not in cheapest:
+                    cheapest[key] = self._cheapest(span, paid, per_request, ())
+                order = cheapest[key]
+            found = [
+                (gain - int(paid[k]), Candidate(q, tables.prisms.prisms[tables.which[k]]))
+                for k in order.tolist()
+            ]
+            if found:
+                best[q] = found[0][0]
+            columns.append(found)
+        return Priced(best, columns)
+
+    def _cheapest(
+        self, span: slice, paid: IntArray, number: int, covers: Sequence[Cover]
+    ) -> IntArray:
+        """Return the cheapest candidates of a span, so many, of equal ones the first."""
+        tables = self._tables
+        there = self._there[span].copy()
+        for cover in covers:
+            inside = tables.prisms.inside[:, [cover.row]].toarray().ravel() > 0
+            there &= inside[tables.which[span]] == cover.inside
+        at = span.start + np.flatnonzero(there)
+        return np.asarray(at[np.argsort(paid[at], kind="stable")[:number]])
+
+    @property
+    def start_prices(self) -> IntArray:
+        """Prices at which no request is worth more than it pays."""
+        prices = np.zeros(self.num_rows, dtype=np.int64)
+        per_node = max((r.priority for r in self.placement.requests), default=1)
+        prices[: self.num_covers] = per_node * self.placement.torus.nodes_per_router
+        return prices
+
+    # what is known of requests
+
+    @cached_property
+    def kinds(self) -> Sequence[Hashable]:
+        """Requests are of one kind if they have the same candidates and value."""
+        spans = zip(self._spans, self.values.tolist(), strict=True)
+        return [(span.start, span.stop, value) for span, value in spans]
+
+    def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
+        """Return by request those with the same candidates that are worth more, or come before."""
+        alike: dict[tuple[int, int], list[int]] = {}
+        for q in sorted(startable):
+            alike.setdefault((self._spans[q].start, self._spans[q].stop), []).append(q)
+        better: dict[int, frozenset[int]] = {}
+        for members in alike.values():
+            members.sort(key=lambda q: (-self.values[q], q))
+            better |= {q: frozenset(members[:k]) for k, q in enumerate(members)}
+        return better
+
+    # primal side
+
+    def completed(self, placement: Iterable[Candidate]) -> list[Candidate]:
+        """Return the jobs of a placement, and all prisms that these leave free."""
+        jobs = [candidate for candidate in placement if self.is_job(candidate)]
+        left = self.capacities.copy()
+        for candidate in jobs:
+            left[self.rows_of(candidate)] -= 1
+        tables = self._tables
+        stay = [
+            Candidate(self._position[tables.num_jobs + k], tables.prisms.prisms[number])
+            for k, number in enumerate(tables.free.tolist())
+            if tables.num_jobs + k in self._position and (left[tables.rows_of_free[k]] > 0).all()
+        ]
+        return sorted([*jobs, *stay])
+
+    def starts(self, deadline: float) -> Iterator[list[Candidate]]:
+        """Yield the placements of Slurm's rule, in queue order and largest value first."""
+        mine = sorted(k for k in self._own.tolist() if k < self._tables.num_jobs)
+        largest = sorted(mine, key=lambda k: (-self.placement.requests[k].value, k))
+        fixed = {candidate.request_idx for candidate in self._fixed}
+        for number, order in enumerate((mine, largest)):
+            if not number or clock.now() < deadline:
+                every = slurm_torus3d(self.placement, order, deadline, self._fixed)
+                new = [c for c in every if c.request_idx not in fixed]
+                yield [replace(c, request_idx=self._position[c.request_idx]) for c in new]
+
+    def left_by(self, fixed: Sequence[Candidate], kept: Sequence[int]) -> AnchoredPacking:
+        """Return the problem that jobs leave; prisms that stay free are decided anew."""
+        left, jobs = self.capacities.copy(), list(self._fixed)
+        for candidate in fixed:
+            if self.is_job(candidate):
+                left[self.rows_of(candidate)] -= 1
+                jobs.append(replace(candidate, request_idx=int(self._own[candidate.request_idx])))
+        own = self._own[np.array(kept, dtype=np.int64)]
+        return AnchoredPacking(self.placement, self._tables, _Kept(own, left, tuple(jobs)))
+
+    def near(self, candidates: Sequence[Candidate], first: Candidate) -> list[float]:
+        """Return how many hops prisms are from one."""
+        torus = self.placement.torus
+        return [hops_between(torus, c.prism, first.prism) for c in candidates]
