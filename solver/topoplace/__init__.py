@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from topoplace.front import methods as methods
     from topoplace.front import place as place
     from topoplace.front import snapshots as snapshots
+    from topoplace.front import topology as topology
+    from topoplace.machine.topology import Topology as Topology
     from topoplace.model import Model as Model
     from topoplace.model import graph as graph
     from topoplace.model import grid as grid
@@ -38,7 +40,18 @@ __version__ = "0.1.0"
 _NAMES = {
     "certify.report": ("Report",),
     "errors": ("InputError", "TopoplaceError"),
-    "front": ("check", "compare", "load", "machines", "map", "methods", "place", "snapshots"),
+    "front": (
+        "check",
+        "compare",
+        "load",
+        "machines",
+        "map",
+        "methods",
+        "place",
+        "snapshots",
+        "topology",
+    ),
+    "machine.topology": ("Topology",),
     "model": ("Model", "graph", "grid", "mesh", "torus", "tree"),
     "result": ("Result",),
     "solving": ("Progress",),

@@ -13,6 +13,8 @@ from topoplace.certify.check import check_document
 from topoplace.certify.report import Report
 from topoplace.errors import InputError, unknown_name
 from topoplace.kernels import compile_for
+from topoplace.machine.topology import Topology
+from topoplace.mapping.allocated import Allocated, Ranks, topology_of
 from topoplace.mapping.onto import Source, load_places, problem_on
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.model import Machine, Model
@@ -246,6 +248,56 @@ def check(result: Result[Any, Any, Any] | File | Document) -> Report:
     if not isinstance(found, Result):
         raise InputError("a result", field="result", found=type(found).__name__)
     return check_document(found)
+
+
+def topology(
+    on: Allocated | Model | Path,
+    *,
+    job: str | None = None,
+    node_class: str | None = None,
+    within: str | None = None,
+    cores: int = 1,
+    ranks: Ranks | None = None,
+    rank_format: str = "csv",
+    num_ranks: int | None = None,
+) -> Topology:
+    """Return the nodes of a job as its ranks see them: sizes, coordinates, hops, routes.
+
+    Parameters
+    ----------
+    on
+        A machine (or its name, file or shorthand): all its nodes. A `Model`, snapshot or its file:
+        the free nodes, or those of a running job. A result or its file: the nodes of a job it
+        started, or the tasks of a mapping, which are the ranks.
+    job, node_class, within
+        As of `map`.
+    cores
+        Most ranks on a node.
+    ranks
+        The node of every rank, a number (on trees also a name); or a rank file of a torus, mesh or
+        matrix. By default ranks fill node after node (SMP order), in the order that results have
+        on trees, else ascending.
+    rank_format
+        Of a rank file: ``rank-order``, ``hostfile``, ``csv``, ``maplib`` or ``scotch``.
+    num_ranks
+        By default as many as there is room for.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used, or there is no such job.
+    """
+    given = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
+    return topology_of(
+        given,
+        job=job,
+        node_class=node_class,
+        within=within,
+        cores=cores,
+        ranks=ranks,
+        rank_format=rank_format,
+        num_ranks=num_ranks,
+    )
 
 
 def machines() -> list[str]:
