@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from topoplace.front import map as map
     from topoplace.front import methods as methods
     from topoplace.front import place as place
+    from topoplace.front import recognise as recognise
     from topoplace.front import snapshots as snapshots
     from topoplace.front import topology as topology
     from topoplace.machine.topology import Topology as Topology
+    from topoplace.mapping.recognition.pattern import Recognition as Recognition
     from topoplace.model import Model as Model
     from topoplace.model import graph as graph
     from topoplace.model import grid as grid
@@ -48,10 +50,12 @@ _NAMES = {
         "map",
         "methods",
         "place",
+        "recognise",
         "snapshots",
         "topology",
     ),
     "machine.topology": ("Topology",),
+    "mapping.recognition.pattern": ("Recognition",),
     "model": ("Model", "graph", "grid", "mesh", "torus", "tree"),
     "result": ("Result",),
     "solving": ("Progress",),

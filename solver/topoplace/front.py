@@ -15,8 +15,11 @@ from topoplace.errors import InputError, unknown_name
 from topoplace.kernels import compile_for
 from topoplace.machine.topology import Topology
 from topoplace.mapping.allocated import Allocated, Ranks, topology_of
+from topoplace.mapping.graph import grid_of
 from topoplace.mapping.onto import Source, load_places, problem_on
-from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.mapping.problem import MappingProblem, graph_of, prepare_mapping
+from topoplace.mapping.recognition import Recognition
+from topoplace.mapping.recognition import recognise as recognise_graph
 from topoplace.model import Machine, Model
 from topoplace.result import Interference, PlacementResult, Result
 from topoplace.result.mapping import MappingResult
@@ -250,6 +253,35 @@ def check(result: Result[Any, Any, Any] | File | Document) -> Report:
     return check_document(found)
 
 
+def recognise(application: Application | GraphApplication | MappingResult) -> Recognition:
+    """Return what a communication graph is: a grid, all-to-all in parts, a tree, or none of these.
+
+    Parameters
+    ----------
+    application
+        A `graph`, the file of one, a mapping instance or result, or its file.
+
+    Returns
+    -------
+    Recognition
+        It prints in a line; `tasks` has the task of every cell of a grid, `application` the grid.
+
+    Raises
+    ------
+    InputError
+        If the file or a field of it cannot be used.
+    """
+    if isinstance(application, str | Path):
+        application = _application_of(application, results=True)
+    if isinstance(application, MappingResult):
+        application = application.instance
+    if isinstance(application, MappingInstance):
+        application = application.application
+    if isinstance(application, GridApplication):
+        return recognise_graph(grid_of(application).graph())
+    return recognise_graph(graph_of(application))
+
+
 def topology(
     on: Allocated | Model | Path,
     *,
@@ -365,12 +397,15 @@ def _model_of(instance: Instance) -> Model:
     return found
 
 
-def _application_of(path: File) -> GraphApplication | MappingInstance:
+def _application_of(path: File, *, results: bool = False) -> GraphApplication | MappingInstance:
+    """Return what a file says of an application; the instance of a result only if asked to."""
     from topoplace.mapping.graphfiles import read_graph  # noqa: PLC0415 - heavy
 
     if Path(path).suffix != ".json":
         return read_graph(path)
     found = load(path)
+    if results and isinstance(found, MappingResult):
+        return found.instance
     if not isinstance(found, MappingInstance):
         raise InputError("a graph or a mapping instance", file=str(path))
     return found

@@ -50,25 +50,27 @@ def recognise(graph: TaskGraph) -> Recognition:
     have to be smaller than those of all partners, both ways together. A pattern is only claimed if
     its partners are exactly the pairs that exchange more than the extras. Of several patterns those
     count whose least bytes, over all pairs of a kind, account for most of the bytes, give or take
-    5 %; of these the best is a grid that documents can have, then one numbered row-major, then one
-    of few dimensions.
+    5 %; of these the best is no copies of a smaller one, then a grid that documents can have, then
+    one numbered row-major, then one of few dimensions.
     """
     pairs = _Pairs.of(graph)
     found: list[tuple[Recognition, int]] = []
     most, total = 0, graph.total_bytes
     for cut in _cuts(pairs):
         found += _with_cut(graph, pairs, cut)
+        # copies may be what is left of one pattern without its smallest dimension
+        whole = [worth for one, worth in found if one.kind != "groups"]
         most = max((worth for _, worth in found), default=0)
-        if most >= (1 - MOST_EXTRA) * total:
+        if max(whole, default=0) >= (1 - MOST_EXTRA) * total:
             break
     if not found:
         return _none_of(graph)
     alike = [each for each in found if each[1] >= (1 - MOST_EXTRA) * most]
 
-    def rank(each: tuple[Recognition, int]) -> tuple[bool, bool, int, int]:
+    def rank(each: tuple[Recognition, int]) -> tuple[bool, bool, bool, int, int]:
         one, worth = each
-        in_order = one.numbering == "row-major"
-        return one.application is not None, in_order, -len(one.shape), worth
+        whole, in_order = one.kind != "groups", one.numbering == "row-major"
+        return whole, one.application is not None, in_order, -len(one.shape), worth
 
     return max(alike, key=rank)[0]
 
