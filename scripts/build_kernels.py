@@ -37,6 +37,7 @@ PACKAGES = {
         "topoplace.study.replay",
     ),
     "allocation": ("topoplace.placement.switches", "topoplace.certify"),
+    "hierarchy": ("topoplace.placement.hierarchy",),
     "mapping.bounds": ("topoplace.mapping.bounds",),
     "mapping.exact": ("topoplace.mapping.exact",),
     "mapping.growing": ("topoplace.mapping.growing",),

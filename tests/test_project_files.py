@@ -137,6 +137,7 @@ def named_under(heading: str) -> set[str]:
     [
         ("Jobs on a torus or mesh", "placement"),
         ("Jobs on a tree", "allocation"),
+        ("Jobs on a hierarchy", "hierarchy"),
         ("Tasks on nodes", "mapping"),
     ],
 )

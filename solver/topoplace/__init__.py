@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from topoplace.front import recognise as recognise
     from topoplace.front import snapshots as snapshots
     from topoplace.front import topology as topology
-    from topoplace.machine.topology import Topology as Topology
-    from topoplace.mapping.recognition.pattern import Recognition as Recognition
     from topoplace.model import Model as Model
     from topoplace.model import graph as graph
     from topoplace.model import grid as grid
+    from topoplace.model import hierarchy as hierarchy
     from topoplace.model import mesh as mesh
     from topoplace.model import torus as torus
     from topoplace.model import tree as tree
@@ -54,9 +53,7 @@ _NAMES = {
         "snapshots",
         "topology",
     ),
-    "machine.topology": ("Topology",),
-    "mapping.recognition.pattern": ("Recognition",),
-    "model": ("Model", "graph", "grid", "mesh", "torus", "tree"),
+    "model": ("Model", "graph", "grid", "hierarchy", "mesh", "torus", "tree"),
     "result": ("Result",),
     "solving": ("Progress",),
     "study.compare": ("Comparison",),

@@ -22,10 +22,11 @@ from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
 from topoplace.model import Machine, Model
 from topoplace.result import Interference, PlacementResult, Result
+from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import machine_names, snapshot_names
-from topoplace.snapshot.machines import is_machine, load_machine
+from topoplace.snapshot.machines import PROBLEMS, is_machine, load_machine
 from topoplace.snapshot.schema import (
     GraphApplication,
     GridApplication,
@@ -33,7 +34,7 @@ from topoplace.snapshot.schema import (
     MatrixModel,
     Snapshot,
 )
-from topoplace.snapshot.tree_state import TreeState
+from topoplace.snapshot.state import SnapshotState
 from topoplace.solving import Options, method_names, solve
 from topoplace.solving import methods as registered
 from topoplace.solving.outcome import Display, Progress, Watch
@@ -47,7 +48,7 @@ Application = GridApplication | GraphApplication | MappingInstance | File
 
 MAX_SEED = 2**31 - 1
 
-_PROBLEMS = ("placement", "allocation", "mapping")
+_PROBLEMS = (*PROBLEMS.values(), "mapping")
 
 
 def load(
@@ -89,7 +90,7 @@ def place(
     thorough: bool = False,
     display: bool = False,
     callback: Watch | None = None,
-) -> PlacementResult | AllocationResult:
+) -> PlacementResult | AllocationResult | HierarchyResult:
     """Place the queue of an instance on its machine and prove how good the answer is.
 
     Parameters
@@ -97,7 +98,8 @@ def place(
     instance
         A `Model`, or whatever `load` takes for one.
     method
-        A name of ``methods("placement")``, on trees of ``methods("allocation")``.
+        A name of ``methods("placement")``, on trees of ``methods("allocation")``, on hierarchies
+        of ``methods("hierarchy")``.
     time_limit
         Seconds; by default some 300 for the method ``exact``, none for others.
     interference
@@ -119,9 +121,11 @@ def place(
     """
     state = _model_of(instance).prepare()
     options = replace(_options(time_limit, seed, interference), thorough=thorough)
-    if isinstance(state, TreeState) and options.interference is not Interference.STRICT:
-        raise InputError("strict on a tree machine", field="interference", value=interference)
-    compile_for("allocation" if isinstance(state, TreeState) else "placement", [method])
+    if not isinstance(state, SnapshotState) and options.interference is not Interference.STRICT:
+        expected = "strict, but on tori and meshes"
+        raise InputError(expected, field="interference", value=interference)
+    assert not isinstance(state.snapshot.machine, str), "a model has its machine"
+    compile_for(PROBLEMS[state.snapshot.machine.kind], [method])
     with _watched(options, display, callback) as watched:
         return solve(state, method, watched)
 
@@ -348,8 +352,8 @@ def methods(problem: str | None = None) -> dict[str, str]:
     Parameters
     ----------
     problem
-        ``placement`` (on tori), ``allocation`` (on trees) or ``mapping``; by default all three,
-        their names before those of the methods: ``placement exact``.
+        ``placement`` (on tori), ``allocation`` (on trees), ``hierarchy`` or ``mapping``; by
+        default all, their names before those of the methods: ``placement exact``.
 
     Raises
     ------

@@ -18,6 +18,7 @@ from topoplace.snapshot.machines import (
     AnyState,
     load_machine,
     prepare_any,
+    regular_hierarchy,
     regular_tree,
     resolve_machine,
 )
@@ -25,6 +26,7 @@ from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     GraphApplication,
     GridApplication,
+    HierarchyModel,
     MachineModel,
     PrismModel,
     Request,
@@ -51,8 +53,8 @@ class Model:
     Parameters
     ----------
     machine
-        A machine of `torus`, `mesh` or `tree`; or a shipped name, a file or a shorthand such as
-        ``torus:8x8x8``.
+        A machine of `torus`, `mesh`, `tree` or `hierarchy`; or a shipped name, a file or a
+        shorthand such as ``torus:8x8x8``.
     name
         Of the instance, in results and pictures.
 
@@ -116,6 +118,7 @@ class Model:
         extents: Sequence[int] | None = None,
         communication: str = "strict",
         patterns: Mapping[str, int] | None = None,
+        takes: Mapping[str, int] | None = None,
     ) -> None:
         """Add a job that runs and stays.
 
@@ -130,6 +133,8 @@ class Model:
         patterns
             On trees: share of the run time, in percent, of every communication pattern
             (``rd``, ``rhvd``, ``binomial``, ``ring``, ``stencil2d``, ``stencil3d``).
+        takes
+            On hierarchies: how much of every resource it has of each of its hosts; by default all.
 
         Raises
         ------
@@ -143,7 +148,7 @@ class Model:
         if nodes is None:
             nodes = self._nodes_of(prism)
         job = {"id": id, "nodes": _node_text(nodes), "prism": prism, "communication": communication}
-        added = _checked(RunningJob, **job, patterns=_pattern_uses(patterns))
+        added = _checked(RunningJob, **job, patterns=_pattern_uses(patterns), takes=takes)
         self._change(running=[*self.snapshot.running, added])
 
     def add_request(
@@ -157,13 +162,14 @@ class Model:
         region: str | None = None,
         communication: str = "strict",
         patterns: Mapping[str, int] | None = None,
+        **on_hierarchy: Any,
     ) -> None:
         """Add a job that waits.
 
         Parameters
         ----------
         nodes
-            Number of nodes it needs.
+            Number of nodes it needs; on hierarchies of units, of which a host may hold several.
         shapes
             On tori: prisms it takes, such as ``4x4x4/8x4x2``; any by default.
         priority
@@ -172,6 +178,9 @@ class Model:
             On tori: class of its nodes, and region in which its prism has to lie.
         communication, patterns
             As in `add_running`.
+        on_hierarchy
+            The fields of a request on a hierarchy: `takes`, `segments`, `required`, `preferred`,
+            `exclusive`, `spread`, `balance`, `at_most`, `parts` (docs/hierarchies.md).
 
         Raises
         ------
@@ -188,6 +197,7 @@ class Model:
             region=region,
             communication=communication,
             patterns=_pattern_uses(patterns),
+            **on_hierarchy,
         )
         self._change(queue=[*self.snapshot.queue, added])
 
@@ -325,6 +335,34 @@ def tree(*sizes: int, leaves: Mapping[str, Nodes] | None = None, name: str = "tr
         below = format_host_list(leaves)
         switches.append(_checked(SwitchModel, name=f"root-{name}", switches=below))
     return _checked(TreeModel, kind="tree", name=name, switches=switches)
+
+
+def hierarchy(
+    sizes: Mapping[str, int],
+    *,
+    capacity: int | Mapping[str, int] = 1,
+    name: str = "hierarchy",
+) -> HierarchyModel:
+    """Return a regular hierarchy of domains with hosts at the bottom.
+
+    Parameters
+    ----------
+    sizes
+        By level, top first, how many domains are in every domain of the level above; the last one
+        says how many hosts: ``{"block": 4, "rack": 8, "host": 18}``. Hosts are called h0, h1, ...
+    capacity
+        Of every host: so many slots, or amounts of resources by name.
+
+    Raises
+    ------
+    InputError
+        With the argument at fault.
+    """
+    own = {"slots": capacity} if isinstance(capacity, int) else dict(capacity)
+    try:
+        return regular_hierarchy(sizes, own, name)
+    except ValidationError as error:
+        raise faults_of(error, HierarchyModel, {"name": name, "levels": list(sizes)}) from None
 
 
 def grid(

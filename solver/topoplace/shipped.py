@@ -11,7 +11,13 @@ _NODES = "topoplace.placement.torus.heuristics.node_orders"
 _FITS = "topoplace.placement.torus.heuristics.fits"
 _MINIZINC = "topoplace.placement.torus.minizinc"
 _THRESHOLDS = "topoplace.placement.switches.exact.method"
+_DOMAINS = "topoplace.placement.hierarchy.exact"
 _RULES = "topoplace.placement.switches.allocators"
+_KUEUE = "topoplace.placement.hierarchy.heuristics.kueue"
+_BALANCED = "topoplace.placement.hierarchy.heuristics.kueue_balanced"
+_BLOCK = "topoplace.placement.hierarchy.heuristics.slurm_block"
+_TREE = "topoplace.placement.hierarchy.heuristics.slurm_tree"
+_FILLS = "topoplace.placement.hierarchy.heuristics.fits"
 _BEST = "topoplace.mapping.methods.best"
 _BUILT = "topoplace.mapping.methods.constructions"
 _ORDERS = "topoplace.mapping.methods.orders"
@@ -42,6 +48,17 @@ METHODS: dict[str, dict[str, tuple[str, str]]] = {
         "fewest-domains": (_RULES, "as few leaves as possible, the last one a best fit"),
         "greedy": (_RULES, "leaves of the least communication ratio first (Mishra 2020)"),
         "random": (_RULES, "nodes anywhere (by seed)"),
+    },
+    "hierarchy": {
+        "exact": (_DOMAINS, "most value on the fewest domains, by branch and price; certified"),
+        "first-fit": (_FILLS, "hosts in their order, below the first domain that fits"),
+        "kueue": (_KUEUE, "Kueue's: BestFit, without a level LeastFreeCapacity"),
+        "kueue-balanced": (_BALANCED, "as kueue, evenly over the domains of a preferred level"),
+        "kueue-least-free": (_KUEUE, "Kueue's LeastFreeCapacity: small domains first, always"),
+        "random": (_FILLS, "units anywhere within the rules (by seed)"),
+        "slurm-block": (_BLOCK, "Slurm's topology/block: aligned blocks, fewest free nodes first"),
+        "slurm-tree": (_TREE, "Slurm's topology/tree: the lowest switch that fits, fullest last"),
+        "tree-best-fit": (_FILLS, "the lowest domain that fits, fewest free first"),
     },
     "mapping": {
         "auto": (_BEST, "the best of the constructions; for graphs as exact, within a time"),

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from topoplace.certify.hierarchy.check import HierarchyPlacements
 from topoplace.certify.mapping.check import Mapping
 from topoplace.certify.report import (
     AnyLevel,
@@ -23,6 +24,7 @@ from topoplace.certify.report import (
 from topoplace.certify.torus.check import TorusPlacement
 from topoplace.errors import InputError
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result
+from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.reading import parse_instance, parse_result
 from topoplace.result.tree import AllocationResult
@@ -88,6 +90,8 @@ def _problem_of(result: AnyResult) -> Problem[Any]:
         return TorusPlacement(result)
     if isinstance(result, MappingResult):
         return Mapping(result)
+    if isinstance(result, HierarchyResult):
+        return HierarchyPlacements(result)
     assert isinstance(result, AllocationResult)
     # loads numba, which takes longer than most checks
     from topoplace.certify.switches.check import TreeAllocation  # noqa: PLC0415

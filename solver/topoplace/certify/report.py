@@ -147,12 +147,16 @@ class Problem(ABC, Generic[AnyResult]):
     `follow`. None without a solution, or where a level does not apply.
     """
 
-    levels: ClassVar[tuple[tuple[str, str], ...]]
     searches: ClassVar[Searches]
 
     def __init__(self, result: AnyResult) -> None:
         self.result = result
-        self.values: Sequence[Number | None] = [None] * len(self.levels)
+        self.values: Sequence[Number | None] = [None] * len(result.levels)
+
+    @property
+    @abstractmethod
+    def levels(self) -> Sequence[tuple[str, str]]:
+        """Name and sense of every level that a result of this instance has."""
 
     @abstractmethod
     def read(self) -> str:

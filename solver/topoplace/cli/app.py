@@ -55,13 +55,13 @@ def warmup(problems: list[str] | None = None, *, as_json: bool = False) -> None:
 
 
 COMMANDS = {
-    "place": (place, epilogue("placement", "allocation", snapshots=True)),
+    "place": (place, epilogue("placement", "allocation", "hierarchy", snapshots=True)),
     "layouts": (layouts, epilogue(machines=True)),
     "recognise": (recognise, None),
     "map": (map_command, epilogue("mapping", machines=True)),
     "check": (check, None),
-    "compare": (compare, epilogue("placement", "allocation", "mapping", snapshots=True)),
-    "batch": (batch, epilogue("placement", "allocation", "mapping")),
+    "compare": (compare, epilogue(*METHODS, snapshots=True)),
+    "batch": (batch, epilogue(*METHODS)),
     "replay": (replay, epilogue("placement", "allocation", machines=True)),
     "show": (show, None),
     "convert": (convert, None),

@@ -20,8 +20,9 @@ from topoplace.cli.shipped_names import methods_like, snapshots_like
 
 if TYPE_CHECKING:
     from topoplace.result import PlacementResult
+    from topoplace.result.hierarchy import HierarchyResult
     from topoplace.result.tree import AllocationResult
-    from topoplace.snapshot import SnapshotState, TreeState
+    from topoplace.snapshot import AnyState
     from topoplace.solving import Options
 
 DEFAULT_METHOD = "exact"
@@ -68,7 +69,7 @@ def place(
     require_writable(output=output, png=png, stderr=stderr, hostlist=hostlist, csv=csv)
     state = load_any(snapshot)
     if interference != "strict" and not isinstance(state, SnapshotState):
-        refuse("no interference rule on a tree machine", interference=interference)
+        refuse("no interference rule but on tori and meshes", interference=interference)
     with shown() as watch:
         result = _placed(state, method, command, stderr, replace(options, watch=watch))
     if output is not None:
@@ -86,20 +87,21 @@ def place(
 
 
 def _placed(
-    state: SnapshotState | TreeState,
+    state: AnyState,
     method: str | None,
     command: str | None,
     stderr: Path | None,
     options: Options,
-) -> PlacementResult | AllocationResult:
+) -> PlacementResult | AllocationResult | HierarchyResult:
     """Place the queue by a method, an installed allocator or a command; a verdict is raised."""
     from topoplace.kernels import compile_for
-    from topoplace.snapshot import SnapshotState
+    from topoplace.snapshot.machines import PROBLEMS
     from topoplace.solving import method_names, solve
     from topoplace.study.external.allocator import chosen
 
     require_one(method, command)
-    problem = "placement" if isinstance(state, SnapshotState) else "allocation"
+    assert not isinstance(state.snapshot.machine, str), "a snapshot read has its machine"
+    problem = PROBLEMS[state.snapshot.machine.kind]
     who = chosen(method or DEFAULT_METHOD, command, method_names(problem))
     if isinstance(who, str):
         compile_for(problem, [who])

@@ -9,6 +9,7 @@ from topoplace.shipped import MACHINES, METHODS, SNAPSHOTS
 _TITLES = {
     "placement": "Methods on a torus or mesh",
     "allocation": "Methods on a tree",
+    "hierarchy": "Methods on a hierarchy",
     "mapping": "Methods of mapping",
 }
 

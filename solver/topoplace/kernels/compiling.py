@@ -73,12 +73,14 @@ def _machine_code(cache: Any, load: Callable[[Any, Any], Any], kinds: Any, targe
 # ---- Which groups of kernels the methods of every kind of problem need ---------------------------
 
 _EXACT, _PRISMS, _TREES = "placement.exact", "placement.heuristics", "allocation"
+_DOMAINS = "hierarchy"
 _BOUNDS, _BRANCH, _GROW = "mapping.bounds", "mapping.exact", "mapping.growing"
 _HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
 
 PROBLEMS = {
     "placement": (_EXACT, _PRISMS),
     "allocation": (_TREES,),
+    "hierarchy": (_EXACT, _DOMAINS),
     "mapping": (_BOUNDS, _BRANCH, _GROW, _HALVE, _ANNEAL, _TABU),
 }
 """The groups of every kind of problem."""
@@ -87,6 +89,7 @@ _SEARCH = (_BOUNDS, _GROW, _HALVE, _ANNEAL, _TABU)
 _NEEDED: dict[str, dict[str, tuple[str, ...]]] = {
     "placement": {"exact": (_EXACT, _PRISMS)},
     "allocation": {"exact": (_TREES,)},
+    "hierarchy": {"exact": (_EXACT, _DOMAINS)},
     "mapping": {
         "auto": (*_SEARCH, _BRANCH),
         "exact": (*_SEARCH, _BRANCH),
@@ -99,7 +102,7 @@ _NEEDED: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """What methods need that need more than the rest of their kind."""
 
-_OTHERS = {"placement": (_PRISMS,), "allocation": (), "mapping": (_BOUNDS,)}
+_OTHERS = {"placement": (_PRISMS,), "allocation": (), "hierarchy": (), "mapping": (_BOUNDS,)}
 
 
 def groups_of(problem: str, methods: Iterable[str]) -> list[str]:

@@ -62,6 +62,13 @@ class Hierarchy:
             found.append(parent)
         return tuple(found)
 
+    @property
+    def lowest(self) -> IntArray:
+        """The domain just above every host, shape ``(num_hosts,)``; 0 if there is none."""
+        if self.num_levels == 1:
+            return np.zeros(self.num_hosts, dtype=np.int64)
+        return np.asarray(self.domain_of[-2])
+
 
 def build_hierarchy(
     levels: Sequence[str],

@@ -20,6 +20,7 @@ from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     GraphApplication,
     GridApplication,
+    HierarchyModel,
     MappingInstance,
     MatrixModel,
     Snapshot,
@@ -141,7 +142,10 @@ def _document(spec: str, job: str | None) -> Document | MatrixModel:
         return load_snapshot(spec).snapshot
     if job is not None:
         raise InputError("a snapshot or a result that has jobs", field="--on", value=spec)
-    return load_machine(spec)
+    machine = load_machine(spec)
+    if isinstance(machine, HierarchyModel):
+        raise InputError("a torus, mesh or matrix", field="--on", value=spec, found="a hierarchy")
+    return machine
 
 
 def _schema_of(spec: str) -> str | None:

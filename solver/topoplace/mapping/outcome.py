@@ -75,7 +75,7 @@ def _facts(result: MappingResult) -> dict[str, int | None]:
 
 
 FRAME = Frame(
-    (("hop-bytes", "min"),),
+    lambda problem: (("hop-bytes", "min"),),
     bounded,
     lambda problem, mapped: [hop_bytes(problem, mapped.nodes)],
     MappingResult,

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 from topoplace.machine import Prism, format_node_set, parse_node_set
-from topoplace.machine.hostlist import format_host_list
+from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.report.text import csv_of, plain_table
 from topoplace.result import Fraction as FractionModel
 from topoplace.result import PlacementResult, Result, Status
+from topoplace.result.hierarchy import HierarchyResult, Share
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import prepare
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, prepare_hierarchy
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.tree_state import TreeRequest, prepare_tree
-from topoplace.types import BoolArray
+from topoplace.types import BoolArray, IntArray
 
 AnyResult = Result[Any, Any, Any]
 
@@ -28,6 +30,7 @@ WIDTH = 100
 
 _ON_TORUS = ("origin", "extents", "node_class", "score")
 _MOST_ROWS = 15
+_MOST_STANDING = 4
 _LEAST_PLACE = 24
 """Characters of a place that are shown however narrow a terminal is."""
 
@@ -39,10 +42,11 @@ class Start:
     Attributes
     ----------
     nodes
-        Numbers of its nodes: ascending on a torus, in the order of its ranks on a tree.
+        Numbers of its nodes: ascending on a torus, in the order of its ranks on a tree; on a
+        hierarchy the hosts of its units, ascending, a host once for each.
     hosts
         The same nodes as text: ranges of numbers on a torus, a host list as Slurm has it on a
-        tree (``srun -w``).
+        tree (``srun -w``) or hierarchy, there with the units of each host if they are several.
     origin, extents
         Its prism in routers; None on trees, and where the nodes form no prism.
     node_class
@@ -106,6 +110,8 @@ def starts_of(result: AnyResult) -> list[Start]:
         return []
     if isinstance(result, AllocationResult):
         return _on_tree(result)
+    if isinstance(result, HierarchyResult):
+        return _on_hierarchy(result)
     return _on_torus(result) if isinstance(result, PlacementResult) else []
 
 
@@ -117,6 +123,25 @@ def _on_tree(result: AllocationResult) -> list[Start]:
         nodes = tuple(numbers[name] for name in own.nodes)
         starts.append(Start(own.request, nodes, format_host_list(own.nodes), cost=exact(own.cost)))
     return starts
+
+
+def _on_hierarchy(result: HierarchyResult) -> list[Start]:
+    machine = prepare_hierarchy(resolve_machine(result.instance)).machine
+    numbers = {name: number for number, name in enumerate(machine.host_names)}
+    starts = []
+    for own in result.solution.placements if result.solution else ():
+        shares = [share for part in own.parts for share in part.shares]
+        names = [
+            n for share in shares for n in expand_host_list(share.hosts, "hosts") * share.units
+        ]
+        nodes = tuple(sorted(numbers[name] for name in names))
+        starts.append(Start(own.request, nodes, _with_units(shares)))
+    return starts
+
+
+def _with_units(shares: Sequence[Share]) -> str:
+    """Return hosts as text, each list with its units where these are more than one."""
+    return " ".join(f"{s.hosts}*{s.units}" if s.units > 1 else s.hosts for s in shares)
 
 
 def _on_torus(result: PlacementResult) -> list[Start]:
@@ -149,6 +174,10 @@ def _on_torus(result: PlacementResult) -> list[Start]:
 def rows_of(result: AnyResult) -> Rows:
     """Return the table of what starts, every place in full."""
     on_tree = isinstance(result, AllocationResult)
+    if isinstance(result, HierarchyResult):
+        found = starts_of(result)
+        cells = [[start.request, f"{len(start.nodes):,}", start.hosts] for start in found]
+        return Rows(["request", "units", "hosts"], cells, (1,))
     cells = []
     for start in starts_of(result):
         cost, kind = decimal_text(start.cost or Fraction(0)), start.node_class or "-"
@@ -207,7 +236,9 @@ def columns_of(result: AnyResult) -> dict[str, list[Any]]:
         return _task_columns(result)
     starts = {start.request: start for start in starts_of(result)}
     waits, names = waiting_texts(result), [request.id for request in result.instance.queue]
-    own = ("cost",) if isinstance(result, AllocationResult) else _ON_TORUS
+    own: Sequence[str] = ()
+    if not isinstance(result, HierarchyResult):
+        own = ("cost",) if isinstance(result, AllocationResult) else _ON_TORUS
     return {
         "request": names,
         "num_nodes": [request.nodes for request in result.instance.queue],
@@ -243,6 +274,8 @@ def waiting_texts(result: AnyResult) -> dict[str, str]:
         return {}
     if isinstance(result, PlacementResult):
         return {one.request: one.text for one in result.explanations}
+    if isinstance(result, HierarchyResult):
+        return _waiting_on_hierarchy(result)
     assert isinstance(result, AllocationResult)
     return _waiting_on_tree(result)
 
@@ -278,3 +311,54 @@ def _waiting_on_tree(result: AllocationResult) -> dict[str, str]:
         return "it fits alone, but not beside the started jobs"
 
     return {one.id: text(one) for one in state.requests if one.id not in started}
+
+
+def _waiting_on_hierarchy(result: HierarchyResult) -> dict[str, str]:
+    """Return why requests wait on a hierarchy: where there is most room, and who stands there."""
+    state = prepare_hierarchy(resolve_machine(result.instance))
+    machine, started = state.machine, starts_of(result)
+    left = state.free.copy()
+    takes = {request.id: request for request in state.requests}
+    names = {name: number for number, name in enumerate(machine.host_names)}
+    for own in result.solution.placements if result.solution else ():
+        for part, placed in zip(takes[own.request].parts, own.parts, strict=True):
+            for share in placed.shares:
+                hosts = [names[name] for name in expand_host_list(share.hosts, "hosts")]
+                left[hosts] -= np.array(part.takes) * share.units
+    begun = {start.request for start in started}
+
+    def text(request: HierarchyRequest) -> str:
+        for part in request.parts:
+            takes = np.array(part.takes)
+            used = takes > 0
+            held = [(free[:, used] // takes[used]).min(axis=1) for free in (state.free, left)]
+            level = machine.num_levels if part.required is None else part.required
+            of = np.zeros(machine.num_hosts, dtype=np.int64)
+            where = "the machine"
+            if part.required is not None:
+                of = machine.domain_of[level]
+            most = [np.bincount(of, weights=own).astype(int) for own in held]
+            best = int(most[0].argmax())
+            if part.required is not None:
+                where = f"{machine.levels[level]} {machine.domain_names[level][best]}"
+            if most[0].max() < part.units:
+                of_part = "" if part.name is None else f" of {part.name}"
+                text = f"{part.units:,} units{of_part} wanted, {most[0][best]:,} free in {where}"
+                jobs = _standing(result, names, np.flatnonzero(of == best))
+                return text + (f", where {jobs} run" if jobs else "")
+        if result.levels[0].status is Status.OPTIMAL:
+            return "outbid: the started jobs are worth as much or more, or it fits nowhere alone"
+        return "no place for it beside the started jobs was found"
+
+    return {one.id: text(one) for one in state.requests if one.id not in begun}
+
+
+def _standing(result: HierarchyResult, names: dict[str, int], hosts: IntArray) -> str:
+    """Return the running jobs on some hosts, those that hold most of them first."""
+    inside, counts = set(hosts.tolist()), {}
+    for job in result.instance.running:
+        held = [names[name] for name in expand_host_list(job.nodes, "nodes")]
+        counts[job.id] = sum(host in inside for host in held)
+    order = sorted((name for name, n in counts.items() if n), key=lambda name: -counts[name])
+    more = f" and {len(order) - _MOST_STANDING} more" if len(order) > _MOST_STANDING else ""
+    return ", ".join(order[:_MOST_STANDING]) + more

@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.mapping.problem import MappingProblem
-from topoplace.snapshot import TreeState
+from topoplace.report.answer import starts_of
+from topoplace.snapshot import HierarchyState, TreeState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from topoplace.report.summary import AnyResult
     from topoplace.result import PlacementResult
+    from topoplace.result.hierarchy import HierarchyResult
     from topoplace.result.mapping import MappingResult
     from topoplace.result.tree import AllocationResult
     from topoplace.snapshot import SnapshotState
@@ -155,6 +157,8 @@ def cells_of(result: AnyResult, state: State) -> Cells:
         of = _of_mapping
     elif isinstance(state, TreeState):
         of = _of_allocation
+    elif isinstance(state, HierarchyState):
+        of = _of_hierarchy
     return of(result, state)
 
 
@@ -208,6 +212,20 @@ def _of_allocation(result: AllocationResult, state: TreeState) -> Cells:
     for start in result.solution.allocations if result.solution else []:
         code = ranks[start.request]
         held = [numbers[name] for name in start.nodes]
+        codes[held] = owner[held] = code
+        jobs[code] = f"{start.request}: {len(start.nodes):,}"
+    return Cells(codes, owner, np.zeros(codes.shape, dtype=bool), jobs=dict(sorted(jobs.items())))
+
+
+def _of_hierarchy(result: HierarchyResult, state: HierarchyState) -> Cells:
+    """Return what stands on every host of a hierarchy; of several jobs the smallest is shown."""
+    codes = np.where(state.occupied, RUNNING, FREE)
+    codes[~state.free.any(axis=1) & ~state.occupied] = DOWN
+    owner = np.full(codes.shape, -1, dtype=np.int64)
+    ranks, jobs = _ranks(state.requests), {}
+    for start in sorted(starts_of(result), key=lambda start: ranks[start.request]):
+        code = ranks[start.request]
+        held = sorted(set(start.nodes))
         codes[held] = owner[held] = code
         jobs[code] = f"{start.request}: {len(start.nodes):,}"
     return Cells(codes, owner, np.zeros(codes.shape, dtype=bool), jobs=dict(sorted(jobs.items())))

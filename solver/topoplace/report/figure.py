@@ -36,7 +36,7 @@ from topoplace.report.tiles import RIM, draw_tiles, tiles_height, tiles_of
 from topoplace.report.voxels import draw_torus
 from topoplace.result import reading
 from topoplace.result.mapping import MappingResult
-from topoplace.snapshot import SnapshotState, TreeState
+from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.files import write_bytes
 from topoplace.study import case
 from topoplace.types import FloatArray
@@ -147,17 +147,18 @@ def _picture_of(result: AnyResult) -> _Picture:
     if isinstance(state, MappingProblem):
         assert isinstance(result, MappingResult)
         return _mapping(result, state, cells)
-    on_tree = isinstance(state, TreeState)
-    return _flat(state, cells, _jobs(cells, "nodes" if on_tree else "routers"))
+    unit = "routers" if isinstance(state, SnapshotState) else "nodes"
+    return _flat(state, cells, _jobs(cells, unit))
 
 
 def _flat(state: case.State, cells: Cells, entries: list[Artist]) -> _Picture:
     """Return all routers or nodes side by side, and those of a torus with jobs in space as well."""
-    tiles, most = tiles_of(state), _TREE_HEIGHT if isinstance(state, TreeState) else _MOST_HEIGHT
+    tiles = tiles_of(state)
+    on_torus = isinstance(state, SnapshotState | MappingProblem)
     solid = isinstance(state, SnapshotState) and cells.codes.ndim == _SPACE_DIMS
     return _Picture(
         partial(draw_tiles, tiles=tiles, cells=cells),
-        tiles_height(tiles, _WIDE, most),
+        tiles_height(tiles, _WIDE, _MOST_HEIGHT if on_torus else _TREE_HEIGHT),
         entries,
         space=cells if solid else None,
     )

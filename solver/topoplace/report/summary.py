@@ -18,6 +18,7 @@ from topoplace.report.answer import (
 )
 from topoplace.report.text import gap_text, plain_table
 from topoplace.result import Level, PlacementResult, Proof, Result, Status
+from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import LayoutModel, MappingResult, MappingSolution
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import GridApplication
@@ -168,7 +169,8 @@ def _started(result: AnyResult) -> str:
     """Return how many requests start, and on a tree what that costs."""
     names, queue = started_names(result), result.instance.queue
     nodes = sum(request.nodes for request in queue if request.id in names)
-    text = f"started {len(names)} of {len(queue)} requests, {nodes:,} nodes"
+    unit = "units" if isinstance(result, HierarchyResult) else "nodes"
+    text = f"started {len(names)} of {len(queue)} requests, {nodes:,} {unit}"
     if isinstance(result, AllocationResult) and result.solution is not None:
         cost = exact(result.solution.cost)
         same = "" if cost.denominator == 1 else f" = {cost}"

@@ -13,7 +13,7 @@ import numpy as np
 from topoplace.machine import Torus
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report.cells import CLASS_COLOUR, Cells
-from topoplace.snapshot import TreeState
+from topoplace.snapshot import HierarchyState, TreeState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -104,6 +104,11 @@ def tiles_of(state: State) -> Tiles:
         tree = state.tree
         names = [switch.name for switch in tree.switches[: tree.num_leaves]]
         return leaf_tiles(names, tree.nodes_per_leaf)
+    if isinstance(state, HierarchyState):
+        lowest = state.machine.lowest
+        domains = state.machine.domain_names[-2] if state.machine.num_levels > 1 else ("",)
+        own = [name.split("/")[-1] for name in domains]
+        return leaf_tiles(own, np.bincount(lowest), state.machine.levels[-1])
     machine = state.machine if isinstance(state, MappingProblem) else state.torus
     return machine_tiles(machine.shape if isinstance(machine, Torus) else (machine.num_routers,))
 
@@ -130,7 +135,9 @@ def machine_tiles(shape: tuple[int, ...]) -> Tiles:
     return Tiles(slices, names, False, dimension_name(0), dimension_name(len(shape) - 1))
 
 
-def leaf_tiles(names: Sequence[str], per_leaf: IntArray) -> Tiles:
+def leaf_tiles(
+    names: Sequence[str], per_leaf: IntArray, axis: str = "nodes of the leaf switch"
+) -> Tiles:
     """Return the nodes of a tree, a row for every leaf; of more than 120 nodes, several rows."""
     width = min(_LEAF_WIDTH, int(per_leaf.max()))
     rows, labels = [], []
@@ -138,7 +145,7 @@ def leaf_tiles(names: Sequence[str], per_leaf: IntArray) -> Tiles:
         own = np.pad(np.arange(last - num, last), (0, -num % width), constant_values=-1)
         rows.append(own.reshape(-1, 1, width))
         labels += [name] + [""] * (len(rows[-1]) - 1)
-    return Tiles(np.concatenate(rows), labels, True, "nodes of the leaf switch")
+    return Tiles(np.concatenate(rows), labels, True, axis)
 
 
 def dimension_name(dim: int) -> str:

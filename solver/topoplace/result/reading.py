@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from topoplace.result.base import RESULT_SCHEMA
+from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.placement import PlacementResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_document, parse_object
 from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance, Snapshot
 
-AnyResult = PlacementResult | AllocationResult | MappingResult
+AnyResult = PlacementResult | AllocationResult | HierarchyResult | MappingResult
 
 
 def parse_result(text: bytes, file: str) -> AnyResult:
     """Return the result that a text is, of the problem that its field `problem` names."""
-    models: dict[str, type[AnyResult]] = {"allocation": AllocationResult, "mapping": MappingResult}
+    models: dict[str, type[AnyResult]] = {
+        "allocation": AllocationResult,
+        "hierarchy": HierarchyResult,
+        "mapping": MappingResult,
+    }
     model = models.get(str(parse_object(text, file).get("problem")), PlacementResult)
     return parse_document(text, model, RESULT_SCHEMA, file)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +22,9 @@ from topoplace.snapshot.schema import (
     Snapshot,
 )
 from topoplace.snapshot.state import checked_jobs
-from topoplace.types import IntArray
+from topoplace.types import BoolArray, IntArray
 
-NO_LEVEL_NAMES = ("nodes", "stranded")
+NO_LEVEL_NAMES = ("nodes", "balance", "stranded")
 """What levels of a machine may not be called: levels of the objective are."""
 
 _TORUS_OR_TREE = ("node_class", "shapes", "region", "patterns")
@@ -49,6 +51,8 @@ class PartState:
         Levels, or None.
     spread
         A level, and how many units a domain of it gets at most; or None.
+    at_most
+        A level, and how many of its domains get units at most; or None. Parts have none.
     group
         Number of its group; parts of a group are together.
     """
@@ -62,6 +66,7 @@ class PartState:
     exclusive: int | None = None
     balance: int | None = None
     spread: tuple[int, int] | None = None
+    at_most: tuple[int, int] | None = None
     group: int = 0
 
 
@@ -73,6 +78,11 @@ class HierarchyRequest:
     nodes: int
     priority: int
     parts: tuple[PartState, ...]
+
+    @property
+    def exclusive(self) -> int | None:
+        """Level whose domains it shares with nobody, or None."""
+        return self.parts[0].exclusive
 
     @property
     def value(self) -> int:
@@ -88,11 +98,14 @@ class HierarchyState:
     ----------
     free
         What is left on every host, 0 where it is down, shape ``(num_hosts, num_resources)``.
+    occupied
+        Whether a running job holds some of the host, shape ``(num_hosts,)``.
     """
 
     snapshot: Snapshot
     machine: Hierarchy
     free: IntArray
+    occupied: BoolArray
     requests: tuple[HierarchyRequest, ...]
 
 
@@ -158,10 +171,12 @@ def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
         faults.found.append(InputError("no regions on a hierarchy", field="regions", value=name))
     numbers = {name: idx for idx, name in enumerate(machine.host_names)}
     ids: set[str] = set()
-    free = machine.capacity.copy()
+    free, occupied = machine.capacity.copy(), np.zeros(machine.num_hosts, dtype=bool)
 
     def running_job(_: int, job: RunningJob, field: str) -> None:
-        _take(job, machine, numbers, free, field)
+        hosts = _numbers_of(job.nodes, numbers, f"{field}.nodes")
+        _take(job, machine, hosts, free, field)
+        occupied[hosts] = True
 
     checked_jobs(snapshot.running, "running", ids, faults, running_job)
     with faults.collected():
@@ -172,17 +187,14 @@ def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
 
     requests = checked_jobs(snapshot.queue, "queue", ids, faults, request)
     faults.require_none()
-    return HierarchyState(snapshot, machine, free, requests)
+    return HierarchyState(snapshot, machine, free, occupied, requests)
 
 
-def _take(
-    job: RunningJob, machine: Hierarchy, numbers: Mapping[str, int], free: IntArray, field: str
-) -> None:
+def _take(job: RunningJob, machine: Hierarchy, hosts: IntArray, free: IntArray, field: str) -> None:
     """Take what a running job holds from what is free."""
     for name in ("prism", "patterns"):
         if getattr(job, name) is not None:
             raise InputError(f"no {name} on a hierarchy", field=f"{field}.{name}")
-    hosts = _numbers_of(job.nodes, numbers, f"{field}.nodes")
     if not len(hosts):
         raise InputError("at least one host", field=f"{field}.nodes", value=job.nodes)
     takes = machine.capacity[hosts]
@@ -223,7 +235,11 @@ def _request(request: Request, machine: Hierarchy, field: str) -> HierarchyReque
         given = {name: getattr(request, name) for name in _OF_PARTS}
         given = {name: value for name, value in given.items() if value is not None}
         own = Part(id=request.id, nodes=request.nodes, **given)
-        parts: tuple[PartState, ...] = (_part(own, machine, None, 0, field),)
+        part = _part(own, machine, None, 0, field)
+        if request.at_most is not None:
+            level = _level_of(machine, request.at_most.level, f"{field}.at_most.level")
+            part = replace(part, at_most=(level, request.at_most.size))
+        parts: tuple[PartState, ...] = (part,)
     else:
         parts = _parts(request, request.parts, machine, field)
     return HierarchyRequest(request.id, request.nodes, request.priority, parts)
@@ -232,9 +248,10 @@ def _request(request: Request, machine: Hierarchy, field: str) -> HierarchyReque
 def _parts(
     request: Request, parts: Sequence[Part], machine: Hierarchy, field: str
 ) -> tuple[PartState, ...]:
-    for name in _OF_PARTS:
+    for name in (*_OF_PARTS, "at_most"):
         if getattr(request, name) is not None:
-            raise InputError(f"{name} in the parts alone", field=f"{field}.{name}")
+            where = "of requests without parts" if name == "at_most" else "in the parts alone"
+            raise InputError(f"{name} {where}", field=f"{field}.{name}")
     total = sum(part.nodes for part in parts)
     if total != request.nodes:
         expected = f"the {total} units of its parts"
@@ -251,19 +268,24 @@ def _parts(
         if len(wanted) > 1:
             expected = "one required level for all parts of a group"
             raise InputError(expected, field=f"{own}.required", value=part.required)
+        if found[-1].exclusive != found[0].exclusive:
+            expected = "one exclusive level for all parts"
+            raise InputError(expected, field=f"{own}.exclusive", value=part.exclusive)
     return tuple(found)
 
 
-def _part(part: Part, machine: Hierarchy, name: str | None, group: int, field: str) -> PartState:
-    def level_of(level: str, own: str) -> int:
-        if level not in machine.levels:
-            raise unknown_name(level, machine.levels, field=own)
-        return machine.levels.index(level)
+def _level_of(machine: Hierarchy, level: str, field: str) -> int:
+    if level not in machine.levels:
+        raise unknown_name(level, machine.levels, field=field)
+    return machine.levels.index(level)
 
+
+def _part(part: Part, machine: Hierarchy, name: str | None, group: int, field: str) -> PartState:
+    level_of = partial(_level_of, machine)
     takes = _amounts(part.takes, machine, f"{field}.takes")
     if not any(takes):
         raise InputError("at least 1 of a resource", field=f"{field}.takes", value=part.takes)
-    levels = {
+    levels: dict[str, Any] = {
         which: None if level is None else level_of(level, f"{field}.{which}")
         for which in _LEVELS_OF_PARTS
         for level in (getattr(part, which),)

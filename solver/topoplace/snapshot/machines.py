@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,11 +23,12 @@ from topoplace.snapshot.files import (
     read_document,
     validated,
 )
-from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_hierarchy
+from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     HierarchyModel,
+    HostsModel,
     MachineModel,
     Snapshot,
     SwitchModel,
@@ -66,8 +68,41 @@ def regular_tree(sizes: Sequence[int], spec: str) -> TreeModel:
     return TreeModel(kind="tree", name=spec.replace(":", "-"), switches=switches)
 
 
-_SHORTHAND = re.compile(r"(torus|mesh|tree):(\d{1,7}(?:x\d{1,7})*)(?::(\d{1,4}))?")
-_LIKELY = re.compile(r"(torus|mesh|tree)\W?\d[^.]*$", re.IGNORECASE)
+# ---- Regular hierarchies, from the shorthand ``hierarchy:4x8x18:4`` ------------------------------
+
+LEVELS = ("zone", "block", "rack", "host")
+"""Names of the levels of a shorthand, from the last number up."""
+
+
+def regular_hierarchy(
+    sizes: Mapping[str, int], capacity: Mapping[str, int], name: str
+) -> HierarchyModel:
+    """Return the hierarchy with these numbers of domains in every domain of the level above.
+
+    The last level is that of the hosts, which are called ``h0``, ``h1``, ...; the third domain in
+    its parent of a level ``rack`` is ``rack2``.
+
+    Raises
+    ------
+    InputError
+        If a number is below 1 or there are too many hosts.
+    """
+    numbers = list(sizes.values())
+    if min(numbers, default=0) < 1 or math.prod(numbers) > MAX_HOSTS // 2:
+        expected = f"numbers from 1, and at most {MAX_HOSTS // 2} hosts"
+        raise InputError(expected, field="machine", value=name)
+    *above, last = numbers
+    levels, hosts = list(sizes), []
+    for k, at in enumerate(itertools.product(*map(range, above))):
+        first = k * last
+        domains = [f"{level}{n}" for level, n in zip(levels, at, strict=False)]
+        own = f"h[{first}-{first + last - 1}]"
+        hosts.append(HostsModel(hosts=own, domains=domains, capacity=dict(capacity)))
+    return HierarchyModel(kind="hierarchy", name=name, levels=levels, hosts=hosts)
+
+
+_SHORTHAND = re.compile(r"(torus|mesh|tree|hierarchy):(\d{1,7}(?:x\d{1,7})*)(?::(\d{1,4}))?")
+_LIKELY = re.compile(r"(torus|mesh|tree|hierarchy)\W?\d[^.]*$", re.IGNORECASE)
 _TOPOLOGY_CONF = re.compile(rb"\s*(#|SwitchName\b)", re.IGNORECASE)  # no JSON begins so
 
 
@@ -81,7 +116,8 @@ def load_machine(spec: str) -> MachineModel:
     """Return the machine of a file, a shipped name or a shorthand.
 
     A file is a machine document or a Slurm topology.conf. ``tree:4x6x16`` is a root with 4
-    switches, each with 6 leaves of 16 nodes; ``torus:8x8x8:2`` has two nodes on every router.
+    switches, each with 6 leaves of 16 nodes; ``torus:8x8x8:2`` has two nodes on every router, and
+    ``hierarchy:4x8x18:4`` four blocks of 8 racks of 18 hosts with four slots each.
 
     Raises
     ------
@@ -91,9 +127,12 @@ def load_machine(spec: str) -> MachineModel:
     match = _SHORTHAND.fullmatch(spec)
     if match is not None:
         kind, sizes = match[1], [int(n) for n in match[2].split("x")]
-        if kind != "tree":
+        if kind == "hierarchy" and len(sizes) <= len(LEVELS):
+            named = dict(zip(LEVELS[-len(sizes) :], sizes, strict=True))
+            return regular_hierarchy(named, {"slots": int(match[3] or 1)}, spec.replace(":", "-"))
+        if kind in ("torus", "mesh"):
             return _regular_torus(sizes, kind == "torus", int(match[3] or 1), spec)
-        if not match[3]:
+        if kind == "tree" and not match[3]:
             return regular_tree(sizes, spec)
     elif spec in machine_names():
         return _machine_of_file(str(data_folder("instances") / "machines" / f"{spec}.json"))
@@ -116,12 +155,13 @@ def _no_machine(spec: str) -> InputError:
     likely = _LIKELY.match(spec)
     if likely is not None:
         kind = likely[1].lower()
-        expected = f"a shorthand such as {'tree:24x16' if kind == 'tree' else f'{kind}:8x8x8'}"
+        usual = {"tree": "tree:24x16", "hierarchy": "hierarchy:4x8x18"}
+        expected = f"a shorthand such as {usual.get(kind, f'{kind}:8x8x8')}"
         near = f"{kind}:" + "x".join(re.findall(r"\d+", spec))  # that of the same numbers
         meant = near if near != spec and _SHORTHAND.fullmatch(near) else None
     else:
         names = machine_names()
-        shorthand = "a file, a shorthand such as torus:4x4x4 or tree:24x16"
+        shorthand = "a file, a shorthand such as torus:4x4x4, tree:24x16 or hierarchy:4x8x18"
         expected, meant = f"{shorthand}, or one of {', '.join(names)}", likely_meant(spec, names)
     return InputError(expected, field="machine", value=spec, meant=meant)
 
@@ -161,6 +201,9 @@ def resolve_machine(snapshot: Snapshot) -> Snapshot:
 
 AnyState = SnapshotState | TreeState | HierarchyState
 
+PROBLEMS = {"torus": "placement", "tree": "allocation", "hierarchy": "hierarchy"}
+"""What result documents call the problem of placing a queue, by kind of machine."""
+
 
 def load_any(path: str | Path) -> AnyState:
     """Read a snapshot file of any machine and check it against it.
@@ -181,7 +224,8 @@ def load_snapshot(path: str | Path) -> SnapshotState:
     """Read a snapshot as `load_any` does, where only a torus or mesh will do."""
     state = load_any(path)
     if not isinstance(state, SnapshotState):
-        expected, kind = "a torus or mesh machine", state.snapshot.machine.kind
+        kind = "tree" if isinstance(state, TreeState) else "hierarchy"
+        expected = "a torus or mesh machine"
         raise InputError(expected, file=str(path), field="machine.kind", value=kind)
     return state
 

@@ -268,6 +268,9 @@ class Request(Model):
     balance: Name | None = Field(
         default=None, description="hierarchies: level over whose domains to be even"
     )
+    at_most: Segment | None = Field(
+        default=None, description="hierarchies: so many domains of a level, no more"
+    )
     parts: Annotated[list[Part], Field(min_length=1, max_length=4)] | None = Field(
         default=None, description="hierarchies: parts that start together, instead of the above"
     )

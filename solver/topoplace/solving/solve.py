@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 from topoplace import __version__
 from topoplace.interrupts import ended_in_time, heeded
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result, Status
+from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.solving.outcome import WATCH_SECONDS, Bound, Incumbent, Number, Outcome, gap_of
@@ -22,9 +23,10 @@ from topoplace.solving.registry import Method, Options, method_of
 
 if TYPE_CHECKING:
     from topoplace.mapping.problem import MappingProblem
+    from topoplace.placement.hierarchy.problem import HierarchyProblem
     from topoplace.placement.switches.problem import TreeProblem
     from topoplace.placement.torus.problem import PlacementProblem
-    from topoplace.snapshot import SnapshotState, TreeState
+    from topoplace.snapshot import AnyState, HierarchyState, SnapshotState, TreeState
 
     AnyResult = Result[Any, Any, Any]
 
@@ -44,7 +46,7 @@ class Frame:
     Attributes
     ----------
     levels
-        Name and sense (``max`` or ``min``) of every level of the objective.
+        Name and sense (``max`` or ``min``) of every level of the objective, of a problem.
     run
         Runs a method on a problem; most do no more than call it.
     worth
@@ -62,14 +64,14 @@ class Frame:
     extra
         Fields that only results of this problem have.
     decisive
-        Number of the level by which methods are compared, after all before it.
+        Number of the level by which methods are compared, after all before it, of a problem.
     facts
         What a result counts beside the levels, for tables.
     overtime
         Seconds beyond the time limit after which a method that has reported a solution is ended.
     """
 
-    levels: Sequence[tuple[str, str]]
+    levels: Callable[[Any], Sequence[tuple[str, str]]]
     run: Callable[[Any, Method, Options], Outcome]
     worth: Callable[[Any, Any], Sequence[Number | None]]
     result: type[Any]
@@ -79,7 +81,7 @@ class Frame:
     number: Callable[[Number], Any] = int
     rule: Callable[[Any], Mapping[str, Any]] = lambda problem: {}
     extra: Callable[[Outcome], Mapping[str, Any]] = lambda outcome: {}
-    decisive: int = 0
+    decisive: Callable[[Any], int] = lambda problem: 0
     facts: Callable[[Any], Mapping[str, int | None]] = lambda result: {}
     overtime: float = math.inf
 
@@ -87,6 +89,7 @@ class Frame:
 _MODULES = {
     "placement": "topoplace.placement.torus.outcome",
     "allocation": "topoplace.placement.switches.outcome",
+    "hierarchy": "topoplace.placement.hierarchy.outcome",
     "mapping": "topoplace.mapping.outcome",
 }
 
@@ -97,9 +100,9 @@ def frame_of(kind: str) -> Frame:
     return frame
 
 
-def problem_of(instance: SnapshotState | TreeState | Problem, options: Options) -> Problem:
+def problem_of(instance: AnyState | Problem, options: Options) -> Problem:
     """Return the problem of placing a snapshot's queue; any other problem is returned as it is."""
-    from topoplace.snapshot import SnapshotState, TreeState  # noqa: PLC0415 - heavy
+    from topoplace.snapshot import HierarchyState, SnapshotState, TreeState  # noqa: PLC0415 - heavy
 
     if isinstance(instance, SnapshotState):
         from topoplace.placement.torus.problem import PlacementProblem  # noqa: PLC0415 - heavy
@@ -109,6 +112,10 @@ def problem_of(instance: SnapshotState | TreeState | Problem, options: Options) 
         from topoplace.placement.switches.problem import TreeProblem  # noqa: PLC0415 - heavy
 
         return TreeProblem(instance)
+    if isinstance(instance, HierarchyState):
+        from topoplace.placement.hierarchy.problem import HierarchyProblem  # noqa: PLC0415 - heavy
+
+        return HierarchyProblem(instance)
     return instance
 
 
@@ -127,10 +134,18 @@ def solve(
 ) -> AllocationResult: ...
 @overload
 def solve(
+    problem: HierarchyState | HierarchyProblem, method: str = ..., options: Options | None = ...
+) -> HierarchyResult: ...
+@overload
+def solve(
     problem: MappingProblem, method: str = ..., options: Options | None = ...
 ) -> MappingResult: ...
+@overload
 def solve(
-    problem: SnapshotState | TreeState | Problem,
+    problem: AnyState, method: str = ..., options: Options | None = ...
+) -> PlacementResult | AllocationResult | HierarchyResult: ...
+def solve(
+    problem: AnyState | Problem,
     method: str = "exact",
     options: Options | None = None,
 ) -> AnyResult:
@@ -157,7 +172,8 @@ def solve(
     options = options or Options()
     problem = problem_of(problem, options)
     chosen, frame = method_of(problem.kind, method), frame_of(problem.kind)
-    incumbent = options.incumbent or Incumbent(frame.levels, frame.instance(problem).name, method)
+    levels = frame.levels(problem)
+    incumbent = options.incumbent or Incumbent(levels, frame.instance(problem).name, method)
     options = replace(options, incumbent=incumbent)
     with heeded():
         start = time.perf_counter()
@@ -165,7 +181,7 @@ def solve(
         seconds = time.perf_counter() - start
         result: AnyResult = result_of(problem, outcome, method, options, seconds)
     if options.watch is not None:
-        ended = replace(incumbent.progress(), level=frame.levels[0][0], phase=result.status)
+        ended = replace(incumbent.progress(), level=levels[0][0], phase=result.status)
         options.watch(replace(ended, objective=result.objective, bound=result.bound))
     return result
 
@@ -173,7 +189,7 @@ def solve(
 def found_by(method: Method, problem: Problem, options: Options) -> Outcome:
     """Return what a method finds, or what it has reported if it does not end when it has to."""
     frame = frame_of(problem.kind)
-    incumbent = options.incumbent or Incumbent(frame.levels)
+    incumbent = options.incumbent or Incumbent(frame.levels(problem))
     options = replace(options, incumbent=incumbent)
     shown = time.perf_counter()
 
@@ -196,12 +212,13 @@ def result_of(
     Every figure is computed from the solution itself, so that no method can misreport one.
     """
     frame = frame_of(problem.kind)
-    worth: list[Any] = [None] * len(frame.levels)
+    names = frame.levels(problem)
+    worth: list[Any] = [None] * len(names)
     values = worth if outcome.solution is None else frame.worth(problem, outcome.solution)
     bounds = [*outcome.bounds, *worth][: len(worth)]
     levels = [
         frame.level(**_level(frame, name, sense, value, bound))
-        for (name, sense), value, bound in zip(frame.levels, values, bounds, strict=True)
+        for (name, sense), value, bound in zip(names, values, bounds, strict=True)
     ]
     hit = outcome.time_limit_hit and any(level.status is not Status.OPTIMAL for level in levels)
     return frame.result(

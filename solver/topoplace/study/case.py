@@ -12,22 +12,28 @@ from typing import Any
 from topoplace.errors import InputError
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import RESULT_SCHEMA, PlacementResult
+from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.reading import AnyResult, parse_instance, parse_result
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import Snapshot, SnapshotState, TreeState, prepare, prepare_any
+from topoplace.snapshot import AnyState, Snapshot, prepare, prepare_any, prepare_hierarchy
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options
-from topoplace.solving.solve import frame_of, problem_of
+from topoplace.solving.solve import Problem, frame_of, problem_of
 
-State = SnapshotState | TreeState | MappingProblem
+State = AnyState | MappingProblem
 File = str | Path
 Document = Mapping[str, Any]
 Source = File | Document | Snapshot | MappingInstance | AnyResult
 
+_OF_RESULTS: Mapping[type, Callable[[Snapshot], State]] = {
+    PlacementResult: prepare,
+    AllocationResult: prepare_tree,
+    HierarchyResult: prepare_hierarchy,
+}
 _SCHEMAS = (SNAPSHOT_SCHEMA, MAPPING_SCHEMA, RESULT_SCHEMA)
 _MOST_NAMED = 3
 
@@ -39,10 +45,15 @@ class Case:
     state: State
     results: tuple[AnyResult, ...] = ()
 
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem, under the strictest rule where there are several."""
+        return problem_of(self.state, Options())
+
     @property
     def kind(self) -> str:
         """The problem, as result documents name it."""
-        return problem_of(self.state, Options()).kind
+        return self.problem.kind
 
     @property
     def instance(self) -> Snapshot | MappingInstance:
@@ -93,8 +104,9 @@ def state_of(document: Snapshot | MappingInstance | AnyResult) -> State:
     if isinstance(instance, MappingInstance):
         return prepare_mapping(instance)
     prepared: Callable[[Snapshot], State] = prepare_any
-    if isinstance(document, PlacementResult | AllocationResult):  # of the machine it speaks of
-        prepared = prepare if isinstance(document, PlacementResult) else prepare_tree
+    for model, of in _OF_RESULTS.items():  # of the machine that a result speaks of
+        if isinstance(document, model):
+            prepared = of
     return prepared(resolve_machine(instance))
 
 
@@ -106,10 +118,11 @@ def load_case(source: Source) -> Case:
     if isinstance(document, State):
         return Case(document)
     try:
-        names = [name for name, _ in frame_of(document.problem).levels]
+        case = Case(state_of(document), (document,))
+        names = [name for name, _ in frame_of(document.problem).levels(case.problem)]
         if [level.name for level in document.levels] != names:
             raise InputError(f"the levels {', '.join(names)}", field="levels", found="others")
-        return Case(state_of(document), (document,))
+        return case
     except InputError as error:
         raise error.located(str(source) if isinstance(source, File) else "document") from None
 

@@ -16,7 +16,7 @@ from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof
 from topoplace.result.reading import AnyResult
 from topoplace.solving import Options, method_names, method_of, solve
-from topoplace.solving.solve import Frame, frame_of
+from topoplace.solving.solve import frame_of
 from topoplace.study.case import Case, State
 from topoplace.study.external.allocator import Allocator, chosen
 from topoplace.study.external.trial import Trial, try_on
@@ -239,7 +239,8 @@ def _rows(
     case: Case, rule: str | None, results: Sequence[AnyResult], unsuited: Sequence[str]
 ) -> list[Row]:
     """Return the rows of one instance under one rule: those of results, then of methods refused."""
-    frame = frame_of(case.kind)
+    frame, problem = frame_of(case.kind), case.problem
+    decisive = frame.decisive(problem)
     rows: list[Row] = []
     numbers: Counter[str] = Counter()
     refused: list[tuple[str, AnyResult | None]] = [(method, None) for method in unsuited]
@@ -247,7 +248,7 @@ def _rows(
         numbers[method] += 1
         status, conforming = UNSUITED, False
         if result is not None:
-            status = result.levels[frame.decisive].status
+            status = result.levels[decisive].status
             conforming = getattr(result.solution, "conforming", result.solution is not None)
         row = Row(
             problem=case.kind,
@@ -258,8 +259,8 @@ def _rows(
             status=status,
             seconds=None if result is None else result.seconds,
             conforming=conforming,
-            levels=_figures(frame, result, results),
-            decisive=frame.decisive,
+            levels=_figures(frame.levels(problem), result, results),
+            decisive=decisive,
             facts={} if result is None else dict(frame.facts(result)),
         )
         for level in row.levels if conforming else ():
@@ -273,8 +274,11 @@ def _rows(
     return _ranked(rows)
 
 
+Levels = Sequence[tuple[str, str]]
+
+
 def _figures(
-    frame: Frame, result: AnyResult | None, results: Sequence[AnyResult]
+    levels: Levels, result: AnyResult | None, results: Sequence[AnyResult]
 ) -> tuple[Figure, ...]:
     """Return the levels of a result, each with the best bound of all results that holds there.
 
@@ -282,9 +286,9 @@ def _figures(
     or its own, if that is better and found by search. A bound holds among the solutions whose
     earlier levels are at least as good as in its result: it is shared among equals.
     """
-    objectives = [None] * len(frame.levels) if result is None else _objectives(result)
+    objectives = [None] * len(levels) if result is None else _objectives(result)
     figures = []
-    for k, (name, sense) in enumerate(frame.levels):
+    for k, (name, sense) in enumerate(levels):
         sign, value = -1 if sense == "max" else 1, objectives[k]  # times sign, less is better
         known = [
             (sign * bound, other.levels[k].proof is Proof.CERTIFICATE, other is result)

@@ -19,7 +19,6 @@ from topoplace.snapshot.schema import (
     RunningJob,
     Snapshot,
     TorusModel,
-    TreeModel,
 )
 from topoplace.snapshot.schema import Request as RequestModel
 from topoplace.types import BoolArray, IntArray
@@ -133,8 +132,8 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
     model = snapshot.machine
     if isinstance(model, str):
         raise RefusedError(f"the instance only names its machine, {model}")
-    if isinstance(model, TreeModel):
-        raise RefusedError("the machine of a placement is a torus or mesh, not a tree")
+    if not isinstance(model, TorusModel):
+        raise RefusedError(f"the machine of a placement is a torus or mesh, not a {model.kind}")
     torus = torus_of(model)
     names, node_class = _classes(model, torus)
     jobs = tuple(_job(torus, job, node_class, interference) for job in snapshot.running)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +19,8 @@ Placed = tuple[Mapping[int, int], ...]
 
 Started = Mapping[int, Placed]
 """What starts, by the number of the request in the queue."""
+
+Levels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -36,31 +40,51 @@ class HierarchyProblem:
         """The queue, in its order."""
         return self.state.requests
 
-    @property
-    def levels(self) -> tuple[tuple[str, str], ...]:
-        """Name and sense of every level of the objective."""
-        domains = ((name, "min") for name in self.machine.levels)
-        return (("nodes", "max"), *domains, ("stranded", "min"))
+    @cached_property
+    def levels(self) -> Levels:
+        """Name and sense of every level of the objective (docs/hierarchies.md)."""
+        parts = [part for request in self.requests for part in request.parts]
+        return levels_of(self.machine, any(part.balance is not None for part in parts))
 
     def values_of(self, request: HierarchyRequest, placed: Placed) -> tuple[int, ...]:
         """Return what a request that starts adds to every level, as it is reported.
 
-        A domain counts once for every group of parts that has units in it. Stranded is the room
-        left, before any other request starts, for units of a part on the hosts that it uses.
+        A domain counts once for every group of parts that has units in it. Balance is the sum over
+        the parts that ask for it of the fewest units in a domain used. Stranded is the room left,
+        before any other request starts, for units of a part on the hosts that it uses.
         """
-        used = []
-        for domain_of in self.machine.domain_of:
-            pairs = {
-                (part.group, int(domain_of[host]))
-                for part, hosts in zip(request.parts, placed, strict=True)
-                for host in hosts
-            }
-            used.append(len(pairs))
-        stranded = 0
-        for part, hosts in zip(request.parts, placed, strict=True):
-            own = np.fromiter(hosts, dtype=np.int64, count=len(hosts))
-            stranded += int(room(self.state.free[own], part).sum()) - part.units
-        return (request.value, *used, stranded)
+        machine, free = self.machine, self.state.free
+        together = list(zip(request.parts, placed, strict=True))
+        used = [
+            len({(part.group, int(of[host])) for part, hosts in together for host in hosts})
+            for of in machine.domain_of
+        ]
+        balance = sum(
+            min(units_by_domain(machine, part.balance, hosts).values())
+            for part, hosts in together
+            if part.balance is not None
+        )
+        stranded = sum(
+            int(room(free[list(hosts)], part).sum()) - part.units for part, hosts in together
+        )
+        found = {"nodes": request.value, "balance": balance, "stranded": stranded}
+        found |= dict(zip(machine.levels, used, strict=True))
+        return tuple(found[name] for name, _ in self.levels)
+
+
+def levels_of(machine: Hierarchy, balanced: bool) -> Levels:
+    """Return name and sense of the levels; `balanced` says whether a part asks for balance."""
+    domains = ((name, "min") for name in machine.levels)
+    balance = (("balance", "max"),) if balanced else ()
+    return (("nodes", "max"), *domains, *balance, ("stranded", "min"))
+
+
+def units_by_domain(machine: Hierarchy, level: int, hosts: Mapping[int, int]) -> Counter[int]:
+    """Return how many units are in every domain of a level that has some."""
+    found: Counter[int] = Counter()
+    for host, units in hosts.items():
+        found[int(machine.domain_of[level, host])] += units
+    return found
 
 
 def room(free: IntArray, part: PartState) -> IntArray:

@@ -59,7 +59,7 @@ def _facts(result: AllocationResult) -> dict[str, int | None]:
 
 
 FRAME = Frame(
-    (("nodes", "max"), ("cost", "min")),
+    lambda problem: (("nodes", "max"), ("cost", "min")),
     called,
     worth,
     AllocationResult,
@@ -67,6 +67,6 @@ FRAME = Frame(
     _solution,
     lambda problem: problem.state.snapshot,
     number=FractionModel.of,
-    decisive=1,
+    decisive=lambda problem: 1,
     facts=_facts,
 )

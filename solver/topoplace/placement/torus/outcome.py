@@ -102,7 +102,7 @@ def _facts(result: PlacementResult) -> dict[str, int | None]:
 
 
 FRAME = Frame(
-    LEVELS,
+    lambda problem: LEVELS,
     called,
     worth,
     PlacementResult,

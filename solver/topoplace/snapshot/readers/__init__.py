@@ -1,11 +1,22 @@
 """Readers of other tools' files; an `InputError` names file, line, field and value."""
 
+from topoplace.snapshot.readers.decisions import (
+    Decided as Decided,
+    Decision as Decision,
+    decision_of as decision_of,
+    kueue_decision as kueue_decision,
+    kueue_snapshot as kueue_snapshot,
+    read_decisions as read_decisions,
+    slurm_block_decision as slurm_block_decision,
+    slurm_block_snapshot as slurm_block_snapshot,
+)
 from topoplace.snapshot.readers.slurm import (
     read_slurm_nodes as read_slurm_nodes,
     read_topology_conf as read_topology_conf,
     snapshot_of_slurm as snapshot_of_slurm,
 )
 from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs as read_slurm_jobs
+from topoplace.snapshot.readers.slurm_topology import read_slurm_topology as read_slurm_topology
 from topoplace.snapshot.readers.tables import (
     CrayTable as CrayTable,
     SwfLog as SwfLog,

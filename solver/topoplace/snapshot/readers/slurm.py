@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -35,25 +36,28 @@ def read_topology_conf(path: str | Path, name: str | None = None) -> TreeModel:
     joins the next one.
     The machine is named as the file if not told otherwise.
     """
+    with blamed_on(path):
+        return tree_of_lines(conf_lines(text_of(path)), name or name_of(path))
+
+
+def tree_of_lines(lines: Iterable[ConfLine], name: str) -> TreeModel:
+    """Return the tree of lines of a topology.conf; errors name line and field."""
     place_of: dict[str, str] = {}
     switches: list[SwitchModel] = []
-    for place, text in _joined_lines(text_of(path)):
-        with blamed_on(path, place):
-            switch = _switch(text)
-            require_once(place_of, switch.name, place, "switch", field=f"switch {switch.name}")
+    for line in lines:
+        with blamed_on(None, line.place):
+            switch = _switch(line)
+            field = f"switch {switch.name}"
+            require_once(place_of, switch.name, line.place, "switch", field=field)
         switches.append(switch)
     if not switches:
-        raise InputError("at least one line SwitchName=...", file=str(path))
-    machine = TreeModel(
-        kind="tree",
-        name=name or name_of(path),
-        switches=switches,
-        source="a Slurm topology.conf",
-    )
+        raise InputError("at least one line SwitchName=...")
+    source = "a Slurm topology.conf"
+    machine = TreeModel(kind="tree", name=name, switches=switches, source=source)
     try:
         tree_of(machine)
     except InputError as error:
-        with blamed_on(path, place_of.get((error.field or "").removeprefix("switch "))):
+        with blamed_on(None, place_of.get((error.field or "").removeprefix("switch "))):
             raise
     return machine
 
@@ -82,7 +86,24 @@ def _joined_lines(text: str) -> Iterator[tuple[str, str]]:
             joined, first = "", 0
 
 
-def _switch(text: str) -> SwitchModel:
+@dataclass(frozen=True)
+class ConfLine:
+    """A line of a file of settings: its place, its text, and its settings by lower-case key."""
+
+    place: str
+    text: str
+    settings: dict[str, str]
+
+
+def conf_lines(text: str) -> Iterator[ConfLine]:
+    """Yield every line that says something, joined with those that go on with it."""
+    for place, line in _joined_lines(text):
+        with blamed_on(None, place):
+            settings = _settings(line)
+        yield ConfLine(place, line, settings)
+
+
+def _settings(text: str) -> dict[str, str]:
     settings: dict[str, str] = {}
     at = 0
     while at < len(text):
@@ -94,11 +115,18 @@ def _switch(text: str) -> SwitchModel:
             raise InputError("each setting once", value=match[0].strip())
         settings[key] = match[2] if match[3] is None else match[3]
         at = match.end()
+    return settings
+
+
+def _switch(line: ConfLine) -> SwitchModel:
+    settings, text = line.settings, line.text
     name = settings.get("switchname", "")
     if expand_host_list(name, "SwitchName") != [name] or len(name) > _MAX_NAME:
         raise InputError("SwitchName=, the name of one switch", value=name or text)
     field = f"switch {name}"
     below = {key: settings[key] for key in ("nodes", "switches") if key in settings}
+    if settings.get("level", "0") != "0" and "switches" in below:
+        below.pop("nodes", None)  # scontrol show topology tells of all nodes below a switch
     if len(below) != 1:
         raise InputError("either Nodes= or Switches=", field=field, value=text)
     for names in below.values():

@@ -59,13 +59,14 @@ def field_lines(path: str | Path, comment: str) -> Iterator[tuple[str, list[str]
 
 
 @contextlib.contextmanager
-def blamed_on(path: str | Path, place: str | None = None) -> Iterator[None]:
+def blamed_on(path: str | Path | None, place: str | None = None) -> Iterator[None]:
     """Name the file, and the place in it, in the `InputError` that the block raises."""
     try:
         yield
     except InputError as error:
         where = ", ".join(part for part in (place, error.field) if part)
-        raise (error.at(where) if where else error).located(str(path)) from None
+        named = error.at(where) if where else error
+        raise (named if path is None else named.located(str(path))) from None
 
 
 def require_once(

@@ -30,7 +30,8 @@ from topoplace.snapshot.files import (
     text_of_document,
     write_text,
 )
-from topoplace.snapshot.schema import MappingInstance, TreeModel
+from topoplace.snapshot.machines import PROBLEMS
+from topoplace.snapshot.schema import MappingInstance
 from topoplace.solving.solve import frame_of
 from topoplace.study.batch.task import Failure, Settings
 from topoplace.study.case import load_instance
@@ -53,7 +54,8 @@ def read_instance(path: Path) -> Instance:
     found = load_instance(path)
     problem = "mapping"
     if not isinstance(found, MappingInstance):
-        problem = "allocation" if isinstance(found.machine, TreeModel) else "placement"
+        assert not isinstance(found.machine, str), "an instance read has its machine"
+        problem = PROBLEMS[found.machine.kind]
     return Instance(found.name, problem, text_of_document(found))
 
 

@@ -1,0 +1,1 @@
+"""Placements on hierarchies: `instance` reads, `rows` and `oracle` price, `check` claims."""

@@ -1,0 +1,136 @@
+"""The claims of a placement on a hierarchy (docs/proofs-hierarchy.md)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+
+from topoplace.certify.hierarchy.instance import (
+    Asked,
+    Instance,
+    Place,
+    read_instance,
+    require_place,
+    worth,
+)
+from topoplace.certify.hierarchy.oracle import HierarchyOracle
+from topoplace.certify.hierarchy.rows import Rows
+from topoplace.certify.packing import certified_bound
+from topoplace.certify.report import Claims, Number, Problem, RefusedError
+from topoplace.machine.hostlist import expand_host_list
+from topoplace.result.hierarchy import HierarchyPlacement, HierarchyResult
+
+
+class HierarchyPlacements(Problem[HierarchyResult]):
+    """A placement on a hierarchy, as the frame asks for it."""
+
+    searches = "none"
+
+    @cached_property
+    def _instance(self) -> Instance:
+        return read_instance(self.result.instance)
+
+    @property
+    def levels(self) -> Sequence[tuple[str, str]]:
+        """Name and sense of the levels of the instance."""
+        return self._instance.levels
+
+    def read(self) -> str:
+        """Read the instance and return what it is."""
+        machine = self._instance.machine
+        counts = f"{self._instance.num_running} running, {len(self._instance.queue)} waiting"
+        return f"{machine.num_hosts} hosts in {' > '.join(machine.levels)}, {counts}"
+
+    def follow(self, claims: Claims) -> bool:
+        """Add the claims about the solution."""
+        if self.result.solution is None:
+            return True
+        started = claims.add("placements", self._started, lambda found: f"{len(found)} start")
+        if started is None:
+            return False
+        claims.add("hosts", lambda: self._fit(started))
+        figures = [worth(self._instance, asked, place) for asked, place in started]
+        nothing = [0] * len(self.levels)
+        self.values = [sum(level) for level in zip(nothing, *figures, strict=True)]
+        return True
+
+    def _started(self) -> list[tuple[Asked, Place]]:
+        """Return who starts where; raise unless each keeps the rules of its request."""
+        by_id = {asked.id: asked for asked in self._instance.queue}
+        found: list[tuple[Asked, Place]] = []
+        assert self.result.solution is not None
+        for own in self.result.solution.placements:
+            if own.request not in by_id or any(asked.id == own.request for asked, _ in found):
+                raise RefusedError(f"{own.request} is no request that waits, or starts twice")
+            asked = by_id[own.request]
+            try:
+                place = self._place(asked, own)
+                require_place(self._instance, asked, place)
+            except RefusedError as error:
+                raise RefusedError(f"{own.request}: {error}") from None
+            found.append((asked, place))
+        return found
+
+    def _place(self, asked: Asked, own: HierarchyPlacement) -> Place:
+        if tuple(part.part for part in own.parts) != asked.part_names:
+            raise RefusedError("its parts are not those of the request, in their order")
+        numbers, place = self._numbers, []
+        for part in own.parts:
+            units: dict[int, int] = {}
+            for share in part.shares:
+                for name in expand_host_list(share.hosts, "hosts"):
+                    if name not in numbers or numbers[name] in units:
+                        raise RefusedError(f"{name} is no host, or named twice")
+                    units[numbers[name]] = share.units
+            if not units:
+                raise RefusedError("a part without hosts")
+            place.append(units)
+        return place
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return self._instance.numbers
+
+    def _fit(self, started: list[tuple[Asked, Place]]) -> str:
+        """Raise unless no host gives more than it has, and who wants a domain alone has it."""
+        instance, taken = self._instance, Counter[tuple[int, int]]()
+        for asked, place in started:
+            for part, units in zip(asked.parts, place, strict=True):
+                for host, n in units.items():
+                    for r, amount in enumerate(part.takes):
+                        taken[host, r] += n * amount
+        for (host, r), amount in taken.items():
+            if amount > instance.free[host][r]:
+                name, what = instance.machine.host_names[host], instance.machine.resources[r]
+                raise RefusedError(f"{amount} {what} of {name}, {instance.free[host][r]} are free")
+        users = [{host for units in place for host in units} for _, place in started]
+        for k, (asked, _) in enumerate(started):
+            if asked.alone is None:
+                continue
+            of = instance.machine.domain_of[asked.alone]
+            own = {int(of[host]) for host in users[k]}
+            others = set().union(instance.busy, *(u for j, u in enumerate(users) if j != k))
+            if own & {int(of[host]) for host in others}:
+                level = instance.machine.levels[asked.alone]
+                raise RefusedError(f"{asked.id} shares a {level} that it wants alone")
+        return f"no host gives more than it has; {len(taken)} amounts"
+
+    @cached_property
+    def _oracle(self) -> HierarchyOracle:
+        return HierarchyOracle(Rows(self._instance), self._instance.queue)
+
+    def bound(self, level_idx: int) -> tuple[Number, str]:
+        """Return what the certificate of a level proves."""
+        levels = self.levels
+        signs = [1 if sense == "max" else -1 for _, sense in levels]
+        earlier: list[int] = []
+        for sign, value in zip(signs, self.values[:level_idx], strict=False):
+            assert isinstance(value, int)
+            earlier.append(sign * value)
+        certificate = self.result.levels[level_idx].certificate
+        assert certificate is not None
+        proven = certified_bound(self._oracle, certificate, earlier)
+        if proven is None:
+            raise RefusedError("the certificate leaves no packing at all")
+        return signs[level_idx] * proven.value, proven.where

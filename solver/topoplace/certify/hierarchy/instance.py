@@ -1,0 +1,267 @@
+"""A snapshot of a hierarchy as the checker sees it, and the rules of a place."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from topoplace.certify.report import RefusedError
+from topoplace.machine.hierarchy import Hierarchy
+from topoplace.machine.hostlist import expand_host_list
+from topoplace.snapshot.hierarchy_state import hierarchy_of
+from topoplace.snapshot.schema import HierarchyModel, Part, Request, RunningJob, Segment, Snapshot
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A part of a request: units, what one takes, and rules with their levels as numbers.
+
+    Attributes
+    ----------
+    multiples
+        Level and size of segments.
+    """
+
+    units: int
+    takes: tuple[int, ...]
+    multiples: tuple[tuple[int, int], ...]
+    required: int | None
+    exclusive: int | None
+    balance: int | None
+    spread: tuple[int, int] | None
+    group: str
+    at_most: tuple[int, int] | None = None
+
+    @property
+    def named(self) -> set[int]:
+        """The levels that its rules are about."""
+        found = {self.required, self.exclusive, self.balance, *(lv for lv, _ in self.multiples)}
+        found |= {pair[0] for pair in (self.spread, self.at_most) if pair is not None}
+        return {level for level in found if level is not None}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request."""
+
+    id: str
+    value: int
+    parts: tuple[Wanted, ...]
+    part_names: tuple[str | None, ...]
+
+    @property
+    def alone(self) -> int | None:
+        """Level whose domains it shares with nobody."""
+        return self.parts[0].exclusive
+
+
+@dataclass(frozen=True)
+class Instance:
+    """What is free on every host by resource, who waits, and where somebody runs."""
+
+    machine: Hierarchy
+    free: tuple[tuple[int, ...], ...]
+    busy: frozenset[int]
+    queue: tuple[Asked, ...]
+    num_running: int
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The hosts by name."""
+        return {name: host for host, name in enumerate(self.machine.host_names)}
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether a part asks for balance."""
+        return any(part.balance is not None for asked in self.queue for part in asked.parts)
+
+    @property
+    def levels(self) -> list[tuple[str, str]]:
+        """Name and sense of the levels of the objective."""
+        balance = [("balance", "max")] if self.is_balanced else []
+        domains = [(name, "min") for name in self.machine.levels]
+        return [("nodes", "max"), *domains, *balance, ("stranded", "min")]
+
+
+Place = Sequence[Mapping[int, int]]
+"""Of a request, by part: units on hosts."""
+
+
+def read_instance(snapshot: Snapshot) -> Instance:
+    """Return the checker's view of a snapshot; raise `RefusedError` if it contradicts itself."""
+    model = snapshot.machine
+    if not isinstance(model, HierarchyModel):
+        raise RefusedError("the machine of the instance is no hierarchy")
+    machine = hierarchy_of(model)
+    numbers = {name: host for host, name in enumerate(machine.host_names)}
+    free = [list(own) for own in machine.capacity.tolist()]
+    ids = Counter([job.id for job in snapshot.running] + [one.id for one in snapshot.queue])
+    if any(count > 1 for count in ids.values()):
+        raise RefusedError("an id is used twice")
+    busy: set[int] = set()
+    for job in snapshot.running:
+        busy |= _run(job, machine, numbers, free)
+    for name in expand_host_list(snapshot.down, "down"):
+        if name not in numbers:
+            raise RefusedError(f"{name} is down, and no host")
+        free[numbers[name]] = [0] * len(machine.resources)
+    queue = tuple(_asked(request, machine) for request in snapshot.queue)
+    rows = tuple(tuple(own) for own in free)
+    return Instance(machine, rows, frozenset(busy), queue, len(snapshot.running))
+
+
+def _run(
+    job: RunningJob, machine: Hierarchy, numbers: Mapping[str, int], free: list[list[int]]
+) -> set[int]:
+    """Take what a running job holds; return its hosts."""
+    names = expand_host_list(job.nodes, "nodes")
+    if not names or len({*names}) < len(names) or not {*names} <= numbers.keys():
+        raise RefusedError(f"{job.id} runs on no hosts, a host twice, or others than there are")
+    hosts = {numbers[name] for name in names}
+    for host in hosts:
+        whole = dict(zip(machine.resources, machine.capacity[host].tolist(), strict=True))
+        taken = _amounts(job.takes if job.takes is not None else whole, machine)
+        free[host] = [have - held for have, held in zip(free[host], taken, strict=True)]
+        if min(free[host]) < 0:
+            raise RefusedError(f"running jobs hold more than {machine.host_names[host]} has")
+    return hosts
+
+
+def _amounts(takes: Mapping[str, int], machine: Hierarchy) -> tuple[int, ...]:
+    if not takes.keys() <= {*machine.resources}:
+        raise RefusedError(f"{', '.join(takes)}: not all of them resources of the machine")
+    return tuple(takes.get(name, 0) for name in machine.resources)
+
+
+def _asked(request: Request, machine: Hierarchy) -> Asked:
+    value = request.priority * request.nodes
+    if request.parts is None:
+        own = Part(
+            id=request.id,
+            nodes=request.nodes,
+            takes=request.takes or {"slots": 1},
+            segments=request.segments or [],
+            required=request.required,
+            exclusive=request.exclusive,
+            balance=request.balance,
+            spread=request.spread,
+        )
+        wanted = _wanted(own, machine, request.id)
+        if request.at_most is not None:
+            level = _level(machine, request.at_most.level, request.id)
+            wanted = replace(wanted, at_most=(level, request.at_most.size))
+        return Asked(request.id, value, (wanted,), (None,))
+    if request.at_most is not None:
+        raise RefusedError(f"{request.id}: at most so many domains, and parts")
+    parts = [_wanted(part, machine, request.id) for part in request.parts]
+    names = [part.id for part in request.parts]
+    if len({*names}) < len(names) or sum(part.units for part in parts) != request.nodes:
+        raise RefusedError(f"{request.id}: a part twice, or not as many units as all parts have")
+    for part in parts:
+        together = {p.required for p in parts if p.group == part.group}
+        if len(together) > 1 or part.exclusive != parts[0].exclusive:
+            raise RefusedError(f"{request.id}: parts that go together differ in their levels")
+    return Asked(request.id, value, tuple(parts), tuple(names))
+
+
+def _level(machine: Hierarchy, name: str, request: str) -> int:
+    if name not in machine.levels:
+        raise RefusedError(f"{request}: {name} is no level of the machine")
+    return machine.levels.index(name)
+
+
+def _wanted(part: Part, machine: Hierarchy, request: str) -> Wanted:
+    def level(name: str | None) -> int | None:
+        return None if name is None else _level(machine, name, request)
+
+    def sized(segment: Segment) -> tuple[int, int]:
+        return _level(machine, segment.level, request), segment.size
+
+    multiples = sorted((sized(one) for one in part.segments), key=lambda pair: pair[1])
+    sizes = [size for _, size in multiples]
+    at = [lv for lv, _ in multiples]
+    if any(b % a for a, b in itertools.pairwise([*sizes, part.nodes])):
+        raise RefusedError(f"{request}: segments that do not go into each other")
+    if any(a <= b for a, b in itertools.pairwise(at)):
+        raise RefusedError(f"{request}: larger segments at no higher level")
+    takes = _amounts(part.takes, machine)
+    if not any(takes):
+        raise RefusedError(f"{request}: units that take nothing")
+    return Wanted(
+        part.nodes,
+        takes,
+        tuple(multiples),
+        level(part.required),
+        level(part.exclusive),
+        level(part.balance),
+        None if part.spread is None else sized(part.spread),
+        f"={part.group}" if part.group is not None else f"of {part.id}",
+    )
+
+
+# ---- The rules of a place ------------------------------------------------------------------------
+
+
+def require_place(instance: Instance, asked: Asked, place: Place) -> None:
+    """Raise unless a place keeps every rule that is about its request alone."""
+    machine = instance.machine
+    for part, units in zip(asked.parts, place, strict=True):
+        if sum(units.values()) != part.units:
+            raise RefusedError(f"{sum(units.values())} units placed of {part.units}")
+        for level, size in part.multiples:
+            if any(n % size for n in per_domain(machine, level, units).values()):
+                raise RefusedError(f"a {machine.levels[level]} without a multiple of {size} units")
+        if part.spread is not None:
+            level, size = part.spread
+            if max(per_domain(machine, level, units).values()) > size:
+                raise RefusedError(f"a {machine.levels[level]} with more than {size} units")
+        if part.at_most is not None:
+            level, most = part.at_most
+            if len(per_domain(machine, level, units)) > most:
+                raise RefusedError(f"more than {most} {machine.levels[level]}s")
+        if part.required is not None:
+            beside = zip(asked.parts, place, strict=True)
+            own = [host for p, held in beside if p.group == part.group for host in held]
+            if len({int(machine.domain_of[part.required, host]) for host in own}) > 1:
+                raise RefusedError(f"several {machine.levels[part.required]}, one is required")
+
+
+def per_domain(machine: Hierarchy, level: int, units: Mapping[int, int]) -> Counter[int]:
+    """Return the units in every domain of a level that has some."""
+    found: Counter[int] = Counter()
+    for host, n in units.items():
+        found[int(machine.domain_of[level, host])] += n
+    return found
+
+
+def worth(instance: Instance, asked: Asked, place: Place) -> list[int]:
+    """Return what a place is worth on every level, as it is reported."""
+    machine = instance.machine
+    groups = sorted({part.group for part in asked.parts})
+    together = [
+        {h for p, own in zip(asked.parts, place, strict=True) if p.group == group for h in own}
+        for group in groups
+    ]
+    figures = [asked.value]
+    for level in range(machine.num_levels):
+        of = machine.domain_of[level]
+        figures.append(sum(len({int(of[host]) for host in hosts}) for hosts in together))
+    if instance.is_balanced:
+        pairs = zip(asked.parts, place, strict=True)
+        least = [
+            min(per_domain(machine, p.balance, own).values())
+            for p, own in pairs
+            if p.balance is not None
+        ]
+        figures.append(sum(least))
+    left = 0
+    for part, own in zip(asked.parts, place, strict=True):
+        left += sum(holds(instance.free[host], part.takes) - n for host, n in own.items())
+    return [*figures, left]
+
+
+def holds(free: Sequence[int], takes: Sequence[int]) -> int:
+    """Return how many units fit into what is free."""
+    return min(have // each for have, each in zip(free, takes, strict=True) if each)

@@ -1,0 +1,297 @@
+"""The best candidate of a request at prices (docs/proofs-hierarchy.md)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from topoplace.certify.hierarchy.instance import Asked, Instance, Wanted, holds
+from topoplace.certify.hierarchy.rows import Domain, Place, Rows
+from topoplace.certify.integers import require_room
+from topoplace.certify.packing import Covers, Prices
+from topoplace.types import IntArray
+
+NEVER = 1 << 61
+_MOST_STATES = 1 << 22
+"""Of a table, beyond which a request is refused: 4 million take 32 MB."""
+
+
+@dataclass(frozen=True)
+class HierarchyOracle:
+    """Requests on a hierarchy, as `certify.packing` asks for them."""
+
+    table: Rows
+    requests: tuple[Asked, ...]
+
+    @property
+    def rows(self) -> Mapping[str, IntArray]:
+        """Capacities by family."""
+        return self.table.families
+
+    @property
+    def coverable(self) -> int:
+        """How many rows branches may name: those of hosts and pools."""
+        return self.table.coverable
+
+    @cached_property
+    def largest(self) -> Sequence[int]:
+        """By level what no candidate's absolute value exceeds."""
+        instance = self.table.instance
+        units = max((sum(p.units for p in asked.parts) for asked in self.requests), default=0)
+        most = [units] * len(instance.levels)
+        most[0] = max((asked.value for asked in self.requests), default=0)
+        most[-1] = units * self.table.room
+        return most
+
+    def may_replace(self, one: int, other: int) -> bool:
+        """Tell whether two requests ask for the same."""
+        return self.requests[one].parts == self.requests[other].parts or _alike(
+            self.requests[one], self.requests[other]
+        )
+
+    def among(self, chosen: Sequence[tuple[int, int]]) -> HierarchyOracle:
+        """Return an oracle of some requests alone."""
+        some = (replace(self.requests[q], parts=self.requests[o].parts) for q, o in chosen)
+        return replace(self, requests=tuple(some))
+
+    def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> dict[int, int | None]:
+        """Return the most that each request gains."""
+        flat = _flat(self.table, prices)
+        instance = self.table.instance
+        names = [name for name, _ in instance.levels]
+        factors = dict(zip(names, prices.factors, strict=False))
+        known: dict[object, int | None] = {}
+        found: dict[int, int | None] = {}
+        capacities = self.table.capacities
+        for q, covers in wanted.items():
+            asked = self.requests[q]
+            if any(not capacities[row] for row in covers.inside):
+                found[q] = None
+                continue
+            key = _rules(asked), covers
+            if key not in known:
+                known[key] = _cheapest(self.table, asked, flat, factors, covers)
+            cost = known[key]
+            found[q] = None if cost is None else factors["nodes"] * asked.value - cost
+        return found
+
+
+def _rules(asked: Asked) -> tuple[Wanted, ...]:
+    """Return the parts with their groups renamed by order."""
+    order = list(dict.fromkeys(part.group for part in asked.parts))
+    return tuple(replace(part, group=str(order.index(part.group))) for part in asked.parts)
+
+
+def _alike(one: Asked, other: Asked) -> bool:
+    return _rules(one) == _rules(other)
+
+
+def _flat(table: Rows, prices: Prices) -> IntArray:
+    """Return the price of every row by number."""
+    parts = [
+        prices.rows.get(family, np.zeros(len(held), dtype=np.int64))
+        for family, held in table.families.items()
+    ]
+    return np.concatenate(parts)
+
+
+def _cheapest(
+    table: Rows, asked: Asked, prices: IntArray, factors: Mapping[str, int], covers: Covers
+) -> int | None:
+    """Return the least cost of a candidate, what its balance gains taken off."""
+    ways = [range(1, p.units + 1) if p.balance is not None else (0,) for p in asked.parts]
+    gain = factors.get("balance", 0)
+    if not gain:
+        ways = [(0,) for _ in asked.parts]
+    best: int | None = None
+    for least in itertools.product(*ways):
+        walk = _Walk(table, asked, prices, factors, covers, least)
+        found = walk.domain(table.top)[tuple(part.units for part in asked.parts)]
+        cost = int(found.min())
+        if cost < NEVER:
+            cost -= gain * sum(least)
+            best = cost if best is None else min(best, cost)
+    return best
+
+
+class _Walk:
+    """One walk from the hosts up, for a request at prices, and a least load by part."""
+
+    def __init__(
+        self,
+        table: Rows,
+        asked: Asked,
+        prices: IntArray,
+        factors: Mapping[str, int],
+        covers: Covers,
+        least: Sequence[int],
+    ) -> None:
+        self.table, self.asked, self.parts, self.least = table, asked, asked.parts, least
+        self.instance: Instance = table.instance
+        self.prices, self.factors, self.covers = prices, factors, covers
+        limits = [part.at_most for part in self.parts if part.at_most is not None]
+        self.counted, most = limits[0] if limits else (-2, 0)
+        # the last axis counts the domains used of a level of which so many may be
+        self.shape = (*(part.units + 1 for part in self.parts), most + 1)
+        require_room(int(np.prod(self.shape)), "the states of a request", _MOST_STATES)
+        self.takes = [table.in_grains(part.takes) for part in self.parts]
+        machine = self.instance.machine
+        self.of_level = [factors.get(name, 0) for name in machine.levels]
+        self._known: dict[object, IntArray] = {}
+
+    # ---- the bottom
+
+    def place(self, place: Place) -> IntArray:
+        """Return the table of a host or pool, the domain of a host not yet paid."""
+        key = self._look(place)
+        if key not in self._known:
+            self._known[key] = self._place(place)
+        return self._known[key]
+
+    def _look(self, place: Place) -> object:
+        """Return all of a place that its table depends on."""
+        rows = list(place.rows.values())
+        named = tuple((row in self.covers.inside, row in self.covers.outside) for row in rows)
+        free = [self.instance.free[place.hosts[0]], self.table.free[place.hosts[0]]]
+        return place.is_pool, len(place.hosts), *free, named, self.prices[rows].tobytes()
+
+    def _place(self, place: Place) -> IntArray:
+        first = place.hosts[0]
+        most = [min(p.units, holds(self.table.free[first], t)) for p, t in self._pairs()]
+        if place.is_pool:
+            most = [
+                min(p.units, len(place.hosts)) if n else 0
+                for (p, _), n in zip(self._pairs(), most, strict=True)
+            ]
+        table = np.full([*(n + 1 for n in most), 1], NEVER, dtype=np.int64)
+        for units in itertools.product(*(range(n + 1) for n in most)):
+            if (cost := self._cost(place, units)) is not None:
+                table[(*units, 0)] = cost
+        return table
+
+    def _pairs(self) -> list[tuple[Wanted, tuple[int, ...]]]:
+        return list(zip(self.parts, self.takes, strict=True))
+
+    def _cost(self, place: Place, units: tuple[int, ...]) -> int | None:
+        """Return what some units on a host or in a pool cost; None if they may not be there."""
+        taken: dict[int, int] = {}
+        for resource, row in place.rows.items():
+            each = [1 if resource is None else take[resource] for take in self.takes]
+            taken[row] = sum(n * amount for n, amount in zip(units, each, strict=True))
+            if taken[row] > self.table.capacities[row]:
+                return None
+        if self.asked.alone is None:
+            if any(row in self.covers.inside and not n for row, n in taken.items()):
+                return None
+            if any(row in self.covers.outside and n for row, n in taken.items()):
+                return None
+            cost = sum(n * int(self.prices[row]) for row, n in taken.items())
+        else:
+            cost = 0
+        if place.is_pool:  # a host and no room for each
+            return cost + self.of_level[-1] * sum(units)
+        free = self.instance.free[place.hosts[0]]
+        room = sum(holds(free, p.takes) - n for p, n in zip(self.parts, units, strict=True) if n)
+        return cost + self.factors.get("stranded", 0) * room
+
+    # ---- domains
+
+    def domain(self, domain: Domain) -> IntArray:
+        """Return the table of a domain; those equal inside are joined by doubling."""
+        counts: dict[tuple[tuple[int, ...], bytes], list[IntArray]] = {}
+        below = [self.domain(one) for one in domain.inside]
+        for own in (*below, *(self.place(place) for place in domain.places)):
+            counts.setdefault((own.shape, own.tobytes()), []).append(own)
+        table = np.zeros((1,) * len(self.shape), dtype=np.int64)
+        for equal in counts.values():
+            table = joined(table, self._several(equal[0], len(equal)), self.shape)
+        if domain.level < 0:
+            whole = np.full(self.shape, NEVER, dtype=np.int64)
+            whole[tuple(slice(n) for n in table.shape)] = table
+            return whole
+        return self._as_domain(domain, table)
+
+    def _several(self, table: IntArray, count: int) -> IntArray:
+        if count == 1:
+            return table
+        half = self._several(table, count // 2)
+        twice = joined(half, half, self.shape)
+        return joined(twice, table, self.shape) if count % 2 else twice
+
+    def _as_domain(self, domain: Domain, table: IntArray) -> IntArray:
+        """Add what a domain costs, and strike out what breaks a rule in it."""
+        if domain.level == self.counted:
+            table = _counted(table)
+        table = table.copy()
+        units = np.indices(table.shape)[:-1]
+        for part, own, least in zip(self.parts, units, self.least, strict=True):
+            for level, size in part.multiples:
+                if level == domain.level:
+                    table[own % size > 0] = NEVER
+            if part.spread is not None and part.spread[0] == domain.level:
+                table[own > part.spread[1]] = NEVER
+            if part.balance == domain.level:
+                table[(own > 0) & (own < least)] = NEVER
+        groups: dict[str, list[int]] = {}
+        for p, part in enumerate(self.parts):
+            groups.setdefault(part.group, []).append(p)
+        for members in groups.values():
+            some = np.any([units[p] > 0 for p in members], axis=0)
+            if self.parts[members[0]].required == domain.level:
+                full = np.all([units[p] == self.parts[p].units for p in members], axis=0)
+                table[some & ~full] = NEVER
+            table[some] += self.of_level[domain.level]
+        if self.asked.alone is None or domain.level < self.asked.alone:
+            table += self._cuts(domain, units)
+        elif domain.level == self.asked.alone:
+            self._alone(domain, units, table)
+        return np.minimum(table, NEVER)
+
+    def _cuts(self, domain: Domain, units: IntArray) -> IntArray:
+        paid = np.zeros(units.shape[1:], dtype=np.int64)
+        for resource, k, row in domain.cuts:
+            if self.prices[row]:
+                each = [1 if resource is None else take[resource] for take in self.takes]
+                taken = np.tensordot(np.array(each), units, axes=1)
+                whole = domain.whole[resource]
+                paid += int(self.prices[row]) * (taken * (k + 1) // (whole + 1))
+        return paid
+
+    def _alone(self, domain: Domain, units: IntArray, table: IntArray) -> None:
+        """Let a request that wants a domain for itself pay for all of it."""
+        used = units.any(axis=0)
+        rows = domain.all_rows()
+        held = {row for row in rows if self.table.capacities[row]}
+        table[used] += int(self.prices[rows] @ self.table.capacities[rows])
+        of = self.instance.machine.domain_of[domain.level]
+        if any(int(of[host]) == domain.number for host in self.instance.busy):
+            table[used] = NEVER
+        if held & self.covers.outside:
+            table[used] = NEVER
+        if held & self.covers.inside:
+            table[~used] = NEVER
+
+
+def _counted(table: IntArray) -> IntArray:
+    """Return the table of a domain that is counted if it has units."""
+    found = np.full((*table.shape[:-1], 2), NEVER, dtype=np.int64)
+    nobody = (0,) * (table.ndim - 1)
+    found[..., 1] = table[..., 0]
+    found[(*nobody, 0)], found[(*nobody, 1)] = table[(*nobody, 0)], NEVER
+    return found
+
+
+def joined(first: IntArray, second: IntArray, most: tuple[int, ...]) -> IntArray:
+    """Return the least cost of units split among two, up to a shape."""
+    shape = [min(a + b - 1, n) for a, b, n in zip(first.shape, second.shape, most, strict=True)]
+    found = np.full(shape, NEVER, dtype=np.int64)
+    for at in np.argwhere(second < NEVER).tolist():
+        rooms = [min(a, n - k) for a, n, k in zip(first.shape, shape, at, strict=True)]
+        if min(rooms) > 0:
+            into = found[tuple(slice(k, k + n) for k, n in zip(at, rooms, strict=True))]
+            np.minimum(into, first[tuple(map(slice, rooms))] + second[tuple(at)], out=into)
+    return found

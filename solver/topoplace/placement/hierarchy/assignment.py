@@ -1,0 +1,203 @@
+"""Placements by an integer program over the units on every host and pool, level by level.
+
+The program states all rules at once and has no columns, so CP-SAT finds good placements of it soon
+and proves little of the later levels; the engine starts from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from topoplace import clock
+from topoplace.placement.hierarchy.layout import Layout
+from topoplace.placement.hierarchy.tables import Uses
+from topoplace.snapshot.hierarchy_state import HierarchyRequest
+from topoplace.types import IntArray
+
+MOST_VARIABLES = 60_000
+"""Units on hosts and pools beyond which the program takes long to write."""
+
+_WORK = 2.0
+"""CP-SAT's deterministic time for each level; one of them is about half a second."""
+
+
+class Assignment:
+    """The program of some requests.
+
+    Parameters
+    ----------
+    left
+        What is left of every row.
+    """
+
+    def __init__(
+        self, layout: Layout, requests: Sequence[HierarchyRequest], left: IntArray, levels: int
+    ) -> None:
+        self._layout, self._requests, self._left = layout, requests, left
+        self._model: Any = cp_model.CpModel()
+        self._leaves = layout.below[-1]
+        self._starts = [self._model.new_bool_var("") for _ in requests]
+        self._units: list[list[dict[int, Any]]] = []
+        self._loads: dict[int, list[Any]] = {}
+        self._domains: list[list[Any]] = [[] for _ in range(levels)]
+        for q, request in enumerate(requests):
+            self._add(q, request)
+        for row, load in self._loads.items():
+            self._model.add(sum(load) <= int(left[row]))
+
+    @staticmethod
+    def num_variables(layout: Layout, requests: Sequence[HierarchyRequest]) -> int:
+        """Return how many units on hosts and pools the program of some requests has."""
+        return len(layout.below[-1]) * sum(len(request.parts) for request in requests)
+
+    def placements(self, seed: int, deadline: float) -> Iterator[list[tuple[int, Uses]]]:
+        """Yield better and better placements, one for each level but the first that is not solved.
+
+        The levels are the value of what starts, and the domains used, top first.
+        """
+        value = sum(r.value * start for r, start in zip(self._requests, self._starts, strict=True))
+        sense = 1
+        for objective in (value, *(sum(used) for used in self._domains)):
+            seconds = deadline - clock.now()
+            if seconds <= 0:
+                return
+            self._model.clear_objective()
+            if sense > 0:
+                self._model.maximize(objective)
+            else:
+                self._model.minimize(objective)
+            solver: Any = cp_model.CpSolver()
+            solver.parameters.parse_text_format(
+                f"max_deterministic_time: {_WORK} random_seed: {seed % (1 << 31)} num_workers: 1 "
+                "catch_sigint_signal: false"
+            )
+            solver.parameters.max_time_in_seconds = seconds
+            with clock.ended_by(solver.stop_search):
+                status = solver.solve(self._model)
+            if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+                return
+            yield self._found(solver)
+            reached = int(solver.value(objective))
+            self._model.add(objective >= reached if sense > 0 else objective <= reached)
+            self._hint(solver)
+            sense = -1
+
+    # ---- The rules
+
+    def _add(self, q: int, request: HierarchyRequest) -> None:
+        layout, start = self._layout, self._starts[q]
+        own: list[dict[int, Any]] = []
+        loads: dict[int, list[Any]] = {}
+        for part in request.parts:
+            kind = layout.kind_of[part.takes]
+            units: dict[int, Any] = {}
+            for leaf in self._leaves:
+                node = layout.nodes[leaf]
+                rows = self._rows(leaf, kind)
+                most = min([part.units, *(int(self._left[row]) // n for row, n in rows)])
+                if node.pool is not None and not layout.rooms[node.hosts[0], kind]:
+                    most = 0
+                if most > 0:
+                    units[leaf] = self._model.new_int_var(0, most, "")
+                    for row, n in rows:
+                        loads.setdefault(row, []).append(n * units[leaf])
+            self._model.add(sum(units.values()) == part.units * start)
+            own.append(units)
+        for row, load in loads.items():
+            if request.exclusive is None:
+                self._loads.setdefault(row, []).extend(load)
+            else:  # beside it all of the row is taken, by nobody else
+                self._model.add(sum(load) <= int(self._left[row]))
+        self._units.append(own)
+        self._rules(request, own)
+
+    def _rows(self, leaf: int, kind: int) -> list[tuple[int, int]]:
+        """Return the rows that a unit takes of on a host or in a pool, and how much."""
+        node = self._layout.nodes[leaf]
+        if node.pool is not None:
+            return [(node.pool, 1)]
+        takes = self._layout.kinds[kind].tolist()
+        first = self._layout.first_row.items()
+        return [(row + node.hosts[0], takes[r]) for r, row in first if takes[r]]
+
+    def _rules(self, request: HierarchyRequest, own: list[dict[int, Any]]) -> None:
+        layout, limit = self._layout, request.parts[0].at_most
+        counted: list[Any] = []
+        for number, node in enumerate(layout.nodes):
+            below = list(layout.below[number])
+            if node.level < 0 or not any(leaf in units for units in own for leaf in below):
+                continue
+            groups = self._domain(request, own, number)
+            if limit is not None and limit[0] == node.level:
+                counted += groups.values()
+            if node.level == request.exclusive:
+                self._alone(number, groups)
+        if limit is not None:
+            self._model.add(sum(counted) <= limit[1])
+
+    def _domain(
+        self, request: HierarchyRequest, own: list[dict[int, Any]], number: int
+    ) -> dict[int, Any]:
+        """State the rules of a domain; return by group whether it has units in it."""
+        node, last = self._layout.nodes[number], self._layout.machine.num_levels - 1
+        groups: dict[int, Any] = {}
+        for part, units in zip(request.parts, own, strict=True):
+            inside = [units[leaf] for leaf in self._layout.below[number] if leaf in units]
+            if not inside:
+                continue
+            total = sum(inside)
+            if node.pool is not None:
+                self._domains[last].append(total)
+                continue
+            if part.group not in groups:
+                groups[part.group] = self._model.new_bool_var("")
+                self._domains[node.level].append(groups[part.group])
+            used = groups[part.group]
+            self._model.add(total <= part.units * used)
+            if node.level == part.required:
+                self._model.add(total == part.units * used)
+            for level, size in part.segments:
+                if level == node.level:
+                    times = self._model.new_int_var(0, part.units // size, "")
+                    self._model.add(total == size * times)
+            if part.spread is not None and part.spread[0] == node.level:
+                self._model.add(total <= part.spread[1])
+        return groups
+
+    def _alone(self, number: int, groups: dict[int, Any]) -> None:
+        """Have a request that wants a domain for itself take all of it."""
+        layout, rows = self._layout, self._layout.rows_under(number)
+        free = (self._left[rows] == layout.capacities[rows]).all()
+        if not free or layout.is_occupied(layout.nodes[number]):
+            for used in groups.values():
+                self._model.add(used == 0)
+            return
+        whole = self._model.new_bool_var("")
+        for used in groups.values():
+            self._model.add_implication(used, whole)
+        for row in rows:
+            if row < layout.num_base:
+                held = int(layout.capacities[row])
+                self._loads.setdefault(row, []).append(held * whole)
+
+    # ---- What was found
+
+    def _found(self, solver: Any) -> list[tuple[int, Uses]]:
+        found = []
+        for q, own in enumerate(self._units):
+            if solver.value(self._starts[q]):
+                uses = [
+                    (p, leaf, int(solver.value(var)))
+                    for p, units in enumerate(own)
+                    for leaf, var in units.items()
+                ]
+                found.append((q, tuple(sorted(use for use in uses if use[2]))))
+        return found
+
+    def _hint(self, solver: Any) -> None:
+        self._model.clear_hints()
+        for index, value in enumerate(solver.response_proto.solution):
+            self._model.add_hint(self._model.get_int_var_from_proto_index(index), value)

@@ -1,0 +1,236 @@
+"""What Slurm's topology/block promises a job, whichever nodes it then chooses (24.11).
+
+Sizes count in base blocks of the planning size, the first of BlockSizes, not in nodes that are
+there. A job without segments lies in one aligned group of blocks: consecutive ones, counted from
+the first, of the smallest enforced size that is no less than the job; if none is that large,
+anywhere. There it is on at most ceil(job / size) groups of the next lower enforced size, a group
+counting as whole however much of it is busy. A job with segments has every segment inside one base
+block, and no other limit. One unit is one node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from topoplace.errors import InputError
+from topoplace.machine.hierarchy import Hierarchy
+from topoplace.placement.hierarchy.problem import Placed
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState, prepare_hierarchy
+from topoplace.snapshot.schema import Segment, Snapshot
+from topoplace.types import IntArray
+
+DEFAULT_DOUBLINGS = 4
+"""How often the base doubles where BlockSizes is not given: then all those sizes are enforced."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The base blocks of a machine, and the sizes of groups of them that are enforced.
+
+    Attributes
+    ----------
+    block_of
+        Of every host, shape ``(num_hosts,)``; blocks in their order.
+    num_blocks
+        How many base blocks there are.
+    sizes
+        In nodes, ascending; the first is that of a base block as it is planned with.
+    """
+
+    block_of: IntArray
+    num_blocks: int
+    sizes: tuple[int, ...]
+
+    @property
+    def base(self) -> int:
+        """Nodes of a base block, as it is planned with."""
+        return self.sizes[0]
+
+    def per_group(self, size: int) -> int:
+        """Return the number of base blocks in a group."""
+        return size // self.base
+
+    def group_of(self, size: int) -> IntArray:
+        """Return the aligned group of a size that every host is in, shape ``(num_hosts,)``."""
+        return np.asarray(self.block_of // self.per_group(size))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the contract says of a part without segments.
+
+    Attributes
+    ----------
+    within
+        Size of the aligned groups of which one holds all units; None if they may be anywhere.
+    lower
+        Size of groups of which only so many may be used; None where that limits nothing.
+    most
+        How many of those.
+    """
+
+    within: int | None
+    lower: int | None = None
+    most: int = 1
+
+
+def blocks_of(machine: Hierarchy) -> Blocks:
+    """Return the base blocks of a machine: the level above its hosts, or all of it as one.
+
+    Without BlockSizes the smallest block is the base, and doubled sizes are enforced.
+
+    Raises
+    ------
+    InputError
+        If a size is no multiple of the first.
+    """
+    block_of = np.zeros(machine.num_hosts, dtype=np.int64)
+    if machine.num_levels > 1:
+        block_of = machine.domain_of[-2]
+    counts = np.bincount(block_of)
+    sizes = machine.block_sizes
+    if not sizes:
+        base = int(counts.min())
+        sizes = tuple(base << doubling for doubling in range(DEFAULT_DOUBLINGS + 1))
+    for size in sizes:
+        if size % sizes[0]:
+            expected = f"a multiple of the base block's {sizes[0]}"
+            raise InputError(expected, field="machine.block_sizes", value=str(size))
+    return Blocks(block_of, len(counts), sizes)
+
+
+def limits_of(blocks: Blocks, nodes: int) -> Limits:
+    """Return what the contract says of so many nodes without segments."""
+    at = next((idx for idx, size in enumerate(blocks.sizes) if size >= nodes), len(blocks.sizes))
+    within = blocks.sizes[at] if at < len(blocks.sizes) else None
+    if at == 0:
+        return Limits(within)
+    lower = blocks.sizes[at - 1]
+    most = -(-nodes // lower)
+    there = blocks.num_blocks if within is None else blocks.per_group(within)
+    if there == blocks.per_group(lower) * most:
+        return Limits(within)
+    return Limits(within, lower, most)
+
+
+def level_of_groups(machine: Hierarchy, blocks: Blocks, size: int) -> int | None:
+    """Return the level whose domains are the aligned groups of a size; None if it is all in one.
+
+    Raises
+    ------
+    InputError
+        If the machine has no such level.
+    """
+    groups = blocks.group_of(size)
+    if not groups.any():
+        return None
+    for level, domain_of in enumerate(machine.domain_of):
+        if np.array_equal(domain_of, groups):
+            return level
+    expected = f"a level of aligned groups of {blocks.per_group(size)} blocks"
+    raise InputError(expected, field="machine.levels", found=", ".join(machine.levels))
+
+
+def segment_of(machine: Hierarchy, part: PartState) -> int | None:
+    """Return the size of a part's segments if they are of base blocks; None without segments."""
+    if len(part.segments) == 1 and part.segments[0][0] == machine.num_levels - 2:
+        return part.segments[0][1]
+    return None
+
+
+@dataclass(frozen=True)
+class LevelLimits:
+    """What the contract says of a part beyond its segments, in levels of the machine.
+
+    Attributes
+    ----------
+    required
+        Level of which one domain has to hold all units; None if they may be anywhere.
+    most
+        Level, and how many of its domains the part may use at most; None where nothing is limited.
+    """
+
+    required: int | None
+    most: tuple[int, int] | None
+
+
+def level_limits(machine: Hierarchy, part: PartState) -> LevelLimits | None:
+    """Return what the contract says of a part, or None if Slurm refuses its segments.
+
+    Raises
+    ------
+    InputError
+        If the machine lacks a level of the groups that are limited.
+    """
+    blocks = blocks_of(machine)
+    if part.segments:
+        size = segment_of(machine, part)
+        return None if size is None or size > blocks.base else LevelLimits(None, None)
+    limits = limits_of(blocks, part.units)
+    required = most = None
+    if limits.within is not None:
+        required = level_of_groups(machine, blocks, limits.within)
+    if limits.lower is not None:
+        level = level_of_groups(machine, blocks, limits.lower)
+        most = None if level is None else (level, limits.most)
+    return LevelLimits(required, most)
+
+
+def keeps_contract(machine: Hierarchy, request: HierarchyRequest, placed: Placed) -> bool:
+    """Whether a request that is placed keeps the contract, part by part."""
+    blocks = blocks_of(machine)
+    pairs = zip(request.parts, placed, strict=True)
+    return all(_keeps(machine, blocks, part, list(hosts.items())) for part, hosts in pairs)
+
+
+def _keeps(
+    machine: Hierarchy, blocks: Blocks, part: PartState, taken: list[tuple[int, int]]
+) -> bool:
+    hosts = np.array([host for host, _ in taken])
+    units = np.array([own for _, own in taken])
+    if (units > 1).any():
+        return False
+    if part.segments:
+        size = segment_of(machine, part)
+        by_block = np.bincount(blocks.block_of[hosts])
+        return size is not None and size <= blocks.base and not (by_block % size).any()
+    limits = limits_of(blocks, part.units)
+    if limits.within is not None and len(np.unique(blocks.group_of(limits.within)[hosts])) > 1:
+        return False
+    if limits.lower is None:
+        return True
+    return len(np.unique(blocks.group_of(limits.lower)[hosts])) <= limits.most
+
+
+def under_contract(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot whose requests say themselves what the contract promises them.
+
+    They get a required level, and how many domains of the next lower one they may use.
+
+    Raises
+    ------
+    InputError
+        For a request that Slurm refuses, or that has parts or says such things already.
+    """
+    state = prepare_hierarchy(snapshot)
+    queue = []
+    for idx, (request, own) in enumerate(zip(snapshot.queue, state.requests, strict=True)):
+        field = f"queue[{idx}]"
+        if request.parts is not None or request.required or request.at_most:
+            expected = "a request without parts, required level or at_most under the contract"
+            raise InputError(expected, field=field, value=request.id)
+        limits = level_limits(state.machine, own.parts[0])
+        if limits is None:
+            expected = "segments of at most a base block, one of each block"
+            raise InputError(expected, field=f"{field}.segments", value=request.id)
+        names = state.machine.levels
+        said: dict[str, object] = {}
+        if limits.required is not None:
+            said["required"] = names[limits.required]
+        if limits.most is not None:
+            level, most = limits.most
+            said["at_most"] = Segment(size=most, level=names[level])
+        queue.append(request.model_copy(update=said))
+    return snapshot.model_copy(update={"queue": queue})

@@ -1,0 +1,1 @@
+"""Placement rules of schedulers, and the textbook's: `queue` serves requests with any of them."""

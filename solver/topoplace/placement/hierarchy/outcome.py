@@ -1,0 +1,69 @@
+"""What a placement on a hierarchy is worth, and its form in a result document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from topoplace.machine.hostlist import format_host_list
+from topoplace.placement.hierarchy.problem import HierarchyProblem, Started
+from topoplace.result.hierarchy import (
+    HierarchyLevel,
+    HierarchyPlacement,
+    HierarchyResult,
+    HierarchySolution,
+    PlacedPart,
+    Share,
+)
+from topoplace.solving.solve import Frame, called
+
+
+def worth(problem: HierarchyProblem, started: Started) -> list[int]:
+    """Return the figures of the levels, as they are reported."""
+    found = [0] * len(problem.levels)
+    for idx, placed in started.items():
+        values = problem.values_of(problem.requests[idx], placed)
+        found = [a + b for a, b in zip(found, values, strict=True)]
+    return found
+
+
+def _solution(problem: HierarchyProblem, started: Started) -> HierarchySolution:
+    placements = []
+    for idx, placed in sorted(started.items()):
+        request = problem.requests[idx]
+        parts = [
+            PlacedPart(part=part.name, shares=shares_of(hosts, problem.machine.host_names))
+            for part, hosts in zip(request.parts, placed, strict=True)
+        ]
+        placements.append(HierarchyPlacement(request=request.id, parts=parts))
+    return HierarchySolution(placements=placements)
+
+
+def shares_of(hosts: Mapping[int, int], names: tuple[str, ...]) -> list[Share]:
+    """Return units on hosts as documents have them: hosts with as many units together."""
+    of_units: dict[int, list[str]] = {}
+    for host, units in sorted(hosts.items()):
+        of_units.setdefault(units, []).append(names[host])
+    return [
+        Share(hosts=format_host_list(own), units=units) for units, own in sorted(of_units.items())
+    ]
+
+
+def _facts(result: HierarchyResult) -> dict[str, int | None]:
+    found = result.solution
+    return {
+        "started": None if found is None else len(found.placements),
+        "queued": len(result.instance.queue),
+    }
+
+
+FRAME = Frame(
+    lambda problem: problem.levels,
+    called,
+    worth,
+    HierarchyResult,
+    HierarchyLevel,
+    _solution,
+    lambda problem: problem.state.snapshot,
+    decisive=lambda problem: max(1, problem.machine.num_levels - 1),
+    facts=_facts,
+)

@@ -1,0 +1,362 @@
+"""Hierarchies as a plug-in of the engine: rows of hosts, and a dynamic program as oracle."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.packing.problem import (
+    NO_VALUE,
+    Cover,
+    PackingProblem,
+    Priced,
+    capacities_left,
+)
+from topoplace.placement.hierarchy.assignment import MOST_VARIABLES, Assignment
+from topoplace.placement.hierarchy.layout import Layout, Node
+from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
+from topoplace.placement.hierarchy.tables import (
+    Costs,
+    Shape,
+    Tables,
+    Uses,
+    part_shape,
+)
+from topoplace.snapshot.hierarchy_state import HierarchyRequest
+from topoplace.types import BoolArray, IntArray
+
+_SMALL = 2_000
+"""Requests times hosts and pools up to which all levels are solved to the end."""
+
+_NODE_SECONDS, _KIND_SECONDS = 2e-6, 1e-4
+"""Of a node in one table, and of a kind of request beside its tables."""
+
+
+@dataclass(frozen=True, order=True)
+class Candidate:
+    """A request in a place: units of its parts on hosts and in pools."""
+
+    request_idx: int
+    uses: Uses
+
+
+class HierarchyPacking(PackingProblem):
+    """A queue on a hierarchy as rows, requests and an oracle.
+
+    Parameters
+    ----------
+    layout, left, kept
+        Of the problem that this one is left of: its rows, what is left of them, and which of its
+        requests these are. By default this is the whole problem.
+    """
+
+    def __init__(
+        self,
+        problem: HierarchyProblem,
+        layout: Layout | None = None,
+        left: IntArray | None = None,
+        kept: Sequence[int] | None = None,
+    ) -> None:
+        self.hierarchy, self.layout = problem, layout or Layout(problem)
+        every = problem.requests
+        self.requests = [every[q] for q in (range(len(every)) if kept is None else kept)]
+        self.names = [request.id for request in self.requests]
+        self.values = np.array([request.value for request in self.requests], dtype=np.int64)
+        self.capacities = self.layout.capacities if left is None else left
+        self.num_covers = self.layout.num_base
+        self.families = self.layout.families
+        self.senses = [1 if sense == "max" else -1 for _, sense in problem.levels]
+        self._level_of = {name: k for k, (name, _) in enumerate(problem.levels)}
+
+    @property
+    def is_small(self) -> bool:
+        """Whether linear programs and branches close every level quickly."""
+        return len(self.requests) * len(self.layout.below[-1]) <= _SMALL
+
+    @cached_property
+    def takable(self) -> BoolArray:
+        """Rows that have something left."""
+        return np.asarray(self.capacities > 0)
+
+    @property
+    def kinds(self) -> Sequence[Hashable]:
+        """What requests ask for, whatever they are called."""
+        return [(request.value, _asked(request)) for request in self.requests]
+
+    @cached_property
+    def start_prices(self) -> IntArray:
+        """What the dearest unit of a row is worth, rounded up, on the rows of hosts and pools."""
+        most = np.zeros(self.num_rows, dtype=np.int64)
+        of_resource = np.zeros(len(self.layout.machine.resources))
+        per_unit = 0.0
+        for request in self.requests:
+            taken = sum(np.array(p.takes) * p.units for p in request.parts) / self.layout.grain
+            per_unit = max(per_unit, request.value / sum(part.units for part in request.parts))
+            with np.errstate(divide="ignore"):
+                dear = np.where(taken > 0, request.value / np.maximum(taken, 1), 0)
+            of_resource = np.maximum(of_resource, dear)
+        for r, first in self.layout.first_row.items():
+            most[first : first + self.layout.machine.num_hosts] = int(np.ceil(of_resource[r]))
+        most[self.families["pools"]] = int(np.ceil(per_unit))
+        return most
+
+    # ---- candidates
+
+    def rows_of(self, candidate: Candidate) -> IntArray:
+        """Return the rows a candidate takes of, each as often as the amount it takes."""
+        request, layout = self.requests[candidate.request_idx], self.layout
+        amounts: dict[int, int] = defaultdict(int)
+        units: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for part, leaf, count in candidate.uses:
+            kind = layout.kind_of[request.parts[part].takes]
+            for inside in layout.chain[leaf]:
+                units[inside][kind] += count
+        whole = set()
+        for number, by_kind in units.items():
+            node = layout.nodes[number]
+            if request.exclusive is not None and node.level >= request.exclusive:
+                if node.level == request.exclusive:
+                    whole.update(layout.rows_under(number))
+                continue
+            self._take(amounts, number, node, by_kind)
+        for row in whole:
+            amounts[row] = int(layout.capacities[row])
+        rows = np.array(sorted(amounts), dtype=np.int64)
+        return np.repeat(rows, [amounts[row] for row in rows.tolist()])
+
+    def _take(
+        self, amounts: dict[int, int], number: int, node: Node, units: dict[int, int]
+    ) -> None:
+        """Add what units of some kinds in a node take of its own rows."""
+        layout = self.layout
+        if node.pool is not None:
+            amounts[node.pool] += sum(units.values())
+        taken = sum(layout.kinds[kind] * n for kind, n in units.items())
+        if node.hosts and node.pool is None:
+            for r, first in layout.first_row.items():
+                amounts[first + node.hosts[0]] += int(taken[r])
+        for own in layout.rounded[number]:
+            whole = sum(units.values()) if own.resource is None else int(taken[own.resource])
+            for most, row in own.rows.items():
+                amounts[row] += whole * (most + 1) // (own.capacity + 1)
+
+    def values_of(self, candidates: Sequence[Candidate]) -> IntArray:
+        """Return the values of candidates on all levels, costs negated."""
+        found = np.zeros((len(candidates), len(self.senses)), dtype=np.int64)
+        for row, candidate in zip(found, candidates, strict=True):
+            request = self.requests[candidate.request_idx]
+            row[:] = self.hierarchy.values_of(request, self.placed(candidate))
+        return found * np.array(self.senses, dtype=np.int64)
+
+    def placed(self, candidate: Candidate, taken: dict[int, int] | None = None) -> Placed:
+        """Return a candidate as units on hosts.
+
+        Parameters
+        ----------
+        taken
+            How many hosts of every pool others have; counted up.
+        """
+        taken = {} if taken is None else taken
+        request = self.requests[candidate.request_idx]
+        placed: Placed = tuple({} for _ in request.parts)
+        for part, leaf, number in candidate.uses:
+            node, hosts = self.layout.nodes[leaf], dict(placed[part])
+            if node.pool is None:
+                hosts[node.hosts[0]] = number
+            else:
+                first = taken.get(leaf, 0)
+                taken[leaf] = first + number
+                hosts |= dict.fromkeys(node.hosts[first : first + number], 1)
+            placed = (*placed[:part], hosts, *placed[part + 1 :])
+        return placed
+
+    @cached_property
+    def _largest(self) -> list[int]:
+        """Upper bounds on the absolute values of a candidate by level."""
+        units = max((sum(p.units for p in r.parts) for r in self.requests), default=0)
+        rooms = int(self.layout.rooms.max(initial=0))
+        largest = [units] * len(self.senses)
+        largest[0] = int(self.values.max(initial=0))
+        largest[-1] = units * rooms
+        return largest
+
+    def largest(self, level: int) -> int:
+        """Return an upper bound on a candidate's value, whatever the sign."""
+        return self._largest[level]
+
+    def most(self, level: int) -> int:
+        """Return what a later level does not exceed: 0, where values are negated costs."""
+        return 0 if self.senses[level] < 0 else len(self.names) * self.largest(level)
+
+    # ---- the oracle
+
+    @cached_property
+    def _work(self) -> float:
+        """By the tables of a call, one for all requests that differ in numbers of units alone."""
+        pricing = _Pricing(self, np.zeros(self.num_rows, dtype=np.int64), (1,))
+        shapes = {shape for request in self.requests for shape, _ in pricing.shapes(request)}
+        tables = _NODE_SECONDS * len(self.layout.nodes) * len(shapes)
+        return _KIND_SECONDS * (1 + len(set(self.kinds))) + tables
+
+    def work(self, level: int) -> float:
+        """Return what a call of the oracle takes, in nominal seconds."""
+        return self._work
+
+    def price(
+        self,
+        row_prices: IntArray,
+        weights: Sequence[int],
+        per_request: int,
+        covers: tuple[Cover, ...] = (),
+        *,
+        exact_for: frozenset[int] | None = None,
+    ) -> Priced:
+        """Return the best candidate of every request."""
+        pricing = _Pricing(self, row_prices, weights)
+        of_request: dict[int, list[Cover]] = {}
+        for cover in covers:
+            of_request.setdefault(cover.request_idx, []).append(cover)
+        best = np.full(len(self.names), NO_VALUE, dtype=np.int64)
+        columns: list[list[tuple[int, Candidate]]] = [[] for _ in self.names]
+        known: dict[object, tuple[int, Uses] | None] = {}
+        for q, kind in enumerate(self.kinds):
+            clock.check(self.deadline)
+            own = of_request.get(q, [])
+            key = kind, frozenset((c.row, c.inside) for c in own)
+            if key not in known:
+                known[key] = pricing.best(q, own)
+            found = known[key]
+            if found is not None:
+                best[q] = found[0]
+                columns[q].append((found[0], Candidate(q, found[1])))
+        return Priced(best, columns)
+
+    def starts(self, deadline: float) -> Iterator[list[Candidate]]:
+        """Yield first fit, and what an integer program over all hosts finds level by level."""
+        yield from super().starts(deadline)
+        if Assignment.num_variables(self.layout, self.requests) > MOST_VARIABLES:
+            return
+        levels = self.layout.machine.num_levels
+        program = Assignment(self.layout, self.requests, self.capacities, levels)
+        for found in program.placements(0, deadline):
+            yield [Candidate(q, uses) for q, uses in found]
+
+    def left_by(self, fixed: Sequence[Candidate], kept: Sequence[int]) -> HierarchyPacking:
+        """Return the problem of some requests around fixed jobs; it has the same rows."""
+        found = HierarchyPacking(self.hierarchy, self.layout, capacities_left(self, fixed), ())
+        found.requests = [self.requests[q] for q in kept]
+        found.names = [request.id for request in found.requests]
+        found.values = self.values[list(kept)]
+        found.deadline = self.deadline
+        return found
+
+
+def _asked(request: HierarchyRequest) -> Hashable:
+    """Return all that matters of a request, names aside."""
+    return tuple(
+        (
+            p.units,
+            p.takes,
+            p.segments,
+            p.required,
+            p.exclusive,
+            p.balance,
+            p.spread,
+            p.at_most,
+            p.group,
+        )
+        for p in request.parts
+    )
+
+
+class _Pricing:
+    """One call of the oracle: tables are shared by requests that differ in numbers alone."""
+
+    def __init__(
+        self, packing: HierarchyPacking, row_prices: IntArray, weights: Sequence[int]
+    ) -> None:
+        self._packing, self._layout = packing, packing.layout
+        names = [name for name, _ in packing.hierarchy.levels]
+        by_name = dict(zip(names, weights, strict=False))
+        self._weights = by_name
+        machine = packing.layout.machine
+        of_domain = [by_name.get(name, 0) for name in machine.levels]
+        stranded = by_name.get("stranded", 0)
+        self._costs = Costs(row_prices, packing.capacities, of_domain, stranded)
+        self._most: dict[Shape, int] = {}
+        for request in packing.requests:
+            if len(request.parts) == 1:
+                for shape, _ in self.shapes(request):
+                    most = self._most.get(shape, 0)
+                    self._most[shape] = max(most, request.parts[0].units)
+        self._tables: dict[object, Tables] = {}
+
+    def best(self, q: int, covers: Sequence[Cover]) -> tuple[int, Uses] | None:
+        """Return the largest gain of a request and where it is; None if it has no place."""
+        request = self._packing.requests[q]
+        units = [part.units for part in request.parts]
+        found: tuple[int, Tables] | None = None
+        nothing = [c for c in covers if not self._layout.capacities[c.row]]
+        if any(cover.inside for cover in nothing):
+            return None
+        covers = [c for c in covers if c not in nothing]
+        for shape, balance in self.shapes(request):
+            tables = self._tables_of(shape, units, self._by_node(request, covers))
+            cost = tables.least(units)
+            if cost is None:
+                continue
+            gain = self._weights["nodes"] * request.value - cost
+            gain += self._weights.get("balance", 0) * balance
+            if found is None or gain > found[0]:
+                found = gain, tables
+        return None if found is None else (found[0], found[1].uses(units))
+
+    def shapes(self, request: HierarchyRequest) -> list[tuple[Shape, int]]:
+        """Return the shapes of a request, one per least balance of its parts, and their sum."""
+        beside = len(request.parts) > 1
+        shapes: list[tuple[tuple[object, ...], int]] = [((), 0)]
+        for part in request.parts:
+            balanced = part.balance is not None and self._weights.get("balance")
+            least = range(1, part.units + 1) if balanced else (None,)
+            own = [(part_shape(self._layout, part, n, beside_others=beside), n or 0) for n in least]
+            shapes = [((*found, shape), n + m) for found, n in shapes for shape, m in own]
+        return [(Shape(parts, request.exclusive), n) for parts, n in shapes]  # type: ignore[arg-type]
+
+    def _by_node(
+        self, request: HierarchyRequest, covers: Sequence[Cover]
+    ) -> dict[int, list[tuple[tuple[int, ...], bool]]]:
+        """Return what branches say of nodes: by which parts they are used, or not."""
+        found: dict[int, list[tuple[tuple[int, ...], bool]]] = {}
+        for cover in covers:
+            number, resource = self._layout.leaf_of_row(cover.row)
+            parts: tuple[int, ...]
+            if request.exclusive is not None:
+                parts = tuple(range(len(request.parts)))
+                chain = self._layout.chain[number]
+                number = next(k for k in chain if self._layout.nodes[k].level == request.exclusive)
+            else:
+                parts = tuple(
+                    p
+                    for p, part in enumerate(request.parts)
+                    if resource is None or part.takes[resource]
+                )
+            found.setdefault(number, []).append((parts, cover.inside))
+        return found
+
+    def _tables_of(
+        self,
+        shape: Shape,
+        units: Sequence[int],
+        covers: dict[int, list[tuple[tuple[int, ...], bool]]],
+    ) -> Tables:
+        most = [self._most[shape]] if len(units) == 1 else list(units)
+        told = tuple(sorted((node, tuple(own)) for node, own in covers.items()))
+        key = shape, tuple(most), told
+        if key not in self._tables:
+            self._tables[key] = Tables(self._layout, shape, most, self._costs, covers)
+        return self._tables[key]

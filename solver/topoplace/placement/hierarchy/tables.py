@@ -1,0 +1,244 @@
+"""The cheapest place of a request at prices: a dynamic program from the hosts up.
+
+A *state* says how many units of every part are in a domain. Its table has the least cost of every
+state: what the units pay, and the weights of the domains used and of the room that is left over.
+Where units stay together in a domain, its states count what stays together instead
+(docs/proofs-hierarchy.md, "The best candidate at prices").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from topoplace.placement.hierarchy._kernels import (
+    INFINITE,
+    NO_LEVEL,
+    Asked,
+    Paid,
+    fill,
+    sizes,
+    trace,
+)
+from topoplace.placement.hierarchy.layout import Layout
+from topoplace.snapshot.hierarchy_state import PartState
+from topoplace.types import IntArray
+
+MOST_PARTS = 4
+
+State = tuple[int, ...]
+"""One number per part, zeros before them if there are fewer than four."""
+
+Uses = tuple[tuple[int, int, int], ...]
+"""What a candidate takes: part, number of the node (a host or a pool), units."""
+
+Covers = Mapping[int, Sequence[tuple[tuple[int, ...], bool]]]
+"""By node: some parts, and whether one of them uses it or none does."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What candidates pay, all integers, at least 0.
+
+    Attributes
+    ----------
+    of_row, left
+        Price of every row, and what is left of it.
+    of_domain
+        What a domain costs that is used, by level.
+    stranded
+        What a unit costs that a used host could still hold.
+    """
+
+    of_row: IntArray
+    left: IntArray
+    of_domain: Sequence[int]
+    stranded: int
+
+
+@dataclass(frozen=True)
+class PartShape:
+    """What the tables of a part depend on, whatever the number of its units.
+
+    Attributes
+    ----------
+    kind
+        What a unit takes (`Layout.kinds`).
+    together
+        By level from -1 on, how many units stay together.
+    spread
+        A level, and how many units a domain of it gets at most.
+    least
+        A level, and how many units a domain of it gets at least if it gets any.
+    group
+        Number of its group, and whether that is in one domain of a level: which, or None.
+    limit
+        A level, and how many of its domains are used at most.
+    """
+
+    kind: int
+    together: tuple[int, ...]
+    spread: tuple[int, int] | None
+    least: tuple[int, int] | None
+    group: tuple[int, int | None]
+    limit: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the tables of a request depend on, whatever the number of its units.
+
+    `exclusive` is the level whose domains it has alone.
+    """
+
+    parts: tuple[PartShape, ...]
+    exclusive: int | None
+
+
+def part_shape(
+    layout: Layout, part: PartState, least: int | None, *, beside_others: bool
+) -> PartShape:
+    """Return the shape of a part.
+
+    A required level is a segment of all units. `least` is what every domain of the level of balance
+    gets; with parts beside it, those of a group have one domain together.
+    """
+    segments = part.segments
+    if part.required is not None:
+        segments = (*segments, (part.required, part.units))
+    levels = range(-1, layout.machine.num_levels)
+    together = tuple(
+        max((size for own, size in segments if own >= level), default=1) for level in levels
+    )
+    bounded = None if least is None or part.balance is None else (part.balance, least)
+    group = (part.group, part.required if beside_others else None)
+    kind = layout.kind_of[part.takes]
+    return PartShape(kind, together, part.spread, bounded, group, part.at_most)
+
+
+class Tables:
+    """The tables of all nodes for a shape.
+
+    Parameters
+    ----------
+    units
+        How many of every part there are at most.
+    """
+
+    def __init__(
+        self, layout: Layout, shape: Shape, units: Sequence[int], costs: Costs, covers: Covers
+    ) -> None:
+        self._tree, self._asked = layout.tree, _asked(layout, shape, units)
+        self._parts, self._offset = shape.parts, MOST_PARTS - len(shape.parts)
+        paid = self._paid(layout, shape, costs, covers)
+        self._dims, self._summed = sizes(self._tree, self._asked, paid.left)
+        self._starts = _starts(self._dims)
+        self._choice_starts = _starts(self._summed)
+        self._tables = np.empty(self._starts[-1], dtype=np.int64)
+        self._choices = np.zeros(self._choice_starts[-1], dtype=np.int32)
+        fill(
+            self._tree,
+            self._asked,
+            paid,
+            self._dims,
+            self._starts,
+            self._tables,
+            self._summed,
+            self._choice_starts,
+            self._choices,
+        )
+
+    def _paid(self, layout: Layout, shape: Shape, costs: Costs, covers: Covers) -> Paid:
+        bits = [
+            (node, sum(1 << (p + self._offset) for p in parts), int(inside))
+            for node, own in covers.items()
+            for parts, inside in own
+        ]
+        whole = np.zeros(0, dtype=np.int64)
+        if shape.exclusive is not None:
+            whole = np.array(
+                [
+                    _whole(layout, number, costs) if node.level == shape.exclusive else 0
+                    for number, node in enumerate(layout.nodes)
+                ]
+            )
+        return Paid(
+            costs.of_row,
+            costs.left,
+            np.array(costs.of_domain, dtype=np.int64),
+            costs.stranded,
+            np.array(bits, dtype=np.int64).reshape(-1, 3),
+            whole,
+            NO_LEVEL if shape.exclusive is None else shape.exclusive,
+        )
+
+    def least(self, units: Sequence[int]) -> int | None:
+        """Return the least cost of so many units of every part; None if they have no place."""
+        state, dims = self._state(units), self._dims[-1]
+        if (state >= dims).any():
+            return None
+        return self._best(state)[0]
+
+    def _best(self, state: IntArray) -> tuple[int | None, IntArray]:
+        """Return the least cost of a state, and the state: any number of domains is allowed."""
+        table = self._tables[self._starts[-2] :].reshape(self._dims[-1])
+        if self._asked.limit[0] != NO_LEVEL:
+            state = state.copy()
+            state[2] = table[state[0], state[1], :, state[3]].argmin()
+        cost = int(table[tuple(state)])
+        return (None if cost >= INFINITE else cost), state
+
+    def uses(self, units: Sequence[int]) -> Uses:
+        """Return where they are at this cost."""
+        found = trace(
+            self._tree,
+            self._asked,
+            self._dims,
+            self._summed,
+            self._choice_starts,
+            self._choices,
+            self._best(self._state(units))[1],
+        )
+        found[:, 0] -= self._offset
+        return tuple(sorted(map(tuple, found.tolist())))
+
+    def _state(self, units: Sequence[int]) -> IntArray:
+        """Return the state of the whole machine in which there are so many units of every part."""
+        state = np.zeros(MOST_PARTS, dtype=np.int64)
+        together = [part.together[0] for part in self._parts]
+        state[self._offset :] = [n // size for n, size in zip(units, together, strict=True)]
+        return state
+
+
+def _starts(dims: IntArray) -> IntArray:
+    return np.concatenate([[0], np.cumsum(dims.prod(axis=1))]).astype(np.int64)
+
+
+def _whole(layout: Layout, number: int, costs: Costs) -> int:
+    """Return what a domain costs as a whole; -1 if somebody has some of it."""
+    rows = layout.rows_under(number)
+    held = layout.capacities[rows]
+    if (costs.left[rows] != held).any() or layout.is_occupied(layout.nodes[number]):
+        return -1
+    return int(costs.of_row[rows] @ held)
+
+
+def _asked(layout: Layout, shape: Shape, units: Sequence[int]) -> Asked:
+    """Return a shape as arrays of four parts."""
+    num, offset = MOST_PARTS, MOST_PARTS - len(shape.parts)
+    takes = np.zeros((num, layout.kinds.shape[1]), dtype=np.int64)
+    together = np.ones((num, layout.machine.num_levels + 1), dtype=np.int64)
+    kinds, wanted = np.zeros(num, dtype=np.int64), np.zeros(num, dtype=np.int64)
+    spread, least = np.full((2, num, 2), NO_LEVEL, dtype=np.int64)
+    group, joint = np.full((2, num), NO_LEVEL, dtype=np.int64)
+    limit = np.array(shape.parts[0].limit or (NO_LEVEL, 0), dtype=np.int64)
+    wanted[offset:] = units
+    for p, part in enumerate(shape.parts, start=offset):
+        kinds[p], takes[p], together[p] = part.kind, layout.kinds[part.kind], part.together
+        spread[p] = part.spread or NO_LEVEL
+        least[p] = part.least or NO_LEVEL
+        group[p] = part.group[0]
+        joint[p] = NO_LEVEL if part.group[1] is None else part.group[1]
+    return Asked(wanted, kinds, takes, together, spread, least, group, joint, limit)

@@ -1,0 +1,487 @@
+"""Recorded decisions of schedulers, a JSON object a line: what they saw, and what they chose.
+
+Two forms are known, both documented in docs/formats.md: of Kueue's topology-aware scheduling, and
+of Slurm's topology/block and topology/tree.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from topoplace.errors import InputError, unknown_name
+from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.snapshot.faults import faults_of
+from topoplace.snapshot.files import parse_object
+from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
+from topoplace.snapshot.readers.slurm_blocks import BLOCK
+from topoplace.snapshot.readers.slurm_topology import topology_of_text
+from topoplace.snapshot.readers.slurm_trees import hierarchy_of_tree
+from topoplace.snapshot.readers.tables import blamed_on, require_once, text_of
+from topoplace.snapshot.schema import (
+    SNAPSHOT_SCHEMA,
+    HierarchyModel,
+    HostsModel,
+    Model,
+    Name,
+    Part,
+    Request,
+    RunningJob,
+    Segment,
+    Size,
+    Snapshot,
+    TreeModel,
+)
+
+Taken = Mapping[str | None, Mapping[str, int]]
+"""Units by host, by the name of a part; None is the name of a request without parts."""
+
+
+class Decided(StrEnum):
+    """What a scheduler decided: to start the request, to let it wait, or never to take it."""
+
+    STARTED = "started"
+    WAITING = "waiting"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A decision of a scheduler.
+
+    Attributes
+    ----------
+    snapshot
+        The machine before the decision, with the request as the queue.
+    taken
+        Which hosts got how many units, as it was recorded, lawful or not; None unless started.
+    outcome
+        What was decided.
+    left_out
+        What the scheduler was told and the snapshot does not say, such as ``--nodelist=n003``.
+    """
+
+    snapshot: Snapshot
+    taken: Taken | None
+    outcome: Decided
+    left_out: tuple[str, ...] = ()
+
+
+Line = TypeVar("Line", bound="_Line")
+
+
+class _Line(Model):
+    """A recorded line, which may say more than is read."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+def _read(line: Mapping[str, Any], model: type[Line]) -> Line:
+    try:
+        return model.model_validate(dict(line))
+    except ValidationError as error:
+        raise faults_of(error, model, dict(line)) from None
+
+
+# ---- Kueue ---------------------------------------------------------------------------------------
+
+GPUS = "gpus"
+"""The resource of Kueue's recorded nodes and pods."""
+
+Units = Annotated[int, Field(ge=0, le=1 << 20)]
+Path_ = Annotated[list[Name], Field(min_length=1, max_length=16)]
+
+
+class KueueNode(_Line):
+    """A node: its label values, top first, and its units, of which some are free."""
+
+    name: Name
+    path: Path_
+    capacity: Units
+    free: Units
+
+
+class KueueLayer(_Line):
+    """Slices of so many pods, each in one domain of a level."""
+
+    level: Name
+    size: Size
+
+
+class KueuePodset(_Line):
+    """So many pods alike, and where they may go."""
+
+    name: Name | None = None
+    count: Size
+    mode: Literal["required", "preferred", "unconstrained", "slice-only"]
+    level: Name | None = None
+    slice_size: Size | None = None
+    slice_level: Name | None = None
+    slice_layers: list[KueueLayer] = Field(default_factory=list)
+    pod_units: Annotated[int, Field(ge=1, le=1 << 20)] = 1
+    group: Name | None = None
+    balanced: bool = False
+
+
+class KueuePods(_Line):
+    """Pods that a node gets."""
+
+    path: Path_
+    count: Annotated[int, Field(ge=1, le=1 << 21)]
+
+
+class KueueLine(_Line):
+    """A decision of Kueue's topology-aware scheduling."""
+
+    id: Name
+    kueue: str
+    levels: Path_
+    nodes: Annotated[list[KueueNode], Field(min_length=1)]
+    request: KueuePodset | None = None
+    requests: Annotated[list[KueuePodset], Field(min_length=1, max_length=4)] | None = None
+    assignment: list[KueuePods] | None = None
+    reason: str | None = None
+    assignments: dict[str, list[KueuePods]] | None = None
+    reasons: dict[str, str] | None = None
+
+
+def kueue_snapshot(line: Mapping[str, Any]) -> Snapshot:
+    """Return what Kueue saw: levels are its node labels, and GPUs in use are running jobs.
+
+    A running job ``used-3`` holds three GPUs of each of its hosts. Podsets are the parts of one
+    request; a request of one podset has no parts.
+
+    Raises
+    ------
+    InputError
+        With the field of the line at fault.
+    """
+    return kueue_decision(line).snapshot
+
+
+def kueue_decision(line: Mapping[str, Any]) -> Decision:
+    """Return a decision of Kueue; one with a reason why not waits.
+
+    Raises
+    ------
+    InputError
+        With the field of the line at fault.
+    """
+    read = _read(line, KueueLine)
+    if (read.request is None) == (read.requests is None):
+        found = "neither" if read.request is None else "both"
+        raise InputError("either request or requests", field="request", found=found)
+    machine, running = _kueue_machine(read)
+    snapshot = Snapshot(
+        schema_version=SNAPSHOT_SCHEMA,
+        name=read.id,
+        machine=machine,
+        running=running,
+        queue=[_kueue_request(read)],
+        source=f"a recorded decision of Kueue {read.kueue}",
+    )
+    prepare_hierarchy(snapshot)
+    taken = _kueue_taken(read)
+    return Decision(snapshot, taken, Decided.WAITING if taken is None else Decided.STARTED)
+
+
+def _kueue_machine(line: KueueLine) -> tuple[HierarchyModel, list[RunningJob]]:
+    used: dict[int, list[str]] = defaultdict(list)
+    place_of: dict[str, str] = {}
+    for idx, node in enumerate(line.nodes):
+        field = f"nodes[{idx}]"
+        require_once(place_of, node.name, field, "node", field=f"{field}.name")
+        if len(node.path) != len(line.levels):
+            expected = f"one value for each of the {len(line.levels)} levels"
+            raise InputError(expected, field=f"{field}.path", found=str(len(node.path)))
+        if node.path[-1] != node.name:
+            expected = f"the name of the node, {node.name}, last"
+            raise InputError(expected, field=f"{field}.path", value=node.path[-1])
+        if node.free > node.capacity:
+            expected = f"at most the capacity, {node.capacity}"
+            raise InputError(expected, field=f"{field}.free", value=node.free)
+        if node.free < node.capacity:
+            used[node.capacity - node.free].append(node.name)
+    alike = itertools.groupby(line.nodes, key=lambda node: (node.path[:-1], node.capacity))
+    hosts = [
+        HostsModel(
+            hosts=format_host_list(node.name for node in nodes),
+            domains=path,
+            capacity={GPUS: capacity},
+        )
+        for (path, capacity), nodes in alike
+    ]
+    machine = HierarchyModel(
+        kind="hierarchy", name=f"{line.id}-nodes", levels=list(line.levels), hosts=hosts
+    )
+    running = [
+        RunningJob(id=f"used-{units}", nodes=format_host_list(names), takes={GPUS: units})
+        for units, names in sorted(used.items())
+    ]
+    return machine, running
+
+
+def _kueue_request(line: KueueLine) -> Request:
+    if line.request is not None:
+        asked = _kueue_asked(line.request, line.levels, "request")
+        return Request(id="request", nodes=line.request.count, **asked)
+    parts = []
+    for idx, podset in enumerate(line.requests or ()):
+        field = f"requests[{idx}]"
+        if podset.name is None:
+            raise InputError("a value", field=f"{field}.name", found="nothing")
+        asked = _kueue_asked(podset, line.levels, field)
+        parts.append(Part(id=podset.name, nodes=podset.count, group=podset.group, **asked))
+    return Request(id="request", nodes=sum(part.nodes for part in parts), parts=parts)
+
+
+def _kueue_asked(podset: KueuePodset, levels: Sequence[str], field: str) -> dict[str, Any]:
+    """Return what a podset asks for, as fields of a request or a part."""
+    if (podset.level is not None) != (podset.mode in {"required", "preferred"}):
+        expected = f"{'no' if podset.level is not None else 'a'} level, as it is {podset.mode}"
+        raise InputError(expected, field=f"{field}.level", value=podset.level)
+    if (podset.slice_size is None) != (podset.slice_level is None):
+        expected = "both slice_size and slice_level, or neither"
+        raise InputError(expected, field=f"{field}.slice_size", value=podset.slice_size)
+    segments = [Segment(size=layer.size, level=layer.level) for layer in podset.slice_layers]
+    if podset.slice_size is not None and podset.slice_level is not None:
+        segments.append(Segment(size=podset.slice_size, level=podset.slice_level))
+    for level in filter(None, (podset.level, *(segment.level for segment in segments))):
+        if level not in levels:
+            raise unknown_name(level, levels, field=field)
+    asked: dict[str, Any] = {"takes": {GPUS: podset.pod_units}, "segments": segments}
+    if podset.level is not None:
+        asked[podset.mode] = podset.level
+    if podset.balanced and podset.mode == "preferred":
+        asked["balance"] = _balanced_level(podset, levels)
+    return asked
+
+
+def _balanced_level(podset: KueuePodset, levels: Sequence[str]) -> str:
+    """Return the level over whose domains Kueue's balanced placement (KEP-2724) is even.
+
+    It is the one below the preferred level, or that itself where it is the lowest, or the one of
+    slices.
+    """
+    idx = levels.index(podset.level or "")
+    if podset.level == podset.slice_level:
+        return levels[idx]
+    return levels[min(idx + 1, len(levels) - 1)]
+
+
+def _kueue_taken(line: KueueLine) -> Taken | None:
+    if line.request is not None:
+        if line.assignment is None:
+            return None
+        return {None: _pods(line.assignment, line, "assignment")}
+    if line.assignments is None or line.reasons:
+        return None
+    names = [podset.name or "" for podset in line.requests or ()]
+    for name in line.assignments:
+        if name not in names:
+            raise unknown_name(name, names, field="assignments")
+    return {
+        name: _pods(line.assignments.get(name, ()), line, f"assignments.{name}") for name in names
+    }
+
+
+def _pods(pods: Sequence[KueuePods], line: KueueLine, field: str) -> dict[str, int]:
+    hosts = {tuple(node.path): node.name for node in line.nodes}
+    taken: dict[str, int] = {}
+    for idx, some in enumerate(pods):
+        host = hosts.get(tuple(some.path))
+        if host is None or host in taken:
+            expected = "the path of a node" if host is None else "each node once"
+            raise InputError(expected, field=f"{field}[{idx}].path", value="/".join(some.path))
+        taken[host] = some.count
+    return taken
+
+
+# ---- Slurm ---------------------------------------------------------------------------------------
+
+_SLURM_OUTCOMES = {
+    "running": Decided.STARTED,
+    "pending": Decided.WAITING,
+    "rejected": Decided.REFUSED,
+}
+
+
+class SlurmRequest(_Line):
+    """What sbatch was told: ``-N nodes [--segment=segment] [options]``."""
+
+    nodes: Size
+    segment: Size | None = None
+    options: str = ""
+
+
+class SlurmLine(_Line):
+    """A decision of Slurm's select/cons_tres on whole nodes."""
+
+    config: Name
+    slurm: str
+    plugin: Literal["topology/block", "topology/tree"]
+    topology: str
+    free: list[Name]
+    down: list[Name]
+    busy: list[Name]
+    request: SlurmRequest
+    outcome: Literal["running", "pending", "rejected"]
+    chosen: list[Name] | None = None
+
+
+def slurm_block_snapshot(line: Mapping[str, Any]) -> Snapshot:
+    """Return what Slurm saw: busy nodes are held by one running job, down ones are down.
+
+    Of topology/tree every level of switches is a level of the machine, ``switch0`` the lowest.
+
+    Raises
+    ------
+    InputError
+        With the field of the line at fault.
+    """
+    return slurm_block_decision(line).snapshot
+
+
+def slurm_block_decision(line: Mapping[str, Any]) -> Decision:
+    """Return a decision of Slurm.
+
+    Raises
+    ------
+    InputError
+        With the field of the line at fault.
+    """
+    read = _read(line, SlurmLine)
+    machine = _slurm_machine(read)
+    names = hierarchy_of(machine).host_names
+    _require_states(read, names)
+    request, excluded, left_out = _slurm_request(read, machine)
+    down = {*read.down, *excluded}
+    busy = format_host_list(read.busy)
+    snapshot = Snapshot(
+        schema_version=SNAPSHOT_SCHEMA,
+        name=f"slurm-{read.config}",
+        machine=machine,
+        down=format_host_list(name for name in names if name in down),
+        running=[RunningJob(id="busy", nodes=busy)] if busy else [],
+        queue=[request],
+        source=f"a recorded decision of Slurm {read.slurm}, {read.plugin}",
+    )
+    prepare_hierarchy(snapshot)
+    outcome = _SLURM_OUTCOMES[read.outcome]
+    taken = None
+    if outcome is Decided.STARTED:
+        taken = _slurm_taken(read, request, set(names))
+    return Decision(snapshot, taken, outcome, left_out)
+
+
+def _slurm_machine(line: SlurmLine) -> HierarchyModel:
+    with blamed_on(None, "topology"):
+        machine = topology_of_text(line.topology, f"slurm-{line.config}-nodes")
+    is_blocks = line.plugin == "topology/block"
+    if isinstance(machine, TreeModel) is is_blocks:
+        expected = f"the {'blocks' if is_blocks else 'switches'} of {line.plugin}"
+        raise InputError(expected, field="topology", value=line.topology[:40])
+    return hierarchy_of_tree(machine) if isinstance(machine, TreeModel) else machine
+
+
+def _require_states(line: SlurmLine, names: Sequence[str]) -> None:
+    """Raise `InputError` unless every node is in one of the lists free, down and busy."""
+    missing = set(names)
+    for field in ("free", "down", "busy"):
+        for idx, name in enumerate(getattr(line, field)):
+            if name not in missing:
+                expected = "each node once" if name in names else "nodes of the topology"
+                raise InputError(expected, field=f"{field}[{idx}]", value=name)
+            missing.remove(name)
+    if missing:
+        raise InputError("every node in free, down or busy", field="free", value=min(missing))
+
+
+def _slurm_request(
+    line: SlurmLine, machine: HierarchyModel
+) -> tuple[Request, list[str], tuple[str, ...]]:
+    """Return the request, nodes that it excludes, and options that it does not say."""
+    wanted, segment = line.request.nodes, line.request.segment
+    on_blocks = line.plugin == "topology/block"
+    asked: dict[str, Any] = {}
+    excluded: list[str] = []
+    left_out: list[str] = []
+    if segment is not None and not on_blocks:
+        left_out.append(f"--segment={segment}")
+    for text in line.request.options.split():
+        key, _, value = text.partition("=")
+        if key == "--exclude":
+            excluded += expand_host_list(value, "request.options")
+        elif text == "--exclusive=topo" and on_blocks:
+            asked["exclusive"] = BLOCK
+        elif key == "--switches" and value.partition("@")[0] == "1" and not on_blocks:
+            asked["preferred" if "@" in value else "required"] = machine.levels[-2]
+        else:
+            left_out.append(text)
+    if on_blocks and segment is not None:
+        whole, rest = wanted - wanted % segment, wanted % segment
+        if whole and rest:
+            parts = [_segmented("segments", whole, segment), _segmented("rest", rest, rest)]
+            parts = [part.model_copy(update=asked) for part in parts]
+            return Request(id="request", nodes=wanted, parts=parts), excluded, tuple(left_out)
+        asked["segments"] = [Segment(size=segment if whole else rest, level=BLOCK)]
+    return Request(id="request", nodes=wanted, **asked), excluded, tuple(left_out)
+
+
+def _segmented(name: str, nodes: int, size: int) -> Part:
+    return Part(id=name, nodes=nodes, segments=[Segment(size=size, level=BLOCK)])
+
+
+def _slurm_taken(line: SlurmLine, request: Request, names: set[str]) -> Taken:
+    if request.parts is not None:
+        expected = f"a segment that divides the {request.nodes} nodes, as they were chosen"
+        raise InputError(expected, field="request.segment", value=line.request.segment)
+    chosen = line.chosen or []
+    for idx, name in enumerate(chosen):
+        if name not in names or name in chosen[:idx]:
+            expected = "each node once" if name in names else "nodes of the topology"
+            raise InputError(expected, field=f"chosen[{idx}]", value=name)
+    return {None: dict.fromkeys(chosen, 1)}
+
+
+# ---- Files of lines ------------------------------------------------------------------------------
+
+
+def read_decisions(path: str | Path) -> Iterator[Decision]:
+    """Yield the decisions of a file, one JSON object a line, of either form.
+
+    Those of Slurm, which have no names, are numbered by their lines: ``slurm-A-17``.
+    """
+    for number, text in enumerate(text_of(path, or_json=True).splitlines(), start=1):
+        if not text.strip():
+            continue
+        with blamed_on(path, f"line {number}"):
+            raw = parse_object(text.encode(), str(path))
+            decision = decision_of(raw)
+        if "kueue" not in raw:
+            name = f"{decision.snapshot.name}-{number}"
+            snapshot = decision.snapshot.model_copy(update={"name": name})
+            decision = replace(decision, snapshot=snapshot)
+        yield decision
+
+
+def decision_of(line: Mapping[str, Any]) -> Decision:
+    """Return the decision that a line records, of either form.
+
+    Raises
+    ------
+    InputError
+        With the field of the line at fault.
+    """
+    if "kueue" in line:
+        return kueue_decision(line)
+    if "slurm" in line:
+        return slurm_block_decision(line)
+    raise InputError("a decision, with the version of kueue or slurm", found="neither")

@@ -1,0 +1,208 @@
+"""Slurm's topology/block: base blocks, and aligned groups of them, as a hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from topoplace.errors import InputError
+from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list, format_host_list
+from topoplace.snapshot.hierarchy_state import hierarchy_of
+from topoplace.snapshot.readers.slurm import ConfLine
+from topoplace.snapshot.readers.tables import blamed_on, integer, require_once
+from topoplace.snapshot.schema import HierarchyModel, HostsModel
+
+BLOCK, NODE = "block", "node"
+"""The levels of base blocks and of nodes."""
+
+NODES = {"slots": 1}
+"""What a node has room for: one unit, as a job gets whole nodes."""
+
+_MAX_SIZE = 1 << 21
+_MAX_NAME = 128
+_MAX_DOUBLINGS = 15
+_UNTOLD = 5  # sizes that Slurm takes where the file has none: the base, and four doublings
+_MOST_LEVELS = 16  # of a hierarchy
+
+
+@dataclass(frozen=True)
+class Block:
+    """A base block: its name, and its nodes as a host list, empty for one still to come."""
+
+    name: str
+    nodes: str
+
+
+# ---- Blocks and sizes as a machine, whatever file they stand in ----------------------------------
+
+
+def machine_of_blocks(
+    blocks: Sequence[Block], sizes: Sequence[int] | None, name: str, source: str
+) -> HierarchyModel:
+    """Return the machine of base blocks and Slurm's BlockSizes.
+
+    Above the level of the base blocks there is one for every larger size that is enforced: of
+    aligned groups, so many consecutive blocks counted from the first as the size has base blocks.
+    Sizes after one that spans all blocks are not enforced. Without sizes Slurm takes the nodes of
+    the first block that has any, and four doublings of it.
+
+    Raises
+    ------
+    InputError
+        With the field ``block NAME`` or ``block sizes``.
+    """
+    counts = _counts_of(blocks)
+    if sizes is None:
+        base = next(count for count in counts if count)
+        sizes = [base << doublings for doublings in range(_UNTOLD)]
+    _require_sizes(sizes)
+    upper = enforced_sizes(sizes, len(blocks))[:0:-1]
+    if len(upper) + 2 > _MOST_LEVELS:
+        expected = f"at most {_MOST_LEVELS - 2} enforced ones above the base"
+        raise InputError(expected, field="block sizes", found=str(len(upper)))
+    hosts = []
+    for idx, block in enumerate(blocks):
+        groups = [_group(blocks, idx, size // sizes[0]) for size in upper]
+        if counts[idx]:
+            hosts.append(HostsModel(hosts=block.nodes, domains=[*groups, block.name]))
+    return HierarchyModel(
+        kind="hierarchy",
+        name=name,
+        levels=[*(level_of_size(size) for size in upper), BLOCK, NODE],
+        hosts=hosts,
+        block_sizes=list(sizes),
+        source=source,
+    )
+
+
+def level_of_size(size: int) -> str:
+    """Return the level of the groups of a size above the base."""
+    return f"{BLOCK}{size}"
+
+
+def enforced_sizes(sizes: Sequence[int], num_blocks: int) -> list[int]:
+    """Return the sizes that a machine enforces, ascending: up to the first that spans it."""
+    enforced: list[int] = []
+    for size in sorted(sizes):
+        enforced.append(size)
+        if size // sizes[0] >= num_blocks:
+            break
+    return enforced
+
+
+def _counts_of(blocks: Sequence[Block]) -> list[int]:
+    """Return how many nodes every block has, after checking that each has its own."""
+    block_of: dict[str, str] = {}
+    counts: list[int] = []
+    names: set[str] = set()
+    for block in blocks:
+        field = f"block {block.name}"
+        if block.name in names:
+            raise InputError("each block once", field=field, value=block.name)
+        names.add(block.name)
+        nodes = expand_host_list(block.nodes, field)
+        counts.append(len(nodes))
+        for node in nodes:
+            if node in block_of:
+                expected = f"each node in one block (it is in {block_of[node]} too)"
+                raise InputError(expected, field=field, value=node)
+            block_of[node] = block.name
+        if len(block_of) > MAX_HOSTS:
+            raise InputError(f"at most {MAX_HOSTS} nodes", field=field)
+    if not block_of:
+        raise InputError("at least one block with nodes", found="none")
+    return counts
+
+
+def _require_sizes(sizes: Sequence[int]) -> None:
+    for idx, size in enumerate(sizes):
+        times, rest = divmod(size, sizes[0])
+        if rest or times.bit_count() != 1 or times > 1 << _MAX_DOUBLINGS or size > _MAX_SIZE:
+            expected = f"{sizes[0]} times a power of two of at most {1 << _MAX_DOUBLINGS}"
+            raise InputError(expected, field="block sizes", value=size)
+        if size in sizes[:idx]:
+            raise InputError("each size once", field="block sizes", value=size)
+
+
+def _group(blocks: Sequence[Block], idx: int, length: int) -> str:
+    """Return the name of the aligned group of so many blocks that one of them is in."""
+    first = idx // length * length
+    last = min(first + length, len(blocks)) - 1
+    both = f"{blocks[first].name}..{blocks[last].name}"
+    name = both if last > first else blocks[first].name
+    return name if len(name) <= _MAX_NAME else f"{BLOCK}{first}..{last}"
+
+
+def blocks_of_machine(machine: HierarchyModel) -> list[Block]:
+    """Return the base blocks of a machine, in its order.
+
+    Raises
+    ------
+    InputError
+        If they do not make the machine: if it has no block sizes, or its groups are not aligned.
+    """
+    if machine.block_sizes is None:
+        expected = "a machine with Slurm's block sizes"
+        raise InputError(expected, field="block_sizes", found="nothing")
+    hierarchy = hierarchy_of(machine)
+    nodes: dict[tuple[str, ...], list[str]] = {}
+    for group in machine.hosts:
+        nodes.setdefault(tuple(group.domains), []).extend(expand_host_list(group.hosts))
+    blocks = [Block(path[-1] if path else "", format_host_list(own)) for path, own in nodes.items()]
+    made = machine_of_blocks(blocks, machine.block_sizes, machine.name, "")
+    other = hierarchy_of(made)
+    if other.levels != hierarchy.levels or other.domain_names != hierarchy.domain_names:
+        raise InputError("aligned groups of consecutive blocks of Slurm", field="hosts")
+    return blocks
+
+
+# ---- topology.conf with blocks, read and written -------------------------------------------------
+
+
+def machine_of_block_lines(lines: Iterable[ConfLine], name: str) -> HierarchyModel:
+    """Return the machine of lines; errors name line and field.
+
+    The lines are those of a topology.conf (``BlockName`` with ``Nodes``, and ``BlockSizes``), or
+    of ``scontrol show topology``, which tells the size of every block and group.
+    """
+    place_of: dict[str, str] = {}
+    blocks: list[Block] = []
+    sizes: list[int] = []
+    for line in lines:
+        settings = line.settings
+        with blamed_on(None, line.place):
+            if "blocksizes" in settings:
+                require_once(place_of, "block sizes", line.place, "setting", field="BlockSizes")
+                sizes = _sizes_in(settings["blocksizes"], "BlockSizes")
+            elif "blocksize" in settings:
+                sizes = sorted({*sizes, *_sizes_in(settings["blocksize"], "BlockSize")})
+            if not settings.keys() & {"blocksizes", "aggregatedblock"} or "blockname" in settings:
+                block = _block(line)
+                key = f"block {block.name}"
+                require_once(place_of, key, line.place, "block", field=key)
+                blocks.append(block)
+    try:
+        return machine_of_blocks(blocks, sizes or None, name, "a Slurm topology.conf")
+    except InputError as error:
+        with blamed_on(None, place_of.get(error.field or "")):
+            raise
+
+
+def _sizes_in(text: str, field: str) -> list[int]:
+    return [integer(part.strip(), 1, _MAX_SIZE, field=field) for part in text.split(",")]
+
+
+def _block(line: ConfLine) -> Block:
+    name = line.settings.get("blockname", "")
+    if expand_host_list(name, "BlockName") != [name] or len(name) > _MAX_NAME:
+        raise InputError("BlockName=, the name of one block", value=name or line.text)
+    nodes = "".join(line.settings.get("nodes", "").split())
+    expand_host_list(nodes, f"block {name}")
+    return Block(name, nodes)
+
+
+def block_conf_of(machine: HierarchyModel) -> str:
+    """Return a machine of blocks as the text of a topology.conf."""
+    lines = [f"BlockName={block.name} Nodes={block.nodes}" for block in blocks_of_machine(machine)]
+    sizes = ",".join(map(str, machine.block_sizes or ()))
+    return "\n".join([*lines, f"BlockSizes={sizes}"]) + "\n"
