@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from baseline_instances import random_graph, regular_graph
+import topoplace as tp
+from baseline_instances import grid, optimum_of, problem_on, random_graph, regular_graph
 from graph_patterns import (
     Messages,
     both_ways,
@@ -20,12 +24,20 @@ from graph_patterns import (
     with_noise,
 )
 from real_files import real_file
+from topoplace.certify.mapping.check import VALUES
+from topoplace.certify.mapping.instance import read_instance
+from topoplace.certify.report import RefusedError
+from topoplace.cli import run
+from topoplace.mapping.bounds.recognised import recognised_bound
+from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import TaskGraph, grid_of
 from topoplace.mapping.graphfiles import read_graph
-from topoplace.mapping.problem import graph_of
+from topoplace.mapping.problem import MappingProblem, graph_of
 from topoplace.mapping.recognition import Recognition, recognise
 from topoplace.mapping.recognition.recognise import MOST_EXTRA
-from topoplace.snapshot.schema import GridApplication
+from topoplace.result.mapping import MappingResult, RecognisedCertificate
+from topoplace.snapshot.schema import GraphApplication, GridApplication
+from topoplace.solving import Options, solve
 
 
 def recognised(messages: Messages, num_tasks: int) -> Recognition:
@@ -289,3 +301,147 @@ def test_measured_applications(name: str, text: str) -> None:
     again = recognise(mixed)
     require_exact(again, mixed)
     assert (again.shape, again.links, again.form) == (found.shape, found.links, found.form)
+
+
+# ---- What recognition is used for: bounds through grids, the method auto, the command ------------
+
+
+def application_of(messages: Messages, num_tasks: int) -> GraphApplication:
+    graph = graph_from(messages, num_tasks)
+    lists = (graph.sources.tolist(), graph.targets.tolist(), graph.bytes.tolist())
+    return GraphApplication(num_tasks=num_tasks, sources=lists[0], targets=lists[1], bytes=lists[2])
+
+
+def hand_problem() -> tuple[MappingProblem, dict[str, object]]:
+    """Return the example of docs/proofs-graphs.md, "Recognised grids"."""
+    sent = {(0, 2): 8, (2, 1): 3, (1, 3): 3, (3, 0): 3, (0, 1): 5, (0, 3): 5}
+    problem = problem_on(application_of(sent, 4), [2], tasks_per_node=2, wrap=False)
+    one = {"numerator": 1, "denominator": 1}
+    family = {"extents": [1], "slope": one | {"numerator": 0}, "multiplier": one}
+    ring = {"kind": "grid", "shape": [4], "periodic": [True], "bytes": [[3, 0]]}
+    return problem, {
+        "kind": "recognised",
+        "grid": ring,
+        "tasks": [0, 2, 1, 3],
+        "below": {"kind": "blocks", "families": [family]},
+        "beyond": {"kind": "star", "prices": []},
+    }
+
+
+def value_of(problem: MappingProblem, document: dict[str, object]) -> int:
+    read = RecognisedCertificate.model_validate_json(json.dumps(document))
+    return VALUES["recognised"](read_instance(problem.instance), read)
+
+
+def test_the_example_by_hand() -> None:
+    problem, certificate = hand_problem()
+    assert value_of(problem, certificate) == 11
+    assert optimum_of(problem) == 16
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"tasks": [0, 1, 2, 3]}, "exchange"),
+        ({"tasks": [0, 2, 1, 0]}, "not so many different"),
+        ({"tasks": [0, 2, 1]}, "not so many different"),
+        ({"tasks": [0, 2, 1, 4]}, "beyond 3"),
+        (
+            {"grid": {"kind": "grid", "shape": [4], "periodic": [True], "bytes": [[4, 0]]}},
+            "more in the grid",
+        ),
+        (
+            {"grid": {"kind": "grid", "shape": [4], "periodic": [True], "bytes": [[99, 0]]}},
+            "more bytes than the graph",
+        ),
+        ({"beyond": {"kind": "total"}}, "takes 2 tasks"),
+        ({"below": {"kind": "total"}}, "takes 2 tasks"),
+    ],
+)
+def test_spoilt_certificates_are_refused(change: dict[str, object], said: str) -> None:
+    problem, certificate = hand_problem()
+    with pytest.raises(RefusedError, match=said):
+        value_of(problem, certificate | change)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_through_grids_hold_and_are_confirmed(seed: int) -> None:
+    """Tiny grids with noise, on tori and meshes where all mappings can be tried."""
+    rng = np.random.default_rng(seed)
+    shape = [(2, 3), (6,), (5,), (2, 2)][seed % 4]
+    sent = product(shape, ["line"] * len(shape), [30, 20][: len(shape)])
+    num = math.prod(shape)
+    mixed = permuted(with_noise(sent, num, rng, 0.2), num, rng)
+    machine = [3, 2] if seed % 2 else [2, 2]
+    problem = problem_on(
+        application_of(mixed, num), machine, tasks_per_node=2 - seed % 2, wrap=bool(seed % 3)
+    )
+    bound = recognised_bound(problem)
+    assert bound is not None
+    assert VALUES["recognised"](read_instance(problem.instance), bound.certificate) == bound.value
+    assert 0 < bound.value <= optimum_of(problem)
+
+
+def test_a_permuted_grid_is_solved_as_a_grid() -> None:
+    """A search alone would not prove it: 512 tasks, 8 on a router."""
+    problem = problem_on(grid((8, 8, 8), periodic=True, size=100), [4, 4, 4], tasks_per_node=8)
+    sent = permuted(messages_of(problem.graph), 512, np.random.default_rng(3))
+    mixed = problem_on(application_of(sent, 512), [4, 4, 4], tasks_per_node=8)
+    result: MappingResult = solve(mixed, "auto", Options())
+    assert result.status == "optimal"
+    assert result.check().verified
+    assert result.levels[0].certificate.kind == "recognised"
+    assert result.notes == [
+        "recognised: an 8x8x8 periodic grid, nearest neighbours, numbering permuted; "
+        "mapped as a grid by pencils"
+    ]
+    assert result.notes[0] in str(result)
+    assert result.objective == hop_bytes(mixed, np.array(result.solution.nodes))
+
+
+def test_auto_says_why_it_maps_as_a_graph() -> None:
+    graph = random_graph(np.random.default_rng(1), 9, 30)
+    result = solve(problem_on(graph, [3, 3]), "auto", Options(time_limit=1))
+    assert result.notes == [
+        "recognised: no pattern found: no grid, no all-to-all in parts, no tree; mapped as a graph"
+    ]
+    assert result.check().holds
+
+
+def test_auto_gives_silent_tasks_the_places_left() -> None:
+    label = [task + task // 6 for task in range(24)]
+    sent = {(label[a], label[b]): n for (a, b), n in product((4, 6), ("line", "line")).items()}
+    problem = problem_on(application_of(sent, 28), [4, 7], wrap=False)
+    result = solve(problem, "auto", Options(time_limit=2))
+    assert result.check().verified
+    assert "mapped as a grid by" in result.notes[0]
+    assert len(set(result.solution.nodes)) == 28
+    assert result.objective == result.bound == sum(sent.values())
+
+
+def test_the_command_and_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = np.zeros((6, 6), dtype=int)
+    for (a, b), size in product((2, 3), ("line", "ring"), [7, 9]).items():
+        table[a, b] = size
+    path = tmp_path / "bytes.csv"
+    np.savetxt(path, table, fmt="%d", delimiter=",")
+    assert str(tp.recognise(path)) == str(tp.recognise(tp.graph(table)))
+    cells = tmp_path / "cells.csv"
+    assert run(["recognise", str(path), "--csv", str(cells)]) == 0
+    text = "a 2x3 grid, periodic in dimension 2, nearest neighbours, numbering row-major"
+    assert capsys.readouterr().out == f"{text}\ncells: {cells}\n"
+    assert cells.read_text().splitlines()[:3] == ["x0,x1,task", "0,0,0", "0,1,1"]
+    assert run(["recognise", str(path), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "topoplace.recognise/1"
+    assert (document["shape"], document["links"]) == ([2, 3], ["line", "ring"])
+    assert document["application"]["bytes"] == [[7, 7], [9, 9]]
+    assert run(["recognise", str(tmp_path / "none.csv")]) == 2
+
+
+def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs" / "recognition.md").read_text()
+    blocks = (re.findall(rf"```{kind}\n(.*?)```", page, re.S) for kind in ("python", "text"))
+    (program,), (shown,) = blocks
+    exec(program, {})
+    assert capsys.readouterr().out == shown

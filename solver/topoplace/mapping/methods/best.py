@@ -330,7 +330,7 @@ def _as_grid(
     """Return the best structured method for a recognised grid, and its mapping of the graph."""
     if found.application is None:
         return None
-    grid = grid_problem(problem, found)
+    grid = grid_problem(problem, found.application)
     if grid is None:
         return None
     share = options.time_limit and STRUCTURED_SHARE * options.time_limit / len(STRUCTURED)
