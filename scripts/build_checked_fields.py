@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 
 from topoplace import result as schema
-from topoplace.result import mapping, tree
+from topoplace.result import hierarchy, mapping, tree
 from topoplace.snapshot import schema as snapshot
 from topoplace.snapshot.files import write_text
 
@@ -105,7 +105,9 @@ def same(cover: Cover, names: str) -> Covers:
 
 
 BOUNDS = ("nodes.bound", "shape.bound", "fragmentation.bound")
-PROOF = evidence(*BOUNDS)
+DOMAINS = ("nodes", "block", "rack", "host", "balance", "stranded")  # of the samples' machine
+DOMAIN_BOUNDS = tuple(f"{name}.bound" for name in DOMAINS)
+PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:])
 NODES_PROOF = evidence("nodes.bound")
 LEVELS = ("levels", "nodes", "shape", "fragmentation")
 HOP_BOUND = evidence("hop-bytes.bound")
@@ -258,10 +260,35 @@ FIELDS: dict[Model, Covers] = {
         "ThresholdsCertificate ThresholdProof ThresholdNogood Empty Needs BinomialShares "
         "LinePrices StateBranch",
     ),
+    hierarchy.HierarchyResult: {
+        **RESULT,
+        "solution": claim("placements", "hosts", *DOMAINS),
+    },
+    hierarchy.HierarchyLevel: {
+        **same(claim("levels"), "name sense"),
+        **same(claim("levels", *DOMAINS, *DOMAIN_BOUNDS), "status objective bound gap proof"),
+        "certificate": evidence(*DOMAINS, *DOMAIN_BOUNDS),
+    },
+    hierarchy.HierarchySolution: {
+        "placements": claim("placements", "hosts", *DOMAINS, unless="Their order says nothing.")
+    },
+    hierarchy.HierarchyPlacement: {
+        "request": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
+        "parts": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
+    },
+    hierarchy.PlacedPart: {
+        "part": claim("placements"),
+        "shares": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
+    },
+    hierarchy.Share: {
+        "hosts": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
+        "units": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
+    },
     **whole(
         QUESTION,
         snapshot,
-        "Snapshot TorusModel TreeModel SwitchModel RunningJob Request PatternUse ShapeWeights",
+        "Snapshot TorusModel TreeModel SwitchModel RunningJob Request PatternUse ShapeWeights "
+        "HierarchyModel HostsModel Part Segment",
     ),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
     **whole(HOLDER, snapshot, "PrismModel"),
@@ -271,10 +298,16 @@ DOCUMENTS: dict[str, Model] = {
     "A placement on a torus or mesh": schema.PlacementResult,
     "A mapping of tasks": mapping.MappingResult,
     "An allocation on a tree": tree.AllocationResult,
+    "A placement on a hierarchy": hierarchy.HierarchyResult,
     "The instance of a placement or an allocation": snapshot.Snapshot,
     "The instance of a mapping": snapshot.MappingInstance,
 }
-RESULTS: tuple[Model, ...] = (schema.PlacementResult, mapping.MappingResult, tree.AllocationResult)
+RESULTS: tuple[Model, ...] = (
+    schema.PlacementResult,
+    mapping.MappingResult,
+    tree.AllocationResult,
+    hierarchy.HierarchyResult,
+)
 
 
 def models_in(annotation: Any) -> Iterator[Model]:
@@ -311,9 +344,10 @@ Written by `scripts/build_checked_fields.py` from the models that read and write
 
 `topoplace check` recomputes what a result claims. The tables go through all fields that a result
 can have, and say of each which claim of `check` covers it. The pages on [placements](proofs.md),
-[mappings](proofs-mapping.md), [graphs](proofs-graphs.md) and [trees](proofs-tree.md) say what the
-claims are. A test changes every field in results of every kind to other values that the schema
-allows, and sees that `check` does what is said here. The last column says one of these:
+[mappings](proofs-mapping.md), [graphs](proofs-graphs.md), [trees](proofs-tree.md) and
+[hierarchies](proofs-hierarchy.md) say what the claims are. A test changes every field in results of
+every kind to other values that the schema allows, and sees that `check` does what is said here. The
+last column says one of these:
 
 - **Names of claims**, such as `figures`: one of them refuses a change of the field. A sentence
   behind them says when another value may stand, because it is true as well.

@@ -20,7 +20,22 @@ Document = dict[str, Any]
 Path = tuple[str | int, ...]
 Model = type[BaseModel]
 
-_ANY = (0, 1, 7, 0.5, True, "x", "0", [0], [[0]], [[0, 0, 0, 0]], ["x"], [True], {"x": "0"})
+_ANY = (
+    0,
+    1,
+    7,
+    0.5,
+    True,
+    "x",
+    "0",
+    [0],
+    [[0]],
+    [[0, 0, 0, 0]],
+    ["x"],
+    [True],
+    {"x": "0"},
+    {"x": 1},
+)
 """Something for what is null or empty."""
 
 _NUMBER = re.compile(r"\d+")
@@ -60,7 +75,7 @@ class Change:
         for step in self.field.path[:-1]:
             at = at[step]
         if self.value is MISSING:
-            del at[self.field.path[-1]]
+            at.pop(self.field.path[-1], None)
         else:
             at[self.field.path[-1]] = copy.deepcopy(self.value)
         return changed
@@ -189,8 +204,8 @@ class Changer:
 
 
 def _at(document: Any, path: Path) -> Any:
-    for step in path:
-        document = document[step]
+    for step in path:  # documents leave out some fields that are null
+        document = document.get(step) if isinstance(document, dict) else document[step]
     return document
 
 

@@ -23,10 +23,11 @@ from topoplace.mapping.bounds.distance_classes import distance_classes_bound
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import Interference, PlacementResult
+from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import Snapshot, prepare
-from topoplace.snapshot.schema import Communication, GridApplication, Pattern
+from topoplace.snapshot import Snapshot, prepare, prepare_hierarchy
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Communication, GridApplication, Pattern
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Bound, Options, result_of, solve
 from tree_cases import apart, model_of, snapshot_on, uses
@@ -36,9 +37,9 @@ Document = dict[str, Any]
 
 
 def samples() -> dict[str, BaseModel]:
-    """Return results by name: placements, mappings, allocations."""
+    """Return results by name: placements, mappings, allocations, placements on hierarchies."""
     found: dict[str, BaseModel] = {}
-    for kind in (_placements, _mappings, _allocations):
+    for kind in (_placements, _mappings, _allocations, _hierarchies):
         found |= {f"{kind.__name__[1:]}: {name}": result for name, result in kind()}
     return found
 
@@ -197,3 +198,73 @@ def _with_proofs(snapshot: Snapshot, proofs: Sequence[BaseModel]) -> AllocationR
     certificate = {"kind": "thresholds", "proofs": own}
     document["levels"][1].update(bound=bound, proof="certificate", certificate=certificate)
     return AllocationResult.model_validate_json(json.dumps(refigured(document)))
+
+
+# ---- Hierarchies --------------------------------------------------------------------------------
+
+
+def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
+    """Yield results of a machine of blocks, racks and hosts; its levels name the claims."""
+    hosts = [
+        {
+            "hosts": f"b{b}r{r}n[0-1]",
+            "domains": [f"b{b}", f"r{r}"],
+            "capacity": {"gpus": 4, "gb": 8},
+        }
+        for b in range(2)
+        for r in range(2)
+    ]
+    machine = {
+        "kind": "hierarchy",
+        "name": "blocks",
+        "levels": ["block", "rack", "host"],
+        "hosts": hosts,
+        "block_sizes": [2, 4],
+        "source": "none",
+    }
+    gpu = {"gpus": 1}
+    busy = [
+        {"id": "old", "nodes": "b0r0n0", "takes": {"gpus": 3}},
+        {"id": "whole", "nodes": "b0r1n0"},
+    ]
+    document = {"schema": SNAPSHOT_SCHEMA, "name": "blocks", "machine": machine}
+    simple = [
+        {
+            "id": "a",
+            "nodes": 4,
+            "takes": gpu,
+            "segments": [{"size": 2, "level": "rack"}],
+            "spread": {"size": 2, "level": "host"},
+            "required": "block",
+            "preferred": "rack",
+            "balance": "rack",
+            "at_most": {"size": 2, "level": "rack"},
+        },
+        {"id": "b", "nodes": 2, "takes": {"gpus": 2, "gb": 3}, "exclusive": "rack", "priority": 2},
+        {"id": "c", "nodes": 30, "takes": gpu},
+    ]
+    workers = {
+        "nodes": 4,
+        "takes": gpu,
+        "segments": [{"size": 2, "level": "rack"}],
+        "spread": {"size": 3, "level": "host"},
+        "balance": "host",
+        "preferred": "rack",
+    }
+    together = {"group": "g", "required": "block", "exclusive": "block"}
+    parts = [{"id": "leader", "nodes": 1, **together}, {"id": "workers", **workers, **together}]
+    parts[0]["takes"] = {"gb": 5}
+    grouped = [{"id": "d", "nodes": 5, "parts": parts}, {"id": "e", "nodes": 2, "takes": gpu}]
+    one = {"hosts": "n[0-5]", "domains": ["b", "r"]}  # of one slot each: a pool
+    pool = machine | {"hosts": [one, {"hosts": "m[0-2]", "domains": ["b", "s"]}]}
+    slots = [
+        {"id": f"j{k}", "nodes": n, "segments": [{"size": 2, "level": "rack"}]}
+        for k, n in enumerate((4, 4, 2))
+    ]
+    for name, own in (
+        ("requests", document | {"running": busy, "queue": simple, "down": "b1r1n1"}),
+        ("parts", document | {"running": busy, "queue": grouped}),
+        ("pools", document | {"machine": pool, "queue": slots}),
+    ):
+        state = prepare_hierarchy(Snapshot.model_validate(own))
+        yield name, solve(state, "exact", Options(time_limit=20))

@@ -15,7 +15,7 @@ NAMES = {
     "PLACING": ", ".join(METHODS["placement"]),
     "ALLOCATING": ", ".join(METHODS["allocation"]),
     "MAPPING": ", ".join(METHODS["mapping"]),
-    "MACHINE": "a file, a shorthand such as torus:4x4x4 or tree:24x16, or one of "
+    "MACHINE": "a file, a shorthand such as torus:4x4x4, tree:24x16 or hierarchy:4x8x18, or one of "
     + ", ".join(MACHINES),
     "COMMANDS": ", ".join(COMMANDS),
     "CONVERSIONS": "a known conversion (snapshot to snapshot, cray-neighbours to machine, swf to "

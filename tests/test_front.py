@@ -167,12 +167,18 @@ def test_a_comparison_prints_and_shares_bounds(results: list[Any], tmp_path: Pat
         (lambda: torus_model().add_running("x"), "nodes: expected the nodes of the job, found"),
         (lambda: tp.place(torus_model(), "exakt"), "(did you mean 'exact'?)"),
         (lambda: tp.place(torus_model(), time_limit=-1), "time_limit: expected a finite number"),
-        (lambda: tp.place(tree_model(), interference="off"), "expected strict on a tree machine"),
+        (
+            lambda: tp.place(tree_model(), interference="off"),
+            "expected strict, but on tori and meshes",
+        ),
         (lambda: tp.place("tpu_v4"), "instance: expected a snapshot, found a TorusModel"),
         (lambda: tp.place({"schema": "topoplace.snapshot/1"}), "document: name: expected a value"),
         (lambda: tp.check("blue_waters_60"), "result: expected a result, found Model"),
         (lambda: tp.map(tp.grid(4)), "on: expected a machine, an instance or a result"),
-        (lambda: tp.methods("placing"), "problem: expected one of placement, allocation, mapping"),
+        (
+            lambda: tp.methods("placing"),
+            "problem: expected one of placement, allocation, hierarchy, mapping",
+        ),
     ],
 )
 def test_wrong_arguments_are_told_in_a_line(call: Any, line: str) -> None:

@@ -9,9 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    SerializerFunctionWrapHandler,
+    Tag,
+    model_serializer,
+)
 
 SNAPSHOT_SCHEMA: Final = "topoplace.snapshot/1"
 MAX_PRIORITY = 1_000_000
@@ -165,7 +173,27 @@ class PrismModel(Model):
     extents: Annotated[list[Size], Field(min_length=1, max_length=8)]
 
 
-class RunningJob(Model):
+ON_HIERARCHIES = frozenset(
+    (
+        *("takes", "segments", "required", "preferred", "exclusive"),
+        *("spread", "balance", "at_most", "parts"),
+    )
+)
+"""Fields of jobs that only hierarchies have; on other machines documents leave them out."""
+
+
+class _Job(Model):
+    """What running and waiting jobs share: how they are written."""
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        every = write(self).items()
+        return {
+            name: value for name, value in every if value is not None or name not in ON_HIERARCHIES
+        }
+
+
+class RunningJob(_Job):
     """A job that runs and stays.
 
     With `prism`, the job holds all routers of the prism and uses the links of its rows; without,
@@ -226,7 +254,7 @@ class Part(Model):
     group: Name | None = None
 
 
-class Request(Model):
+class Request(_Job):
     """A job that waits.
 
     `shapes` is a geometry string (default: any prism); `region` names a region the whole prism

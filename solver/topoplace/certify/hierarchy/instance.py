@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topoplace.certify.report import RefusedError
-from topoplace.machine.hierarchy import Hierarchy
+from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
 from topoplace.machine.hostlist import expand_host_list
-from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import HierarchyModel, Part, Request, RunningJob, Segment, Snapshot
 
 
@@ -94,7 +93,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
     model = snapshot.machine
     if not isinstance(model, HierarchyModel):
         raise RefusedError("the machine of the instance is no hierarchy")
-    machine = hierarchy_of(model)
+    machine = _machine(model)
     numbers = {name: host for host, name in enumerate(machine.host_names)}
     free = [list(own) for own in machine.capacity.tolist()]
     ids = Counter([job.id for job in snapshot.running] + [one.id for one in snapshot.queue])
@@ -110,6 +109,24 @@ def read_instance(snapshot: Snapshot) -> Instance:
     queue = tuple(_asked(request, machine) for request in snapshot.queue)
     rows = tuple(tuple(own) for own in free)
     return Instance(machine, rows, frozenset(busy), queue, len(snapshot.running))
+
+
+def _machine(model: HierarchyModel) -> Hierarchy:
+    """Return the machine that a document describes, hosts in the order in which it names them."""
+    resources = sorted({name for group in model.hosts for name in group.capacity})
+    hosts: list[tuple[str, Sequence[str], Sequence[int]]] = []
+    for group in model.hosts:
+        amounts = [group.capacity.get(name, 0) for name in resources]
+        if len(group.domains) != len(model.levels) - 1:
+            raise RefusedError(f"{group.hosts} are not in a domain of every level")
+        names = expand_host_list(group.hosts, "hosts")
+        hosts += [(name, group.domains, amounts) for name in names]
+    names = [name for name, _, _ in hosts]
+    if len({*names}) < len(names) or len({*model.levels, "nodes", "balance", "stranded"}) < 3 + len(
+        model.levels
+    ):
+        raise RefusedError("a host or a level twice, or a level called as those of objectives are")
+    return build_hierarchy(model.levels, resources, hosts, model.block_sizes or ())
 
 
 def _run(
