@@ -192,6 +192,7 @@ FIELDS: dict[Model, Covers] = {
     mapping.MappingResult: {
         **RESULT,
         "solution": claim("solution", "figures", "hop-bytes"),
+        "notes": harmless("They say how the mapping came about, and it is as good however it did."),
     },
     schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT},
     mapping.MappingLevel: {
@@ -232,7 +233,7 @@ FIELDS: dict[Model, Covers] = {
         HOP_BOUND,
         mapping,
         "TotalCertificate BlocksCertificate BlockFamily StarCertificate "
-        "DistanceClassesCertificate CutsCertificate CutLine",
+        "DistanceClassesCertificate CutsCertificate CutLine RecognisedCertificate",
     ),
     tree.AllocationResult: {
         **RESULT,

@@ -129,6 +129,7 @@ def _mappings() -> Iterator[tuple[str, MappingResult]]:
     yield "classes", _mapped(graph, distance_classes_bound)
     yield "star", mapping_results.solved("star")
     yield "cuts", mapping_results.solved("factors")
+    yield "recognised", mapping_results.solved("recognised")
     yield "no solution", mapping_results.result_for(graph, outcome_of(None, hit=True))
     yield "search", _searched(mapping_results.solved("rough"))
     full = GridApplication(

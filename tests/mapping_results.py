@@ -21,6 +21,7 @@ from topoplace.machine import format_node_set
 from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
+from topoplace.mapping.bounds.recognised import recognised_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.mapped import outcome_of
@@ -150,6 +151,15 @@ def _far() -> MappingProblem:
     return problem_on(graph, [6, 10], wrap=False)
 
 
+def _ring() -> MappingProblem:
+    """A ring numbered anyhow, two tasks on a router, beside a small message."""
+    order = [0, 3, 5, 1, 4, 2]
+    sizes = np.zeros((6, 6), dtype=np.int64)
+    sizes[order, np.roll(order, 1)] = 40
+    sizes[0, 1] = 3
+    return problem_on(application_of(sizes), [3], tasks_per_node=2)
+
+
 CERTIFIED: dict[str, tuple[Callable[[], MappingProblem], Callable[..., Bound | None]]] = {
     "star": (_star, star_bound),
     "classes": (
@@ -158,6 +168,7 @@ CERTIFIED: dict[str, tuple[Callable[[], MappingProblem], Callable[..., Bound | N
     ),
     "factors": (_near, cuts_bound),
     "lines": (_far, cuts_bound),
+    "recognised": (_ring, recognised_bound),
 }
 """Problems whose certificate of a kind proves more than simpler ones."""
 
@@ -170,7 +181,8 @@ def solved(name: str) -> MappingResult:
         problem = make()
         bound = bounded(problem)
         assert bound is not None
-        outcome = outcome_of(problem.nodes[: problem.num_tasks], bound=bound)
+        places = np.repeat(problem.nodes, problem.tasks_per_node)
+        outcome = outcome_of(places[: problem.num_tasks], bound=bound)
         return result_of(problem, outcome, "by-hand", Options(), 0.5)
     problem, outcome = CASES[name]()
     assert outcome.solution is not None

@@ -139,7 +139,7 @@ def test_progress_is_shown_when_asked_for(square, capsys):
     assert run(args) == 0
     assert capsys.readouterr().err == ""
     assert run([*args, "-v"]) == 0
-    assert "embedding" in capsys.readouterr().err
+    assert "recognition" in capsys.readouterr().err
     for words in (["-q", *args], [*args, "-q"]):
         assert run(words) == 0
         assert capsys.readouterr() == ("", "")

@@ -14,6 +14,7 @@ SHARES = {
     "mapping star": (0.5, 0.1),
     "mapping distance-classes": (0.5, 0.15),
     "mapping cuts": (0.4, 0.1),
+    "mapping recognised": (0.3, 0.1),
     "mapping flow": (0.15, 0.12),
     "mapping embedding": (0.6, 0.6),
 }

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from topoplace.front import map as map
     from topoplace.front import methods as methods
     from topoplace.front import place as place
+    from topoplace.front import recognise as recognise
     from topoplace.front import snapshots as snapshots
+    from topoplace.front import topology as topology
     from topoplace.model import Model as Model
     from topoplace.model import graph as graph
     from topoplace.model import grid as grid
@@ -39,7 +41,18 @@ __version__ = "0.1.0"
 _NAMES = {
     "certify.report": ("Report",),
     "errors": ("InputError", "TopoplaceError"),
-    "front": ("check", "compare", "load", "machines", "map", "methods", "place", "snapshots"),
+    "front": (
+        "check",
+        "compare",
+        "load",
+        "machines",
+        "map",
+        "methods",
+        "place",
+        "recognise",
+        "snapshots",
+        "topology",
+    ),
     "model": ("Model", "graph", "grid", "hierarchy", "mesh", "torus", "tree"),
     "result": ("Result",),
     "solving": ("Progress",),

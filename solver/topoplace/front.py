@@ -13,8 +13,13 @@ from topoplace.certify.check import check_document
 from topoplace.certify.report import Report
 from topoplace.errors import InputError, unknown_name
 from topoplace.kernels import compile_for
+from topoplace.machine.topology import Topology
+from topoplace.mapping.allocated import Allocated, Ranks, topology_of
+from topoplace.mapping.graph import grid_of
 from topoplace.mapping.onto import Source, load_places, problem_on
-from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.mapping.problem import MappingProblem, graph_of, prepare_mapping
+from topoplace.mapping.recognition import Recognition
+from topoplace.mapping.recognition import recognise as recognise_graph
 from topoplace.model import Machine, Model
 from topoplace.result import Interference, PlacementResult, Result
 from topoplace.result.hierarchy import HierarchyResult
@@ -252,6 +257,85 @@ def check(result: Result[Any, Any, Any] | File | Document) -> Report:
     return check_document(found)
 
 
+def recognise(application: Application | GraphApplication | MappingResult) -> Recognition:
+    """Return what a communication graph is: a grid, all-to-all in parts, a tree, or none of these.
+
+    Parameters
+    ----------
+    application
+        A `graph`, the file of one, a mapping instance or result, or its file.
+
+    Returns
+    -------
+    Recognition
+        It prints in a line; `tasks` has the task of every cell of a grid, `application` the grid.
+
+    Raises
+    ------
+    InputError
+        If the file or a field of it cannot be used.
+    """
+    if isinstance(application, str | Path):
+        application = _application_of(application, results=True)
+    if isinstance(application, MappingResult):
+        application = application.instance
+    if isinstance(application, MappingInstance):
+        application = application.application
+    if isinstance(application, GridApplication):
+        return recognise_graph(grid_of(application).graph())
+    return recognise_graph(graph_of(application))
+
+
+def topology(
+    on: Allocated | Model | Path,
+    *,
+    job: str | None = None,
+    node_class: str | None = None,
+    within: str | None = None,
+    cores: int = 1,
+    ranks: Ranks | None = None,
+    rank_format: str = "csv",
+    num_ranks: int | None = None,
+) -> Topology:
+    """Return the nodes of a job as its ranks see them: sizes, coordinates, hops, routes.
+
+    Parameters
+    ----------
+    on
+        A machine (or its name, file or shorthand): all its nodes. A `Model`, snapshot or its file:
+        the free nodes, or those of a running job. A result or its file: the nodes of a job it
+        started, or the tasks of a mapping, which are the ranks.
+    job, node_class, within
+        As of `map`.
+    cores
+        Most ranks on a node.
+    ranks
+        The node of every rank, a number (on trees also a name); or a rank file of a torus, mesh or
+        matrix. By default ranks fill node after node (SMP order), in the order that results have
+        on trees, else ascending.
+    rank_format
+        Of a rank file: ``rank-order``, ``hostfile``, ``csv``, ``maplib`` or ``scotch``.
+    num_ranks
+        By default as many as there is room for.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used, or there is no such job.
+    """
+    given = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
+    return topology_of(
+        given,
+        job=job,
+        node_class=node_class,
+        within=within,
+        cores=cores,
+        ranks=ranks,
+        rank_format=rank_format,
+        num_ranks=num_ranks,
+    )
+
+
 def machines() -> list[str]:
     """Return the names of the shipped machines, which `load` and `Model` take."""
     return machine_names()
@@ -317,12 +401,15 @@ def _model_of(instance: Instance) -> Model:
     return found
 
 
-def _application_of(path: File) -> GraphApplication | MappingInstance:
+def _application_of(path: File, *, results: bool = False) -> GraphApplication | MappingInstance:
+    """Return what a file says of an application; the instance of a result only if asked to."""
     from topoplace.mapping.graphfiles import read_graph  # noqa: PLC0415 - heavy
 
     if Path(path).suffix != ".json":
         return read_graph(path)
     found = load(path)
+    if results and isinstance(found, MappingResult):
+        return found.instance
     if not isinstance(found, MappingInstance):
         raise InputError("a graph or a mapping instance", file=str(path))
     return found

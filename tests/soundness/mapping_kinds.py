@@ -22,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from baseline_instances import optimum_of, problem_on
 from pencil_cases import SINK, SOURCE, least_hop_bytes
 from soundness.attack import Json, Number, Target, faulty, number
-from tiny_instances import graph_of, random_grid, random_problem
+from tiny_instances import MOST_MAPPINGS, graph_of, random_grid, random_problem
 from topoplace.certify.mapping.check import VALUES
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.mapping.pencils import check_layout, window_value
@@ -32,6 +32,7 @@ from topoplace.machine import format_node_set
 from topoplace.mapping.bounds import distance_classes
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
+from topoplace.mapping.bounds.recognised import bound_through
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.layouts import cells
 from topoplace.mapping.pencils import network
@@ -46,6 +47,7 @@ from topoplace.mapping.pencils.space import (
 )
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result.mapping import FlowCertificate, MappingCertificate
+from topoplace.snapshot.schema import GraphApplication, GridApplication
 
 Random = random.Random
 CERTIFICATE: TypeAdapter[Any] = TypeAdapter(MappingCertificate)
@@ -126,6 +128,43 @@ def bounded_target(kind: str, rng: Random) -> Target | None:
         lift = rng.choice((0, abs(number(rng, 1, 1 << 59, (1 << 61) - 1 - max(prices)))))
         certificate["prices"] = [price + lift for price in prices]
     return target_of(problem, certificate, share=0.3 if kind == "cuts" else 0.6)
+
+
+def recognised_target(kind: str, rng: Random) -> Target | None:
+    """Return a graph with the bytes of a grid and some more, and the certificate through that."""
+    problem = random_problem(rng, "blocks")
+    application, num = problem.instance.application, problem.num_tasks
+    if not isinstance(application, GridApplication):
+        return None
+    places = int(problem.capacity.sum())
+    silent = rng.randint(0, min(1, places - num))
+    if math.perm(places, num + silent) > MOST_MAPPINGS:
+        return None
+    tasks = rng.sample(range(num + silent), num)
+    extra = [
+        (*rng.sample(range(num + silent), 2), rng.choice((1, 2, 7)))
+        for _ in range(rng.choice((0, 0, 1, 3)))
+        if num + silent > 1
+    ]
+    own = problem.graph
+    sent = zip(own.sources.tolist(), own.targets.tolist(), own.bytes.tolist(), strict=True)
+    ends = [*((tasks[a], tasks[b], size) for a, b, size in sent), *extra]
+    graph = GraphApplication(
+        num_tasks=num + silent,
+        sources=[a for a, _, _ in ends],
+        targets=[b for _, b, _ in ends],
+        bytes=[size for _, _, size in ends],
+    )
+    instance = problem.instance.model_copy(update={"application": graph})
+    try:
+        read_instance(instance)
+        whole = prepare_mapping(instance)
+    except (InputError, RefusedError, OverflowError):
+        return None
+    bound = bound_through(whole, application, np.array(tasks, dtype=np.int64))
+    if bound is None:
+        return None
+    return target_of(whole, bound.certificate.model_dump(mode="json"), share=0.5)
 
 
 def total_target(kind: str, rng: Random) -> Target | None:
@@ -245,6 +284,7 @@ KINDS: dict[str, Callable[[str, Random], Target | None]] = {
     "total": total_target,
     "embedding": total_target,
     **dict.fromkeys(("blocks", "star", "distance-classes", "cuts"), bounded_target),
+    "recognised": recognised_target,
     "flow": flow_target,
 }
 

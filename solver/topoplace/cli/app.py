@@ -17,6 +17,7 @@ from topoplace.cli.map import map_command
 from topoplace.cli.options import VERBOSITY, argument, flag, with_options
 from topoplace.cli.output import QUIET, USUAL, VERBOSE, print_json, say, set_verbosity
 from topoplace.cli.place import place
+from topoplace.cli.recognise import recognise
 from topoplace.cli.replay import replay
 from topoplace.cli.shipped_names import epilogue
 from topoplace.cli.studies import batch, compare
@@ -56,6 +57,7 @@ def warmup(problems: list[str] | None = None, *, as_json: bool = False) -> None:
 COMMANDS = {
     "place": (place, epilogue("placement", "allocation", "hierarchy", snapshots=True)),
     "layouts": (layouts, epilogue(machines=True)),
+    "recognise": (recognise, None),
     "map": (map_command, epilogue("mapping", machines=True)),
     "check": (check, None),
     "compare": (compare, epilogue(*METHODS, snapshots=True)),

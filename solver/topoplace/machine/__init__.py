@@ -10,6 +10,7 @@ from topoplace.machine.hostlist import (
 )
 from topoplace.machine.links import (
     prism_links as prism_links,
+    route_links as route_links,
     scattered_links as scattered_links,
 )
 from topoplace.machine.matrix import MatrixMachine as MatrixMachine
@@ -21,3 +22,4 @@ from topoplace.machine.prism import (
     uses_whole_ring as uses_whole_ring,
 )
 from topoplace.machine.torus import Torus as Torus
+from topoplace.machine.topology import Route as Route, Topology as Topology

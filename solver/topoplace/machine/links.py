@@ -106,3 +106,45 @@ def _arc_union(n: int, wraps: bool, from_mask: int, to_mask: int) -> BoolArray:
     for z in range(n):
         used[z] = links >> z & 1
     return used
+
+
+def route_links(
+    torus: Torus, sources: IntArray, targets: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return which links messages between routers take, in dimension-ordered routing.
+
+    A tie at half a ring goes the positive way.
+
+    Parameters
+    ----------
+    sources, targets
+        Routers at the ends of every message, shape ``(num_messages,)``.
+
+    Returns
+    -------
+    message, link, way
+        One entry per hop, message by message in the order of its route: the message, the link's
+        number (`Torus`), and 1 where the link is taken up its dimension, -1 down.
+    """
+    parts = [(np.zeros(0, dtype=np.int64),) * 3]
+    at = np.asarray(sources, dtype=np.int64)
+    targets = np.asarray(targets, dtype=np.int64)
+    for d, (n, stride, wraps) in enumerate(
+        zip(torus.shape, torus.strides, torus.wrap, strict=True)
+    ):
+        here, goal = at // stride % n, targets // stride % n
+        ahead = goal - here
+        if wraps:
+            ahead = ahead % n
+            ahead = np.where(2 * ahead > n, ahead - n, ahead)
+        length = np.abs(ahead)
+        message = np.repeat(np.arange(len(at)), length)
+        step = np.arange(len(message)) - np.repeat(np.cumsum(length) - length, length)
+        way = np.sign(ahead)[message]
+        low = (here[message] + way * step - (way < 0)) % n  # the lower end of the link
+        base = (at - here * stride)[message]
+        parts.append((message, d * torus.num_routers + base + low * stride, way))
+        at = at + (goal - here) * stride
+    message, link, way = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.argsort(message, kind="stable")
+    return message[order], link[order], way[order]

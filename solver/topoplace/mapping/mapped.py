@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from topoplace import clock
 from topoplace.errors import InputError
-from topoplace.mapping.bounds.best import total_bound
+from topoplace.mapping.bounds.total import total_bound
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.problem import MappingProblem, require_mapping, spread_over_nodes
 from topoplace.result.mapping import ClassOptimum, LayoutModel

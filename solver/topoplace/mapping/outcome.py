@@ -82,6 +82,7 @@ FRAME = Frame(
     MappingLevel,
     _solution,
     lambda problem: problem.instance,
+    extra=lambda outcome: {"notes": list(outcome.notes)},
     facts=_facts,
     overtime=OVERTIME_SECONDS,
 )

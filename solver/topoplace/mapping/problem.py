@@ -12,6 +12,7 @@ import numpy as np
 from topoplace.errors import InputError
 from topoplace.machine import MatrixMachine, Torus, parse_node_set
 from topoplace.mapping.graph import TaskGraph, VirtualGrid, grid_of
+from topoplace.mapping.recognition import Recognition, recognise
 from topoplace.snapshot.schema import (
     GraphApplication,
     GridApplication,
@@ -63,6 +64,11 @@ class MappingProblem:
     def num_tasks(self) -> int:
         """Number of tasks."""
         return self.graph.num_tasks
+
+    @cached_property
+    def recognised(self) -> Recognition | None:
+        """What the graph was found to be; None where the application is a grid by itself."""
+        return recognise(self.graph) if self.grid is None else None
 
     @cached_property
     def capacity(self) -> IntArray:

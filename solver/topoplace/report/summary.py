@@ -49,7 +49,8 @@ def summary(
     """
     levels = plain_table(LEVEL_HEADER, level_rows(result), right=(1, 2, 3))
     if isinstance(result, MappingResult):
-        return "\n".join([headline(result), _mapped(result), levels, *_mapping(result.solution)])
+        lines = [headline(result), _mapped(result), levels, *_mapping(result.solution)]
+        return "\n".join([*lines, *result.notes])
     lines, queue = [headline(result), levels], result.instance.queue
     if result.solution is None:
         return "\n".join([*lines, f"nothing found that starts any of the {len(queue)} requests"])

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from topoplace.result.base import Fraction, Level, Proof, Result
-from topoplace.snapshot.schema import Coordinate, MappingInstance, Model, Size
+from topoplace.snapshot.schema import Coordinate, GridApplication, MappingInstance, Model, Size
 
 Numbers = list[int]
 
@@ -122,12 +122,33 @@ class CutsCertificate(Model):
     )
 
 
+class RecognisedCertificate(Model):
+    """The bound of a grid that lies below a graph, and of what the graph has beyond it.
+
+    See docs/proofs-graphs.md, "Recognised grids". Between the tasks of any two cells the graph has
+    at least the bytes of the grid, both ways together.
+    """
+
+    kind: Literal["recognised"] = "recognised"
+    grid: GridApplication
+    tasks: list[Annotated[int, Field(ge=0)]] = Field(
+        description="task of every cell of the grid, cells row-major; each task once"
+    )
+    below: Annotated[BlocksCertificate | TotalCertificate, Field(discriminator="kind")] = Field(
+        description="of the grid, on the same nodes"
+    )
+    beyond: Annotated[StarCertificate | TotalCertificate, Field(discriminator="kind")] = Field(
+        description="of the bytes that are left of the graph without the grid"
+    )
+
+
 MappingCertificate = Annotated[
     BlocksCertificate
     | TotalCertificate
     | StarCertificate
     | DistanceClassesCertificate
-    | CutsCertificate,
+    | CutsCertificate
+    | RecognisedCertificate,
     Field(discriminator="kind"),
 ]
 
@@ -226,3 +247,6 @@ class MappingResult(Result[MappingLevel, MappingSolution, MappingInstance]):
     """One mapping of one application."""
 
     problem: Literal["mapping"]
+    notes: list[str] = Field(
+        default_factory=list, description="how the mapping came about, for people"
+    )

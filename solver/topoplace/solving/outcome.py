@@ -71,6 +71,8 @@ class Outcome:
         Of programs and libraries that took part.
     explanations
         Why requests do not start.
+    notes
+        Of a mapping: how it came about, in sentences for people.
     """
 
     solution: Any | None
@@ -78,6 +80,7 @@ class Outcome:
     time_limit_hit: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
     explanations: Sequence[Explanation] = ()
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -89,9 +89,9 @@ def read_instance(model: MappingInstance) -> Instance:
     application = model.application
     grid = None
     if isinstance(application, GridApplication):
-        grid = _grid(application)
+        grid = read_grid(application)
         num_tasks = math.prod(grid.shape)
-        ends = _grid_messages(grid)
+        ends = grid_messages(grid)
     else:
         num_tasks = application.num_tasks
         ends = _listed_messages(application)
@@ -112,7 +112,8 @@ def _machine(model: TorusModel | MatrixModel) -> Torus | MatrixMachine:
     return torus_of(model)
 
 
-def _grid(application: GridApplication) -> Grid:
+def read_grid(application: GridApplication) -> Grid:
+    """Return the checker's view of a grid."""
     shape, dims = tuple(application.shape), len(application.shape)
     if len(application.periodic) != dims or len(application.bytes) != dims:
         raise RefusedError(f"periodic and bytes need {dims} entries, one per dimension")
@@ -133,7 +134,7 @@ def _grid(application: GridApplication) -> Grid:
     return Grid(shape, tuple(application.periodic), positive)
 
 
-def _grid_messages(grid: Grid) -> tuple[IntArray, IntArray, IntArray]:
+def grid_messages(grid: Grid) -> tuple[IntArray, IntArray, IntArray]:
     """Walk every task along every offset, by its coordinates."""
     tasks = np.arange(math.prod(grid.shape), dtype=np.int64)
     coords, sizes = np.stack(np.unravel_index(tasks, grid.shape)), np.array(grid.shape)[:, None]

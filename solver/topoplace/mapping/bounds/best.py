@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from topoplace import clock
-from topoplace.machine.matrix import MatrixMachine
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound, reached
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
+from topoplace.mapping.bounds.recognised import recognised_bound
 from topoplace.mapping.bounds.star import star_bound
+from topoplace.mapping.bounds.total import total_bound
 from topoplace.mapping.problem import MappingProblem
-from topoplace.result.mapping import TotalCertificate
 from topoplace.solving import Bound, stronger
 
 
@@ -20,7 +18,8 @@ def best_bound(
 ) -> Bound | None:
     """Bound the hop-bytes of any mapping of the problem's tasks to its nodes from below.
 
-    The highest of `total_bound`, `blocks_bound` (grids) and `star_bound`, which take a moment; if
+    The highest of `total_bound`, `blocks_bound` (grids), `recognised_bound` (graphs that are grids)
+    and `star_bound`, which take a moment; if
     that is below `target`, the hop-bytes of a mapping in hand, also of `cuts_bound` and
     `distance_classes_bound`. Grids go without cuts, to which blocks are superior, and have distance
     classes only within a time limit, as their blocks are rarely weaker.
@@ -32,6 +31,7 @@ def best_bound(
     stop = clock.deadline(time_limit)
     best = stronger(total_bound(problem), star_bound(problem))
     best = stronger(blocks_bound(problem), best)
+    best = stronger(best, recognised_bound(problem))
     if reached(best, target):
         return best
 
@@ -45,18 +45,3 @@ def best_bound(
     if reached(best, target) or clock.now() >= stop:
         return best
     return stronger(best, distance_classes_bound(problem, left(), target))
-
-
-def total_bound(problem: MappingProblem) -> Bound | None:
-    """Return the sum of all bytes, if every message between two tasks takes a hop.
-
-    So it does where no router takes two tasks (docs/proofs-mapping.md, "Total"), unless a
-    matrix has routers at distance 0 from each other.
-    """
-    if int(problem.capacity.max(initial=0)) > 1:
-        return None
-    if isinstance(problem.machine, MatrixMachine):
-        apart = ~np.eye(problem.machine.num_routers, dtype=bool)
-        if not problem.machine.distances[apart].all():
-            return None
-    return Bound(problem.graph.total_bytes, TotalCertificate())

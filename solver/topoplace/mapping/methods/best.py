@@ -14,7 +14,8 @@ import numpy as np
 from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.machine import MatrixMachine, Torus
-from topoplace.mapping.bounds.best import total_bound
+from topoplace.mapping.bounds.recognised import grid_problem, recognised_bound
+from topoplace.mapping.bounds.total import total_bound
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.exact.branch import Branched, SmallProblem, branch_and_bound, small_problem
 from topoplace.mapping.exact.embedding import find_embedding
@@ -24,7 +25,8 @@ from topoplace.mapping.mapped import Keeper, Mapped, cheapest, mapped_by, outcom
 from topoplace.mapping.methods.orders import map_default
 from topoplace.mapping.positions import compact_routers, symmetric
 from topoplace.mapping.problem import MappingProblem, spread_over_nodes
-from topoplace.solving import Bound, Options, Outcome, method_of, register
+from topoplace.mapping.recognition import Recognition
+from topoplace.solving import Bound, Options, Outcome, method_of, register, stronger
 from topoplace.types import IntArray
 
 # ---- The static mapper of Scotch, run as the external program ``gmap`` (Pellegrini 1994) ---------
@@ -274,12 +276,84 @@ BRANCH_SECONDS = 20.0
 """Most time for branch and bound if the options set none."""
 
 
+STRUCTURED_SHARE = 0.3
+"""Share of a time limit for the structured methods on a grid that was recognised in a graph."""
+
+
 @register("mapping", "auto")
 def auto(problem: MappingProblem, options: Options) -> Outcome:
     """Return the best mapping of the structured methods, else as `exact` does.
 
-    Ties go to the earlier method, so that a pencil placement keeps its statement of optimality.
+    Ties go to the earlier method, so that a pencil placement keeps its statement of optimality. A
+    graph that is recognised to be a grid is mapped as one, and then as `exact` does from there.
     """
+    if problem.grid is None:
+        return _of_graph(problem, options)
     return cheapest(problem, options, STRUCTURED) or exact_or_search(
         problem, options, BRANCH_SECONDS
     )
+
+
+def _of_graph(problem: MappingProblem, options: Options) -> Outcome:
+    """Map a graph as the grid that it is, if so, and as a graph; return the better, and why."""
+    stop = clock.deadline(options.time_limit)
+    options.say("recognition")
+    found = problem.recognised
+    assert found is not None, "only grids have nothing to recognise"
+    start = _as_grid(problem, found, options)
+    if start is None:
+        why = found.text if found.application is None else f"{found.text}; grid methods refuse it"
+        outcome = exact_or_search(problem, options, BRANCH_SECONDS)
+        return replace(outcome, notes=(f"recognised: {why}; mapped as a graph",))
+    name, nodes = start
+    value = hop_bytes(problem, nodes)
+    options.report(Mapped(nodes), [value])
+    because = f"recognised: {found.text}; mapped as a grid by {name}"
+    bound = stronger(total_bound(problem), recognised_bound(problem))
+    if bound is not None and bound.value >= value:
+        return replace(outcome_of(nodes), notes=(because,))
+    left = None if options.time_limit is None else max(1e-3, stop - clock.now())
+    if options.start is not None and hop_bytes(problem, options.start) < value:
+        nodes = options.start
+    searched = replace(options, start=nodes, time_limit=left)
+    outcome = exact_or_search(problem, searched, BRANCH_SECONDS)
+    mapped = outcome.solution or Mapped(nodes)
+    better = hop_bytes(problem, mapped.nodes) < value
+    told = "a search from there found a better one" if better else "a search found no better one"
+    notes = (f"{because}, {value:,} hop-bytes; {told}",)
+    return replace(outcome, solution=mapped, notes=notes)
+
+
+def _as_grid(
+    problem: MappingProblem, found: Recognition, options: Options
+) -> tuple[str, IntArray] | None:
+    """Return the best structured method for a recognised grid, and its mapping of the graph."""
+    if found.application is None:
+        return None
+    grid = grid_problem(problem, found.application)
+    if grid is None:
+        return None
+    share = options.time_limit and STRUCTURED_SHARE * options.time_limit / len(STRUCTURED)
+    alone = replace(options, time_limit=share, start=None, incumbent=None)
+    best: tuple[int, str, IntArray] | None = None
+    for name in STRUCTURED:
+        options.say(name)
+        outcome = cheapest(grid, alone, [name])
+        if outcome is None or outcome.solution is None:
+            continue
+        nodes = _through(problem, found.tasks, outcome.solution.nodes)
+        value = hop_bytes(problem, nodes)
+        if best is None or value < best[0]:
+            best = value, name, nodes
+    return best and best[1:]
+
+
+def _through(problem: MappingProblem, tasks: IntArray, nodes: IntArray) -> IntArray:
+    """Return a mapping with these tasks on their nodes, and the others where there is room."""
+    found = np.full(problem.num_tasks, -1, dtype=np.int64)
+    found[tasks] = nodes
+    silent = np.flatnonzero(found < 0)
+    load = np.bincount(nodes, minlength=int(problem.nodes.max()) + 1)[problem.nodes]
+    places = np.repeat(problem.nodes, problem.tasks_per_node - load)
+    found[silent] = places[: len(silent)]
+    return found
