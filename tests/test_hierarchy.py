@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from real_files import real_file
 from tiny_hierarchies import best_of, places_of, prepared, random_hierarchy
+from topoplace.errors import InputError
+from topoplace.machine.hostlist import expand_host_list
+from topoplace.placement.hierarchy.contract import under_contract
 from topoplace.result.hierarchy import HierarchyResult
+from topoplace.snapshot.readers.decisions import kueue_decision, slurm_block_decision
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
 from topoplace.solving import Options, solve
 
 MOST_PLACEMENTS = 30_000
@@ -50,8 +60,86 @@ def test_equals_brute_force(first: int) -> None:
         equals_brute_force(seed)
 
 
+def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs" / "hierarchies.md").read_text()
+    (program,), (shown,) = (
+        re.findall(rf"```{k}\n(.*?)```", page, re.S) for k in ("python", "text")
+    )
+    exec(program, {})
+    assert capsys.readouterr().out == shown
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(100, 700, 50))
 def test_equals_brute_force_widely(first: int) -> None:
     for seed in range(first, first + 50):
         equals_brute_force(seed)
+
+
+# ---- Decisions of real schedulers, with what is known of them ------------------------------------
+
+
+def recorded(folder: str) -> Iterator[dict[str, Any]]:
+    for line in real_file(f"{folder}/decisions.jsonl").read_text().splitlines():
+        yield json.loads(line)
+
+
+def test_the_optima_of_all_decisions_of_kueue_are_proven() -> None:
+    """The truth beside every line: feasible or not, domains by level, room left over."""
+    lines = list(recorded("kueue_real"))
+    for line in lines:
+        result = solved(kueue_decision(line).snapshot.model_dump(mode="json"))
+        truth, levels = line["truth"], {level.name: level for level in result.levels}
+        assert result.check().verified, line["id"]
+        assert all(level.status == "optimal" for level in result.levels), line["id"]
+        assert (result.objective > 0) is truth["feasible"], line["id"]
+        if truth["feasible"]:
+            assert [levels[name].objective for name in line["levels"]] == truth["domains"]
+            assert levels["stranded"].objective == truth["stranded"] or "stranded" not in truth
+    assert len(lines) == 137
+
+
+def test_the_fewest_blocks_of_all_decisions_of_slurm_are_proven() -> None:
+    """Free and under the contract, which every placement of Slurm keeps."""
+    started = above = 0
+    for line in recorded("slurm_block"):
+        if line["plugin"] != "topology/block" or line["request"]["options"]:
+            continue
+        decision = slurm_block_decision(line)
+        free = solved(decision.snapshot.model_dump(mode="json"))
+        assert free.check().verified
+        assert all(level.status == "optimal" for level in free.levels)
+        try:
+            held = solved(under_contract(decision.snapshot).model_dump(mode="json"))
+        except InputError:
+            assert line["outcome"] == "rejected"
+            continue
+        assert held.check().verified
+        assert all(level.status == "optimal" for level in held.levels)
+        if decision.taken is not None:
+            state = prepared(decision.snapshot.model_dump(mode="json"))
+            numbers = [state.machine.host_names.index(name) for name in decision.taken[None]]
+            used = len({int(state.machine.lowest[host]) for host in numbers})
+            least = [next(v for v in r.levels if v.name == "block").objective for r in (free, held)]
+            assert least[0] <= least[1] <= used
+            started, above = started + 1, above + (used > least[0])
+        else:
+            assert held.objective == 0 or line["how"].startswith("picked")
+    assert (started, above) == (106, 28)
+
+
+def test_segments_of_twelve_on_blocks_of_seventeen() -> None:
+    """36 nodes, segments of 12, three blocks of 17 free nodes: 12 in each (Slurm 225)."""
+    hosts = [{"hosts": f"n{b}[01-17]", "domains": [f"b{b}"]} for b in range(3)]
+    machine = {"kind": "hierarchy", "name": "m", "levels": ["block", "node"], "hosts": hosts}
+    request = {"id": "j", "nodes": 36, "segments": [{"size": 12, "level": "block"}]}
+    document = {"schema": SNAPSHOT_SCHEMA, "name": "m", "machine": machine, "queue": [request]}
+    result = solved(document)
+    assert result.check().verified
+    assert [level.objective for level in result.levels] == [36, 3, 36, 0]
+    assert result.solution is not None
+    (share,) = result.solution.placements[0].parts[0].shares
+    counts = [
+        sum(name.startswith(f"n{b}") for name in expand_host_list(share.hosts)) for b in range(3)
+    ]
+    assert counts == [12, 12, 12]
