@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from topoplace.front import place as place
     from topoplace.front import snapshots as snapshots
     from topoplace.model import Model as Model
+    from topoplace.model import cubes as cubes
     from topoplace.model import graph as graph
     from topoplace.model import grid as grid
     from topoplace.model import hierarchy as hierarchy
@@ -40,7 +41,7 @@ _NAMES = {
     "certify.report": ("Report",),
     "errors": ("InputError", "TopoplaceError"),
     "front": ("check", "compare", "load", "machines", "map", "methods", "place", "snapshots"),
-    "model": ("Model", "graph", "grid", "hierarchy", "mesh", "torus", "tree"),
+    "model": ("Model", "cubes", "graph", "grid", "hierarchy", "mesh", "torus", "tree"),
     "result": ("Result",),
     "solving": ("Progress",),
     "study.compare": ("Comparison",),
