@@ -286,6 +286,8 @@ def _pods() -> Iterator[tuple[str, CubesResult]]:
     ]
     anywhere = [{"id": f"j{k}", "nodes": n} for k, n in enumerate((2, 2, 2, 4, 8, 8, 8))]
     running = [{"id": "old", "nodes": "24-25,30"}]
-    for name, own in (("pool", listed), ("apart", anywhere), ("both", [*listed[:3], *anywhere])):
+    both = [*listed[:3], *anywhere]
+    queues = {"pool": listed, "apart": anywhere, "both": both, "few": both[1:6], "last": both[4:]}
+    for name, own in queues.items():
         snapshot = Snapshot.model_validate(document | {"running": running, "queue": own})
         yield name, solve(prepare_cubes(snapshot), "exact", Options(time_limit=20))
