@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 
 from topoplace import result as schema
-from topoplace.result import hierarchy, mapping, tree
+from topoplace.result import cubes, hierarchy, mapping, tree
 from topoplace.snapshot import schema as snapshot
 from topoplace.snapshot.files import write_text
 
@@ -107,7 +107,8 @@ def same(cover: Cover, names: str) -> Covers:
 BOUNDS = ("nodes.bound", "shape.bound", "fragmentation.bound")
 DOMAINS = ("nodes", "block", "rack", "host", "balance", "stranded")  # of the samples' machine
 DOMAIN_BOUNDS = tuple(f"{name}.bound" for name in DOMAINS)
-PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:])
+CUBES = ("placements", "exclusive", "nodes", "free_cubes")
+PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound")
 NODES_PROOF = evidence("nodes.bound")
 LEVELS = ("levels", "nodes", "shape", "fragmentation")
 HOP_BOUND = evidence("hop-bytes.bound")
@@ -284,12 +285,22 @@ FIELDS: dict[Model, Covers] = {
         "hosts": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
         "units": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
     },
+    cubes.CubesResult: {**RESULT, "solution": claim(*CUBES)},
+    cubes.CubesLevel: {
+        **same(claim("levels"), "name sense"),
+        **same(
+            claim("levels", *CUBES, "nodes.bound", "free_cubes.bound"),
+            "status objective bound gap proof",
+        ),
+        "certificate": evidence(*CUBES, "nodes.bound", "free_cubes.bound"),
+    },
+    cubes.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
+    **whole(claim(*CUBES, unless=ANOTHER), cubes, "CubesPlacement"),
     **whole(
         QUESTION,
         snapshot,
         "Snapshot TorusModel AnchoredModel TreeModel SwitchModel RunningJob Request PatternUse "
-        "ShapeWeights "
-        "HierarchyModel HostsModel Part Segment",
+        "ShapeWeights HierarchyModel HostsModel Part Segment CubesModel",
     ),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
     **whole(HOLDER, snapshot, "PrismModel"),
@@ -300,6 +311,7 @@ DOCUMENTS: dict[str, Model] = {
     "A mapping of tasks": mapping.MappingResult,
     "An allocation on a tree": tree.AllocationResult,
     "A placement on a hierarchy": hierarchy.HierarchyResult,
+    "A placement on a pod of cubes": cubes.CubesResult,
     "The instance of a placement or an allocation": snapshot.Snapshot,
     "The instance of a mapping": snapshot.MappingInstance,
 }
@@ -308,6 +320,7 @@ RESULTS: tuple[Model, ...] = (
     mapping.MappingResult,
     tree.AllocationResult,
     hierarchy.HierarchyResult,
+    cubes.CubesResult,
 )
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from generate_snapshots import FEATURE_DEPTH, XK_BLOCK, generate_snapshot, load_workload
 from topoplace.machine import Torus, format_node_set
-from topoplace.snapshot import TorusModel
+from topoplace.snapshot import CubesModel, MachineModel, TorusModel
 from topoplace.snapshot.files import write_text
 from topoplace.types import IntArray
 
@@ -45,13 +45,19 @@ _PLAIN = {
 """Shape and source of the machines that are plain tori."""
 
 
-def build_machines() -> dict[str, TorusModel]:
+_PODS = {"tpu_v4_pod": (64, "Jouppi 2023: TPU v4, 64 cubes joined by optical switches")}
+"""Cubes of 4x4x4 chips and source of the machines that are pods of cubes."""
+
+
+def build_machines() -> dict[str, MachineModel]:
     """Return every shipped machine by name."""
-    machines = {"blue_waters": blue_waters()}
+    machines: dict[str, MachineModel] = {"blue_waters": blue_waters()}
     for name, (shape, source) in _PLAIN.items():
         machines[name] = TorusModel(
             name=name, shape=list(shape), wrap=[True] * 3, bandwidth=[1] * 3, source=source
         )
+    for name, (cubes, source) in _PODS.items():
+        machines[name] = CubesModel(kind="cubes", name=name, cubes=cubes, source=source)
     return machines
 
 
@@ -118,9 +124,9 @@ def main() -> None:
     machines = build_machines()
     for name, machine in machines.items():
         _write(INSTANCES / "machines" / f"{name}.json", machine)
-    workload = load_workload()
+    workload, machine = load_workload(), blue_waters()
     for percent in BUSY_PERCENTS:
-        snapshot = generate_snapshot(machines["blue_waters"], workload, percent, SEED + percent)
+        snapshot = generate_snapshot(machine, workload, percent, SEED + percent)
         _write(INSTANCES / "snapshots" / f"{snapshot.name}.json", snapshot)
 
 

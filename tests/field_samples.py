@@ -23,10 +23,11 @@ from topoplace.mapping.bounds.distance_classes import distance_classes_bound
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import Interference, PlacementResult
+from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import Snapshot, prepare, prepare_hierarchy
+from topoplace.snapshot import Snapshot, prepare, prepare_cubes, prepare_hierarchy
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Communication, GridApplication, Pattern
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Bound, Options, result_of, solve
@@ -37,9 +38,9 @@ Document = dict[str, Any]
 
 
 def samples() -> dict[str, BaseModel]:
-    """Return results by name: placements, mappings, allocations, placements on hierarchies."""
+    """Return results by name: placements, mappings, allocations, hierarchies, pods of cubes."""
     found: dict[str, BaseModel] = {}
-    for kind in (_placements, _mappings, _allocations, _hierarchies):
+    for kind in (_placements, _mappings, _allocations, _hierarchies, _pods):
         found |= {f"{kind.__name__[1:]}: {name}": result for name, result in kind()}
     return found
 
@@ -269,3 +270,25 @@ def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
     ):
         state = prepare_hierarchy(Snapshot.model_validate(own))
         yield name, solve(state, "exact", Options(time_limit=20))
+
+
+# ---- Pods of cubes ------------------------------------------------------------------------------
+
+
+def _pods() -> Iterator[tuple[str, CubesResult]]:
+    """Yield results of cubes of 2x2x2 chips: all of the pool, and with one that is not."""
+    machine = {"kind": "cubes", "name": "pod", "cubes": 4, "side": [2, 2, 2], "source": "none"}
+    document = {"schema": SNAPSHOT_SCHEMA, "name": "pod", "machine": machine, "down": "8,11"}
+    listed = [
+        {"id": "a", "nodes": 16, "shapes": "2x2x4", "priority": 2},
+        {"id": "b", "nodes": 4, "shapes": "2x2x1"},
+        {"id": "c", "nodes": 2, "shapes": "2x1x1/1x2x1"},
+        {"id": "d", "nodes": 24},
+    ]
+    anywhere = [{"id": f"j{k}", "nodes": n} for k, n in enumerate((2, 2, 2, 4, 8, 8, 8))]
+    running = [{"id": "old", "nodes": "24-25,30"}]
+    both = [*listed[:3], *anywhere]
+    queues = {"pool": listed, "apart": anywhere, "both": both, "few": both[1:6], "last": both[4:]}
+    for name, own in queues.items():
+        snapshot = Snapshot.model_validate(document | {"running": running, "queue": own})
+        yield name, solve(prepare_cubes(snapshot), "exact", Options(time_limit=20))

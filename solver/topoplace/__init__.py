@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from topoplace.front import snapshots as snapshots
     from topoplace.front import topology as topology
     from topoplace.model import Model as Model
+    from topoplace.model import cubes as cubes
     from topoplace.model import graph as graph
     from topoplace.model import grid as grid
     from topoplace.model import hierarchy as hierarchy
@@ -53,7 +54,7 @@ _NAMES = {
         "snapshots",
         "topology",
     ),
-    "model": ("Model", "graph", "grid", "hierarchy", "mesh", "torus", "tree"),
+    "model": ("Model", "cubes", "graph", "grid", "hierarchy", "mesh", "torus", "tree"),
     "result": ("Result",),
     "solving": ("Progress",),
     "study.compare": ("Comparison",),

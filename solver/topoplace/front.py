@@ -22,6 +22,7 @@ from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
 from topoplace.model import Machine, Model
 from topoplace.result import Interference, PlacementResult, Result
+from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
@@ -64,7 +65,7 @@ def load(
 
     Returns
     -------
-    Model, TorusModel, TreeModel, MappingInstance or Result
+    Model, a machine such as TorusModel, MappingInstance or Result
         Of a snapshot, a machine, a mapping instance, or a result.
 
     Raises
@@ -90,7 +91,7 @@ def place(
     thorough: bool = False,
     display: bool = False,
     callback: Watch | None = None,
-) -> PlacementResult | AllocationResult | HierarchyResult:
+) -> PlacementResult | AllocationResult | HierarchyResult | CubesResult:
     """Place the queue of an instance on its machine and prove how good the answer is.
 
     Parameters
@@ -99,7 +100,7 @@ def place(
         A `Model`, or whatever `load` takes for one.
     method
         A name of ``methods("placement")``, on trees of ``methods("allocation")``, on hierarchies
-        of ``methods("hierarchy")``.
+        of ``methods("hierarchy")``, on pods of cubes of ``methods("cubes")``.
     time_limit
         Seconds; by default some 300 for the method ``exact``, none for others.
     interference
@@ -352,8 +353,8 @@ def methods(problem: str | None = None) -> dict[str, str]:
     Parameters
     ----------
     problem
-        ``placement`` (on tori), ``allocation`` (on trees), ``hierarchy`` or ``mapping``; by
-        default all, their names before those of the methods: ``placement exact``.
+        ``placement`` (on tori), ``allocation`` (on trees), ``hierarchy``, ``cubes`` or
+        ``mapping``; by default all, their names before those of the methods: ``placement exact``.
 
     Raises
     ------

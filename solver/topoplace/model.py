@@ -24,6 +24,7 @@ from topoplace.snapshot.machines import (
 )
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
+    CubesModel,
     GraphApplication,
     GridApplication,
     HierarchyModel,
@@ -53,8 +54,8 @@ class Model:
     Parameters
     ----------
     machine
-        A machine of `torus`, `mesh`, `tree` or `hierarchy`; or a shipped name, a file or a
-        shorthand such as ``torus:8x8x8``.
+        A machine of `torus`, `mesh`, `tree`, `hierarchy` or `cubes`; or a shipped name, a file or
+        a shorthand such as ``torus:8x8x8``.
     name
         Of the instance, in results and pictures.
 
@@ -171,7 +172,8 @@ class Model:
         nodes
             Number of nodes it needs; on hierarchies of units, of which a host may hold several.
         shapes
-            On tori: prisms it takes, such as ``4x4x4/8x4x2``; any by default.
+            On tori: prisms it takes, such as ``4x4x4/8x4x2``; any by default. On cubes: parts of a
+            cube, or what whole cubes make.
         priority
             What every node started is worth.
         node_class, region
@@ -346,6 +348,28 @@ def tree(*sizes: int, leaves: Mapping[str, Nodes] | None = None, name: str = "tr
         below = format_host_list(leaves)
         switches.append(_checked(SwitchModel, name=f"root-{name}", switches=below))
     return _checked(TreeModel, kind="tree", name=name, switches=switches)
+
+
+def cubes(
+    num_cubes: int, side: Sequence[int] = (4, 4, 4), *, name: str | None = None
+) -> CubesModel:
+    """Return a pod of cubes that optical switches join, such as ``cubes(64)`` for a TPU v4.
+
+    Parameters
+    ----------
+    num_cubes
+        How many cubes there are.
+    side
+        Chips of a cube along every dimension; chip n is in cube ``n // prod(side)``, where chips
+        count the last dimension fastest.
+
+    Raises
+    ------
+    InputError
+        With the argument at fault.
+    """
+    name = name or f"cubes-{num_cubes}-{'x'.join(map(str, side))}"
+    return _checked(CubesModel, kind="cubes", name=name, cubes=num_cubes, side=list(side))
 
 
 def hierarchy(

@@ -12,6 +12,8 @@ _FITS = "topoplace.placement.torus.heuristics.fits"
 _TORUS3D = "topoplace.placement.torus.heuristics.slurm_torus3d"
 _MINIZINC = "topoplace.placement.torus.minizinc"
 _THRESHOLDS = "topoplace.placement.switches.exact.method"
+_CUBES = "topoplace.placement.cubes.exact"
+_IN_CUBES = "topoplace.placement.cubes.heuristics"
 _DOMAINS = "topoplace.placement.hierarchy.exact"
 _RULES = "topoplace.placement.switches.allocators"
 _KUEUE = "topoplace.placement.hierarchy.heuristics.kueue"
@@ -65,6 +67,11 @@ METHODS: dict[str, dict[str, tuple[str, str]]] = {
         "slurm-tree": (_TREE, "Slurm's topology/tree: the lowest switch that fits, fullest last"),
         "tree-best-fit": (_FILLS, "the lowest domain that fits, fewest free first"),
     },
+    "cubes": {
+        "exact": (_CUBES, "most value, then most cubes left free; certified bounds"),
+        "best-fit": (_IN_CUBES, "in queue order, parts in the fullest cube that has room"),
+        "first-fit": (_IN_CUBES, "in queue order, the first cube or cubes that have room"),
+    },
     "mapping": {
         "auto": (_BEST, "the best of the constructions; for graphs as exact, within a time"),
         "bisection": (_BUILT, "machine and graph halved together, again and again"),
@@ -91,7 +98,7 @@ METHODS: dict[str, dict[str, tuple[str, str]]] = {
 }
 """By problem, the module that registers a method when imported, and a line on what it does."""
 
-MACHINES = ("blue_waters", "bluegene_8x8x16", "bluegene_8x8x8", "tpu_v4", "xt3")
+MACHINES = ("blue_waters", "bluegene_8x8x16", "bluegene_8x8x8", "tpu_v4", "tpu_v4_pod", "xt3")
 """Names of the shipped machines."""
 
 SNAPSHOTS = (

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from topoplace.certify.cubes.check import CubesPlacements
 from topoplace.certify.hierarchy.check import HierarchyPlacements
 from topoplace.certify.mapping.check import Mapping
 from topoplace.certify.report import (
@@ -24,6 +25,7 @@ from topoplace.certify.report import (
 from topoplace.certify.torus.check import TorusPlacement
 from topoplace.errors import InputError
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result
+from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.reading import parse_instance, parse_result
@@ -92,6 +94,8 @@ def _problem_of(result: AnyResult) -> Problem[Any]:
         return Mapping(result)
     if isinstance(result, HierarchyResult):
         return HierarchyPlacements(result)
+    if isinstance(result, CubesResult):
+        return CubesPlacements(result)
     assert isinstance(result, AllocationResult)
     # loads numba, which takes longer than most checks
     from topoplace.certify.switches.check import TreeAllocation  # noqa: PLC0415

@@ -55,7 +55,7 @@ def warmup(problems: list[str] | None = None, *, as_json: bool = False) -> None:
 
 
 COMMANDS = {
-    "place": (place, epilogue("placement", "allocation", "hierarchy", snapshots=True)),
+    "place": (place, epilogue("placement", "allocation", "hierarchy", "cubes", snapshots=True)),
     "layouts": (layouts, epilogue(machines=True)),
     "recognise": (recognise, None),
     "map": (map_command, epilogue("mapping", machines=True)),

@@ -20,6 +20,7 @@ from topoplace.cli.shipped_names import methods_like, snapshots_like
 
 if TYPE_CHECKING:
     from topoplace.result import PlacementResult
+    from topoplace.result.cubes import CubesResult
     from topoplace.result.hierarchy import HierarchyResult
     from topoplace.result.tree import AllocationResult
     from topoplace.snapshot import AnyState
@@ -92,7 +93,7 @@ def _placed(
     command: str | None,
     stderr: Path | None,
     options: Options,
-) -> PlacementResult | AllocationResult | HierarchyResult:
+) -> PlacementResult | AllocationResult | HierarchyResult | CubesResult:
     """Place the queue by a method, an installed allocator or a command; a verdict is raised."""
     from topoplace.kernels import compile_for
     from topoplace.snapshot.machines import PROBLEMS

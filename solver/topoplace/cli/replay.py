@@ -105,7 +105,7 @@ def replay(
     """Replay LOG on a machine through an allocation or placement method (docs/replay.md)."""
     from topoplace.kernels import compile_for
     from topoplace.report.replay import replay_document
-    from topoplace.snapshot import HierarchyState, TreeState, load_machine, prepare_empty
+    from topoplace.snapshot import SnapshotState, TreeState, load_machine, prepare_empty
     from topoplace.study.external.verdict import VerdictError
     from topoplace.study.replay import Protocol, Setup, read_log, with_intensive
 
@@ -117,7 +117,7 @@ def replay(
         refuse("a continuous run beside it", snapshots=snapshots, timeline=timeline)
     require_writable(csv=csv, timeline=timeline, output=output)
     state = prepare_empty(load_machine(machine))
-    if isinstance(state, HierarchyState):
+    if not isinstance(state, SnapshotState | TreeState):
         raise InputError("a torus, mesh or tree", field="--machine", value=machine)
     if isinstance(state, TreeState):
         refuse("a torus, whose jobs have prisms", fill_interior=fill_interior)

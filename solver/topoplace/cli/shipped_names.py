@@ -10,6 +10,7 @@ _TITLES = {
     "placement": "Methods on a torus or mesh",
     "allocation": "Methods on a tree",
     "hierarchy": "Methods on a hierarchy",
+    "cubes": "Methods on a pod of cubes",
     "mapping": "Methods of mapping",
 }
 

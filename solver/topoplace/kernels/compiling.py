@@ -81,6 +81,7 @@ PROBLEMS = {
     "placement": (_EXACT, _PRISMS),
     "allocation": (_TREES,),
     "hierarchy": (_EXACT, _DOMAINS),
+    "cubes": (_EXACT,),
     "mapping": (_BOUNDS, _BRANCH, _GROW, _HALVE, _ANNEAL, _TABU),
 }
 """The groups of every kind of problem."""
@@ -90,6 +91,7 @@ _NEEDED: dict[str, dict[str, tuple[str, ...]]] = {
     "placement": {"exact": (_EXACT, _PRISMS)},
     "allocation": {"exact": (_TREES,)},
     "hierarchy": {"exact": (_EXACT, _DOMAINS)},
+    "cubes": {"exact": (_EXACT,)},
     "mapping": {
         "auto": (*_SEARCH, _BRANCH),
         "exact": (*_SEARCH, _BRANCH),
@@ -102,7 +104,13 @@ _NEEDED: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """What methods need that need more than the rest of their kind."""
 
-_OTHERS = {"placement": (_PRISMS,), "allocation": (), "hierarchy": (), "mapping": (_BOUNDS,)}
+_OTHERS: dict[str, tuple[str, ...]] = {
+    "placement": (_PRISMS,),
+    "allocation": (),
+    "hierarchy": (),
+    "cubes": (),
+    "mapping": (_BOUNDS,),
+}
 
 
 def groups_of(problem: str, methods: Iterable[str]) -> list[str]:

@@ -20,7 +20,6 @@ from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     GraphApplication,
     GridApplication,
-    HierarchyModel,
     MappingInstance,
     MatrixModel,
     Snapshot,
@@ -143,8 +142,9 @@ def _document(spec: str, job: str | None) -> Document | MatrixModel:
     if job is not None:
         raise InputError("a snapshot or a result that has jobs", field="--on", value=spec)
     machine = load_machine(spec)
-    if isinstance(machine, HierarchyModel):
-        raise InputError("a torus, mesh or matrix", field="--on", value=spec, found="a hierarchy")
+    if not isinstance(machine, TorusModel | TreeModel):
+        expected, found = "a torus, mesh or matrix", f"a machine of kind {machine.kind}"
+        raise InputError(expected, field="--on", value=spec, found=found)
     return machine
 
 

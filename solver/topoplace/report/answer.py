@@ -14,10 +14,12 @@ from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.report.text import csv_of, plain_table
 from topoplace.result import Fraction as FractionModel
 from topoplace.result import PlacementResult, Result, Status
+from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult, Share
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import prepare
+from topoplace.snapshot.cubes_state import CubesRequest, prepare_cubes
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, prepare_hierarchy
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.tree_state import TreeRequest, prepare_tree
@@ -48,13 +50,16 @@ class Start:
         The same nodes as text: ranges of numbers on a torus, a host list as Slurm has it on a
         tree (``srun -w``) or hierarchy, there with the units of each host if they are several.
     origin, extents
-        Its prism in routers; None on trees, and where the nodes form no prism.
+        Its prism in routers; None on trees, and where the nodes form no prism. On cubes, of a part
+        of one, from its first chip on.
     node_class
         On a torus.
     cost
         By eq. (6) of Mishra 2020, on a tree.
     score
         Of the prism on level `shape`.
+    cubes
+        The cubes it is in.
     """
 
     request: str
@@ -65,6 +70,7 @@ class Start:
     node_class: str | None = None
     cost: Fraction | None = None
     score: int | None = None
+    cubes: tuple[int, ...] | None = None
 
     @property
     def prism(self) -> str | None:
@@ -112,6 +118,8 @@ def starts_of(result: AnyResult) -> list[Start]:
         return _on_tree(result)
     if isinstance(result, HierarchyResult):
         return _on_hierarchy(result)
+    if isinstance(result, CubesResult):
+        return _on_cubes(result)
     return _on_torus(result) if isinstance(result, PlacementResult) else []
 
 
@@ -142,6 +150,20 @@ def _on_hierarchy(result: HierarchyResult) -> list[Start]:
 def _with_units(shares: Sequence[Share]) -> str:
     """Return hosts as text, each list with its units where these are more than one."""
     return " ".join(f"{s.hosts}*{s.units}" if s.units > 1 else s.hosts for s in shares)
+
+
+def _on_cubes(result: CubesResult) -> list[Start]:
+    num_chips = prepare_cubes(resolve_machine(result.instance)).machine.num_chips
+    starts = []
+    for own in result.solution.placements if result.solution else ():
+        nodes = parse_node_set(own.nodes, num_chips, "nodes")
+        origin, extents = None, None
+        if own.prism is not None:
+            origin, extents = tuple(own.prism.origin), tuple(own.prism.extents)
+        place = origin, extents
+        cubes = tuple(own.cubes)
+        starts.append(Start(own.request, tuple(nodes.tolist()), own.nodes, *place, cubes=cubes))
+    return starts
 
 
 def _on_torus(result: PlacementResult) -> list[Start]:
@@ -178,6 +200,12 @@ def rows_of(result: AnyResult) -> Rows:
         found = starts_of(result)
         cells = [[start.request, f"{len(start.nodes):,}", start.hosts] for start in found]
         return Rows(["request", "units", "hosts"], cells, (1,))
+    if isinstance(result, CubesResult):
+        cells = [
+            [s.request, f"{len(s.nodes):,}", s.prism or "whole", format_node_set(s.cubes or ())]
+            for s in starts_of(result)
+        ]
+        return Rows(["request", "nodes", "part", "cubes"], cells, (1,))
     cells = []
     for start in starts_of(result):
         cost, kind = decimal_text(start.cost or Fraction(0)), start.node_class or "-"
@@ -237,7 +265,9 @@ def columns_of(result: AnyResult) -> dict[str, list[Any]]:
     starts = {start.request: start for start in starts_of(result)}
     waits, names = waiting_texts(result), [request.id for request in result.instance.queue]
     own: Sequence[str] = ()
-    if not isinstance(result, HierarchyResult):
+    if isinstance(result, CubesResult):
+        own = ("cubes", "origin", "extents")
+    elif not isinstance(result, HierarchyResult):
         own = ("cost",) if isinstance(result, AllocationResult) else _ON_TORUS
     return {
         "request": names,
@@ -276,6 +306,8 @@ def waiting_texts(result: AnyResult) -> dict[str, str]:
         return {one.request: one.text for one in result.explanations}
     if isinstance(result, HierarchyResult):
         return _waiting_on_hierarchy(result)
+    if isinstance(result, CubesResult):
+        return _waiting_on_cubes(result)
     assert isinstance(result, AllocationResult)
     return _waiting_on_tree(result)
 
@@ -311,6 +343,41 @@ def _waiting_on_tree(result: AllocationResult) -> dict[str, str]:
         return "it fits alone, but not beside the started jobs"
 
     return {one.id: text(one) for one in state.requests if one.id not in started}
+
+
+def _waiting_on_cubes(result: CubesResult) -> dict[str, str]:
+    """Return why requests wait on cubes, from the result alone."""
+    from topoplace.placement.cubes.problem import CubesProblem, Room  # noqa: PLC0415 - heavy
+
+    state = prepare_cubes(resolve_machine(result.instance))
+    problem = CubesProblem(state)
+    left, starts = state.free.copy(), starts_of(result)
+    for start in starts:
+        left.ravel()[list(start.nodes)] = False
+
+    def fits(idx: int, free: BoolArray) -> bool:
+        room = Room(problem)
+        room.free = free.copy()
+        return room.place(idx) is not None
+
+    def text(idx: int, request: CubesRequest) -> str:
+        if request.num_cubes:
+            wanted = f"{request.num_cubes:,} free cubes wanted"
+            none = f"{wanted}, {len(problem.free_cubes):,} there"
+        else:
+            wanted = f"{request.nodes:,} chips of one cube wanted"
+            none = f"{wanted}, no part of such a shape is free"
+        if not fits(idx, state.free):
+            return none
+        if fits(idx, left):
+            return f"{wanted}, still there, but {result.method} left it out"
+        if result.levels[0].status is Status.OPTIMAL:
+            return "outbid: it fits alone, but the started jobs are worth as much or more"
+        return "it fits alone, but not beside the started jobs"
+
+    begun = {start.request for start in starts}
+    every = enumerate(state.requests)
+    return {request.id: text(idx, request) for idx, request in every if request.id not in begun}
 
 
 def _waiting_on_hierarchy(result: HierarchyResult) -> dict[str, str]:

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report.answer import starts_of
-from topoplace.snapshot import HierarchyState, TreeState
+from topoplace.snapshot import CubesState, HierarchyState, TreeState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from topoplace.report.summary import AnyResult
     from topoplace.result import PlacementResult
+    from topoplace.result.cubes import CubesResult
     from topoplace.result.hierarchy import HierarchyResult
     from topoplace.result.mapping import MappingResult
     from topoplace.result.tree import AllocationResult
@@ -159,6 +160,8 @@ def cells_of(result: AnyResult, state: State) -> Cells:
         of = _of_allocation
     elif isinstance(state, HierarchyState):
         of = _of_hierarchy
+    elif isinstance(state, CubesState):
+        of = _of_cubes
     return of(result, state)
 
 
@@ -228,6 +231,20 @@ def _of_hierarchy(result: HierarchyResult, state: HierarchyState) -> Cells:
         held = sorted(set(start.nodes))
         codes[held] = owner[held] = code
         jobs[code] = f"{start.request}: {len(start.nodes):,}"
+    return Cells(codes, owner, np.zeros(codes.shape, dtype=bool), jobs=dict(sorted(jobs.items())))
+
+
+def _of_cubes(result: CubesResult, state: CubesState) -> Cells:
+    """Return what stands on every chip of a pod of cubes."""
+    codes = np.where(state.free, FREE, DOWN).ravel()
+    owner = np.full(codes.shape, -1, dtype=np.int64)
+    for idx, chips in enumerate(state.held, start=len(state.requests)):
+        codes[chips], owner[chips] = RUNNING, idx
+    ranks, jobs = _ranks(state.requests), {}
+    for start in starts_of(result):
+        code, held = ranks[start.request], list(start.nodes)
+        codes[held] = owner[held] = code
+        jobs[code] = f"{start.request}: {len(held):,}"
     return Cells(codes, owner, np.zeros(codes.shape, dtype=bool), jobs=dict(sorted(jobs.items())))
 
 

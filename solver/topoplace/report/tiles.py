@@ -13,7 +13,7 @@ import numpy as np
 from topoplace.machine import Torus
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report.cells import CLASS_COLOUR, Cells
-from topoplace.snapshot import HierarchyState, TreeState
+from topoplace.snapshot import CubesState, HierarchyState, TreeState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -109,6 +109,9 @@ def tiles_of(state: State) -> Tiles:
         domains = state.machine.domain_names[-2] if state.machine.num_levels > 1 else ("",)
         own = [name.split("/")[-1] for name in domains]
         return leaf_tiles(own, np.bincount(lowest), state.machine.levels[-1])
+    if isinstance(state, CubesState):
+        names = [f"cube {cube}" for cube in range(state.machine.num_cubes)]
+        return leaf_tiles(names, np.full(len(names), state.machine.volume), "chips of the cube")
     machine = state.machine if isinstance(state, MappingProblem) else state.torus
     return machine_tiles(machine.shape if isinstance(machine, Torus) else (machine.num_routers,))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from topoplace.result.base import RESULT_SCHEMA
+from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.placement import PlacementResult
@@ -10,7 +11,7 @@ from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_document, parse_object
 from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance, Snapshot
 
-AnyResult = PlacementResult | AllocationResult | HierarchyResult | MappingResult
+AnyResult = PlacementResult | AllocationResult | HierarchyResult | CubesResult | MappingResult
 
 
 def parse_result(text: bytes, file: str) -> AnyResult:
@@ -18,6 +19,7 @@ def parse_result(text: bytes, file: str) -> AnyResult:
     models: dict[str, type[AnyResult]] = {
         "allocation": AllocationResult,
         "hierarchy": HierarchyResult,
+        "cubes": CubesResult,
         "mapping": MappingResult,
     }
     model = models.get(str(parse_object(text, file).get("problem")), PlacementResult)

@@ -1,5 +1,10 @@
 """What is on a machine now: the snapshot file, its checks, and other tools' formats."""
 
+from topoplace.snapshot.cubes_state import (
+    CubesRequest as CubesRequest,
+    CubesState as CubesState,
+    prepare_cubes as prepare_cubes,
+)
 from topoplace.snapshot.files import machine_names as machine_names
 from topoplace.snapshot.geometry import Geometry as Geometry
 from topoplace.snapshot.hierarchy_state import (
@@ -20,6 +25,7 @@ from topoplace.snapshot.machines import (
 )
 from topoplace.snapshot.schema import (
     Communication as Communication,
+    CubesModel as CubesModel,
     HierarchyModel as HierarchyModel,
     MachineModel as MachineModel,
     Request as Request,

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import MAX_HOSTS
+from topoplace.snapshot.cubes_state import CubesState, prepare_cubes
 from topoplace.snapshot.faults import faults_of, kind_of_document, require_suited
 from topoplace.snapshot.files import (
     data_folder,
@@ -27,6 +28,7 @@ from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_hierarchy
 from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
+    CubesModel,
     HierarchyModel,
     HostsModel,
     MachineModel,
@@ -102,13 +104,15 @@ def regular_hierarchy(
 
 
 _SHORTHAND = re.compile(r"(torus|mesh|tree|hierarchy):(\d{1,7}(?:x\d{1,7})*)(?::(\d{1,4}))?")
-_LIKELY = re.compile(r"(torus|mesh|tree|hierarchy)\W?\d[^.]*$", re.IGNORECASE)
+_CUBES = re.compile(r"cubes:(\d{1,7})(?::(\d{1,7}(?:x\d{1,7})*))?")
+_LIKELY = re.compile(r"(torus|mesh|tree|hierarchy|cubes)\W?\d[^.]*$", re.IGNORECASE)
 _TOPOLOGY_CONF = re.compile(rb"\s*(#|SwitchName\b)", re.IGNORECASE)  # no JSON begins so
 
 
 def is_machine(text: str) -> bool:
     """Tell whether a text is the name of a shipped machine or a shorthand for one."""
-    return _SHORTHAND.fullmatch(text) is not None or text in machine_names()
+    is_shorthand = _SHORTHAND.fullmatch(text) or _CUBES.fullmatch(text)
+    return is_shorthand is not None or text in machine_names()
 
 
 @lru_cache(maxsize=16)
@@ -116,8 +120,9 @@ def load_machine(spec: str) -> MachineModel:
     """Return the machine of a file, a shipped name or a shorthand.
 
     A file is a machine document or a Slurm topology.conf. ``tree:4x6x16`` is a root with 4
-    switches, each with 6 leaves of 16 nodes; ``torus:8x8x8:2`` has two nodes on every router, and
-    ``hierarchy:4x8x18:4`` four blocks of 8 racks of 18 hosts with four slots each.
+    switches, each with 6 leaves of 16 nodes; ``torus:8x8x8:2`` has two nodes on every router,
+    ``hierarchy:4x8x18:4`` four blocks of 8 racks of 18 hosts with four slots each, and
+    ``cubes:64`` or ``cubes:64:4x4x4`` 64 cubes of 64 chips.
 
     Raises
     ------
@@ -134,6 +139,8 @@ def load_machine(spec: str) -> MachineModel:
             return _regular_torus(sizes, kind == "torus", int(match[3] or 1), spec)
         if kind == "tree" and not match[3]:
             return regular_tree(sizes, spec)
+    elif (match := _CUBES.fullmatch(spec)) is not None:
+        return _pod(int(match[1]), [int(n) for n in (match[2] or "4x4x4").split("x")], spec)
     elif spec in machine_names():
         return _machine_of_file(str(data_folder("instances") / "machines" / f"{spec}.json"))
     elif Path(spec).exists():
@@ -155,7 +162,7 @@ def _no_machine(spec: str) -> InputError:
     likely = _LIKELY.match(spec)
     if likely is not None:
         kind = likely[1].lower()
-        usual = {"tree": "tree:24x16", "hierarchy": "hierarchy:4x8x18"}
+        usual = {"tree": "tree:24x16", "hierarchy": "hierarchy:4x8x18", "cubes": "cubes:64"}
         expected = f"a shorthand such as {usual.get(kind, f'{kind}:8x8x8')}"
         near = f"{kind}:" + "x".join(re.findall(r"\d+", spec))  # that of the same numbers
         meant = near if near != spec and _SHORTHAND.fullmatch(near) else None
@@ -174,7 +181,11 @@ def _machine_of_file(path: str) -> MachineModel:
     if "schema" in raw:
         found = kind_of_document(raw)
         raise InputError("a machine", file=path, field="schema", value=raw["schema"], found=found)
-    models: dict[object, type[MachineModel]] = {"tree": TreeModel, "hierarchy": HierarchyModel}
+    models: dict[object, type[MachineModel]] = {
+        "tree": TreeModel,
+        "hierarchy": HierarchyModel,
+        "cubes": CubesModel,
+    }
     return validated(text, raw, models.get(raw.get("kind"), TorusModel), path)
 
 
@@ -185,6 +196,16 @@ def _regular_torus(shape: list[int], wraps: bool, nodes: int, spec: str) -> Toru
     except ValidationError as error:
         fault = faults_of(error, TorusModel, {"shape": shape, "nodes_per_router": nodes})
         expected = f"a shorthand such as torus:8x8x8, its {fault.field} {fault.expected}"
+        raise InputError(expected, field="machine", value=spec) from None
+
+
+def _pod(cubes: int, side: list[int], spec: str) -> CubesModel:
+    name = spec.replace(":", "-")
+    try:
+        return CubesModel(kind="cubes", name=name, cubes=cubes, side=side)
+    except ValidationError as error:
+        fault = faults_of(error, CubesModel, {"cubes": cubes, "side": side})
+        expected = f"a shorthand such as cubes:64:4x4x4, its {fault.field} {fault.expected}"
         raise InputError(expected, field="machine", value=spec) from None
 
 
@@ -199,9 +220,14 @@ def resolve_machine(snapshot: Snapshot) -> Snapshot:
 
 # ---- Snapshots, checked and ready to solve -------------------------------------------------------
 
-AnyState = SnapshotState | TreeState | HierarchyState
+AnyState = SnapshotState | TreeState | HierarchyState | CubesState
 
-PROBLEMS = {"torus": "placement", "tree": "allocation", "hierarchy": "hierarchy"}
+PROBLEMS = {
+    "torus": "placement",
+    "tree": "allocation",
+    "hierarchy": "hierarchy",
+    "cubes": "cubes",
+}
 """What result documents call the problem of placing a queue, by kind of machine."""
 
 
@@ -224,7 +250,8 @@ def load_snapshot(path: str | Path) -> SnapshotState:
     """Read a snapshot as `load_any` does, where only a torus or mesh will do."""
     state = load_any(path)
     if not isinstance(state, SnapshotState):
-        kind = "tree" if isinstance(state, TreeState) else "hierarchy"
+        assert not isinstance(state.snapshot.machine, str), "a snapshot read has its machine"
+        kind = state.snapshot.machine.kind
         expected = "a torus or mesh machine"
         raise InputError(expected, file=str(path), field="machine.kind", value=kind)
     return state
@@ -242,6 +269,8 @@ def prepare_any(snapshot: Snapshot) -> AnyState:
         return prepare_tree(snapshot)
     if isinstance(snapshot.machine, HierarchyModel):
         return prepare_hierarchy(snapshot)
+    if isinstance(snapshot.machine, CubesModel):
+        return prepare_cubes(snapshot)
     return prepare(snapshot)
 
 

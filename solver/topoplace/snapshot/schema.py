@@ -186,7 +186,22 @@ class HierarchyModel(Model):
     source: str | None = Field(default=None, description="where the figures come from")
 
 
-MachineModel = TorusModel | TreeModel | HierarchyModel
+class CubesModel(Model):
+    """A pod of equal cubes of chips that optical switches join (TPU v4).
+
+    Chips are numbered cube by cube, the last dimension fastest.
+    """
+
+    kind: Literal["cubes"]
+    name: Name
+    cubes: Size
+    side: Annotated[list[Size], Field(min_length=1, max_length=4)] = Field(
+        default=[4, 4, 4], description="chips of a cube along each dimension"
+    )
+    source: str | None = Field(default=None, description="where the figures come from")
+
+
+MachineModel = TorusModel | TreeModel | HierarchyModel | CubesModel
 """A machine of any kind."""
 
 
@@ -375,8 +390,9 @@ class Snapshot(Model):
         Annotated[TorusModel, Tag("torus")]
         | Annotated[TreeModel, Tag("tree")]
         | Annotated[HierarchyModel, Tag("hierarchy")]
+        | Annotated[CubesModel, Tag("cubes")]
         | Annotated[MachineName, Tag("name")],
-        Discriminator(_form("tree", "hierarchy", of_text="name")),
+        Discriminator(_form("tree", "hierarchy", "cubes", of_text="name")),
     ] = Field(description="a machine, or the name of a shipped one")
     down: NodeSet = Field(default="", description="nodes that are down or draining")
     running: list[RunningJob] = Field(default_factory=list)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 from topoplace import __version__
 from topoplace.interrupts import ended_in_time, heeded
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result, Status
+from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.tree import AllocationResult
@@ -23,10 +24,17 @@ from topoplace.solving.registry import Method, Options, method_of
 
 if TYPE_CHECKING:
     from topoplace.mapping.problem import MappingProblem
+    from topoplace.placement.cubes.problem import CubesProblem
     from topoplace.placement.hierarchy.problem import HierarchyProblem
     from topoplace.placement.switches.problem import TreeProblem
     from topoplace.placement.torus.problem import PlacementProblem
-    from topoplace.snapshot import AnyState, HierarchyState, SnapshotState, TreeState
+    from topoplace.snapshot import (
+        AnyState,
+        CubesState,
+        HierarchyState,
+        SnapshotState,
+        TreeState,
+    )
 
     AnyResult = Result[Any, Any, Any]
 
@@ -90,6 +98,7 @@ _MODULES = {
     "placement": "topoplace.placement.torus.outcome",
     "allocation": "topoplace.placement.switches.outcome",
     "hierarchy": "topoplace.placement.hierarchy.outcome",
+    "cubes": "topoplace.placement.cubes.outcome",
     "mapping": "topoplace.mapping.outcome",
 }
 
@@ -102,7 +111,12 @@ def frame_of(kind: str) -> Frame:
 
 def problem_of(instance: AnyState | Problem, options: Options) -> Problem:
     """Return the problem of placing a snapshot's queue; any other problem is returned as it is."""
-    from topoplace.snapshot import HierarchyState, SnapshotState, TreeState  # noqa: PLC0415 - heavy
+    from topoplace.snapshot import (  # noqa: PLC0415 - heavy
+        CubesState,
+        HierarchyState,
+        SnapshotState,
+        TreeState,
+    )
 
     if isinstance(instance, SnapshotState):
         from topoplace.placement.torus.problem import PlacementProblem  # noqa: PLC0415 - heavy
@@ -116,6 +130,10 @@ def problem_of(instance: AnyState | Problem, options: Options) -> Problem:
         from topoplace.placement.hierarchy.problem import HierarchyProblem  # noqa: PLC0415 - heavy
 
         return HierarchyProblem(instance)
+    if isinstance(instance, CubesState):
+        from topoplace.placement.cubes.problem import CubesProblem  # noqa: PLC0415 - heavy
+
+        return CubesProblem(instance)
     return instance
 
 
@@ -138,12 +156,16 @@ def solve(
 ) -> HierarchyResult: ...
 @overload
 def solve(
+    problem: CubesState | CubesProblem, method: str = ..., options: Options | None = ...
+) -> CubesResult: ...
+@overload
+def solve(
     problem: MappingProblem, method: str = ..., options: Options | None = ...
 ) -> MappingResult: ...
 @overload
 def solve(
     problem: AnyState, method: str = ..., options: Options | None = ...
-) -> PlacementResult | AllocationResult | HierarchyResult: ...
+) -> PlacementResult | AllocationResult | HierarchyResult | CubesResult: ...
 def solve(
     problem: AnyState | Problem,
     method: str = "exact",

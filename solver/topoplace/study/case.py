@@ -12,10 +12,18 @@ from typing import Any
 from topoplace.errors import InputError
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import RESULT_SCHEMA, PlacementResult
+from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.reading import AnyResult, parse_instance, parse_result
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import AnyState, Snapshot, prepare, prepare_any, prepare_hierarchy
+from topoplace.snapshot import (
+    AnyState,
+    Snapshot,
+    prepare,
+    prepare_any,
+    prepare_cubes,
+    prepare_hierarchy,
+)
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.normal import sha256_of
@@ -33,6 +41,7 @@ _OF_RESULTS: Mapping[type, Callable[[Snapshot], State]] = {
     PlacementResult: prepare,
     AllocationResult: prepare_tree,
     HierarchyResult: prepare_hierarchy,
+    CubesResult: prepare_cubes,
 }
 _SCHEMAS = (SNAPSHOT_SCHEMA, MAPPING_SCHEMA, RESULT_SCHEMA)
 _MOST_NAMED = 3

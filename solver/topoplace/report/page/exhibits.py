@@ -73,7 +73,7 @@ def swatches(problem: str) -> list[tuple[list[str], str]]:
     """Return colours of the pictures of a problem for CSS: those of answers, then grey by grey."""
     inked, num_inked = (far_colour, NUM_FAR) if problem == "mapping" else (job_colour, 6)
     greys = {FREE: "free", UNUSABLE: "not usable"} if problem == "mapping" else dict(GREY_NAMES)
-    if problem == "allocation":
+    if problem not in ("placement", "mapping"):
         del greys[UNUSABLE]
 
     def css(code: int) -> str:

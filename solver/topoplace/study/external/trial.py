@@ -18,7 +18,7 @@ from topoplace.placement.torus.outcome import Scattered
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import PlacementResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import AnyState, HierarchyState
+from topoplace.snapshot import AnyState, SnapshotState
 from topoplace.snapshot.files import parse_document
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, Outcome, result_of
@@ -63,7 +63,7 @@ def try_on(state: AnyState, allocator: Allocator, options: Options) -> Trial:
     InputError
         If its program cannot be started, or the machine is none that allocators are asked about.
     """
-    if isinstance(state, HierarchyState):
+    if not isinstance(state, SnapshotState | TreeState):
         raise InputError("a torus, mesh or tree for an allocator", field="machine.kind")
     problem: Any = problem_of(state, options)
     document = tree_input(state) if isinstance(state, TreeState) else torus_input(problem)

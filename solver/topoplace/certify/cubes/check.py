@@ -1,0 +1,108 @@
+"""The claims of a placement on a pod of cubes, and what it is worth (docs/cubes.md)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from topoplace.certify.cubes.instance import Instance, read_instance
+from topoplace.certify.cubes.oracle import CubesOracle, Tables
+from topoplace.certify.packing import certified_bound
+from topoplace.certify.report import Claims, Number, Problem, RefusedError
+from topoplace.machine import parse_node_set
+from topoplace.result.cubes import CubesPlacement, CubesResult, CubesSolution
+
+
+class CubesPlacements(Problem[CubesResult]):
+    """A placement on a pod of cubes, as the frame asks for it."""
+
+    levels = (("nodes", "max"), ("free_cubes", "max"))
+    searches = "none"
+    _instance: Instance
+
+    def read(self) -> str:
+        """Read the instance and return what it is."""
+        self._instance = read_instance(self.result.instance)
+        num, side = len(self._instance.free), "x".join(map(str, self._instance.side))
+        counts = f"{len(self.result.instance.running)} running, {len(self._instance.queue)} waiting"
+        return f"{num} cubes of {side}, {counts}"
+
+    def follow(self, claims: Claims) -> bool:
+        """Add the claims about the solution."""
+        solution = self.result.solution
+        if solution is None:
+            return True
+        chips = claims.add("placements", lambda: read_solution(self._instance, solution), _counts)
+        if chips is None:
+            return False
+        claims.add("exclusive", lambda: _exclusive(self._instance, chips))
+        if claims.hold:
+            left = self._instance.free.copy()
+            for own in chips.values():
+                left.ravel()[own] = False
+            value = sum(self._instance.by_id[name].value for name in chips)
+            self.values = [value, int(left.all(axis=1).sum())]
+        return True
+
+    def bound(self, level_idx: int) -> tuple[Number, str]:
+        """Return what the certificate of a level proves, and where."""
+        level = self.result.levels[level_idx]
+        assert level.certificate is not None
+        earlier = [int(value) for value in self.values[:level_idx] if value is not None]
+        proven = certified_bound(self._oracle, level.certificate, earlier)
+        if proven is None:
+            raise RefusedError("the certificate leaves no placement at all")
+        return proven.value, proven.where
+
+    @cached_property
+    def _oracle(self) -> CubesOracle:
+        return CubesOracle(self._instance.requests, Tables(self._instance))
+
+
+def read_solution(instance: Instance, solution: CubesSolution) -> dict[str, list[int]]:
+    """Return the chips of what starts after checking each placement on its own."""
+    found: dict[str, list[int]] = {}
+    for placement in solution.placements:
+        name = placement.request
+        if name not in instance.by_id or name in found:
+            raise RefusedError(f"{name} is no request of the queue, or starts twice")
+        found[name] = _chips(instance, placement)
+        listed = parse_node_set(placement.nodes, instance.free.size, name).tolist()
+        if listed != found[name]:
+            raise RefusedError(f"{name} has other nodes than its place has")
+    return found
+
+
+def _chips(instance: Instance, placement: CubesPlacement) -> list[int]:
+    """Return the chips of a placement, ascending."""
+    request, cubes, volume = instance.by_id[placement.request], placement.cubes, instance.volume
+    if sorted(set(cubes)) != cubes or cubes[-1] >= len(instance.free):
+        raise RefusedError(f"{request.id} has cubes that do not ascend, or are none")
+    if placement.prism is None:
+        if len(cubes) != request.count:
+            raise RefusedError(f"{request.id} has {len(cubes)} whole cubes, not {request.count}")
+        return [cube * volume + k for cube in cubes for k in range(volume)]
+    origin, shape = tuple(placement.prism.origin), tuple(placement.prism.extents)
+    if shape not in request.shapes or len(cubes) != 1:
+        raise RefusedError(f"{request.id} has a part that it does not ask for")
+    if origin not in instance.origins(shape):
+        raise RefusedError(f"the part of {request.id} begins at no multiple of its extents inside")
+    return instance.chips(cubes[0], origin, shape)
+
+
+def _exclusive(instance: Instance, chips: dict[str, list[int]]) -> str:
+    """Raise unless all chips are free, and none has two jobs."""
+    users = np.zeros(instance.free.size, dtype=np.int64)
+    for name, own in chips.items():
+        closed = [chip for chip in own if not instance.free.ravel()[chip]]
+        if closed:
+            raise RefusedError(f"{name} may not use chip {closed[0]}")
+        users[own] += 1
+    if (users > 1).any():
+        raise RefusedError(f"chip {int(users.argmax())} has two jobs")
+    return "all chips are free, and none has two jobs"
+
+
+def _counts(chips: dict[str, list[int]]) -> str:
+    return f"{len(chips)} requests start, {sum(map(len, chips.values()))} chips"

@@ -1,0 +1,159 @@
+"""The checker's own reading of a snapshot of a pod of cubes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from topoplace.certify.report import RefusedError
+from topoplace.machine import parse_node_set
+from topoplace.snapshot.schema import CubesModel, Snapshot
+from topoplace.snapshot.schema import Request as RequestModel
+from topoplace.types import BoolArray
+
+Shape = tuple[int, ...]
+
+MOST_CHIPS, MOST_IN_A_CUBE = 1 << 16, 512
+"""Of machines that are followed."""
+
+_PLAIN = {"id", "nodes", "priority", "shapes", "communication", "application"}
+_PLAIN |= {"walltime", "submitted"}
+_TEXT = re.compile(r"[0-9]+(x[0-9]+)*")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What may start: on `count` whole cubes, or (0) on a part of one of some shapes.
+
+    A spare is no request of the queue: it keeps a cube free, which counts on the second level.
+    """
+
+    id: str
+    value: int
+    count: int
+    shapes: frozenset[Shape]
+    is_spare: bool = False
+
+    @property
+    def nodes(self) -> int:
+        """Chips of a part."""
+        return max(map(math.prod, self.shapes), default=0)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A snapshot: which chips are free, shape ``(num_cubes, volume)``, and who waits."""
+
+    side: Shape
+    free: BoolArray
+    queue: tuple[Request, ...]
+
+    @property
+    def volume(self) -> int:
+        """Chips of a cube."""
+        return math.prod(self.side)
+
+    @cached_property
+    def by_id(self) -> dict[str, Request]:
+        """The queue by name."""
+        return {request.id: request for request in self.queue}
+
+    @cached_property
+    def whole(self) -> BoolArray:
+        """The cubes that are free as a whole."""
+        return np.asarray(self.free.all(axis=1))
+
+    @cached_property
+    def requests(self) -> tuple[Request, ...]:
+        """The queue and a spare for every free cube, with names that no request has."""
+        num = int(self.whole.sum())
+        tilde = next(
+            text
+            for length in itertools.count(1)
+            for text in ["~" * length]
+            if not any(request.id[:length] == text for request in self.queue)
+        )
+        spares = (Request(f"{tilde}{k}", 0, 1, frozenset(), is_spare=True) for k in range(num))
+        return (*self.queue, *spares)
+
+    def chips(self, cube: int, origin: Shape, shape: Shape) -> list[int]:
+        """Return the chips of a part of a cube, ascending."""
+        found = []
+        for at in itertools.product(*map(range, shape)):
+            number = 0
+            for n, o, x in zip(self.side, origin, at, strict=True):
+                number = number * n + o + x
+            found.append(cube * self.volume + number)
+        return found
+
+    def origins(self, shape: Shape) -> list[Shape]:
+        """Return where parts of a shape may begin: at multiples of their extents."""
+        ranges = (range(n // e) for n, e in zip(self.side, shape, strict=True))
+        steps = itertools.product(*ranges)
+        return [tuple(k * e for k, e in zip(step, shape, strict=True)) for step in steps]
+
+
+def read_instance(snapshot: Snapshot) -> Instance:
+    """Return the checker's view of a snapshot."""
+    model = snapshot.machine
+    if not isinstance(model, CubesModel):
+        kind = model if isinstance(model, str) else model.kind
+        raise RefusedError(f"the machine is no pod of cubes: {kind}")
+    side = tuple(model.side)
+    num = model.cubes * math.prod(side)
+    if num > MOST_CHIPS or math.prod(side) > MOST_IN_A_CUBE:
+        raise RefusedError(f"{num} chips are too many, or {math.prod(side)} in a cube")
+    held = np.zeros(num, dtype=np.int64)
+    for job in snapshot.running:
+        chips = parse_node_set(job.nodes, num, "running")
+        if not len(chips) or job.prism or job.patterns or job.takes:
+            raise RefusedError(f"running job {job.id} is none of a pod of cubes")
+        held[chips] += 1
+    if (held > 1).any():
+        raise RefusedError(f"two running jobs hold chip {int(held.argmax())}")
+    held[parse_node_set(snapshot.down, num, "down")] += 1
+    queue = tuple(_request(request, side, num) for request in snapshot.queue)
+    names = Counter([job.id for job in snapshot.running] + [request.id for request in queue])
+    if names and max(names.values()) > 1:
+        raise RefusedError("two jobs of the instance have one id")
+    if snapshot.regions:
+        raise RefusedError("a pod of cubes has no regions")
+    return Instance(side, held.reshape(model.cubes, -1) == 0, queue)
+
+
+def _request(model: RequestModel, side: Shape, num_chips: int) -> Request:
+    foreign = {name for name, value in model if value is not None} - _PLAIN
+    if foreign:
+        raise RefusedError(f"request {model.id} has {min(foreign)}, which cubes have not")
+    value, volume = model.nodes * model.priority, math.prod(side)
+    if model.nodes > num_chips:
+        raise RefusedError(f"request {model.id} wants more chips than there are")
+    if model.shapes is None:
+        within = itertools.product(*(range(1, n + 1) for n in side))
+        shapes = {shape for shape in within if math.prod(shape) == model.nodes}
+    else:
+        shapes = {_shape(text, model, side) for text in model.shapes.split("/")}
+    if model.nodes >= volume:
+        if model.nodes % volume:
+            raise RefusedError(f"request {model.id} wants no whole number of cubes")
+        return Request(model.id, value, model.nodes // volume, frozenset())
+    if not shapes:
+        raise RefusedError(f"no part of a cube has the {model.nodes} chips of {model.id}")
+    return Request(model.id, value, 0, frozenset(shapes))
+
+
+def _shape(text: str, model: RequestModel, side: Shape) -> Shape:
+    text = text.strip()
+    shape = tuple(map(int, text.split("x"))) if _TEXT.fullmatch(text) else ()
+    if len(shape) != len(side) or math.prod(shape) != model.nodes:
+        raise RefusedError(f"request {model.id} has a shape {text[:80]!r}, which is none for it")
+    inside = all(e <= n for e, n in zip(shape, side, strict=True))
+    if not inside and any(e % n for e, n in zip(shape, side, strict=True)):
+        raise RefusedError(f"request {model.id} has a shape {text}, of no part and no whole cubes")
+    return shape

@@ -1,0 +1,121 @@
+"""The problem that methods solve: which requests start, and in which cubes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from topoplace.machine.cubes import Cubes, Extents
+from topoplace.snapshot.cubes_state import CubesRequest, CubesState
+from topoplace.types import BoolArray, IntArray
+
+LEVELS = (("nodes", "max"), ("free_cubes", "max"))
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A request that starts: on whole cubes, or on a part of one with its origin and extents."""
+
+    request_idx: int
+    cubes: tuple[int, ...]
+    origin: Extents | None = None
+    extents: Extents | None = None
+
+
+Started = Sequence[Placed]
+
+
+@dataclass(frozen=True)
+class CubesProblem:
+    """Which requests of a snapshot start, and where (docs/cubes.md)."""
+
+    state: CubesState
+    kind: ClassVar[str] = "cubes"
+
+    @property
+    def machine(self) -> Cubes:
+        """The machine."""
+        return self.state.machine
+
+    @property
+    def requests(self) -> tuple[CubesRequest, ...]:
+        """The queue, in its order."""
+        return self.state.requests
+
+    @cached_property
+    def free_cubes(self) -> IntArray:
+        """The cubes all of whose chips are free."""
+        return np.flatnonzero(self.state.free.all(axis=1))
+
+    def chips_of(self, placed: Placed) -> IntArray:
+        """Return the chips of a request that starts, ascending."""
+        machine = self.machine
+        if placed.origin is None or placed.extents is None:
+            return np.concatenate([machine.chips_of(cube) for cube in sorted(placed.cubes)])
+        inside = machine.inside(placed.origin, placed.extents)
+        return inside + placed.cubes[0] * machine.volume
+
+    def worth(self, started: Started) -> list[int]:
+        """Return the weighted chips that start, and how many cubes stay free as a whole."""
+        left = self.state.free.copy()
+        for placed in started:
+            left.ravel()[self.chips_of(placed)] = False
+        value = sum(self.requests[placed.request_idx].value for placed in started)
+        return [value, int(left.all(axis=1).sum())]
+
+
+class Room:
+    """What is free while requests are placed one after the other; `free` may be changed."""
+
+    def __init__(self, problem: CubesProblem) -> None:
+        self._problem, self.free = problem, problem.state.free.copy()
+        self._inside: dict[Extents, tuple[list[Extents], IntArray]] = {}
+
+    def place(self, idx: int, *, fullest: bool = False) -> Placed | None:
+        """Place a request on the first cubes, or on a part of the first or the fullest cube."""
+        request = self._problem.requests[idx]
+        if request.num_cubes:
+            return self.whole(idx)
+        return self.part(idx, request.parts, np.ones(len(self.free), dtype=bool), fullest=fullest)
+
+    def whole(self, idx: int) -> Placed | None:
+        """Place a request on the first free cubes; None if there are too few."""
+        cubes = np.flatnonzero(self.free.all(axis=1))
+        num = self._problem.requests[idx].num_cubes
+        return None if len(cubes) < num else self._taken(Placed(idx, tuple(cubes[:num].tolist())))
+
+    def part(
+        self, idx: int, shapes: Sequence[Extents], among: BoolArray, *, fullest: bool
+    ) -> Placed | None:
+        """Place a request on a part of some shape: the first free one, in one of some cubes.
+
+        That is the first cube that has one, or the `fullest`; of its parts the first by shape, then
+        by origin.
+        """
+        found: dict[int, tuple[Extents, Extents]] = {}
+        for extents in shapes:
+            origins, chips = self._parts(extents)
+            fits = self.free[:, chips].all(axis=2) & among[:, None]
+            for cube in np.flatnonzero(fits.any(axis=1)).tolist():
+                found.setdefault(cube, (origins[int(fits[cube].argmax())], extents))
+        if not found:
+            return None
+        left = self.free.sum(axis=1) if fullest else np.zeros(len(self.free))
+        cube = min(found, key=lambda cube: (left[cube], cube))
+        return self._taken(Placed(idx, (cube,), *found[cube]))
+
+    def _parts(self, extents: Extents) -> tuple[list[Extents], IntArray]:
+        if extents not in self._inside:
+            machine = self._problem.machine
+            origins = machine.origins(extents)
+            chips = np.array([machine.inside(origin, extents) for origin in origins])
+            self._inside[extents] = origins, chips
+        return self._inside[extents]
+
+    def _taken(self, placed: Placed) -> Placed:
+        self.free.ravel()[self._problem.chips_of(placed)] = False
+        return placed

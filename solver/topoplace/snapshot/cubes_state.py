@@ -1,0 +1,179 @@
+"""A validated snapshot of a pod of cubes as arrays: the one form in which solvers see it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from topoplace.errors import Faults, InputError
+from topoplace.machine import parse_node_set
+from topoplace.machine.cubes import Cubes, Extents
+from topoplace.snapshot.schema import CubesModel, Request, RunningJob, Snapshot
+from topoplace.snapshot.state import checked_jobs, require_free
+from topoplace.types import BoolArray, IntArray
+
+MAX_CHIPS, MAX_VOLUME = 1 << 16, 512
+"""Chips of the largest machine and of its largest cube: certificates may have a price for each."""
+
+_SHAPE = re.compile(r"\d{1,6}(?:x\d{1,6})*")
+_OWN = {
+    *("id", "nodes", "priority", "shapes", "communication", "application", "walltime"),
+    "submitted",
+}
+"""Fields of a request that speak of no other kind of machine."""
+
+
+@dataclass(frozen=True)
+class CubesRequest:
+    """A queued request: whole cubes, any so many of them, or a part of one.
+
+    Attributes
+    ----------
+    num_cubes
+        Whole cubes that it takes, 0 if it takes a part.
+    parts
+        Extents of the parts it may take, in the order of its shapes; empty if it takes whole cubes.
+    """
+
+    id: str
+    nodes: int
+    priority: int
+    num_cubes: int
+    parts: tuple[Extents, ...]
+
+    @property
+    def value(self) -> int:
+        """What starting the request adds to the first objective level."""
+        return self.priority * self.nodes
+
+
+@dataclass(frozen=True)
+class CubesState:
+    """What a snapshot of a pod of cubes says, checked and turned into arrays.
+
+    Attributes
+    ----------
+    free
+        Chips that are up and held by nobody, shape ``(num_cubes, volume)``.
+    held
+        The chips of every running job.
+    """
+
+    snapshot: Snapshot
+    machine: Cubes
+    free: BoolArray
+    held: tuple[IntArray, ...]
+    requests: tuple[CubesRequest, ...]
+
+
+def prepare_cubes(snapshot: Snapshot) -> CubesState:
+    """Check a snapshot of a pod of cubes and return its arrays.
+
+    A chip may be down (draining) and held by a running job.
+
+    Raises
+    ------
+    InputError
+        With the field at fault, for anything the schema alone could not see.
+    """
+    model = snapshot.machine
+    if not isinstance(model, CubesModel):
+        found = model if isinstance(model, str) else model.kind
+        raise InputError("a machine of cubes", field="machine.kind", value=found)
+    machine = Cubes(model.cubes, tuple(model.side))
+    if machine.volume > MAX_VOLUME:
+        expected = f"at most {MAX_VOLUME} chips in a cube"
+        raise InputError(expected, field="machine.side", value=model.side)
+    if machine.num_chips > MAX_CHIPS:
+        expected = f"at most {MAX_CHIPS} chips in all cubes"
+        raise InputError(expected, field="machine.cubes", value=model.cubes)
+    faults = Faults()
+    if snapshot.regions:
+        name = next(iter(snapshot.regions))
+        faults.found.append(InputError("no regions on cubes", field="regions", value=name))
+    ids: set[str] = set()
+    holder = np.full(machine.num_chips, -1, dtype=np.int64)
+
+    def running_job(idx: int, job: RunningJob, field: str) -> IntArray:
+        chips = _running(job, snapshot, machine, holder, field)
+        holder[chips] = idx
+        return chips
+
+    held = checked_jobs(snapshot.running, "running", ids, faults, running_job)
+    free = holder < 0
+    with faults.collected():
+        free[parse_node_set(snapshot.down, machine.num_chips, "down")] = False
+
+    def request(_: int, job: Request, field: str) -> CubesRequest:
+        return _request(job, machine, field)
+
+    requests = checked_jobs(snapshot.queue, "queue", ids, faults, request)
+    faults.require_none()
+    return CubesState(snapshot, machine, free.reshape(machine.num_cubes, -1), held, requests)
+
+
+def _running(
+    job: RunningJob, snapshot: Snapshot, machine: Cubes, holder: IntArray, field: str
+) -> IntArray:
+    for name in ("prism", "patterns", "takes"):
+        if getattr(job, name) is not None:
+            raise InputError(f"no {name} on cubes", field=f"{field}.{name}")
+    chips = parse_node_set(job.nodes, machine.num_chips, f"{field}.nodes")
+    if not len(chips):
+        raise InputError("at least one chip", field=f"{field}.nodes", value=job.nodes)
+    require_free(chips, holder, snapshot.running, f"{field}.nodes", "chip {}".format, "chip")
+    return chips
+
+
+def _request(request: Request, machine: Cubes, field: str) -> CubesRequest:
+    for name, value in request:
+        if value is not None and name not in _OWN:
+            shown = "class" if name == "node_class" else name
+            raise InputError(f"no {shown} on cubes", field=f"{field}.{shown}", value=value)
+    nodes, volume = request.nodes, machine.volume
+    parts: list[Extents] = []
+    if request.shapes is not None:
+        parts = _shapes(request.shapes, machine, nodes, f"{field}.shapes")
+    elif nodes < volume:
+        parts = _parts(machine.side, nodes)
+    if (nodes < volume and not parts) or (nodes % volume and nodes > volume):
+        expected = f"a number of chips that a part of a cube has, or a multiple of {volume}"
+        raise InputError(expected, field=f"{field}.nodes", value=nodes)
+    if nodes > machine.num_chips:
+        expected = f"no more chips than the machine's {machine.num_chips}"
+        raise InputError(expected, field=f"{field}.nodes", value=nodes)
+    return CubesRequest(request.id, nodes, request.priority, nodes // volume, tuple(parts))
+
+
+@lru_cache(maxsize=1024)
+def _parts(side: Extents, nodes: int) -> list[Extents]:
+    """Return the extents of all parts of so many chips."""
+    every = itertools.product(*(range(1, n + 1) for n in side))
+    return [extents for extents in every if math.prod(extents) == nodes]
+
+
+def _shapes(text: str, machine: Cubes, nodes: int, field: str) -> list[Extents]:
+    """Return the parts that a geometry string allows; none if its shapes are of whole cubes."""
+    parts = []
+    for shape in map(str.strip, text.split("/")):
+        if _SHAPE.fullmatch(shape) is None:
+            raise InputError('shapes such as "2x2x4/1x4x4"', field=field, value=shape)
+        extents = tuple(map(int, shape.split("x")))
+        if len(extents) != len(machine.side):
+            raise InputError(f"shapes of {len(machine.side)} extents", field=field, value=shape)
+        if math.prod(extents) != nodes:
+            raise InputError(f"shapes of the {nodes} chips requested", field=field, value=shape)
+        pairs = list(zip(extents, machine.side, strict=True))
+        if all(e % n == 0 for e, n in pairs):
+            continue
+        if any(e > n for e, n in pairs):
+            side = "x".join(map(str, machine.side))
+            expected = f"shapes inside a cube of {side}, or of multiples of its side"
+            raise InputError(expected, field=field, value=shape)
+        parts.append(extents)
+    return list(dict.fromkeys(parts))
