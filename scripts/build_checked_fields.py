@@ -230,7 +230,8 @@ FIELDS: dict[Model, Covers] = {
         HOP_BOUND,
         mapping,
         "TotalCertificate BlocksCertificate BlockFamily StarCertificate "
-        "DistanceClassesCertificate CutsCertificate CutLine",
+        "DistanceClassesCertificate CutsCertificate CutLine PairsCertificate "
+        "TreeCertificate Packed",
     ),
     tree.AllocationResult: {
         **RESULT,
