@@ -234,7 +234,8 @@ FIELDS: dict[Model, Covers] = {
         HOP_BOUND,
         mapping,
         "TotalCertificate BlocksCertificate BlockFamily StarCertificate "
-        "DistanceClassesCertificate CutsCertificate CutLine RecognisedCertificate",
+        "DistanceClassesCertificate CutsCertificate CutLine RecognisedCertificate "
+        "PairsCertificate TreeCertificate Packed",
     ),
     tree.AllocationResult: {
         **RESULT,

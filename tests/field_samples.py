@@ -20,6 +20,7 @@ from solved_results import Case, rare_cases, solved_case
 from tiny_packing import packing_of
 from topoplace.mapping.bounds.best import total_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
+from topoplace.mapping.bounds.pairs import pairs_bound
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import Interference, PlacementResult
@@ -128,6 +129,8 @@ def _mappings() -> Iterator[tuple[str, MappingResult]]:
     alone = mapping_results.solved("alone")
     yield "total", _mapped(prepare_mapping(alone.instance), total_bound)
     yield "classes", _mapped(graph, distance_classes_bound)
+    yield "pairs", _mapped(graph, pairs_bound)
+    yield "tree", solve(problem_on(random_graph(np.random.default_rng(6), 5, 12), [5]), "exact")
     yield "star", mapping_results.solved("star")
     yield "cuts", mapping_results.solved("factors")
     yield "recognised", mapping_results.solved("recognised")

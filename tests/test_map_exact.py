@@ -22,8 +22,11 @@ from minizinc_cases import WITHOUT, needs_minizinc
 from real_files import real_file
 from reference_models import model_mapping
 from topoplace.certify import check_document
+from topoplace.certify.mapping.instance import read_instance
+from topoplace.certify.mapping.tree import tree_value
 from topoplace.machine import format_node_set
 from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.exact import branch
 from topoplace.mapping.exact.branch import branch_and_bound, small_problem
 from topoplace.mapping.exact.embedding import find_embedding
 from topoplace.mapping.graph import TaskGraph
@@ -31,7 +34,7 @@ from topoplace.mapping.graphfiles import read_graph, read_qaplib
 from topoplace.mapping.methods.best import auto, embedded, map_exact, solved_by_search
 from topoplace.mapping.problem import require_mapping
 from topoplace.result import Proof, Status
-from topoplace.result.mapping import TotalCertificate
+from topoplace.result.mapping import TotalCertificate, TreeCertificate
 from topoplace.solving import Bound, Options, result_of
 
 
@@ -50,7 +53,11 @@ def require_proven(problem, expected):
     outcome = solved_by_search(problem, Options())
     require_mapping(problem, outcome.solution.nodes)
     assert hop_bytes(problem, outcome.solution.nodes) == expected
-    assert outcome.bounds[0] == Bound(expected, None)
+    bound = outcome.bounds[0]
+    assert bound.value == expected
+    if bound.certificate is not None:
+        assert tree_value(read_instance(problem.instance), bound.certificate) == expected
+    assert (bound.certificate is None) == (not small_problem(problem).tasks.size)
     assert not outcome.time_limit_hit
 
 
@@ -245,13 +252,23 @@ def test_the_checker_accepts_both_proofs():
     np.add.at(matrix, (graph.sources, graph.targets), graph.bytes)
     for application, shape, proof in (
         (application_of(matrix), (3, 3, 3), Proof.CERTIFICATE),
-        (random_graph(np.random.default_rng(8), 8, 40), (3, 3), Proof.SEARCH),
+        (random_graph(np.random.default_rng(8), 8, 40), (3, 3), Proof.CERTIFICATE),
     ):
         problem = problem_on(application, shape)
         result = result_of(problem, map_exact(problem, Options()), "exact", Options(), 0.1)
         assert (result.status, result.proof) == (Status.OPTIMAL, proof)
         report = check_document(result)
-        assert report.holds, report.failures
+        assert report.verified, report.lines
+
+
+def test_a_tree_too_large_leaves_the_proof_to_the_search(monkeypatch):
+    monkeypatch.setattr(branch, "TREE_NODES", 3)
+    problem = problem_on(random_graph(np.random.default_rng(8), 8, 40), (3, 3))
+    result = result_of(problem, map_exact(problem, Options()), "exact", Options(), 0.1)
+    assert (result.status, result.proof) == (Status.OPTIMAL, Proof.SEARCH)
+    report = check_document(result)
+    assert report.holds
+    assert not report.verified
 
 
 @pytest.mark.parametrize("method", [map_exact, auto])
@@ -259,7 +276,8 @@ def test_methods_fall_back_to_branch_and_bound_and_to_a_search(method):
     rng = np.random.default_rng(4)
     few = problem_on(random_graph(rng, 7, 30), (3, 3), tasks_per_node=2, wrap=False)
     outcome = method(few, Options())
-    assert outcome.bounds[0] == Bound(hop_bytes(few, outcome.solution.nodes), None)
+    assert outcome.bounds[0].value == hop_bytes(few, outcome.solution.nodes)
+    assert isinstance(outcome.bounds[0].certificate, TreeCertificate)
     many = problem_on(random_graph(rng, 60, 200), (4, 4, 4))
     outcome = method(many, Options(time_limit=0.3))
     assert hop_bytes(many, outcome.solution.nodes) >= many.graph.total_bytes

@@ -6,10 +6,12 @@ has a reading of its own. Certificates are the solver's, which prove much, with 
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import math
 import random
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -17,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from baseline_instances import optimum_of, problem_on
@@ -29,11 +32,15 @@ from topoplace.certify.mapping.pencils import check_layout, window_value
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
 from topoplace.machine import format_node_set
+from topoplace.mapping import symmetry
 from topoplace.mapping.bounds import distance_classes
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
+from topoplace.mapping.bounds.pairs import pairs_bound
 from topoplace.mapping.bounds.recognised import bound_through
 from topoplace.mapping.bounds.star import star_bound
+from topoplace.mapping.exact import branch
+from topoplace.mapping.exact.branch import small_problem
 from topoplace.mapping.layouts import cells
 from topoplace.mapping.pencils import network
 from topoplace.mapping.pencils.network import cut_selection, threshold_network
@@ -46,8 +53,11 @@ from topoplace.mapping.pencils.space import (
     window_at,
 )
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.result import packed as packing
 from topoplace.result.mapping import FlowCertificate, MappingCertificate
 from topoplace.snapshot.schema import GraphApplication, GridApplication
+from topoplace.solving import Bound
+from topoplace.types import IntArray
 
 Random = random.Random
 CERTIFICATE: TypeAdapter[Any] = TypeAdapter(MappingCertificate)
@@ -95,18 +105,49 @@ def drawn_from(certificate: Json, share: float) -> Callable[[Random], Json]:
     return draw
 
 
+PACKED = ("costs", "nodes")
+"""Parts of certificates that are packed into a text; their numbers are changed, not the text."""
+
+
+def opened(certificate: Json) -> Json:
+    """Return a certificate with lists of numbers in the place of texts."""
+    lists = {key: unpacked(certificate[key]) for key in PACKED if key in certificate}
+    return certificate | lists
+
+
+def unpacked(document: Json) -> list[int]:
+    """Return the numbers of a text, however many there are."""
+    size = len(zlib.decompress(base64.b64decode(document["text"])))
+    count = size // document["width"]
+    numbers: list[int] = packing.unpacked(packing.Packed(**document), count, "text").tolist()
+    return numbers
+
+
+def closed(certificate: Json) -> Json:
+    """Return a certificate with texts again; no number may have more than 64 bits."""
+    most = (1 << 62) - 1
+    texts = {}
+    for key in PACKED:
+        if key in certificate:
+            if not all(-most <= number <= most for number in certificate[key]):
+                raise OverflowError
+            numbers = np.array(certificate[key], dtype=np.int64)
+            texts[key] = packing.packed(numbers).model_dump(mode="json")
+    return certificate | texts
+
+
 def target_of(problem: MappingProblem, certificate: Json, share: float = 0.6) -> Target:
     """Return a problem with a certificate and faults of it."""
     instance = read_instance(problem.instance)
 
     def proven(document: Json) -> Number | None:
         def value() -> int:
-            read = CERTIFICATE.validate_json(json.dumps(document))
+            read = CERTIFICATE.validate_json(json.dumps(closed(document)))
             return VALUES[read.kind](instance, read)
 
         return proven_by(value)
 
-    return Target(optimum_of(problem), False, drawn_from(certificate, share), proven)
+    return Target(optimum_of(problem), False, drawn_from(opened(certificate), share), proven)
 
 
 def bounded_target(kind: str, rng: Random) -> Target | None:
@@ -117,6 +158,8 @@ def bounded_target(kind: str, rng: Random) -> Target | None:
         "blocks": blocks_bound,
         "cuts": cuts_bound,
         "distance-classes": distance_classes.distance_classes_bound,
+        "pairs": pairs_bound,
+        "tree": partial(tree_bound, rng),
     }
     bound = bounds[kind](problem)
     if bound is None:
@@ -165,6 +208,27 @@ def recognised_target(kind: str, rng: Random) -> Target | None:
     if bound is None:
         return None
     return target_of(whole, bound.certificate.model_dump(mode="json"), share=0.5)
+
+
+def tree_bound(rng: Random, problem: MappingProblem) -> Bound | None:
+    """Return a tree that is to prove the least hop-bytes or more, some by false symmetries."""
+    small, least = small_problem(problem), optimum_of(problem)
+    if small is None:
+        return None
+
+    def with_false(matrix: IntArray, colour: IntArray) -> NDArray[np.int16]:
+        """Return symmetries and a few exchanges that may be none."""
+        turn = np.arange(len(matrix), dtype=np.int16)
+        one, other = rng.choices(range(len(turn)), k=2)
+        turn[[one, other]] = other, one
+        return np.concatenate([symmetry.symmetries(matrix, colour), turn[None, :]])
+
+    with pytest.MonkeyPatch.context() as patch:
+        if rng.random() < 0.25:
+            patch.setattr(branch, "symmetries", with_false)
+        goal = least + small.unit * rng.choice((0, 0, 1, 4))
+        certificate = branch.proof_tree(small, goal)
+    return None if certificate is None else Bound(least, certificate)
 
 
 def total_target(kind: str, rng: Random) -> Target | None:
@@ -283,7 +347,9 @@ def flow_target(_: str, rng: Random) -> Target | None:
 KINDS: dict[str, Callable[[str, Random], Target | None]] = {
     "total": total_target,
     "embedding": total_target,
-    **dict.fromkeys(("blocks", "star", "distance-classes", "cuts"), bounded_target),
+    **dict.fromkeys(
+        ("blocks", "star", "distance-classes", "cuts", "pairs", "tree"), bounded_target
+    ),
     "recognised": recognised_target,
     "flow": flow_target,
 }

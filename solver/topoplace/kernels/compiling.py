@@ -75,6 +75,7 @@ def _machine_code(cache: Any, load: Callable[[Any, Any], Any], kinds: Any, targe
 _EXACT, _PRISMS, _TREES = "placement.exact", "placement.heuristics", "allocation"
 _DOMAINS = "hierarchy"
 _BOUNDS, _BRANCH, _GROW = "mapping.bounds", "mapping.exact", "mapping.growing"
+_CHECK = "mapping.certify"
 _HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
 
 PROBLEMS = {
@@ -82,7 +83,7 @@ PROBLEMS = {
     "allocation": (_TREES,),
     "hierarchy": (_EXACT, _DOMAINS),
     "cubes": (_EXACT,),
-    "mapping": (_BOUNDS, _BRANCH, _GROW, _HALVE, _ANNEAL, _TABU),
+    "mapping": (_BOUNDS, _BRANCH, _GROW, _HALVE, _ANNEAL, _TABU, _CHECK),
 }
 """The groups of every kind of problem."""
 

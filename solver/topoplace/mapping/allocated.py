@@ -25,6 +25,7 @@ from topoplace.snapshot.hierarchy_state import HierarchyState, hierarchy_of
 from topoplace.snapshot.machines import AnyState, load_machine, prepare_any, resolve_machine
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
+    CubesModel,
     GraphApplication,
     HierarchyModel,
     MatrixModel,
@@ -85,7 +86,10 @@ def _document(spec: str) -> Allocated:
         return parse_result(read_bytes(spec), spec)
     if schema == SNAPSHOT_SCHEMA:
         return resolve_machine(read_document(spec, Snapshot, SNAPSHOT_SCHEMA))
-    return load_machine(spec)
+    machine = load_machine(spec)
+    if isinstance(machine, CubesModel):
+        raise InputError("a machine of one network", field="source", value=spec, found="cubes")
+    return machine
 
 
 def _of_mapping(result: MappingResult, job: str | None, ranks: Ranks | None) -> Topology:

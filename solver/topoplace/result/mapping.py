@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from topoplace.result.base import Fraction, Level, Proof, Result
+from topoplace.result.packed import Packed
 from topoplace.snapshot.schema import Coordinate, GridApplication, MappingInstance, Model, Size
 
 Numbers = list[int]
@@ -142,13 +143,65 @@ class RecognisedCertificate(Model):
     )
 
 
+PAIRS_PLACES = 50
+"""Most places for a certificate of pairs."""
+
+MIRRORS = 6
+"""Most mirrors of a certificate of pairs."""
+
+
+class PairsCertificate(Model):
+    """What pairs of assignments cost beside a semidefinite part (docs/proofs-graphs.md, "Pairs").
+
+    Any integers are valid as long as the rest is semidefinite; they decide how much is proven.
+    """
+
+    kind: Literal["pairs"] = "pairs"
+    scale: Fraction = Field(description="what costs are multiplied by before they are cut down")
+    mirrors: Annotated[list[list[Annotated[int, Field(ge=0)]]], Field(max_length=MIRRORS)] = Field(
+        description="symmetries of the places that are their own inverse and commute"
+    )
+    least: int = Field(description="no eigenvalue of the semidefinite part is below")
+    costs: Packed = Field(
+        description="of every pair of tasks i <= j, for the first place of every orbit and any "
+        "place: what is left of their costs"
+    )
+
+
+TREE_NODES = 1 << 22
+"""Most nodes of a certificate of partial mappings."""
+
+TREE_TASKS, TREE_ROUTERS = 24, 256
+"""Most tasks that send or receive, and routers, for such a certificate."""
+
+Permutations = Annotated[list[list[Annotated[int, Field(ge=0)]]], Field(max_length=1 << 14)]
+
+
+class TreeCertificate(Model):
+    """A tree of partial mappings with a bound at every leaf (docs/proofs-graphs.md, "Trees").
+
+    Tasks are those that send or receive, routers those with places, both ascending.
+    """
+
+    kind: Literal["tree"] = "tree"
+    guests: Permutations = Field(description="symmetries of the tasks")
+    hosts: Permutations = Field(description="symmetries of the routers")
+    size: Annotated[int, Field(ge=1, le=TREE_NODES)]
+    nodes: Packed = Field(
+        description="parents before their children, these ascending: 0 at a leaf, t + 1 where "
+        "task t goes to every router, -r - 1 where router r gets every task"
+    )
+
+
 MappingCertificate = Annotated[
     BlocksCertificate
     | TotalCertificate
     | StarCertificate
     | DistanceClassesCertificate
     | CutsCertificate
-    | RecognisedCertificate,
+    | RecognisedCertificate
+    | PairsCertificate
+    | TreeCertificate,
     Field(discriminator="kind"),
 ]
 

@@ -13,8 +13,10 @@ import numpy as np
 from topoplace.certify.mapping.blocks import blocks_value, total_value
 from topoplace.certify.mapping.graphs import cuts_value, distance_classes_value, star_value
 from topoplace.certify.mapping.instance import Instance, read_instance
+from topoplace.certify.mapping.pairs import pairs_value
 from topoplace.certify.mapping.pencils import Window, check_layout, check_optimum
 from topoplace.certify.mapping.recognised import recognised_value
+from topoplace.certify.mapping.tree import tree_value
 from topoplace.certify.report import Claims, Problem, RefusedError
 from topoplace.errors import InputError
 from topoplace.machine import Torus
@@ -29,6 +31,8 @@ VALUES: dict[str, Callable[[Instance, Any], int]] = {
     "distance-classes": distance_classes_value,
     "cuts": cuts_value,
     "recognised": recognised_value,
+    "pairs": pairs_value,
+    "tree": tree_value,
 }
 """What a certificate of every kind proves: hop-bytes that no mapping of the instance is below."""
 

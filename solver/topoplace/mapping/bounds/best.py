@@ -6,6 +6,7 @@ from topoplace import clock
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound, reached
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
+from topoplace.mapping.bounds.pairs import pairs_bound
 from topoplace.mapping.bounds.recognised import recognised_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.bounds.total import total_bound
@@ -19,10 +20,10 @@ def best_bound(
     """Bound the hop-bytes of any mapping of the problem's tasks to its nodes from below.
 
     The highest of `total_bound`, `blocks_bound` (grids), `recognised_bound` (graphs that are grids)
-    and `star_bound`, which take a moment; if
-    that is below `target`, the hop-bytes of a mapping in hand, also of `cuts_bound` and
-    `distance_classes_bound`. Grids go without cuts, to which blocks are superior, and have distance
-    classes only within a time limit, as their blocks are rarely weaker.
+    and `star_bound`, which take a moment; if that is below `target`, the hop-bytes of a mapping in
+    hand, also of `pairs_bound`. Where there are too many places for that, `cuts_bound` and
+    `distance_classes_bound` take its part. Grids go without cuts, to which blocks are superior, and
+    have the others only within a time limit, as their blocks are rarely weaker.
 
     What the quick bounds leave of the time limit, in seconds, goes to the semidefinite ones;
     without it the work is bounded, and the answer the same each time. The value is in bytes x hops;
@@ -38,10 +39,15 @@ def best_bound(
     def left() -> float | None:
         return None if time_limit is None else max(0.0, stop - clock.now())
 
+    if problem.grid is not None and time_limit is None:
+        return best
+    if clock.now() < stop:
+        pairs = pairs_bound(problem, left(), target)
+        best = stronger(best, pairs)
+        if pairs is not None and best is pairs:
+            return best
     if problem.grid is None:
         best = stronger(best, cuts_bound(problem, left(), target))
-    elif time_limit is None:
-        return best
     if reached(best, target) or clock.now() >= stop:
         return best
     return stronger(best, distance_classes_bound(problem, left(), target))

@@ -146,7 +146,7 @@ def search(case, tree, work, max_nodes):
         tree.next[depth] = k + 1
         i, r = tree.child[depth, k, 0], tree.child[depth, k, 1]
         if tree.child[depth, k, 2] < tree.best[0] and not tree.forbidden[depth, i, r]:
-            _descend(case, tree, depth, i, r)
+            descend(case, tree, depth, i, r)
             depth += 1
             tree.num_children[depth] = -1
         if nodes >= max_nodes:
@@ -157,7 +157,7 @@ def search(case, tree, work, max_nodes):
 
 
 @kernel()
-def _descend(case, tree, depth, i, r):
+def descend(case, tree, depth, i, r):
     """Put a task on a router one level down."""
     n, below = case.weight.shape[1], depth + 1
     tree.placed[depth, 0], tree.placed[depth, 1] = i, r
@@ -194,6 +194,22 @@ def _open(case, tree, work, depth):
     """Bound a node, try the mapping that the bound suggests, and list the children."""
     tree.num_children[depth] = 0
     tree.next[depth] = 0
+    num_rows, num_columns = _list_lines(case, tree, work, depth)
+    gilmore_lawler(case, tree, work, depth, num_rows)
+    total = assign(work.cost, work.kind, num_rows, num_columns, work)
+    if total == NEVER:
+        return
+    total += tree.base[depth]
+    _try(case, tree, work, depth, num_columns)
+    if (total + 1) // 2 >= tree.best[0]:
+        return
+    bound_children(case, tree, work, depth, num_rows, num_columns, total)
+    _list_children(case, tree, work, depth, num_rows, num_columns)
+
+
+@kernel()
+def _list_lines(case, tree, work, depth):
+    """List the tasks without router and the places left; return how many there are of each."""
     num_rows = 0
     for i in range(case.weight.shape[1]):
         if tree.where[depth, i] < 0:
@@ -204,20 +220,11 @@ def _open(case, tree, work, depth):
         for _ in range(min(tree.room[depth, r], num_rows)):
             work.kind[num_columns] = r
             num_columns += 1
-    _gilmore_lawler(case, tree, work, depth, num_rows)
-    total = assign(work.cost, work.kind, num_rows, num_columns, work)
-    if total == NEVER:
-        return
-    total += tree.base[depth]
-    _try(case, tree, work, depth, num_columns)
-    if (total + 1) // 2 >= tree.best[0]:
-        return
-    _bound_children(case, tree, work, depth, num_rows, num_columns, total)
-    _list_children(case, tree, work, depth, num_rows, num_columns)
+    return num_rows, num_columns
 
 
 @kernel()
-def _gilmore_lawler(case, tree, work, depth, num_rows):
+def gilmore_lawler(case, tree, work, depth, num_rows):
     """Fill ``work.cost``: what a task on a router costs at least, costs doubled.
 
     Its messages to tasks without router are sent, most bytes first, to the nearest places.
@@ -282,7 +289,7 @@ def _try(case, tree, work, depth, num_columns):
 
 
 @kernel()
-def _bound_children(case, tree, work, depth, num_rows, num_columns, total):
+def bound_children(case, tree, work, depth, num_rows, num_columns, total):
     """Turn ``work.cost`` into lower bounds of the children; forbid those that cannot be better."""
     m = case.distance.shape[1]
     work.price[:m] = -NEVER
@@ -302,11 +309,12 @@ def _bound_children(case, tree, work, depth, num_rows, num_columns, total):
 
 
 @kernel()
-def _list_children(case, tree, work, depth, num_rows, num_columns):
-    """Branch on the task, or on the router that must be filled, with the fewest children."""
+def best_line(case, tree, work, depth, num_rows, num_columns):
+    """Return the row, or the number of rows plus the router, with the fewest children.
+
+    Those are the ones that are first in `work`, and have a cost.
+    """
     m = case.distance.shape[1]
-    representatives(case.guest, tree.guest, tree.num_guest, depth, work.guest_first)
-    representatives(case.host, tree.host, tree.num_host, depth, work.host_first)
     line, fewest, strength = -1, NEVER, np.int64(-1)
     full = num_rows == num_columns
     for entry in range(num_rows + (m if full else 0)):
@@ -325,6 +333,16 @@ def _list_children(case, tree, work, depth, num_rows, num_columns):
                     least += work.cost[row, r]
         if count < fewest or (count == fewest and least > strength):
             line, fewest, strength = entry, count, least
+    return line
+
+
+@kernel()
+def _list_children(case, tree, work, depth, num_rows, num_columns):
+    """Branch on the task, or on the router that must be filled, with the fewest children."""
+    m = case.distance.shape[1]
+    representatives(case.guest, tree.guest, tree.num_guest, depth, work.guest_first)
+    representatives(case.host, tree.host, tree.num_host, depth, work.host_first)
+    line = best_line(case, tree, work, depth, num_rows, num_columns)
     found = 0
     by_task = line < num_rows
     for other in range(m if by_task else num_rows):
@@ -343,3 +361,90 @@ def _insert(children, count, i, r, bound):
         children[k] = children[k - 1]
         k -= 1
     children[k, 0], children[k, 1], children[k, 2] = i, r, bound
+
+
+# ---- Compiled proof of an optimum: a tree whose leaves are bounded, each by itself ---------------
+# What is left out here by symmetry alone is the same for every reader of the tree, and no bound of
+# a node depends on another's: see docs/proofs-graphs.md, "Trees".
+
+
+@kernel()
+def prove(case, tree, work, target, written, max_nodes):
+    """Go on writing a tree in which no leaf is below `target`; tell whether it is complete.
+
+    ``tree.at`` holds the level and the number of nodes, ``tree.child`` the task and router of the
+    children of a level. Stops after some nodes, and when `written` is full.
+    """
+    depth, size = tree.at[0], tree.at[1]
+    stop = min(size + max_nodes, written.shape[0])
+    while depth >= 0:
+        if tree.num_children[depth] < 0:
+            if size == stop:
+                break
+            written[size] = _open_proof(case, tree, work, depth, target)
+            size += 1
+        k = tree.next[depth]
+        if k == tree.num_children[depth]:
+            depth -= 1
+            continue
+        tree.next[depth] = k + 1
+        descend(case, tree, depth, tree.child[depth, k, 0], tree.child[depth, k, 1])
+        depth += 1
+        tree.num_children[depth] = -1
+    tree.at[0], tree.at[1] = depth, size
+    return depth < 0
+
+
+@kernel()
+def _open_proof(case, tree, work, depth, target):
+    """List the children of a node, none if its bound is enough; return what is written of it."""
+    tree.num_children[depth] = 0
+    tree.next[depth] = 0
+    num_rows, num_columns = _list_lines(case, tree, work, depth)
+    gilmore_lawler(case, tree, work, depth, num_rows)
+    total = assign(work.cost, work.kind, num_rows, num_columns, work) + tree.base[depth]
+    if (total + 1) // 2 >= target or num_rows == 0:
+        return 0
+    bound_children(case, tree, work, depth, num_rows, num_columns, total)
+    tree.forbidden[depth] = 0  # that is for the choice of a line only
+    orbit_firsts(case.guest, tree.guest, tree.num_guest, depth, work.guest_first)
+    orbit_firsts(case.host, tree.host, tree.num_host, depth, work.host_first)
+    line = best_line(case, tree, work, depth, num_rows, num_columns)
+    found = 0
+    if line < num_rows:
+        i = work.tasks[line]
+        for r in range(case.distance.shape[1]):
+            if tree.room[depth, r] > 0 and work.host_first[r] == r:
+                tree.child[depth, found, 0], tree.child[depth, found, 1] = i, r
+                found += 1
+        tree.num_children[depth] = found
+        return i + 1
+    r = line - num_rows
+    for row in range(num_rows):
+        i = work.tasks[row]
+        if work.guest_first[i] == i:
+            tree.child[depth, found, 0], tree.child[depth, found, 1] = i, r
+            found += 1
+    tree.num_children[depth] = found
+    return -r - 1
+
+
+@kernel()
+def orbit_firsts(listed, kept, count, depth, first):
+    """Set for every task or router the least one that symmetries of this level make of it in turns.
+
+    `representatives` looks at one of them at a time, of which a list may hold a part only.
+    """
+    num = listed.shape[1]
+    for p in range(num):
+        first[p] = p
+    changed = True
+    while changed:
+        changed = False
+        for s in range(count[depth]):
+            for p in range(num):
+                q = listed[kept[depth, s], p]
+                least = min(first[p], first[q])
+                if first[p] != least or first[q] != least:
+                    first[p] = first[q] = least
+                    changed = True

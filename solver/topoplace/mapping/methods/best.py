@@ -17,7 +17,13 @@ from topoplace.machine import MatrixMachine, Torus
 from topoplace.mapping.bounds.recognised import grid_problem, recognised_bound
 from topoplace.mapping.bounds.total import total_bound
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.exact.branch import Branched, SmallProblem, branch_and_bound, small_problem
+from topoplace.mapping.exact.branch import (
+    Branched,
+    SmallProblem,
+    branch_and_bound,
+    proof_tree,
+    small_problem,
+)
 from topoplace.mapping.exact.embedding import find_embedding
 from topoplace.mapping.graph import TaskGraph
 from topoplace.mapping.local_search import improve
@@ -224,7 +230,11 @@ def embedded(problem: MappingProblem, options: Options) -> Outcome | None:
 
 
 def solved_by_search(problem: MappingProblem, options: Options) -> Outcome | None:
-    """Return the result of branch and bound, open or not; None if the problem is too large."""
+    """Return the result of branch and bound, open or not; None if the problem is too large.
+
+    Where it is complete, a tree of partial mappings follows that proves as much to the checker, if
+    there is one in the time left.
+    """
     deadline = clock.deadline(options.time_limit)
     small = small_problem(problem)
     if small is None:
@@ -240,7 +250,13 @@ def solved_by_search(problem: MappingProblem, options: Options) -> Outcome | Non
     left = max(0.0, deadline - clock.now())
     found = branch_and_bound(small, hop_bytes(problem, nodes), left, watch)
     improved = _nodes_of(problem, small, found, nodes)
-    return outcome_of(improved, hit=not found.complete, bound=Bound(found.bound))
+    bound = Bound(found.bound)
+    if found.complete:
+        options.say("proof")
+        left = max(0.0, deadline - clock.now())
+        options.report(Mapped(improved), [found.bound], [bound])
+        bound = Bound(found.bound, proof_tree(small, found.bound, left))
+    return outcome_of(improved, hit=not found.complete, bound=bound)
 
 
 def _first_mapping(problem: MappingProblem, options: Options) -> IntArray:

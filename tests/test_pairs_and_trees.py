@@ -1,0 +1,227 @@
+"""Bounds by pairs of assignments, and trees of partial mappings: valid, strong, and followed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from baseline_instances import application_of, matrix_problem, optimum_of, problem_on, random_graph
+from baseline_instances import random_problem as drawn_problem
+from real_files import real_file
+from topoplace.certify import check_document
+from topoplace.certify.mapping.check import VALUES
+from topoplace.certify.mapping.instance import read_instance
+from topoplace.certify.report import RefusedError
+from topoplace.errors import InputError
+from topoplace.mapping.bounds.assignment import assignment_of, orbits_of
+from topoplace.mapping.bounds.pairs import pairs_bound
+from topoplace.mapping.bounds.splitting import Splitting
+from topoplace.mapping.exact.branch import proof_tree, small_problem
+from topoplace.mapping.graphfiles import read_qaplib
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result import Fraction, Proof, Status
+from topoplace.result.mapping import PairsCertificate, TreeCertificate
+from topoplace.result.packed import Packed, packed, unpacked
+from topoplace.solving import solve
+
+OPTIMA = {"nug12": 578, "nug15": 1150, "scr12": 31410, "esc16a": 68, "tho30": 149936}
+
+
+def qaplib(name: str) -> MappingProblem:
+    """Return the problem of a QAPLIB file: the matrix that is a mesh, or torus, is the machine."""
+    read = read_qaplib(real_file(f"qaplib/{name}.dat"), "first")
+    meshes = (read.distances, read.flows) if name == "scr12" else (read.flows, read.distances)
+    distances, flows = (m * ~np.eye(len(m), dtype=bool) for m in meshes)
+    return matrix_problem(application_of(flows), distances)
+
+
+def proven(problem: MappingProblem, certificate: PairsCertificate | TreeCertificate) -> int:
+    """Return what the checker says that a certificate proves."""
+    return VALUES[certificate.kind](read_instance(problem.instance), certificate)
+
+
+def require_tiny(problem: MappingProblem) -> tuple[int, int]:
+    """Check bound, tree and exact method against brute force; return the bound and the optimum."""
+    least = optimum_of(problem)
+    bound = pairs_bound(problem)
+    value = 0
+    if bound is not None:
+        value = int(bound.value)
+        assert proven(problem, bound.certificate) == value <= least
+    result = solve(problem, "exact")
+    assert (result.objective, result.bound, result.status) == (least, least, Status.OPTIMAL)
+    assert result.proof is Proof.CERTIFICATE
+    assert check_document(result).verified
+    return value, least
+
+
+@pytest.mark.parametrize(
+    "block", [0, 1, *(pytest.param(block, marks=pytest.mark.slow) for block in range(2, 15))]
+)
+def test_brute_force_agrees_on_tiny_problems(block: int) -> None:
+    """Meshes, tori and matrices, with holes, spare places and several tasks on a router."""
+    found = [
+        require_tiny(drawn_problem(7_000 + 20 * block + k, 6, 2, skewed=True)) for k in range(20)
+    ]
+    met = sum(value == least for value, least in found)
+    assert met >= len(found) // 2
+
+
+@pytest.mark.parametrize("name", ["nug12", "nug15", "scr12", "esc16a"])
+def test_optima_of_qaplib_are_proven(name: str) -> None:
+    problem = qaplib(name)
+    result = solve(problem, "exact")
+    assert result.objective == result.bound == OPTIMA[name]
+    assert check_document(result).verified
+    assert len(result.model_dump_json()) < 1_000_000
+
+
+@pytest.mark.parametrize(("name", "least"), [("nug12", 568), ("scr12", 31_390), ("esc16a", 64)])
+def test_pairs_bound_of_qaplib(name: str, least: int) -> None:
+    """The value of the relaxation in the literature, nearly."""
+    problem = qaplib(name)
+    bound = pairs_bound(problem)
+    assert bound is not None
+    assert least <= proven(problem, bound.certificate) == bound.value <= OPTIMA[name]
+
+
+def test_no_eigenvalue_may_be_claimed_that_is_not_there() -> None:
+    """Nor may a cost be changed alone: what is left would not be symmetric."""
+    problem = problem_on(random_graph(np.random.default_rng(5), 5, 20), [5], wrap=False)
+    bound = pairs_bound(problem)
+    assert bound is not None
+    certificate = bound.certificate
+    higher = certificate.model_copy(update={"least": certificate.least + certificate.least // 100})
+    with pytest.raises(RefusedError, match="semidefinite"):
+        proven(problem, higher)
+    numbers = unpacked(certificate.costs, 15 * 3 * 5, "costs")
+    numbers[(1 * 3 + 2) * 5] += 1  # tasks 0 and 1, the middle and an end
+    other = certificate.model_copy(update={"costs": packed(numbers)})
+    with pytest.raises(RefusedError, match="symmetric"):
+        proven(problem, other)
+
+
+@pytest.mark.slow
+def test_thirty_places_are_bounded_within_ten_percent() -> None:
+    problem = qaplib("tho30")
+    bound = pairs_bound(problem, 60.0)
+    assert bound is not None
+    assert 0.9 * OPTIMA["tho30"] <= proven(problem, bound.certificate) == bound.value
+    assert bound.value <= OPTIMA["tho30"]
+    assert len(bound.certificate.model_dump_json()) < 1_000_000
+
+
+# ---- Mirrors ------------------------------------------------------------------------------------
+
+
+def values_of(problem: MappingProblem, steps: int) -> list[float]:
+    """Return what some steps prove, with mirrors and without."""
+    assignment = assignment_of(problem)
+    assert assignment is not None
+    num = assignment.num
+    found = orbits_of(assignment)
+    assert found.mirrors
+    alone = orbits_of(assignment, most=0)
+    assert len(alone.firsts) == num
+    values = []
+    for orbits in (found, alone):
+        splitting = Splitting(assignment, orbits)
+        for _ in range(steps):
+            splitting.step()
+        values.append(splitting.value())
+    return values
+
+
+@pytest.mark.parametrize(("shape", "wrap"), [([2, 3], False), ([3, 3], True), ([2, 2, 2], True)])
+def test_mirrors_change_nothing_but_the_work(shape: list[int], wrap: bool) -> None:
+    graph = random_graph(np.random.default_rng(3), 6, 20)
+    with_mirrors, without = values_of(problem_on(graph, shape, wrap=wrap), 40)
+    assert math.isclose(with_mirrors, without, rel_tol=1e-6)
+
+
+def test_spaces_keep_a_matrix_apart() -> None:
+    problem = problem_on(random_graph(np.random.default_rng(4), 8, 30), [2, 4], wrap=False)
+    assignment = assignment_of(problem)
+    assert assignment is not None
+    orbits = orbits_of(assignment)
+    splitting = Splitting(assignment, orbits)
+    for _ in range(3):
+        splitting.step()
+    blocks = splitting.to_blocks(splitting.multipliers)
+    again = splitting.to_blocks(splitting.from_blocks(blocks))
+    assert all(np.allclose(one, other) for one, other in zip(blocks, again, strict=True))
+    assert sum(map(len, blocks)) == (assignment.num - 1) ** 2 + 1
+
+
+# ---- By hand ------------------------------------------------------------------------------------
+
+
+def test_the_examples_of_the_documentation() -> None:
+    """Three tasks, each pair with a byte between them, on a line of three routers."""
+    sent = np.triu(np.ones((3, 3), dtype=np.int64), 1)
+    problem = problem_on(application_of(sent), [3], wrap=False)
+    rows, columns = np.triu_indices(3)
+    distance = np.abs(np.arange(3)[:, None] - np.arange(3))
+    whole = np.where(rows == columns, 0, 1)[:, None, None] * distance[[0, 1]]
+    certificate = PairsCertificate(
+        scale=Fraction(numerator=2, denominator=1),
+        mirrors=[[2, 1, 0]],
+        least=-1,
+        costs=packed(2 * whole),
+    )
+    assert proven(problem, certificate) == 4
+    nodes = packed(np.array([2, 0, 0], dtype=np.int64))
+    tree = TreeCertificate(guests=[[1, 0, 2]], hosts=[[2, 1, 0]], size=3, nodes=nodes)
+    assert proven(problem, tree) == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"hosts": [[1, 0, 2]]}, "host symmetry changes"),
+        ({"hosts": [[0, 0, 2]]}, "not a list of all 3"),
+        ({"hosts": []}, "ends before"),
+        ({"nodes": [2, 0, 1]}, "ends before"),
+        ({"nodes": [2, 0, 2]}, "branches on what is not there"),
+        ({"nodes": [4, 0, 0]}, "branches on what is not there"),
+        ({"nodes": [-4, 0, 0]}, "branches on what is not there"),
+        ({"nodes": [0, 0, 0]}, "beyond its end"),
+    ],
+)
+def test_trees_with_a_fault_are_refused(changes: dict[str, object], reason: str) -> None:
+    sent = np.triu(np.ones((3, 3), dtype=np.int64), 1)
+    problem = problem_on(application_of(sent), [3], wrap=False)
+    listed = np.array(changes.pop("nodes", [2, 0, 0]), dtype=np.int64)
+    fields = {"guests": [[1, 0, 2]], "hosts": [[2, 1, 0]], "size": 3, "nodes": packed(listed)}
+    with pytest.raises(RefusedError, match=reason):
+        proven(problem, TreeCertificate.model_validate(fields | changes))
+
+
+def test_a_tree_proves_no_more_than_there_is() -> None:
+    """Asked for more than the optimum the solver has no tree, and a cut one proves less."""
+    problem = problem_on(random_graph(np.random.default_rng(8), 5, 12), [2, 3], wrap=False)
+    small, least = small_problem(problem), optimum_of(problem)
+    assert small is not None
+    tree = proof_tree(small, least + small.unit)
+    assert tree is not None
+    assert proven(problem, tree) == least
+
+
+# ---- Packed integers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [0, 1, 127, 128, 1 << 15, 1 << 40, (1 << 62) - 1])
+def test_packed_integers_come_back(most: int) -> None:
+    numbers = np.random.default_rng(most & 7).integers(-most, most + 1, size=50)
+    again = unpacked(packed(numbers), 50, "numbers")
+    assert (again == numbers).all()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "eJw=", "AAAA", packed(np.zeros(4, dtype=np.int64)).text]
+)
+def test_what_is_not_a_packed_list_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="numbers"):
+        unpacked(Packed(width=1, text=text), 3, "numbers")
