@@ -72,7 +72,7 @@ def show(
 
 
 @with_options(
-    file=argument("FILE", "The file to read; slurm: the topology.conf."),
+    file=argument("FILE", "The file to read; slurm: the topology."),
     source=option("F", "Format of FILE.", "--from"),
     target=option("F", "Format to write, if FILE has several.", "--to"),
     output=option("OUT", "The file to write; without it, to stdout.", "-o", "--output"),
@@ -80,7 +80,9 @@ def show(
     procs_per_node=option("N", "swf: processors of a node.", min=1),
     node_class=option("NAME", "swf: node class of all jobs.", "--class"),
     limit=option("N", "swf: take the first N jobs only.", min=0),
-    topology=option("FILE", "slurm: topology.conf, instead of FILE."),
+    topology=option(
+        "NAME|FILE", "slurm: which one of a topology.yaml; without FILE, the file itself."
+    ),
     nodes=option("FILE", "slurm: from scontrol show nodes -o."),
     jobs=option("FILE", "slurm: from squeue --json, or squeue -o (see docs)."),
 )

@@ -23,7 +23,7 @@ from topoplace.snapshot.files import (
     validated,
 )
 from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_hierarchy
-from topoplace.snapshot.readers.slurm import read_topology_conf
+from topoplace.snapshot.readers.forms import other_machine
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     HierarchyModel,
@@ -68,7 +68,6 @@ def regular_tree(sizes: Sequence[int], spec: str) -> TreeModel:
 
 _SHORTHAND = re.compile(r"(torus|mesh|tree):(\d{1,7}(?:x\d{1,7})*)(?::(\d{1,4}))?")
 _LIKELY = re.compile(r"(torus|mesh|tree)\W?\d[^.]*$", re.IGNORECASE)
-_TOPOLOGY_CONF = re.compile(rb"\s*(#|SwitchName\b)", re.IGNORECASE)  # no JSON begins so
 
 
 def is_machine(text: str) -> bool:
@@ -80,7 +79,8 @@ def is_machine(text: str) -> bool:
 def load_machine(spec: str) -> MachineModel:
     """Return the machine of a file, a shipped name or a shorthand.
 
-    A file is a machine document or a Slurm topology.conf. ``tree:4x6x16`` is a root with 4
+    A file is a machine document, or another tool's (docs/formats.md); ``topology.yaml:NAME`` is one
+    of the topologies of such a file. ``tree:4x6x16`` is a root with 4
     switches, each with 6 leaves of 16 nodes; ``torus:8x8x8:2`` has two nodes on every router.
 
     Raises
@@ -99,6 +99,9 @@ def load_machine(spec: str) -> MachineModel:
         return _machine_of_file(str(data_folder("instances") / "machines" / f"{spec}.json"))
     elif Path(spec).exists():
         return _machine_of_file(spec)
+    file, _, part = spec.rpartition(":")
+    if file and part and Path(file).is_file():
+        return _machine_of_file(file, part)
     raise _no_machine(spec)
 
 
@@ -126,10 +129,11 @@ def _no_machine(spec: str) -> InputError:
     return InputError(expected, field="machine", value=spec, meant=meant)
 
 
-def _machine_of_file(path: str) -> MachineModel:
+def _machine_of_file(path: str, part: str | None = None) -> MachineModel:
     text = read_bytes(path)
-    if _TOPOLOGY_CONF.match(text):
-        return read_topology_conf(path)
+    machine = other_machine(path, text, part)
+    if machine is not None:
+        return machine
     raw = parse_object(text, path)
     if "schema" in raw:
         found = kind_of_document(raw)

@@ -13,10 +13,18 @@ from topoplace.snapshot.readers.decisions import (
 from topoplace.snapshot.readers.slurm import (
     read_slurm_nodes as read_slurm_nodes,
     read_topology_conf as read_topology_conf,
-    snapshot_of_slurm as snapshot_of_slurm,
 )
+from topoplace.snapshot.readers.slurm_cluster import snapshot_of_slurm as snapshot_of_slurm
 from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs as read_slurm_jobs
 from topoplace.snapshot.readers.slurm_topology import read_slurm_topology as read_slurm_topology
+from topoplace.snapshot.readers.slurm_torus import (
+    AnchoredPlacement as AnchoredPlacement,
+    NamedTorus as NamedTorus,
+)
+from topoplace.snapshot.readers.slurm_yaml import (
+    read_topology_yaml as read_topology_yaml,
+    topology_yaml_of as topology_yaml_of,
+)
 from topoplace.snapshot.readers.tables import (
     CrayTable as CrayTable,
     SwfLog as SwfLog,

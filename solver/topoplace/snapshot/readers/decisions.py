@@ -21,7 +21,7 @@ from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import parse_object
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
-from topoplace.snapshot.readers.slurm_blocks import BLOCK, level_of_size
+from topoplace.snapshot.readers.slurm_blocks import BLOCK, asked_of_blocks
 from topoplace.snapshot.readers.slurm_topology import topology_of_text
 from topoplace.snapshot.readers.slurm_trees import hierarchy_of_tree
 from topoplace.snapshot.readers.tables import blamed_on, require_once, text_of
@@ -413,9 +413,7 @@ def _slurm_request(
     asked: dict[str, Any] = {}
     excluded: list[str] = []
     left_out: list[str] = []
-    if on_blocks and segment is None:
-        asked["required"] = _level_that_holds(wanted, machine)
-    elif segment is not None and not on_blocks:
+    if segment is not None and not on_blocks:
         left_out.append(f"--segment={segment}")
     for text in line.request.options.split():
         key, _, value = text.partition("=")
@@ -427,26 +425,9 @@ def _slurm_request(
             asked["preferred" if "@" in value else "required"] = machine.levels[-2]
         else:
             left_out.append(text)
-    if on_blocks and segment is not None:
-        whole, rest = wanted - wanted % segment, wanted % segment
-        if whole and rest:
-            parts = [_segmented("segments", whole, segment), _segmented("rest", rest, rest)]
-            parts = [part.model_copy(update=asked) for part in parts]
-            return Request(id="request", nodes=wanted, parts=parts), excluded, tuple(left_out)
-        asked["segments"] = [Segment(size=segment if whole else rest, level=BLOCK)]
+    if on_blocks:
+        asked |= asked_of_blocks(machine, wanted, segment, asked.pop("exclusive", None))
     return Request(id="request", nodes=wanted, **asked), excluded, tuple(left_out)
-
-
-def _segmented(name: str, nodes: int, size: int) -> Part:
-    return Part(id=name, nodes=nodes, segments=[Segment(size=size, level=BLOCK)])
-
-
-def _level_that_holds(nodes: int, machine: HierarchyModel) -> str | None:
-    """Return the level of the smallest enforced size that is enough; None if none is."""
-    sizes = enumerate(machine.block_sizes or ())
-    levels = {size: level_of_size(size) if idx else BLOCK for idx, size in sizes}
-    enough = [size for size in levels if size >= nodes and levels[size] in machine.levels]
-    return levels[min(enough)] if enough else None
 
 
 def _slurm_taken(line: SlurmLine, request: Request, names: set[str]) -> Taken:

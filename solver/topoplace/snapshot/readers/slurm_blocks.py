@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list, format_host_list
 from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.readers.slurm import ConfLine
 from topoplace.snapshot.readers.tables import blamed_on, integer, require_once
-from topoplace.snapshot.schema import HierarchyModel, HostsModel
+from topoplace.snapshot.schema import HierarchyModel, HostsModel, Part, Segment
 
 BLOCK, NODE = "block", "node"
 """The levels of base blocks and of nodes."""
@@ -131,6 +132,37 @@ def _group(blocks: Sequence[Block], idx: int, length: int) -> str:
     both = f"{blocks[first].name}..{blocks[last].name}"
     name = both if last > first else blocks[first].name
     return name if len(name) <= _MAX_NAME else f"{BLOCK}{first}..{last}"
+
+
+def asked_of_blocks(
+    machine: HierarchyModel, nodes: int, segment: int | None, exclusive: str | None = None
+) -> dict[str, Any]:
+    """Return what a job of so many nodes asks of blocks, as fields of a request.
+
+    Without segment it has to be in one domain of the smallest enforced size that is large enough,
+    if one is. Where a segment does not divide the nodes, which Slurm refuses before 25.05, the rest
+    is a part and a smaller segment of its own.
+    """
+    asked: dict[str, Any] = {"exclusive": exclusive}
+    if segment is None:
+        return asked | {"required": _level_that_holds(nodes, machine)}
+    rest = nodes % segment
+    if rest and rest < nodes:
+        sizes = {"segments": (nodes - rest, segment), "rest": (rest, rest)}
+        parts = [
+            Part(id=name, nodes=own, segments=[Segment(size=size, level=BLOCK)], **asked)
+            for name, (own, size) in sizes.items()
+        ]
+        return {"parts": parts, "segments": None, "exclusive": None}
+    return asked | {"segments": [Segment(size=rest or segment, level=BLOCK)]}
+
+
+def _level_that_holds(nodes: int, machine: HierarchyModel) -> str | None:
+    """Return the level of the smallest enforced size that is enough; None if none is."""
+    sizes = enumerate(machine.block_sizes or ())
+    levels = {size: level_of_size(size) if idx else BLOCK for idx, size in sizes}
+    enough = [size for size in levels if size >= nodes and levels[size] in machine.levels]
+    return levels[min(enough)] if enough else None
 
 
 def blocks_of_machine(machine: HierarchyModel) -> list[Block]:
