@@ -16,6 +16,7 @@ from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.machines import load_any, load_machine, load_torus
 from topoplace.snapshot.normal import normal_snapshot
 from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_of_swf
+from topoplace.snapshot.readers.kubernetes import read_kubernetes, read_kubernetes_machine
 from topoplace.snapshot.readers.slurm import read_slurm_nodes, topology_conf_of
 from topoplace.snapshot.readers.slurm_blocks import block_conf_of
 from topoplace.snapshot.readers.slurm_cluster import NO_JOBS, snapshot_of_slurm
@@ -198,7 +199,16 @@ def _yaml_of_machine(source: File, _: ConvertOptions) -> Converted:
         return Converted(topology_yaml_of(load_machine(str(source))))
 
 
-_WITH_TOPOLOGIES = ("slurm", "slurm-topology")
+def _snapshot_of_kubernetes(source: File, options: ConvertOptions) -> Converted:
+    return Converted(*read_kubernetes(source, options.topology_name))
+
+
+def _machine_of_kubernetes(source: File, options: ConvertOptions) -> Converted:
+    machine = read_kubernetes_machine(source, options.topology_name)
+    return Converted(machine, (_told_of(machine),))
+
+
+_WITH_TOPOLOGIES = ("slurm", "slurm-topology", "kubernetes")
 
 _CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("snapshot", "snapshot"): _normalised_snapshot,
@@ -208,4 +218,6 @@ _CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("slurm-topology", "machine"): _machine_of_topology,
     ("machine", "slurm-topology"): _topology_of_machine,
     ("machine", "slurm-yaml"): _yaml_of_machine,
+    ("kubernetes", "snapshot"): _snapshot_of_kubernetes,
+    ("kubernetes", "machine"): _machine_of_kubernetes,
 }

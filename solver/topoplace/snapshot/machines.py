@@ -17,13 +17,13 @@ from topoplace.snapshot.files import (
     data_folder,
     likely_meant,
     machine_names,
+    parse_document,
     parse_object,
     read_bytes,
-    read_document,
     validated,
 )
 from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_hierarchy
-from topoplace.snapshot.readers.forms import other_machine
+from topoplace.snapshot.readers.forms import other_machine, other_snapshot
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     HierarchyModel,
@@ -169,12 +169,17 @@ AnyState = SnapshotState | TreeState | HierarchyState
 def load_any(path: str | Path) -> AnyState:
     """Read a snapshot file of any machine and check it against it.
 
+    A file is a snapshot document, or what kubectl prints (docs/formats.md).
+
     Raises
     ------
     InputError
         Naming the file, the field and the value at fault.
     """
-    snapshot = read_document(path, Snapshot, SNAPSHOT_SCHEMA)
+    text = read_bytes(path)
+    snapshot = other_snapshot(path, text) or parse_document(
+        text, Snapshot, SNAPSHOT_SCHEMA, str(path)
+    )
     try:
         return prepare_any(resolve_machine(snapshot))
     except InputError as error:
