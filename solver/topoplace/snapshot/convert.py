@@ -17,6 +17,7 @@ from topoplace.snapshot.machines import load_any, load_machine, load_torus
 from topoplace.snapshot.normal import normal_snapshot
 from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_of_swf
 from topoplace.snapshot.readers.kubernetes import read_kubernetes, read_kubernetes_machine
+from topoplace.snapshot.readers.slices import read_rfold, read_slice_scenario
 from topoplace.snapshot.readers.slurm import read_slurm_nodes, topology_conf_of
 from topoplace.snapshot.readers.slurm_blocks import block_conf_of
 from topoplace.snapshot.readers.slurm_cluster import NO_JOBS, snapshot_of_slurm
@@ -25,6 +26,7 @@ from topoplace.snapshot.readers.slurm_topology import read_slurm_topology
 from topoplace.snapshot.readers.slurm_torus import NamedTorus
 from topoplace.snapshot.readers.slurm_yaml import topology_yaml_of
 from topoplace.snapshot.readers.tables import blamed_on, name_of
+from topoplace.snapshot.readers.topograph import read_topograph
 from topoplace.snapshot.schema import HierarchyModel, MachineModel, TorusModel, TreeModel
 from topoplace.snapshot.tree_state import tree_of
 
@@ -126,11 +128,16 @@ def _machine_of_cray_table(source: File, _: ConvertOptions) -> Converted:
     return Converted(table.machine, (note,))
 
 
-def _snapshot_of_log(source: File, options: ConvertOptions) -> Converted:
+def _machine_for_jobs(options: ConvertOptions) -> str:
     if options.machine is None:
         raise InputError("the machine the jobs are for", field="--on", found="nothing")
+    return options.machine
+
+
+def _snapshot_of_log(source: File, options: ConvertOptions) -> Converted:
+    spec = _machine_for_jobs(options)
     log = read_swf(source, procs_per_node=options.procs_per_node, node_class=options.node_class)
-    machine = load_torus(options.machine)
+    machine = load_torus(spec)
     snapshot, too_large = snapshot_of_swf(log, machine, name_of(source), options.limit)
     left_out = {
         "larger than the machine": too_large,
@@ -208,7 +215,21 @@ def _machine_of_kubernetes(source: File, options: ConvertOptions) -> Converted:
     return Converted(machine, (_told_of(machine),))
 
 
-_WITH_TOPOLOGIES = ("slurm", "slurm-topology", "kubernetes")
+def _machine_of_topograph(source: File, options: ConvertOptions) -> Converted:
+    machine = read_topograph(source, options.topology_name)
+    return Converted(machine, (_told_of(machine),))
+
+
+def _snapshot_of_slices(source: File, _: ConvertOptions) -> Converted:
+    return Converted(*read_slice_scenario(source))
+
+
+def _snapshot_of_trace(source: File, options: ConvertOptions) -> Converted:
+    machine = load_torus(_machine_for_jobs(options))
+    return Converted(*read_rfold(source, machine, options.limit))
+
+
+_WITH_TOPOLOGIES = ("slurm", "slurm-topology", "kubernetes", "topograph")
 
 _CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("snapshot", "snapshot"): _normalised_snapshot,
@@ -220,4 +241,7 @@ _CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("machine", "slurm-yaml"): _yaml_of_machine,
     ("kubernetes", "snapshot"): _snapshot_of_kubernetes,
     ("kubernetes", "machine"): _machine_of_kubernetes,
+    ("topograph", "machine"): _machine_of_topograph,
+    ("slice-packer", "snapshot"): _snapshot_of_slices,
+    ("rfold", "snapshot"): _snapshot_of_trace,
 }

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from topoplace.snapshot.files import parse_object
 from topoplace.snapshot.readers.kubernetes import read_kubernetes, read_kubernetes_machine
+from topoplace.snapshot.readers.slices import is_slice_scenario, read_slice_scenario
 from topoplace.snapshot.readers.slurm_topology import (
     is_topology_conf,
     is_topology_yaml,
@@ -13,6 +15,7 @@ from topoplace.snapshot.readers.slurm_topology import (
 )
 from topoplace.snapshot.readers.slurm_torus import NamedTorus
 from topoplace.snapshot.readers.tables import first_said
+from topoplace.snapshot.readers.topograph import read_topograph
 from topoplace.snapshot.schema import MachineModel, Snapshot
 
 _BEGINNING = 1 << 16  # characters in which a file shows what it is
@@ -29,6 +32,15 @@ def is_kubernetes(text: str) -> bool:
     return _KUBERNETES.match(first_said(text)) is not None
 
 
+_POD = re.compile(rb'"pod"\s*:')
+_TOPOGRAPH = re.compile(r"(switches|blocks)\s*:")
+
+
+def is_topograph(text: str) -> bool:
+    """Tell whether a text begins as a model of topograph."""
+    return _TOPOGRAPH.match(first_said(text)) is not None
+
+
 def other_machine(path: str | Path, text: bytes, part: str | None = None) -> MachineModel | None:
     """Return the machine of another tool's file; None if it is none that is known.
 
@@ -37,7 +49,7 @@ def other_machine(path: str | Path, text: bytes, part: str | None = None) -> Mac
     path, text
         The file, and its content.
     part
-        Which topology of a topology.yaml, if one was named.
+        Which topology of the file, if one was named.
 
     Raises
     ------
@@ -47,6 +59,8 @@ def other_machine(path: str | Path, text: bytes, part: str | None = None) -> Mac
     beginning = text[:_BEGINNING].decode(errors="replace")
     if is_kubernetes(beginning):
         return read_kubernetes_machine(path, part)
+    if is_topograph(beginning):
+        return read_topograph(path, part)
     if part is not None or is_topology_conf(beginning) or is_topology_yaml(beginning):
         machine = read_slurm_topology(path, topology=part)
         return machine.machine if isinstance(machine, NamedTorus) else machine
@@ -63,4 +77,6 @@ def other_snapshot(path: str | Path, text: bytes) -> Snapshot | None:
     """
     if is_kubernetes(text[:_BEGINNING].decode(errors="replace")):
         return read_kubernetes(path)[0]
+    if _POD.search(text[:_BEGINNING]) and is_slice_scenario(parse_object(text, str(path))):
+        return read_slice_scenario(path)[0]
     return None
