@@ -96,14 +96,14 @@ GPUS = "gpus"
 """The resource of Kueue's recorded nodes and pods."""
 
 Units = Annotated[int, Field(ge=0, le=1 << 20)]
-Path_ = Annotated[list[Name], Field(min_length=1, max_length=16)]
+Values = Annotated[list[Name], Field(min_length=1, max_length=16)]
 
 
 class KueueNode(_Line):
     """A node: its label values, top first, and its units, of which some are free."""
 
     name: Name
-    path: Path_
+    path: Values
     capacity: Units
     free: Units
 
@@ -133,7 +133,7 @@ class KueuePodset(_Line):
 class KueuePods(_Line):
     """Pods that a node gets."""
 
-    path: Path_
+    path: Values
     count: Annotated[int, Field(ge=1, le=1 << 21)]
 
 
@@ -142,7 +142,7 @@ class KueueLine(_Line):
 
     id: Name
     kueue: str
-    levels: Path_
+    levels: Values
     nodes: Annotated[list[KueueNode], Field(min_length=1)]
     request: KueuePodset | None = None
     requests: Annotated[list[KueuePodset], Field(min_length=1, max_length=4)] | None = None
