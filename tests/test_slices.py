@@ -87,6 +87,7 @@ def test_domains_of_topograph(tmp_path):
         ("  leaf-b:\n", "  leaf-b:\n    name: leaf\n", "", "line 7, switches.leaf-b.name: expe"),
         ("    annotations: {acc", "    labels: {acc", "block", "line 15, blocks[2]: expected the"),
         ("nvl1}", "3}", "", "line 11, blocks[0].annotations.accelerator.topology.test/domain: exp"),
+        ("domain: nvl1", "domain: a b", "block", "block a b: expected a name of at most 128 char"),
         ("# two", "# 2", "ring", "--topology: expected one of tree, block, found 'ring'"),
     ],
 )  # fmt: skip

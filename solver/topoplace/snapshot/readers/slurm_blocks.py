@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ NODES = {"slots": 1}
 
 _MAX_SIZE = 1 << 21
 _MAX_NAME = 128
+_NAME = re.compile(rf"[^\s,;/]{{1,{_MAX_NAME}}}")
 _MAX_DOUBLINGS = 15
 _UNTOLD = 5  # sizes that Slurm takes where the file has none: the base, and four doublings
 _MOST_LEVELS = 16  # of a hierarchy
@@ -98,6 +100,9 @@ def _counts_of(blocks: Sequence[Block]) -> list[int]:
     names: set[str] = set()
     for block in blocks:
         field = f"block {block.name}"
+        if _NAME.fullmatch(block.name) is None:
+            expected = f"a name of at most {_MAX_NAME} characters, none a blank or one of ,;/"
+            raise InputError(expected, field=field, value=block.name)
         if block.name in names:
             raise InputError("each block once", field=field, value=block.name)
         names.add(block.name)
