@@ -80,7 +80,7 @@ Line = TypeVar("Line", bound="_Line")
 class _Line(Model):
     """A recorded line, which may say more than is read."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
 
 
 def _read(line: Mapping[str, Any], model: type[Line]) -> Line:

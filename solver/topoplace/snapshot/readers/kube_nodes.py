@@ -17,18 +17,20 @@ from topoplace.snapshot.readers.kube_objects import (
     KubeModel,
     KubeObject,
     Meta,
+    Quantities,
     base_units,
     quantity,
 )
 from topoplace.snapshot.readers.tables import require_once
-from topoplace.snapshot.schema import HierarchyModel, HostsModel
+from topoplace.snapshot.schema import HierarchyModel, HostsModel, Name
 
 HOSTNAME = "kubernetes.io/hostname"
 KUEUE, VOLCANO = "kueue.x-k8s.io", "topology.volcano.sh"
 
 _MOST_RESOURCES = 16
 _MOST_LEVELS = 15  # above the hosts
-_VALUE = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_LONGEST = 128
+_VALUE = re.compile(rf"[A-Za-z0-9_.-]{{1,{_LONGEST}}}")
 
 
 class _Taint(KubeModel):
@@ -43,7 +45,7 @@ class _NodeSpec(KubeModel):
 
 
 class _NodeStatus(KubeModel):
-    allocatable: dict[str, str | int | float] | None = None
+    allocatable: Quantities | None = None
     conditions: list[Condition] | None = None
 
 
@@ -110,7 +112,7 @@ class Domains:
 
 
 class _Level(KubeModel):
-    node_label: Annotated[str, Field(alias="nodeLabel", min_length=1, max_length=128)]
+    node_label: Annotated[Name, Field(alias="nodeLabel")]
 
 
 class _TopologySpec(KubeModel):
@@ -261,6 +263,9 @@ def _of_hyper_nodes(objects: Sequence[KubeObject], nodes: Sequence[KubeNode]) ->
         with one.blamed():
             name = hyper.metadata.name
             require_once(places, name, one.place, "HyperNode", field="metadata.name")
+            if len(name) > _LONGEST:
+                expected = f"a name of at most {_LONGEST} characters"
+                raise InputError(expected, field="metadata.name", value=name)
             hypers[name] = hyper
     tiers = sorted({hyper.spec.tier for hyper in hypers.values()}, reverse=True)
     if len(tiers) > _MOST_LEVELS:

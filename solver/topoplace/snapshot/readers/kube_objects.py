@@ -23,7 +23,7 @@ from topoplace.snapshot.schema import Model
 class KubeModel(Model):
     """What is read of an object, which says much more."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
 
 
 class Owner(KubeModel):
@@ -218,11 +218,16 @@ def base_units(resource: str, amount: Fraction, field: str, *, up: bool) -> int:
     return whole
 
 
+_ResourceName = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s,;]+$")]
+Quantities = dict[_ResourceName, str | int | float]
+"""Quantities by the name of the resource."""
+
+
 class Resources(KubeModel):
     """What a container asks for, and what it is limited to."""
 
-    requests: dict[str, str | int | float] | None = None
-    limits: dict[str, str | int | float] | None = None
+    requests: Quantities | None = None
+    limits: Quantities | None = None
 
 
 class Container(KubeModel):
@@ -247,7 +252,7 @@ class PodSpec(KubeModel):
     node_name: Annotated[str | None, Field(alias="nodeName")] = None
     containers: list[Container] = Field(default_factory=list)
     init_containers: Annotated[list[Container] | None, Field(alias="initContainers")] = None
-    overhead: dict[str, str | int | float] | None = None
+    overhead: Quantities | None = None
     node_selector: Annotated[dict[str, str] | None, Field(alias="nodeSelector")] = None
     affinity: dict[str, Any] | None = None
     tolerations: list[Toleration] | None = None

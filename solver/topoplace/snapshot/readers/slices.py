@@ -36,7 +36,7 @@ _MAX_SHAPES = 5000
 
 
 class _Scenario(Model):
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
 
 
 _Side = Annotated[int, Field(ge=1, le=_MAX_SIDE)]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BeforeValidator, Field, RootModel
+from pydantic import BeforeValidator, ConfigDict, Field, RootModel
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list, format_host_list
@@ -29,12 +29,11 @@ from topoplace.snapshot.readers.slurm_torus import (
     ring_of,
     torus_of_regions,
 )
-from topoplace.snapshot.readers.yaml_text import read_parsed
+from topoplace.snapshot.readers.yaml_text import YamlModel, read_parsed
 from topoplace.snapshot.schema import (
     HierarchyModel,
     HostsModel,
     MachineModel,
-    Model,
     SwitchModel,
     TreeModel,
 )
@@ -60,39 +59,39 @@ _Nodes = Annotated[str, BeforeValidator(_as_text), Field(max_length=4_000_000)]
 _Size = Annotated[int, Field(ge=1, le=1 << 21)]
 
 
-class _Block(Model):
+class _Block(YamlModel):
     block: _Label
     nodes: _Nodes = ""
 
 
-class _Blocks(Model):
+class _Blocks(YamlModel):
     block_sizes: Annotated[list[_Size], Field(max_length=16)] = Field(default_factory=list)
     blocks: Annotated[list[_Block], Field(min_length=1)]
 
 
-class _Switch(Model):
+class _Switch(YamlModel):
     switch: _Label
     children: _Nodes | None = None
     nodes: _Nodes | None = None
 
 
-class _Tree(Model):
+class _Tree(YamlModel):
     switches: Annotated[list[_Switch], Field(min_length=1)]
 
 
-class _Ring(Model):
+class _Ring(YamlModel):
     ring: _Label
     nodes: _Nodes
 
 
-class _Rings(Model):
+class _Rings(YamlModel):
     rings: Annotated[list[_Ring], Field(min_length=1)]
 
 
 _Along = Annotated[int, Field(ge=0, le=1 << 16)]
 
 
-class _Offset(Model):
+class _Offset(YamlModel):
     x: _Along = 0
     y: _Along = 0
     z: _Along = 0
@@ -102,7 +101,7 @@ class _Offset(Model):
         return self.x, self.y, self.z
 
 
-class _Dims(Model):
+class _Dims(YamlModel):
     x: Annotated[int, Field(ge=1, le=1 << 16)]
     y: Annotated[int, Field(ge=1, le=1 << 16)]
     z: Annotated[int, Field(ge=1, le=1 << 16)]
@@ -112,19 +111,19 @@ class _Dims(Model):
         return self.x, self.y, self.z
 
 
-class _Region(Model):
+class _Region(YamlModel):
     anchor: _Offset = Field(default_factory=_Offset)
     dims: _Dims
     nodes: _Nodes
 
 
-class _Placement(Model):
+class _Placement(YamlModel):
     dims: _Dims
     anchor_seed: _Offset = Field(default_factory=_Offset)
     anchor_spacing: _Offset = Field(default_factory=_Offset)
 
 
-class _Torus(Model):
+class _Torus(YamlModel):
     name: _Label
     dims: _Dims
     nodes: _Nodes | None = None
@@ -132,15 +131,15 @@ class _Torus(Model):
     placements: list[_Placement] = Field(default_factory=list)
 
 
-class _Toruses(Model):
+class _Toruses(YamlModel):
     toruses: Annotated[list[_Torus], Field(min_length=1)]
 
 
-class _Flat(Model):
+class _Flat(YamlModel):
     alpha_step_rank: bool = False
 
 
-class _Topology(Model):
+class _Topology(YamlModel):
     topology: _Label
     cluster_default: bool = False
     block: _Blocks | None = None
@@ -151,7 +150,7 @@ class _Topology(Model):
 
 
 class _Document(RootModel[Annotated[list[_Topology], Field(min_length=1)]]):
-    pass
+    model_config = ConfigDict(defer_build=True)
 
 
 _KINDS = ("block", "tree", "ring", "torus3d", "flat")

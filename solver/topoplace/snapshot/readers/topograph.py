@@ -12,8 +12,8 @@ from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.readers.slurm_blocks import Block, machine_of_blocks
 from topoplace.snapshot.readers.tables import name_of
-from topoplace.snapshot.readers.yaml_text import read_parsed
-from topoplace.snapshot.schema import HierarchyModel, Model, Name, SwitchModel, TreeModel
+from topoplace.snapshot.readers.yaml_text import YamlModel, read_parsed
+from topoplace.snapshot.schema import HierarchyModel, Name, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import tree_of
 
 DOMAIN = "accelerator.topology.test/domain"
@@ -25,21 +25,21 @@ _FORMS = ("tree", "block")
 _Texts = dict[str, str]
 
 
-class _Switch(Model):
+class _Switch(YamlModel):
     name: Name | None = None
     labels: _Texts | None = None
     annotations: _Texts | None = None
     switches: list[Name] = Field(default_factory=list)
 
 
-class _Block(Model):
+class _Block(YamlModel):
     switch: Name | None = None
     nodes: Annotated[list[str], Field(min_length=1)]
     labels: _Texts | None = None
     annotations: _Texts | None = None
 
 
-class _Model(Model):
+class _Model(YamlModel):
     switches: dict[Name, _Switch | None] = Field(default_factory=dict)
     blocks: Annotated[list[_Block], Field(min_length=1)]
 

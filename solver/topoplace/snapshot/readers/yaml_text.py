@@ -11,14 +11,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from topoplace.errors import InputError
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import parse_object
 from topoplace.snapshot.readers.tables import text_of
+from topoplace.snapshot.schema import Model
 
 Document = TypeVar("Document", bound=BaseModel)
+
+
+class YamlModel(Model):
+    """Base of documents in YAML; built when first read, as most commands read none."""
+
+    model_config = ConfigDict(defer_build=True)
+
 
 _MAX_VALUES = 20_000_000
 _MAX_DEPTH = 100
