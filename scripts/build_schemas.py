@@ -8,8 +8,9 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from topoplace.result import PlacementResult
-from topoplace.snapshot import Snapshot, TorusModel, TreeModel
+from topoplace.snapshot import HierarchyModel, Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.files import write_text
+from topoplace.snapshot.readers.decisions import KueueLine, SlurmLine
 from topoplace.study.external.answer import Placements, TreePlacements
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schema"
@@ -17,9 +18,12 @@ MODELS: dict[str, type[BaseModel]] = {
     "snapshot": Snapshot,
     "machine": TorusModel,
     "tree-machine": TreeModel,
+    "hierarchy-machine": HierarchyModel,
     "result": PlacementResult,
     "placements": Placements,
     "tree-placements": TreePlacements,
+    "kueue-decision": KueueLine,
+    "slurm-decision": SlurmLine,
 }
 
 

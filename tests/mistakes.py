@@ -19,7 +19,9 @@ NAMES = {
     + ", ".join(MACHINES),
     "COMMANDS": ", ".join(COMMANDS),
     "CONVERSIONS": "a known conversion (snapshot to snapshot, cray-neighbours to machine, swf to "
-    "snapshot, slurm to snapshot, slurm-topology to machine, machine to slurm-topology)",
+    "snapshot, slurm to snapshot, slurm-topology to machine, machine to slurm-topology, "
+    "machine to slurm-yaml, kubernetes to snapshot, kubernetes to machine, "
+    "topograph to machine, slice-packer to snapshot, rfold to snapshot)",
     "A SNAPSHOT": 'a snapshot ("topoplace.snapshot/1"), which topoplace place, compare, batch and '
     "map --on take",
     "A RESULT": 'a result ("topoplace.result/3"), which topoplace check, show, compare and map '

@@ -57,7 +57,8 @@ def test_the_package_imports_what_it_declares() -> None:
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
                 imported.add(node.module.split(".")[0])
     own = {"topoplace", "mpl_toolkits"}  # the latter is part of matplotlib
-    imported = {"pillow" if name == "PIL" else name for name in imported}
+    packages = {"PIL": "pillow", "yaml": "pyyaml"}
+    imported = {packages.get(name, name) for name in imported}
     assert imported - set(sys.stdlib_module_names) - own == declared
 
 

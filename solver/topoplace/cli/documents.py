@@ -72,16 +72,19 @@ def show(
 
 
 @with_options(
-    file=argument("FILE", "The file to read; slurm: the topology.conf."),
+    file=argument("FILE", "The file to read; slurm: the topology."),
     source=option("F", "Format of FILE.", "--from"),
     target=option("F", "Format to write, if FILE has several.", "--to"),
     output=option("OUT", "The file to write; without it, to stdout.", "-o", "--output"),
-    machine=option("MACHINE", "swf: the machine the jobs are for.", "--on"),
+    machine=option("MACHINE", "swf, rfold: the machine the jobs are for.", "--on"),
     procs_per_node=option("N", "swf: processors of a node.", min=1),
     node_class=option("NAME", "swf: node class of all jobs.", "--class"),
-    limit=option("N", "swf: take the first N jobs only.", min=0),
-    topology=option("FILE", "slurm: topology.conf, instead of FILE."),
-    nodes=option("FILE", "slurm: from scontrol show nodes -o."),
+    limit=option("N", "swf, rfold: take the first N jobs only.", min=0),
+    topology=option(
+        "NAME|FILE",
+        "Which topology of FILE, where it has several; slurm: without FILE, the file itself.",
+    ),
+    nodes=option("FILE", "slurm: from scontrol show nodes -o; slurm-topology: if it is flat."),
     jobs=option("FILE", "slurm: from squeue --json, or squeue -o (see docs)."),
 )
 def convert(

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import BaseModel
 
 from topoplace.errors import InputError
+from topoplace.machine.hostlist import parse_node_set
 from topoplace.snapshot.files import text_of_document
+from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.machines import load_any, load_machine, load_torus
 from topoplace.snapshot.normal import normal_snapshot
 from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_of_swf
-from topoplace.snapshot.readers.slurm import (
-    NO_JOBS,
-    read_slurm_nodes,
-    read_topology_conf,
-    snapshot_of_slurm,
-    topology_conf_of,
-)
+from topoplace.snapshot.readers.kubernetes import read_kubernetes, read_kubernetes_machine
+from topoplace.snapshot.readers.slices import read_rfold, read_slice_scenario
+from topoplace.snapshot.readers.slurm import read_slurm_nodes, topology_conf_of
+from topoplace.snapshot.readers.slurm_blocks import block_conf_of
+from topoplace.snapshot.readers.slurm_cluster import NO_JOBS, snapshot_of_slurm
 from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs
+from topoplace.snapshot.readers.slurm_topology import read_slurm_topology
+from topoplace.snapshot.readers.slurm_torus import NamedTorus
+from topoplace.snapshot.readers.slurm_yaml import topology_yaml_of
 from topoplace.snapshot.readers.tables import blamed_on, name_of
-from topoplace.snapshot.schema import TreeModel
+from topoplace.snapshot.readers.topograph import read_topograph
+from topoplace.snapshot.schema import (
+    CubesModel,
+    HierarchyModel,
+    MachineModel,
+    TorusModel,
+    TreeModel,
+)
 from topoplace.snapshot.tree_state import tree_of
 
 File = str | Path
@@ -34,7 +45,8 @@ class ConvertOptions:
     """What some conversions ask for besides the file.
 
     `machine`, `procs_per_node`, `node_class` and `limit` are for ``swf``; the files of a
-    cluster's topology, node states and jobs for ``slurm``.
+    cluster's topology, node states and jobs for ``slurm``. Beside a file, `topology` is the name
+    of a topology in it, as `topology_name` is.
     """
 
     machine: str | None = None
@@ -44,6 +56,7 @@ class ConvertOptions:
     topology: File | None = None
     nodes: File | None = None
     jobs: File | None = None
+    topology_name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,8 @@ def converted(
     """
     options = options or ConvertOptions()
     conversion = _conversion(from_format, to_format)
+    if source is not None and options.topology is not None and from_format in _WITH_TOPOLOGIES:
+        options = replace(options, topology=None, topology_name=str(options.topology))
     given = [path for path in (source, options.topology) if path is not None]
     if len(given) != 1:
         found = "both" if given else "neither"
@@ -119,11 +134,16 @@ def _machine_of_cray_table(source: File, _: ConvertOptions) -> Converted:
     return Converted(table.machine, (note,))
 
 
-def _snapshot_of_log(source: File, options: ConvertOptions) -> Converted:
+def _machine_for_jobs(options: ConvertOptions) -> str:
     if options.machine is None:
         raise InputError("the machine the jobs are for", field="--on", found="nothing")
+    return options.machine
+
+
+def _snapshot_of_log(source: File, options: ConvertOptions) -> Converted:
+    spec = _machine_for_jobs(options)
     log = read_swf(source, procs_per_node=options.procs_per_node, node_class=options.node_class)
-    machine = load_torus(options.machine)
+    machine = load_torus(spec)
     snapshot, too_large = snapshot_of_swf(log, machine, name_of(source), options.limit)
     left_out = {
         "larger than the machine": too_large,
@@ -136,27 +156,84 @@ def _snapshot_of_log(source: File, options: ConvertOptions) -> Converted:
 
 
 def _snapshot_of_cluster(source: File, options: ConvertOptions) -> Converted:
-    machine = read_topology_conf(source)
     uses = None if options.nodes is None else read_slurm_nodes(options.nodes)
+    names = None if uses is None else [*uses]
+    machine = read_slurm_topology(source, topology=options.topology_name, nodes=names)
     jobs = NO_JOBS if options.jobs is None else read_slurm_jobs(options.jobs)
+    model = machine.machine if isinstance(machine, NamedTorus) else machine
     with blamed_on(str(options.jobs)):
-        return Converted(*snapshot_of_slurm(machine, uses, jobs, machine.name))
+        return Converted(*snapshot_of_slurm(machine, uses, jobs, model.name))
 
 
-def _machine_of_topology(source: File, _: ConvertOptions) -> Converted:
-    machine = read_topology_conf(source)
-    tree = tree_of(machine)
-    upper = len(tree.switches) - tree.num_leaves
-    note = f"{tree.num_nodes} nodes on {tree.num_leaves} leaves below {upper} switches"
-    return Converted(machine, (note,))
+def _machine_of_topology(source: File, options: ConvertOptions) -> Converted:
+    names = None if options.nodes is None else [*read_slurm_nodes(options.nodes)]
+    machine = read_slurm_topology(source, topology=options.topology_name, nodes=names)
+    if not isinstance(machine, NamedTorus):
+        return Converted(machine, (_told_of(machine),))
+    return Converted(machine.machine, (_told_of(machine.machine),))
+
+
+def _told_of(machine: MachineModel) -> str:
+    """Return in a line what a machine has."""
+    if isinstance(machine, TreeModel):
+        tree = tree_of(machine)
+        upper = len(tree.switches) - tree.num_leaves
+        return f"{tree.num_nodes} nodes on {tree.num_leaves} leaves below {upper} switches"
+    if isinstance(machine, TorusModel):
+        num_nodes = math.prod(machine.shape) * machine.nodes_per_router
+        num_service = len(parse_node_set(machine.service, num_nodes, "service"))
+        shape = "x".join(map(str, machine.shape))
+        return f"{num_nodes - num_service} nodes on {shape} routers"
+    if isinstance(machine, CubesModel):
+        return f"{machine.cubes} cubes of {'x'.join(map(str, machine.side))} chips"
+    hierarchy = hierarchy_of(machine)
+    domains = [
+        f"{len(names)} {level}"
+        for level, names in zip(hierarchy.levels, hierarchy.domain_names, strict=True)
+    ]
+    return f"domains by level: {', '.join(domains)}"
 
 
 def _topology_of_machine(source: File, _: ConvertOptions) -> Converted:
     machine = load_machine(str(source))
+    if isinstance(machine, HierarchyModel):
+        with blamed_on(source):
+            return Converted(block_conf_of(machine))
     if not isinstance(machine, TreeModel):
-        raise InputError("a tree machine", file=str(source), field="kind", value=machine.kind)
+        expected = "a tree machine, or one of blocks"
+        raise InputError(expected, file=str(source), field="kind", value=machine.kind)
     return Converted(topology_conf_of(machine))
 
+
+def _yaml_of_machine(source: File, _: ConvertOptions) -> Converted:
+    with blamed_on(source):
+        return Converted(topology_yaml_of(load_machine(str(source))))
+
+
+def _snapshot_of_kubernetes(source: File, options: ConvertOptions) -> Converted:
+    return Converted(*read_kubernetes(source, options.topology_name))
+
+
+def _machine_of_kubernetes(source: File, options: ConvertOptions) -> Converted:
+    machine = read_kubernetes_machine(source, options.topology_name)
+    return Converted(machine, (_told_of(machine),))
+
+
+def _machine_of_topograph(source: File, options: ConvertOptions) -> Converted:
+    machine = read_topograph(source, options.topology_name)
+    return Converted(machine, (_told_of(machine),))
+
+
+def _snapshot_of_slices(source: File, _: ConvertOptions) -> Converted:
+    return Converted(*read_slice_scenario(source))
+
+
+def _snapshot_of_trace(source: File, options: ConvertOptions) -> Converted:
+    machine = load_torus(_machine_for_jobs(options))
+    return Converted(*read_rfold(source, machine, options.limit))
+
+
+_WITH_TOPOLOGIES = ("slurm", "slurm-topology", "kubernetes", "topograph")
 
 _CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("snapshot", "snapshot"): _normalised_snapshot,
@@ -165,4 +242,10 @@ _CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("slurm", "snapshot"): _snapshot_of_cluster,
     ("slurm-topology", "machine"): _machine_of_topology,
     ("machine", "slurm-topology"): _topology_of_machine,
+    ("machine", "slurm-yaml"): _yaml_of_machine,
+    ("kubernetes", "snapshot"): _snapshot_of_kubernetes,
+    ("kubernetes", "machine"): _machine_of_kubernetes,
+    ("topograph", "machine"): _machine_of_topograph,
+    ("slice-packer", "snapshot"): _snapshot_of_slices,
+    ("rfold", "snapshot"): _snapshot_of_trace,
 }

@@ -29,9 +29,12 @@ _SCHEMAS = {
     "topoplace.result/1": ("a result of an earlier version, to be solved again", ""),
 }
 
+_SKIPPED = rb"\s*((#[^\n]*|---)\n\s*)*"  # comments, and the beginning of a YAML document
+
 _TEXTS = (
-    (re.compile(rb"\s*(#[^\n]*\n\s*)*SwitchName\s*=", re.I), "a Slurm topology.conf", "--on and"),
-    (re.compile(rb"\s*(#[^\n]*\n\s*)*NodeName\s*=", re.I), "Slurm's node states", "--nodes of"),
+    (re.compile(_SKIPPED + rb"(Switch|Block)Name\s*=", re.I), "a Slurm topology.conf", "--on and"),
+    (re.compile(_SKIPPED + rb"-\s+topology\s*:"), "a Slurm topology.yaml", "--on and"),
+    (re.compile(_SKIPPED + rb"NodeName\s*=", re.I), "Slurm's node states", "--nodes of"),
 )
 
 _SWF_LINE = re.compile(rb"\s*(;|(-?\d+(\.\d+)?\s+){17}-?\d+(\.\d+)?\s*$)", re.MULTILINE)

@@ -19,13 +19,13 @@ from topoplace.snapshot.files import (
     data_folder,
     likely_meant,
     machine_names,
+    parse_document,
     parse_object,
     read_bytes,
-    read_document,
     validated,
 )
 from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_hierarchy
-from topoplace.snapshot.readers.slurm import read_topology_conf
+from topoplace.snapshot.readers.forms import other_machine, other_snapshot
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     CubesModel,
@@ -106,7 +106,6 @@ def regular_hierarchy(
 _SHORTHAND = re.compile(r"(torus|mesh|tree|hierarchy):(\d{1,7}(?:x\d{1,7})*)(?::(\d{1,4}))?")
 _CUBES = re.compile(r"cubes:(\d{1,7})(?::(\d{1,7}(?:x\d{1,7})*))?")
 _LIKELY = re.compile(r"(torus|mesh|tree|hierarchy|cubes)\W?\d[^.]*$", re.IGNORECASE)
-_TOPOLOGY_CONF = re.compile(rb"\s*(#|SwitchName\b)", re.IGNORECASE)  # no JSON begins so
 
 
 def is_machine(text: str) -> bool:
@@ -119,32 +118,45 @@ def is_machine(text: str) -> bool:
 def load_machine(spec: str) -> MachineModel:
     """Return the machine of a file, a shipped name or a shorthand.
 
-    A file is a machine document or a Slurm topology.conf. ``tree:4x6x16`` is a root with 4
-    switches, each with 6 leaves of 16 nodes; ``torus:8x8x8:2`` has two nodes on every router,
-    ``hierarchy:4x8x18:4`` four blocks of 8 racks of 18 hosts with four slots each, and
-    ``cubes:64`` or ``cubes:64:4x4x4`` 64 cubes of 64 chips.
+    A file is a machine document, or another tool's (docs/formats.md); ``topology.yaml:NAME`` is one
+    of the topologies of such a file. ``tree:4x6x16`` is a root with 4 switches, each with 6 leaves
+    of 16 nodes; ``torus:8x8x8:2`` has two nodes on every router, ``hierarchy:4x8x18:4`` four blocks
+    of 8 racks of 18 hosts with four slots each, and ``cubes:64`` or ``cubes:64:4x4x4`` 64 cubes of
+    64 chips.
 
     Raises
     ------
     InputError
         If there is no such machine or its file is bad.
     """
-    match = _SHORTHAND.fullmatch(spec)
-    if match is not None:
-        kind, sizes = match[1], [int(n) for n in match[2].split("x")]
-        if kind == "hierarchy" and len(sizes) <= len(LEVELS):
-            named = dict(zip(LEVELS[-len(sizes) :], sizes, strict=True))
-            return regular_hierarchy(named, {"slots": int(match[3] or 1)}, spec.replace(":", "-"))
-        if kind in ("torus", "mesh"):
-            return _regular_torus(sizes, kind == "torus", int(match[3] or 1), spec)
-        if kind == "tree" and not match[3]:
-            return regular_tree(sizes, spec)
-    elif (match := _CUBES.fullmatch(spec)) is not None:
-        return _pod(int(match[1]), [int(n) for n in (match[2] or "4x4x4").split("x")], spec)
-    elif spec in machine_names():
+    found = _of_shorthand(spec)
+    if found is not None:
+        return found
+    if spec in machine_names():
         return _machine_of_file(str(data_folder("instances") / "machines" / f"{spec}.json"))
-    elif Path(spec).exists():
+    if Path(spec).exists():
         return _machine_of_file(spec)
+    file, _, part = spec.rpartition(":")
+    if file and part and Path(file).is_file():
+        return _machine_of_file(file, part)
+    raise _no_machine(spec)
+
+
+def _of_shorthand(spec: str) -> MachineModel | None:
+    """Return the machine that a shorthand stands for; None of another text."""
+    pod, match = _CUBES.fullmatch(spec), _SHORTHAND.fullmatch(spec)
+    if pod is not None:
+        return _pod(int(pod[1]), [int(n) for n in (pod[2] or "4x4x4").split("x")], spec)
+    if match is None:
+        return None
+    kind, sizes = match[1], [int(n) for n in match[2].split("x")]
+    if kind == "hierarchy" and len(sizes) <= len(LEVELS):
+        named = dict(zip(LEVELS[-len(sizes) :], sizes, strict=True))
+        return regular_hierarchy(named, {"slots": int(match[3] or 1)}, spec.replace(":", "-"))
+    if kind in ("torus", "mesh"):
+        return _regular_torus(sizes, kind == "torus", int(match[3] or 1), spec)
+    if kind == "tree" and not match[3]:
+        return regular_tree(sizes, spec)
     raise _no_machine(spec)
 
 
@@ -173,10 +185,11 @@ def _no_machine(spec: str) -> InputError:
     return InputError(expected, field="machine", value=spec, meant=meant)
 
 
-def _machine_of_file(path: str) -> MachineModel:
+def _machine_of_file(path: str, part: str | None = None) -> MachineModel:
     text = read_bytes(path)
-    if _TOPOLOGY_CONF.match(text):
-        return read_topology_conf(path)
+    machine = other_machine(path, text, part)
+    if machine is not None:
+        return machine
     raw = parse_object(text, path)
     if "schema" in raw:
         found = kind_of_document(raw)
@@ -234,12 +247,17 @@ PROBLEMS = {
 def load_any(path: str | Path) -> AnyState:
     """Read a snapshot file of any machine and check it against it.
 
+    A file is a snapshot document, or what kubectl prints (docs/formats.md).
+
     Raises
     ------
     InputError
         Naming the file, the field and the value at fault.
     """
-    snapshot = read_document(path, Snapshot, SNAPSHOT_SCHEMA)
+    text = read_bytes(path)
+    snapshot = other_snapshot(path, text) or parse_document(
+        text, Snapshot, SNAPSHOT_SCHEMA, str(path)
+    )
     try:
         return prepare_any(resolve_machine(snapshot))
     except InputError as error:

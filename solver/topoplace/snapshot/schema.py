@@ -151,7 +151,7 @@ class TreeModel(Model):
 
 
 Amounts = Annotated[
-    dict[Name, Annotated[int, Field(ge=0, le=1 << 20)]], Field(min_length=1, max_length=16)
+    dict[Name, Annotated[int, Field(ge=0, le=1 << 30)]], Field(min_length=1, max_length=16)
 ]
 """How much of every resource, by its name."""
 

@@ -21,7 +21,7 @@ from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import parse_object
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
-from topoplace.snapshot.readers.slurm_blocks import BLOCK
+from topoplace.snapshot.readers.slurm_blocks import BLOCK, asked_of_blocks
 from topoplace.snapshot.readers.slurm_topology import topology_of_text
 from topoplace.snapshot.readers.slurm_trees import hierarchy_of_tree
 from topoplace.snapshot.readers.tables import blamed_on, require_once, text_of
@@ -80,7 +80,7 @@ Line = TypeVar("Line", bound="_Line")
 class _Line(Model):
     """A recorded line, which may say more than is read."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
 
 
 def _read(line: Mapping[str, Any], model: type[Line]) -> Line:
@@ -96,14 +96,14 @@ GPUS = "gpus"
 """The resource of Kueue's recorded nodes and pods."""
 
 Units = Annotated[int, Field(ge=0, le=1 << 20)]
-Path_ = Annotated[list[Name], Field(min_length=1, max_length=16)]
+Values = Annotated[list[Name], Field(min_length=1, max_length=16)]
 
 
 class KueueNode(_Line):
     """A node: its label values, top first, and its units, of which some are free."""
 
     name: Name
-    path: Path_
+    path: Values
     capacity: Units
     free: Units
 
@@ -133,7 +133,7 @@ class KueuePodset(_Line):
 class KueuePods(_Line):
     """Pods that a node gets."""
 
-    path: Path_
+    path: Values
     count: Annotated[int, Field(ge=1, le=1 << 21)]
 
 
@@ -142,7 +142,7 @@ class KueueLine(_Line):
 
     id: Name
     kueue: str
-    levels: Path_
+    levels: Values
     nodes: Annotated[list[KueueNode], Field(min_length=1)]
     request: KueuePodset | None = None
     requests: Annotated[list[KueuePodset], Field(min_length=1, max_length=4)] | None = None
@@ -425,18 +425,9 @@ def _slurm_request(
             asked["preferred" if "@" in value else "required"] = machine.levels[-2]
         else:
             left_out.append(text)
-    if on_blocks and segment is not None:
-        whole, rest = wanted - wanted % segment, wanted % segment
-        if whole and rest:
-            parts = [_segmented("segments", whole, segment), _segmented("rest", rest, rest)]
-            parts = [part.model_copy(update=asked) for part in parts]
-            return Request(id="request", nodes=wanted, parts=parts), excluded, tuple(left_out)
-        asked["segments"] = [Segment(size=segment if whole else rest, level=BLOCK)]
+    if on_blocks:
+        asked |= asked_of_blocks(wanted, segment, asked.pop("exclusive", None))
     return Request(id="request", nodes=wanted, **asked), excluded, tuple(left_out)
-
-
-def _segmented(name: str, nodes: int, size: int) -> Part:
-    return Part(id=name, nodes=nodes, segments=[Segment(size=size, level=BLOCK)])
 
 
 def _slurm_taken(line: SlurmLine, request: Request, names: set[str]) -> Taken:

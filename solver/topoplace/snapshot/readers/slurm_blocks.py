@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list, format_host_list
 from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.readers.slurm import ConfLine
 from topoplace.snapshot.readers.tables import blamed_on, integer, require_once
-from topoplace.snapshot.schema import HierarchyModel, HostsModel
+from topoplace.snapshot.schema import HierarchyModel, HostsModel, Part, Segment
 
 BLOCK, NODE = "block", "node"
 """The levels of base blocks and of nodes."""
@@ -20,6 +22,7 @@ NODES = {"slots": 1}
 
 _MAX_SIZE = 1 << 21
 _MAX_NAME = 128
+_NAME = re.compile(rf"[^\s,;/]{{1,{_MAX_NAME}}}")
 _MAX_DOUBLINGS = 15
 _UNTOLD = 5  # sizes that Slurm takes where the file has none: the base, and four doublings
 _MOST_LEVELS = 16  # of a hierarchy
@@ -97,6 +100,9 @@ def _counts_of(blocks: Sequence[Block]) -> list[int]:
     names: set[str] = set()
     for block in blocks:
         field = f"block {block.name}"
+        if _NAME.fullmatch(block.name) is None:
+            expected = f"a name of at most {_MAX_NAME} characters, none a blank or one of ,;/"
+            raise InputError(expected, field=field, value=block.name)
         if block.name in names:
             raise InputError("each block once", field=field, value=block.name)
         names.add(block.name)
@@ -131,6 +137,29 @@ def _group(blocks: Sequence[Block], idx: int, length: int) -> str:
     both = f"{blocks[first].name}..{blocks[last].name}"
     name = both if last > first else blocks[first].name
     return name if len(name) <= _MAX_NAME else f"{BLOCK}{first}..{last}"
+
+
+def asked_of_blocks(
+    nodes: int, segment: int | None, exclusive: str | None = None
+) -> dict[str, Any]:
+    """Return what a job of so many nodes asks of blocks, as fields of a request.
+
+    Without segment it asks for nothing: where Slurm then puts it is Slurm's contract. Where a
+    segment does not divide the nodes, which Slurm refuses before 25.05, the rest is a part and a
+    smaller segment of its own.
+    """
+    asked: dict[str, Any] = {"exclusive": exclusive}
+    if segment is None:
+        return asked
+    rest = nodes % segment
+    if rest and rest < nodes:
+        sizes = {"segments": (nodes - rest, segment), "rest": (rest, rest)}
+        parts = [
+            Part(id=name, nodes=own, segments=[Segment(size=size, level=BLOCK)], **asked)
+            for name, (own, size) in sizes.items()
+        ]
+        return {"parts": parts, "segments": None, "exclusive": None}
+    return asked | {"segments": [Segment(size=rest or segment, level=BLOCK)]}
 
 
 def blocks_of_machine(machine: HierarchyModel) -> list[Block]:

@@ -12,8 +12,16 @@ from typing import Any
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.snapshot.readers.slurm_blocks import BLOCK
 from topoplace.snapshot.readers.tables import blamed_on, integer, require_once, text_of
-from topoplace.snapshot.schema import Communication, Pattern, PatternUse, Request, RunningJob
+from topoplace.snapshot.schema import (
+    Communication,
+    Pattern,
+    PatternUse,
+    Request,
+    RunningJob,
+    Segment,
+)
 from topoplace.snapshot.tree_state import require_shares
 
 # ---- A job as Slurm tells of it, whatever the form of the listing --------------------------------
@@ -28,6 +36,8 @@ _ENDED = {
     *("NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
 }
 _MAX_BYTES = 1 << 40
+_MAX_SEGMENT = 1 << 21
+_SEGMENT = re.compile(r"(?:^|[\s;])segment=([^\s;]*)", re.IGNORECASE)
 _PATTERN = re.compile(r"(?:^|[\s;])pattern=([^\s;]*)", re.IGNORECASE)
 
 
@@ -44,6 +54,8 @@ class SlurmJob:
     submitted: int | None  # seconds since any fixed moment
     communication: Communication
     patterns: tuple[PatternUse, ...]
+    segment: int | None = None  # nodes of a segment, on blocks
+    exclusive: bool = False  # of the blocks it is on
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -80,6 +92,12 @@ def _communication(comment: str, field: str) -> tuple[Communication, tuple[Patte
     patterns = tuple(_pattern_use(part, field) for part in text.split(","))
     require_shares(patterns, field)
     return Communication.STRICT, patterns
+
+
+def _segment_told(comment: str, field: str) -> int | None:
+    """Return the size of a segment, from a word ``segment=4`` of a job's comment."""
+    match = _SEGMENT.search(comment)
+    return None if match is None else integer(match[1], 1, _MAX_SEGMENT, field=field)
 
 
 def _pattern_use(text: str, field: str) -> PatternUse:
@@ -134,9 +152,8 @@ def _job(fields: list[str], place: str) -> SlurmJob | None:
     holding = _holds_nodes([state], f"{place}, STATE")
     if holding is None:
         return None
-    communication, patterns = _communication(
-        "|".join(fields[_NUM_BEFORE:-_NUM_AFTER]), f"{place}, COMMENT"
-    )
+    comment = "|".join(fields[_NUM_BEFORE:-_NUM_AFTER])
+    communication, patterns = _communication(comment, f"{place}, COMMENT")
     return SlurmJob(
         name,
         holding,
@@ -147,6 +164,7 @@ def _job(fields: list[str], place: str) -> SlurmJob | None:
         _moment(submitted, f"{place}, SUBMIT_TIME"),
         communication,
         patterns,
+        _segment_told(comment, f"{place}, COMMENT"),
     )
 
 
@@ -201,7 +219,10 @@ def _json_job(raw: dict[str, Any], place: str) -> SlurmJob | None:
     holding = _holds_nodes([str(state) for state in states], f"{place}.job_state")
     if holding is None:
         return None
-    communication, patterns = _communication(_text(raw, "comment", place), f"{place}.comment")
+    comment = _text(raw, "comment", place)
+    communication, patterns = _communication(comment, f"{place}.comment")
+    shared = raw.get("shared")
+    shared = shared if isinstance(shared, list) else [shared]
     minutes = _number(raw, "time_limit", place)
     num_nodes = _number(raw, "node_count", place)
     if not num_nodes:
@@ -216,7 +237,17 @@ def _json_job(raw: dict[str, Any], place: str) -> SlurmJob | None:
         _number(raw, "submit_time", place) or None,
         communication,
         patterns,
+        _json_segment(raw, place) or _segment_told(comment, f"{place}.comment"),
+        "topo" in shared,
     )
+
+
+def _json_segment(raw: dict[str, Any], place: str) -> int | None:
+    size = _number(raw, "segment_size", place)
+    if size is not None and size > _MAX_SEGMENT:
+        expected = f"at most {_MAX_SEGMENT} nodes"
+        raise InputError(expected, field=f"{place}.segment_size", value=size)
+    return size
 
 
 def _id(raw: dict[str, Any], place: str) -> str:
@@ -331,6 +362,8 @@ def _request(job: SlurmJob, start: int) -> Request:
         nodes=job.num_nodes,
         communication=job.communication,
         patterns=list(job.patterns) or None,
+        segments=None if job.segment is None else [Segment(size=job.segment, level=BLOCK)],
+        exclusive=BLOCK if job.exclusive else None,
         walltime=job.walltime,
         submitted=None if job.submitted is None else job.submitted - start,
     )

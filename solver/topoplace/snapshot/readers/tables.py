@@ -41,6 +41,12 @@ def text_of(path: str | Path, *, or_json: bool = False) -> str:
     return text
 
 
+def first_said(text: str) -> str:
+    """Return the first line that is neither blank, nor a comment, nor begins a YAML document."""
+    lines = (line.strip() for line in text.splitlines())
+    return next((line for line in lines if line and line[0] != "#" and line != "---"), "")
+
+
 def lines_of(path: str | Path, comments: str = "") -> Iterator[tuple[str, str]]:
     """Yield ``("line 7", line)`` for every line, stripped, but empty ones and comments.
 

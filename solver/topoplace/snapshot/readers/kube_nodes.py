@@ -1,0 +1,422 @@
+"""Nodes of Kubernetes in the domains of Kueue's Topology or of Volcano's HyperNodes."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from topoplace.errors import InputError
+from topoplace.machine.hostlist import format_host_list
+from topoplace.snapshot.readers.kube_objects import (
+    Condition,
+    KubeModel,
+    KubeObject,
+    Meta,
+    Quantities,
+    base_units,
+    quantity,
+)
+from topoplace.snapshot.readers.tables import require_once
+from topoplace.snapshot.schema import HierarchyModel, HostsModel, Name
+
+HOSTNAME = "kubernetes.io/hostname"
+KUEUE, VOLCANO = "kueue.x-k8s.io", "topology.volcano.sh"
+
+_MOST_RESOURCES = 16
+_MOST_LEVELS = 15  # above the hosts
+_LONGEST = 128
+_VALUE = re.compile(rf"[A-Za-z0-9_.-]{{1,{_LONGEST}}}")
+
+
+class _Taint(KubeModel):
+    key: str
+    value: str | None = None
+    effect: str
+
+
+class _NodeSpec(KubeModel):
+    unschedulable: bool | None = None
+    taints: list[_Taint] | None = None
+
+
+class _NodeStatus(KubeModel):
+    allocatable: Quantities | None = None
+    conditions: list[Condition] | None = None
+
+
+class _Node(KubeModel):
+    metadata: Meta
+    spec: _NodeSpec = Field(default_factory=_NodeSpec)
+    status: _NodeStatus = Field(default_factory=_NodeStatus)
+
+
+@dataclass(frozen=True)
+class KubeNode:
+    """A node: its labels, what there is of every resource, and whether pods may come."""
+
+    name: str
+    labels: Mapping[str, str]
+    amounts: Mapping[str, int]
+    is_open: bool
+    taints: tuple[_Taint, ...]
+
+
+def nodes_of(objects: Iterable[KubeObject]) -> list[KubeNode]:
+    """Return the nodes among some objects, in their order."""
+    found = []
+    place_of: dict[str, str] = {}
+    for one in objects:
+        if one.kind == "Node" and not one.group:
+            node = one.checked_as(_Node)
+            with one.blamed():
+                require_once(place_of, node.metadata.name, one.place, "node", field="metadata.name")
+                if _VALUE.fullmatch(node.metadata.name) is None:
+                    expected = "a name of at most 128 letters, digits, '.' and '-'"
+                    raise InputError(expected, field="metadata.name", value=node.metadata.name)
+                found.append(_node(node))
+    return found
+
+
+def _node(node: _Node) -> KubeNode:
+    amounts = {}
+    for name, text in (node.status.allocatable or {}).items():
+        field = f"status.allocatable.{name}"
+        amounts[name] = base_units(name, quantity(text, field), field, up=False)
+    conditions = {one.type: one.status for one in node.status.conditions or ()}
+    ready = conditions.get("Ready", "True" if not conditions else "Unknown") == "True"
+    return KubeNode(
+        node.metadata.name,
+        node.metadata.labels or {},
+        amounts,
+        ready and not node.spec.unschedulable,
+        tuple(node.spec.taints or ()),
+    )
+
+
+# ---- Levels, and the domains of every node -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Domains:
+    """Levels above the hosts, top first, and by node the names of its domains."""
+
+    name: str
+    levels: tuple[str, ...]
+    paths: Mapping[str, tuple[str, ...]]
+    source: str
+
+
+class _Level(KubeModel):
+    node_label: Annotated[Name, Field(alias="nodeLabel")]
+
+
+class _TopologySpec(KubeModel):
+    levels: Annotated[list[_Level], Field(min_length=1, max_length=16)]
+
+
+class _Topology(KubeModel):
+    metadata: Meta
+    spec: _TopologySpec
+
+
+class _FlavorSpec(KubeModel):
+    node_labels: Annotated[dict[str, str] | None, Field(alias="nodeLabels")] = None
+    topology: Annotated[str | None, Field(alias="topologyName")] = None
+
+
+class _Flavor(KubeModel):
+    metadata: Meta
+    spec: _FlavorSpec = Field(default_factory=_FlavorSpec)
+
+
+def domains_of(
+    objects: Sequence[KubeObject], nodes: Sequence[KubeNode], wanted: str | None
+) -> Domains:
+    """Return the domains of nodes: of Kueue's Topology, or else of Volcano's HyperNodes.
+
+    Nodes of Kueue are those with all labels of the levels, and with those of a ResourceFlavor of
+    the topology, if any is there.
+
+    Parameters
+    ----------
+    wanted
+        The name of the Topology, where there are several.
+
+    Raises
+    ------
+    InputError
+        If there is neither, or which one is not said.
+    """
+    topologies = [one for one in objects if (one.group, one.kind) == (KUEUE, "Topology")]
+    hypers = [one for one in objects if (one.group, one.kind) == (VOLCANO, "HyperNode")]
+    if hypers and not topologies and wanted is None:
+        return _of_hyper_nodes(hypers, nodes)
+    names = [one.checked_as(_Topology).metadata.name for one in topologies]
+    if not names:
+        raise InputError("a Topology of Kueue, or HyperNodes of Volcano", found="neither")
+    if wanted is None and len(names) > 1:
+        expected = f"the name of one topology of {', '.join(names)}"
+        raise InputError(expected, field="--topology", found="nothing")
+    if wanted is not None and wanted not in names:
+        expected = f"one of {', '.join(names)}"
+        raise InputError(expected, field="--topology", value=wanted, known=names)
+    chosen = topologies[0 if wanted is None else names.index(wanted)]
+    return _of_labels(chosen, _flavors(objects, wanted or names[0]), nodes)
+
+
+def _flavors(objects: Iterable[KubeObject], topology: str) -> list[Mapping[str, str]]:
+    """Return the node labels of the flavors of a topology."""
+    flavors = [
+        one.checked_as(_Flavor).spec
+        for one in objects
+        if (one.group, one.kind) == (KUEUE, "ResourceFlavor")
+    ]
+    return [flavor.node_labels or {} for flavor in flavors if flavor.topology == topology]
+
+
+def _of_labels(
+    topology: KubeObject, flavors: Sequence[Mapping[str, str]], nodes: Iterable[KubeNode]
+) -> Domains:
+    model = topology.checked_as(_Topology)
+    labels = [level.node_label for level in model.spec.levels]
+    with topology.blamed():
+        for idx, label in enumerate(labels):
+            field = f"spec.levels[{idx}].nodeLabel"
+            if label in labels[:idx]:
+                raise InputError("each label once", field=field, value=label)
+            if label == HOSTNAME and idx + 1 < len(labels):
+                raise InputError("the hosts as the last level", field=field, value=label)
+    if labels[-1] == HOSTNAME:
+        labels.pop()
+    paths: dict[str, tuple[str, ...]] = {}
+    for node in nodes:
+        fits = not flavors or any(own.items() <= node.labels.items() for own in flavors)
+        path = tuple(node.labels.get(label, "") for label in labels)
+        if fits and all(_VALUE.fullmatch(value) for value in path):
+            paths[node.name] = path
+    return Domains(model.metadata.name, tuple(labels), paths, "a Topology of Kueue")
+
+
+# ---- Volcano: HyperNodes of tiers, with nodes or other HyperNodes in them ------------------------
+
+
+class _Exact(KubeModel):
+    name: str
+
+
+class _Regex(KubeModel):
+    pattern: str
+
+
+class _Expression(KubeModel):
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: list[str] | None = None
+
+
+class _Labels(KubeModel):
+    match_labels: Annotated[dict[str, str] | None, Field(alias="matchLabels")] = None
+    expressions: Annotated[list[_Expression] | None, Field(alias="matchExpressions")] = None
+
+
+class _Selector(KubeModel):
+    exact: Annotated[_Exact | None, Field(alias="exactMatch")] = None
+    regex: Annotated[_Regex | None, Field(alias="regexMatch")] = None
+    labels: Annotated[_Labels | None, Field(alias="labelMatch")] = None
+
+
+class _Member(KubeModel):
+    type: Literal["Node", "HyperNode"]
+    selector: _Selector
+
+
+class _HyperSpec(KubeModel):
+    tier: Annotated[int, Field(ge=1, le=1000)]
+    members: list[_Member] = Field(default_factory=list)
+
+
+class _HyperNode(KubeModel):
+    metadata: Meta
+    spec: _HyperSpec
+
+
+def tier_level(tier: int) -> str:
+    """Return the level of HyperNodes of a tier."""
+    return f"tier{tier}"
+
+
+def _of_hyper_nodes(objects: Sequence[KubeObject], nodes: Sequence[KubeNode]) -> Domains:
+    """Return tiers as levels, the highest first.
+
+    Where a node is in no HyperNode of a tier, it has a domain there with whatever of lower tiers
+    it is in, or of its own.
+    """
+    hypers: dict[str, _HyperNode] = {}
+    places: dict[str, str] = {}
+    for one in objects:
+        hyper = one.checked_as(_HyperNode)
+        with one.blamed():
+            name = hyper.metadata.name
+            require_once(places, name, one.place, "HyperNode", field="metadata.name")
+            if len(name) > _LONGEST:
+                expected = f"a name of at most {_LONGEST} characters"
+                raise InputError(expected, field="metadata.name", value=name)
+            hypers[name] = hyper
+    tiers = sorted({hyper.spec.tier for hyper in hypers.values()}, reverse=True)
+    if len(tiers) > _MOST_LEVELS:
+        raise InputError(f"at most {_MOST_LEVELS} tiers", field="spec.tier", found=str(len(tiers)))
+    member_of: dict[str, dict[int, str]] = {node.name: {} for node in nodes}
+    below: dict[str, set[str]] = {}
+    for one in sorted(objects, key=lambda one: hypers[one.value["metadata"]["name"]].spec.tier):
+        hyper = hypers[one.value["metadata"]["name"]]
+        name, tier = hyper.metadata.name, hyper.spec.tier
+        with one.blamed():
+            below[name] = _nodes_below(hyper, hypers, below, nodes)
+            for node in sorted(below[name]):
+                other = member_of[node].setdefault(tier, name)
+                if other != name:
+                    expected = f"each node in one HyperNode of tier {tier} (it is in {other} too)"
+                    raise InputError(expected, field="spec.members", value=node)
+    paths = {node: _tier_path(node, own, tiers) for node, own in member_of.items()}
+    _require_nested(paths, member_of, tiers)
+    levels = tuple(tier_level(tier) for tier in tiers)
+    return Domains("hypernodes", levels, paths, "HyperNodes of Volcano")
+
+
+def _tier_path(node: str, own: Mapping[int, str], tiers: Sequence[int]) -> tuple[str, ...]:
+    path, last = [], node
+    for tier in reversed(tiers):
+        last = own.get(tier, last)
+        path.append(last)
+    return tuple(reversed(path))
+
+
+def _require_nested(
+    paths: Mapping[str, tuple[str, ...]],
+    member_of: Mapping[str, Mapping[int, str]],
+    tiers: Sequence[int],
+) -> None:
+    """Raise `InputError` if a HyperNode is only in part within one of a higher tier."""
+    for idx, tier in enumerate(tiers):
+        above: dict[str, tuple[str, ...]] = {}
+        for node, path in paths.items():
+            name = member_of[node].get(tier)
+            if name is not None and above.setdefault(name, path[:idx]) != path[:idx]:
+                expected = "HyperNodes that are wholly in one of each higher tier, or in none"
+                raise InputError(expected, field="spec.members", value=name)
+
+
+def _nodes_below(
+    hyper: _HyperNode,
+    hypers: Mapping[str, _HyperNode],
+    below: Mapping[str, set[str]],
+    nodes: Sequence[KubeNode],
+) -> set[str]:
+    labels = {node.name: node.labels for node in nodes}
+    found: set[str] = set()
+    for idx, member in enumerate(hyper.spec.members):
+        field = f"spec.members[{idx}].selector"
+        if member.type == "Node":
+            found |= {n for n in labels if _selected(member.selector, n, labels[n], field)}
+            continue
+        chosen = [n for n in hypers if _selected(member.selector, n, {}, field)]
+        if not chosen and member.selector.exact is not None:
+            name = member.selector.exact.name
+            raise InputError("a HyperNode that is there", field=field, value=name, known=hypers)
+        for name in chosen:
+            if hypers[name].spec.tier >= hyper.spec.tier:
+                expected = f"HyperNodes of tiers below {hyper.spec.tier}"
+                raise InputError(expected, field=field, value=name)
+            found |= below[name]
+    return found
+
+
+def _selected(selector: _Selector, name: str, labels: Mapping[str, str], field: str) -> bool:
+    """Tell whether a selector, which is of one kind, selects a node or a HyperNode."""
+    given = [x for x in (selector.exact, selector.regex, selector.labels) if x is not None]
+    if len(given) != 1:
+        expected = "one of exactMatch, regexMatch, labelMatch"
+        raise InputError(expected, field=field, found=str(len(given)))
+    if selector.exact is not None:
+        return selector.exact.name == name
+    if selector.regex is not None:
+        try:
+            return re.search(selector.regex.pattern, name) is not None
+        except re.error as error:
+            expected = f"a regular expression ({error})"
+            raise InputError(expected, field=field, value=selector.regex.pattern) from None
+    return selector.labels is not None and _labels_match(selector.labels, labels)
+
+
+def _labels_match(wanted: _Labels, labels: Mapping[str, str]) -> bool:
+    if not (wanted.match_labels or {}).items() <= labels.items():
+        return False
+    for one in wanted.expressions or ():
+        there, among = one.key in labels, labels.get(one.key) in (one.values or ())
+        if not {"In": among, "NotIn": not among, "Exists": there, "DoesNotExist": not there}[
+            one.operator
+        ]:
+            return False
+    return True
+
+
+# ---- The machine ---------------------------------------------------------------------------------
+
+
+def machine_of_nodes(
+    domains: Domains, nodes: Sequence[KubeNode], asked: Iterable[str] = ()
+) -> HierarchyModel:
+    """Return nodes in their domains, with what they have of every resource that any has.
+
+    Resources that are asked for and that no node has are there too, with nothing of them.
+    """
+    known = [node for node in nodes if node.name in domains.paths]
+    if not known:
+        expected = f"nodes with the labels {', '.join(domains.levels)}"
+        raise InputError(expected, field="items", found="none")
+    there = {name for node in known for name, amount in node.amounts.items() if amount}
+    resources = sorted({*there, *asked})
+    if len(resources) > _MOST_RESOURCES:
+        expected = f"at most {_MOST_RESOURCES} resources"
+        raise InputError(expected, field="status.allocatable", value=", ".join(resources))
+    if not resources:
+        raise InputError("nodes with status.allocatable", field="items", found="none")
+
+    def alike(node: KubeNode) -> tuple[tuple[str, ...], list[int]]:
+        return domains.paths[node.name], [node.amounts.get(name, 0) for name in resources]
+
+    hosts = [
+        HostsModel(
+            hosts=format_host_list(node.name for node in group),
+            domains=list(path),
+            capacity=dict(zip(resources, amounts, strict=True)),
+        )
+        for (path, amounts), group in itertools.groupby(known, key=alike)
+    ]
+    return HierarchyModel(
+        kind="hierarchy",
+        name=domains.name,
+        levels=[*domains.levels, HOSTNAME],
+        hosts=hosts,
+        source=domains.source,
+    )
+
+
+def tolerated(taints: Sequence[_Taint], tolerations: Iterable[Any]) -> bool:
+    """Tell whether a pod with these tolerations may come to a node with these taints."""
+    hard = [taint for taint in taints if taint.effect in {"NoSchedule", "NoExecute"}]
+    told = list(tolerations)
+    return all(any(_tolerates(one, taint) for one in told) for taint in hard)
+
+
+def _tolerates(toleration: Any, taint: _Taint) -> bool:
+    if toleration.effect not in (None, "", taint.effect):
+        return False
+    if toleration.operator == "Exists":
+        return toleration.key in (None, "", taint.key)
+    return toleration.key == taint.key and (toleration.value or "") == (taint.value or "")

@@ -1,0 +1,307 @@
+"""Kubernetes objects as kubectl prints them: lists or documents, in JSON or YAML; quantities."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import ConfigDict, Field
+
+from topoplace.errors import InputError
+from topoplace.snapshot.readers.yaml_text import Parsed, read_parsed
+from topoplace.snapshot.schema import Model
+
+# ---- Objects, and where they stand ---------------------------------------------------------------
+
+
+class KubeModel(Model):
+    """What is read of an object, which says much more."""
+
+    model_config = ConfigDict(extra="ignore", defer_build=True)
+
+
+class Owner(KubeModel):
+    """What an object belongs to."""
+
+    kind: str
+    name: str
+    controller: bool | None = None
+
+
+class TemplateMeta(KubeModel):
+    """Labels and annotations."""
+
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+    def label(self, key: str) -> str | None:
+        """Return the value of a label, None if it is absent or empty."""
+        return (self.labels or {}).get(key) or None
+
+    def annotation(self, key: str) -> str | None:
+        """Return the value of an annotation, None if it is absent."""
+        return (self.annotations or {}).get(key)
+
+
+class Meta(TemplateMeta):
+    """Name, labels, annotations and owners."""
+
+    name: Annotated[str, Field(min_length=1, pattern=r"^[^\s,;]+$")]
+    namespace: str | None = None
+    owners: Annotated[list[Owner] | None, Field(alias="ownerReferences")] = None
+    created: Annotated[str | None, Field(alias="creationTimestamp")] = None
+
+    @property
+    def id(self) -> str:
+        """Namespace and name, as the id of a job."""
+        return id_of(self.namespace or "default", self.name)
+
+
+class Condition(KubeModel):
+    """Something that is so, or not, or unknown."""
+
+    type: str
+    status: str
+
+
+Kind = TypeVar("Kind", bound=KubeModel)
+
+
+@dataclass(frozen=True)
+class KubeObject:
+    """An object of a file.
+
+    Attributes
+    ----------
+    group, kind
+        Such as ``kueue.x-k8s.io`` and ``Topology``; the group is empty for pods and nodes.
+    place
+        Where it stands in its document, such as ``items[3]``; empty for all of it.
+    value, document
+        Its fields, and what they stand in.
+    """
+
+    group: str
+    kind: str
+    place: str
+    value: dict[str, Any]
+    document: Parsed
+
+    def read_as(self, model: type[Kind]) -> Kind:
+        """Return what is read of the object; to be called where it is `blamed`."""
+        return Parsed(self.value, {}).validated(model)
+
+    def checked_as(self, model: type[Kind]) -> Kind:
+        """Return what is read of the object, or raise its faults with its place."""
+        with self.blamed():
+            return self.read_as(model)
+
+    @contextlib.contextmanager
+    def blamed(self, field: str = "") -> Iterator[None]:
+        """Name the object's place, and its line, in an `InputError` that the block raises."""
+        try:
+            yield
+        except InputError as error:
+            inside = ".".join(filter(None, (self.place, field)))
+            raise self.document.placed(error.inside(inside) if inside else error) from None
+
+
+def read_kube_objects(path: str | Path) -> list[KubeObject]:
+    """Read the objects of a file, out of lists too.
+
+    Raises
+    ------
+    InputError
+        For what is no YAML or JSON, or no object of Kubernetes.
+    """
+    found: list[KubeObject] = []
+    try:
+        for document in read_parsed(path):
+            if document.value is not None:  # which an empty document is
+                found += _objects(document)
+    except InputError as error:
+        raise error.located(str(path)) from None
+    return found
+
+
+def _objects(document: Parsed) -> Iterator[KubeObject]:
+    whole = _object(document, document.value, "", "")
+    if not whole.kind.endswith("List"):
+        yield whole
+        return
+    items = whole.value.get("items")
+    if not isinstance(items, list):
+        found = "nothing" if items is None else None
+        raise document.placed(InputError("a list", field="items", value=items, found=found))
+    for idx, item in enumerate(items):
+        yield _object(document, item, f"items[{idx}]", whole.kind.removesuffix("List"))
+
+
+def _object(document: Parsed, value: object, place: str, kind: str) -> KubeObject:
+    """Return an object, whose kind its list may tell instead."""
+    try:
+        if not isinstance(value, dict):
+            raise InputError("an object of Kubernetes", field=place or None, value=value)
+        for key in ("apiVersion", "kind"):
+            if not isinstance(value.get(key, "" if kind else None), str):
+                found = "nothing" if value.get(key) is None else None
+                field = f"{place}.{key}".strip(".")
+                raise InputError("text", field=field, value=value.get(key), found=found)
+    except InputError as error:
+        raise document.placed(error) from None
+    group, slash, _ = value.get("apiVersion", "").partition("/")
+    return KubeObject(group if slash else "", value.get("kind", kind), place, value, document)
+
+
+_MAX_ID = 128
+
+
+def id_of(*names: str) -> str:
+    """Return names joined by slashes as the id of a job; what is too long ends in a checksum."""
+    text = "/".join(names)
+    if len(text) <= _MAX_ID:
+        return text
+    return f"{text[: _MAX_ID - 9]}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+# ---- Quantities, and what a pod asks for ---------------------------------------------------------
+
+_QUANTITY = re.compile(
+    r"([0-9]{1,24}(?:\.[0-9]{0,24})?|\.[0-9]{1,24})([A-Za-z]*|[eE][+-]?[0-9]{1,2})"
+)
+_UNITS = {
+    **{"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1)},
+    **{unit: Fraction(1000**k) for k, unit in enumerate("kMGTPE", start=1)},
+    **{f"{unit}i": Fraction(1024**k) for k, unit in enumerate("KMGTPE", start=1)},
+}
+_BYTES = re.compile(r"memory|ephemeral-storage|storage|hugepages-.*")
+_MAX_AMOUNT = 1 << 30
+_NONE = Fraction(0)
+
+
+def quantity(text: str | int | float, field: str) -> Fraction:
+    """Return a quantity such as ``250m``, ``16Gi`` or ``1e3``.
+
+    Raises
+    ------
+    InputError
+        For anything else, or one below zero.
+    """
+    match = _QUANTITY.fullmatch(str(text))
+    if match is not None:
+        number, unit = Fraction(match[1]), match[2]
+        if unit in _UNITS:
+            return number * _UNITS[unit]
+        if unit[1:].lstrip("+-").isdigit():
+            return number * Fraction(10) ** int(unit[1:])
+    raise InputError("a quantity such as 250m or 16Gi", field=field, value=text)
+
+
+def base_units(resource: str, amount: Fraction, field: str, *, up: bool) -> int:
+    """Return an amount as an integer: of thousandths of a CPU, of MiB, or of the thing itself.
+
+    It is rounded up if asked for, down if it is what there is.
+    """
+    if resource == "cpu":
+        amount *= 1000
+    elif _BYTES.fullmatch(resource):
+        amount /= 1 << 20
+    whole = -(-amount.numerator // amount.denominator) if up else int(amount)
+    if whole > _MAX_AMOUNT:
+        raise InputError(f"at most {_MAX_AMOUNT} units", field=field, value=str(whole))
+    return whole
+
+
+_ResourceName = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s,;]+$")]
+Quantities = dict[_ResourceName, str | int | float]
+"""Quantities by the name of the resource."""
+
+
+class Resources(KubeModel):
+    """What a container asks for, and what it is limited to."""
+
+    requests: Quantities | None = None
+    limits: Quantities | None = None
+
+
+class Container(KubeModel):
+    """A container of a pod."""
+
+    resources: Resources | None = None
+    restart_policy: Annotated[str | None, Field(alias="restartPolicy")] = None
+
+
+class Toleration(KubeModel):
+    """A taint that a pod tolerates."""
+
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class PodSpec(KubeModel):
+    """What is read of the specification of a pod."""
+
+    node_name: Annotated[str | None, Field(alias="nodeName")] = None
+    containers: list[Container] = Field(default_factory=list)
+    init_containers: Annotated[list[Container] | None, Field(alias="initContainers")] = None
+    overhead: Quantities | None = None
+    node_selector: Annotated[dict[str, str] | None, Field(alias="nodeSelector")] = None
+    affinity: dict[str, Any] | None = None
+    tolerations: list[Toleration] | None = None
+    priority: int | None = None
+
+
+class PodTemplate(KubeModel):
+    """What a job makes pods of."""
+
+    metadata: TemplateMeta = Field(default_factory=TemplateMeta)
+    spec: PodSpec
+
+
+def amounts_of(spec: PodSpec, field: str) -> dict[str, int]:
+    """Return what a pod of a specification takes of its node, one of ``pods`` among it.
+
+    That is what its containers ask for together (their limits, where they ask for nothing), or
+    the most that is needed while the initial ones run, and its overhead.
+    """
+    asked: dict[str, Fraction] = {}
+    for idx, container in enumerate(spec.containers):
+        asked = _plus(asked, _asked_by(container, f"{field}.containers[{idx}]"))
+    peak: dict[str, Fraction] = {}
+    sidecars: dict[str, Fraction] = {}
+    for idx, container in enumerate(spec.init_containers or ()):
+        own = _asked_by(container, f"{field}.initContainers[{idx}]")
+        if container.restart_policy == "Always":
+            sidecars = _plus(sidecars, own)
+            own = {}
+        peak = {
+            name: max(peak.get(name, _NONE), sidecars.get(name, _NONE) + own.get(name, _NONE))
+            for name in {*peak, *sidecars, *own}
+        }
+    asked = _plus(asked, sidecars)
+    asked = {name: max(asked.get(name, _NONE), peak.get(name, _NONE)) for name in {*asked, *peak}}
+    overhead = {n: quantity(q, f"{field}.overhead.{n}") for n, q in (spec.overhead or {}).items()}
+    asked = _plus(asked, overhead)
+    amounts = {name: base_units(name, own, field, up=True) for name, own in sorted(asked.items())}
+    return {name: amount for name, amount in amounts.items() if amount} | {"pods": 1}
+
+
+def _asked_by(container: Container, field: str) -> dict[str, Fraction]:
+    resources = container.resources or Resources()
+    asked = {}
+    for kind in ("limits", "requests"):
+        for name, text in (getattr(resources, kind) or {}).items():
+            asked[name] = quantity(text, f"{field}.resources.{kind}.{name}")
+    return asked
+
+
+def _plus(one: Mapping[str, Fraction], other: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    return {name: one.get(name, _NONE) + other.get(name, _NONE) for name in {*one, *other}}

@@ -1,0 +1,532 @@
+"""Kubernetes as kubectl prints it: nodes in domains, what runs, what waits, and what is wrong."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bending import bent
+from mistakes import MISTAKES, lines_said
+from topoplace.cli import run
+from topoplace.errors import InputError
+from topoplace.snapshot import HierarchyState, hierarchy_of, load_any, load_machine
+from topoplace.snapshot.readers.kube_objects import base_units, quantity
+from topoplace.snapshot.readers.kubernetes import read_kubernetes, read_kubernetes_machine
+
+RACK, HOST = "example.com/rack", "kubernetes.io/hostname"
+KUEUE = "kueue.x-k8s.io"
+
+
+def thing(kind: str, name: str, api: str = "v1", **more: Any) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "ns"} | more.pop("metadata", {})
+    return {"apiVersion": api, "kind": kind, "metadata": meta, **more}
+
+
+def node(name: str, rack: str | None, gpus: int = 4, **more: Any) -> dict[str, Any]:
+    labels = {HOST: name} | ({} if rack is None else {RACK: rack})
+    spec = more.pop("spec", {})
+    ready = more.pop("ready", "True")
+    allocatable = {
+        "cpu": "3920m",
+        "memory": "16777215Ki",
+        "pods": "110",
+        "nvidia.com/gpu": str(gpus),
+    }
+    status = {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": ready}]}
+    return thing("Node", name, metadata={"labels": labels}, spec=spec, status=status)
+
+
+def template(gpus: int = 1, **annotations: Any) -> dict[str, Any]:
+    told = {f"{KUEUE}/podset-{k.replace('_', '-')}": str(v) for k, v in annotations.items()}
+    asked = {"requests": {"nvidia.com/gpu": str(gpus), "cpu": "1"}}
+    return {"metadata": {"annotations": told}, "spec": {"containers": [{"resources": asked}]}}
+
+
+def pod(name: str, on: str | None, gpus: int = 1, phase: str = "Running", **meta: Any) -> Any:
+    own = template(gpus)["spec"] | ({} if on is None else {"nodeName": on})
+    return thing("Pod", name, metadata=meta, spec=own, status={"phase": phase})
+
+
+def job(name: str, count: int, own: dict[str, Any], **more: Any) -> dict[str, Any]:
+    spec = {"suspend": True, "parallelism": count, "template": own} | more
+    return thing("Job", name, "batch/v1", spec=spec)
+
+
+TOPOLOGY = thing(
+    "Topology",
+    "default",
+    f"{KUEUE}/v1beta2",
+    spec={"levels": [{"nodeLabel": RACK}, {"nodeLabel": HOST}]},
+)
+NODES = [node("a1", "r1"), node("a2", "r1"), node("b1", "r2"), node("b2", "r2", gpus=8)]
+
+
+def listed(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "List", "items": [TOPOLOGY, *NODES, *items]}
+
+
+def written(folder: Path, *items: dict[str, Any], name: str = "now.json") -> Path:
+    path = folder / name
+    path.write_text(json.dumps(listed(*items)))
+    return path
+
+
+def state_of(folder: Path, *items: dict[str, Any]) -> HierarchyState:
+    state = load_any(written(folder, *items))
+    assert isinstance(state, HierarchyState)
+    return state
+
+
+def test_nodes_in_domains(tmp_path):
+    machine = load_machine(str(written(tmp_path)))
+    hierarchy = hierarchy_of(machine)
+    assert hierarchy.levels == (RACK, HOST)
+    assert hierarchy.resources == ("cpu", "memory", "nvidia.com/gpu", "pods")
+    assert hierarchy.capacity[:, :2].tolist() == [[3920, 16383]] * 4
+    assert hierarchy.capacity[:, 2].tolist() == [4, 4, 4, 8]
+    assert hierarchy.domain_names == (("r1", "r2"), ("r1/a1", "r1/a2", "r2/b1", "r2/b2"))
+
+
+def test_json_yaml_lists_and_documents_are_the_same(tmp_path):
+    objects = listed(pod("p", "a1"), job("j", 2, template(required_topology=RACK)))
+    apart = objects["items"]
+    forms = {
+        "list.json": json.dumps(objects),
+        "list.yaml": yaml.safe_dump(objects),
+        "apart.yaml": "# as kubectl leaves it\n" + yaml.safe_dump_all(apart, explicit_start=True),
+        "apart.json": "\n".join(map(json.dumps, apart)),
+        "lists.json": json.dumps({"apiVersion": "v1", "kind": "NodeList", "items": NODES})
+        + json.dumps({"apiVersion": "v1", "kind": "List", "items": [TOPOLOGY, *apart[5:]]}),
+    }
+    found = []
+    for name, text in forms.items():
+        path = tmp_path / name
+        path.write_text(text)
+        found.append(load_any(path).snapshot.model_copy(update={"name": "x"}))
+    assert all(one == found[0] for one in found)
+    assert found[0].queue[0].required == RACK
+
+
+def test_what_runs_holds_what_its_pods_ask_for(tmp_path):
+    """Two pods of a job on one node, one on another, a pod that has ended, and one elsewhere."""
+    label = {"labels": {"job-name": "j"}}
+    state = state_of(
+        tmp_path,
+        pod("j-1", "a1", 1, **label),
+        pod("j-2", "a1", 2, **label),
+        pod("j-3", "a2", 1, **label),
+        pod("old", "a2", 4, phase="Succeeded"),
+        pod("far", "login", 1),
+    )
+    gpus = state.machine.resources.index("nvidia.com/gpu")
+    assert state.free[:, gpus].tolist() == [1, 3, 4, 8]
+    assert state.free[:, state.machine.resources.index("pods")].tolist() == [108, 109, 110, 110]
+    assert [(one.id, one.nodes) for one in state.snapshot.running] == [
+        ("ns/j", "a1"),
+        ("ns/j#2", "a2"),
+    ]
+
+
+def test_more_than_a_node_has_is_cut(tmp_path):
+    snapshot, notes = read_kubernetes(written(tmp_path, pod("p", "a1", 5)))
+    assert snapshot.running[0].takes["nvidia.com/gpu"] == 4
+    assert "amounts cut to what nodes have: 1" in notes
+
+
+@pytest.mark.parametrize(
+    ("own", "fields"),
+    [
+        ({"required_topology": RACK}, {"required": RACK}),
+        ({"preferred_topology": HOST}, {"preferred": HOST}),
+        ({"required_topology": RACK, "preferred_topology": HOST}, {"preferred": None}),
+        ({"unconstrained_topology": "true"}, {"required": None, "segments": None}),
+        ({"slice_required_topology": RACK, "slice_size": 2}, {"segments": [(2, RACK)]}),
+        (
+            {
+                "slice_required_topology_constraints": json.dumps(
+                    [{"topology": RACK, "size": 4}, {"topology": HOST, "size": 2}]
+                )
+            },
+            {"segments": [(4, RACK), (2, HOST)]},
+        ),
+    ],
+)
+def test_annotations_of_kueue(tmp_path, own, fields):
+    state = state_of(tmp_path, job("j", 4, template(2, **own)))
+    (request,) = state.snapshot.queue
+    assert (request.id, request.nodes) == ("ns/j", 4)
+    assert request.takes == {"nvidia.com/gpu": 2, "cpu": 1000, "pods": 1}
+    for name, value in fields.items():
+        found = getattr(request, name)
+        assert (
+            [(s.size, s.level) for s in found] if name == "segments" and found else found
+        ) == value
+
+
+def job_set(**more: Any) -> dict[str, Any]:
+    annotated = template(1, required_topology=RACK, group_name="g")
+    jobs = [
+        {"name": "leader", "template": {"spec": {"template": annotated}}},
+        {
+            "name": "workers",
+            "replicas": 2,
+            "template": {"spec": {"parallelism": 3, "completions": 2, "template": annotated}},
+        },
+    ]
+    spec = {"suspend": True, "replicatedJobs": jobs}
+    return thing("JobSet", "js", "jobset.x-k8s.io/v1alpha2", spec=spec, **more)
+
+
+def test_job_sets_have_parts(tmp_path):
+    child = job("js-leader-0", 1, template())
+    child["metadata"]["ownerReferences"] = [{"kind": "JobSet", "name": "js", "controller": True}]
+    (request,) = state_of(tmp_path, child, job_set()).snapshot.queue
+    assert (request.id, request.nodes) == ("ns/js", 5)
+    parts = [(part.id, part.nodes, part.group, part.required) for part in request.parts]
+    assert parts == [("leader", 1, "g", RACK), ("workers", 4, "g", RACK)]
+
+
+def test_exclusive_topology_of_job_sets(tmp_path):
+    """Every child job has a domain for itself, whole."""
+    told = {"annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": RACK}}
+    (request,) = state_of(tmp_path, job_set(metadata=told)).snapshot.queue
+    _, workers = request.parts
+    assert (workers.exclusive, workers.spread.size, workers.segments[0].size) == (RACK, 2, 2)
+
+
+def test_workloads_tell_instead_of_jobs(tmp_path):
+    request = {"preferred": RACK, "podSetSliceRequiredTopology": HOST, "podSetSliceSize": 2}
+    pod_sets = [{"name": "main", "count": 4, "template": template(), "topologyRequest": request}]
+    meta = {"ownerReferences": [{"kind": "Job", "name": "j"}]}
+    api = f"{KUEUE}/v1beta2"
+    waits = thing("Workload", "job-j-1", api, metadata=meta, spec={"podSets": pod_sets})
+    runs = thing(
+        "Workload",
+        "job-k-1",
+        api,
+        metadata={"ownerReferences": [{"kind": "Job", "name": "k"}]},
+        spec={"podSets": pod_sets},
+        status={"admission": {"clusterQueue": "q"}},
+    )
+    first = thing("Workload", "urgent", api, spec={"podSets": pod_sets, "priority": 5})
+    items = [job("j", 4, template()), job("k", 4, template()), waits, runs, first]
+    queue = state_of(tmp_path, *items).snapshot.queue
+    assert [(one.id, one.preferred, one.segments[0].size) for one in queue] == [
+        ("ns/urgent", RACK, 2),
+        ("ns/j", RACK, 2),
+    ]
+
+
+def test_pods_that_wait_are_grouped(tmp_path):
+    group = {"labels": {f"{KUEUE}/pod-group-name": "g"}}
+    owned = {"ownerReferences": [{"kind": "ReplicaSet", "name": "rs", "controller": True}]}
+    items = [pod(f"g-{k}", None, 1 + (k == 2), "Pending", **group) for k in range(3)]
+    items += [pod("rs-1", "a1", 1, **owned), pod("rs-2", None, 1, "Pending", **owned)]
+    snapshot, notes = read_kubernetes(written(tmp_path, *items))
+    one, other = snapshot.queue
+    assert [(part.id, part.nodes) for part in one.parts] == [("pods", 2), ("pods1", 1)]
+    assert (other.id, other.nodes) == ("ns/rs#waits", 1)
+    assert "jobs that run in part and wait in part: 1" in notes
+
+
+def test_what_ended_and_what_runs_does_not_wait(tmp_path):
+    done = job("done", 1, template())
+    done["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
+    items = [done, job("runs", 1, template(), suspend=False)]
+    snapshot, notes = read_kubernetes(written(tmp_path, *items))
+    assert (snapshot.queue, notes) == ([], ("0 jobs running, 0 queued",))
+
+
+def test_closed_nodes(tmp_path):
+    """Not ready, cordoned, and tainted ones that no job tolerates; those without labels are out."""
+    taint = {"taints": [{"key": "gpu", "value": "x", "effect": "NoSchedule"}]}
+    items = [
+        node("c1", "r3", ready="Unknown"),
+        node("c2", "r3", spec={"unschedulable": True}),
+        node("c3", "r3", spec=taint),
+        node("login", None),
+    ]
+    own = template()
+    path = written(tmp_path, *items, job("j", 1, own))
+    snapshot, notes = read_kubernetes(path)
+    assert snapshot.down == "c[1-3]"
+    assert notes[1:] == (
+        "nodes left out, without the labels of all levels: 1",
+        "nodes closed, not ready or unschedulable: 2",
+        "nodes closed, with taints that no job tolerates: 1",
+    )
+    for toleration in (
+        {"key": "gpu", "operator": "Exists"},
+        {"key": "gpu", "value": "x", "effect": "NoSchedule"},
+        {"operator": "Exists"},
+    ):
+        own["spec"]["tolerations"] = [toleration]
+        assert read_kubernetes(written(tmp_path, *items, job("j", 1, own)))[0].down == "c[1-2]"
+    for toleration in ({"key": "gpu", "value": "y"}, {"key": "gpu", "effect": "NoExecute"}):
+        own["spec"]["tolerations"] = [toleration]
+        assert read_kubernetes(written(tmp_path, *items, job("j", 1, own)))[0].down == "c[1-3]"
+
+
+def test_jobs_that_a_snapshot_cannot_say_are_counted(tmp_path):
+    five = [{"name": f"r{k}", "template": {"spec": {"template": template()}}} for k in range(5)]
+    selective = template()
+    selective["spec"]["nodeSelector"] = {"zone": "z"}
+    many = job_set()
+    many["spec"]["replicatedJobs"] = five
+    uneven = job("u", 3, template(1, slice_required_topology=RACK, slice_size=2))
+    _, notes = read_kubernetes(
+        written(tmp_path, many, uneven, job("none", 0, template()), job("s", 1, selective))
+    )
+    assert sorted(notes) == [
+        "0 jobs running, 1 queued",
+        "jobs left out, of more than 4 podsets: 1",
+        "jobs left out, of slices that do not divide their pods: 1",
+        "jobs left out, without pods: 1",
+        "jobs whose node selectors were left out: 1",
+    ]
+
+
+def test_a_resource_that_no_node_has(tmp_path):
+    own = template()
+    own["spec"]["containers"][0]["resources"]["requests"]["example.com/fpga"] = "1"
+    state = state_of(tmp_path, job("j", 1, own))
+    assert state.machine.capacity[:, state.machine.resources.index("example.com/fpga")].sum() == 0
+
+
+def test_what_a_pod_takes(tmp_path):
+    """Limits stand in for requests; initial containers and sidecars count at their peak."""
+    containers = [{"resources": {"limits": {"cpu": "250m"}}}, {"resources": {}}, {}]
+    initial = [
+        {"restartPolicy": "Always", "resources": {"requests": {"cpu": "100m"}}},
+        {"resources": {"requests": {"cpu": "1500m", "memory": "1"}}},
+    ]
+    spec = {"containers": containers, "initContainers": initial, "overhead": {"cpu": "1m"}}
+    (request,) = state_of(tmp_path, job("j", 1, {"spec": spec})).snapshot.queue
+    assert request.takes == {"cpu": 1601, "memory": 1, "pods": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("1", 1), ("1.5", Fraction(3, 2)), ("250m", Fraction(1, 4)), (".5k", 500), ("0", 0)),
+        *(("2Ki", 2048), ("3e3", 3000), ("1E2", 100), ("1E", 10**18), (7, 7)),
+    ],
+)  # fmt: skip
+def test_quantities(text, value):
+    assert quantity(text, "cpu") == value
+
+
+@pytest.mark.parametrize("text", ["", "x", "1x", "-1", "1 Gi", "1e", "1e999", "nan", "0x1"])
+def test_no_quantities(text):
+    with pytest.raises(InputError, match="a quantity such as"):
+        quantity(text, "cpu")
+
+
+def test_units_are_rounded_down_for_what_there_is_and_up_for_what_is_asked_for():
+    odd = Fraction(5 * 2**20 + 1)
+    assert [base_units("memory", odd, "", up=up) for up in (False, True)] == [5, 6]
+    assert base_units("cpu", Fraction("0.0001"), "", up=True) == 1
+    with pytest.raises(InputError, match="at most 1073741824 units"):
+        base_units("nvidia.com/gpu", Fraction(2**31), "gpu", up=False)
+
+
+def test_several_topologies_and_flavors(tmp_path):
+    other = bent(TOPOLOGY, 'metadata.name = "other" & del spec.levels[0]')
+    flavor = thing(
+        "ResourceFlavor",
+        "f",
+        f"{KUEUE}/v1beta2",
+        spec={"topologyName": "other", "nodeLabels": {RACK: "r2"}},
+    )
+    path = written(tmp_path, other, flavor)
+    (line,) = lines_said(load_machine, str(path))
+    assert line.endswith(
+        "--topology: expected the name of one topology of default, other, found nothing"
+    )
+    machine = load_machine(f"{path}:other")
+    assert (machine.levels, [group.hosts for group in machine.hosts]) == ([HOST], ["b1", "b2"])
+    out = tmp_path / "out.json"
+    args = ["convert", str(path), "--from", "kubernetes", "--topology", "default", "-o", str(out)]
+    assert run(args) == 0
+    assert len(hierarchy_of(load_any(out).snapshot.machine).host_names) == 4
+
+
+def test_convert_makes_machines_too(tmp_path, capsys):
+    path, out = written(tmp_path), tmp_path / "out.json"
+    args = ["convert", str(path), "--from", "kubernetes", "--to", "machine", "-o", str(out)]
+    assert run(args) == 0
+    assert f"domains by level: 2 {RACK}, 4 {HOST}" in capsys.readouterr().out
+    assert load_machine(str(out)) == load_machine(str(path))
+
+
+# ---- Volcano -------------------------------------------------------------------------------------
+
+
+def hyper(name: str, tier: int, *members: dict[str, Any]) -> dict[str, Any]:
+    spec = {"tier": tier, "members": list(members)}
+    return thing("HyperNode", name, "topology.volcano.sh/v1alpha1", spec=spec)
+
+
+def member(kind: str, **selector: Any) -> dict[str, Any]:
+    return {"type": kind, "selector": selector}
+
+
+def exact(kind: str, name: str) -> dict[str, Any]:
+    return member(kind, exactMatch={"name": name})
+
+
+HYPERS = [
+    hyper("top", 3, member("HyperNode", regexMatch={"pattern": "^s"})),
+    hyper("s0", 1, exact("Node", "a1"), exact("Node", "a2"), exact("Node", "gone")),
+    hyper("s1", 1, member("Node", labelMatch={"matchLabels": {RACK: "r2"}})),
+]
+
+
+def volcano(folder: Path, *items: dict[str, Any], hypers: list[dict[str, Any]] = HYPERS) -> Path:
+    path = folder / "volcano.json"
+    objects = [*hypers, *NODES, node("c1", "r3"), *items]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    return path
+
+
+def test_tiers_are_levels(tmp_path):
+    machine = read_kubernetes_machine(volcano(tmp_path))
+    assert machine.levels == ["tier3", "tier1", HOST]
+    domains = {group.hosts: group.domains for group in machine.hosts}
+    assert domains == {
+        "a[1-2]": ["top", "s0"],
+        "b1": ["top", "s1"],
+        "b2": ["top", "s1"],
+        "c1": ["c1", "c1"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("expression", "hosts"),
+    [
+        ({"operator": "In", "values": ["r1"]}, "a[1-2]"),
+        ({"operator": "NotIn", "values": ["r1", "r3"]}, "b1,b2"),
+        ({"operator": "Exists"}, "a[1-2],b1,b2,c1"),
+        ({"operator": "DoesNotExist"}, ""),
+    ],
+)
+def test_expressions_select_nodes(tmp_path, expression, hosts):
+    labels = {"matchExpressions": [{"key": RACK, **expression}]}
+    path = volcano(tmp_path, hypers=[hyper("h", 1, member("Node", labelMatch=labels))])
+    machine = read_kubernetes_machine(path)
+    assert ",".join(g.hosts for g in machine.hosts if g.domains == ["h"]) == hosts
+
+
+@pytest.mark.parametrize(
+    ("topology", "fields"),
+    [
+        ({"mode": "hard", "highestTierAllowed": 1}, ("tier1", None)),
+        ({"mode": "hard"}, ("tier3", None)),
+        ({"mode": "soft"}, (None, "tier1")),
+        (None, (None, None)),
+    ],
+)
+def test_jobs_of_volcano(tmp_path, topology, fields):
+    tasks = [{"name": "ps", "replicas": 1, "template": template()}]
+    tasks.append({"name": "worker", "replicas": 3, "template": template(2)})
+    spec = {"tasks": tasks, **({} if topology is None else {"networkTopology": topology})}
+    own = thing("Job", "v", "batch.volcano.sh/v1alpha1", spec=spec)
+    mine = pod("v-ps-0", None, 1, "Pending", labels={"volcano.sh/job-name": "v"})
+    (request,) = read_kubernetes(volcano(tmp_path, own, mine))[0].queue
+    assert [(part.id, part.nodes) for part in request.parts] == [("ps", 1), ("worker", 3)]
+    assert {(part.required, part.preferred) for part in request.parts} == {fields}
+    assert {part.group for part in request.parts} == {None if topology is None else "job"}
+
+
+both = (exact("Node", "a1"), exact("Node", "a2"))
+
+
+@pytest.mark.parametrize(
+    ("hypers", "said"),
+    [
+        (
+            [hyper("h", 1, exact("Node", "a1")), hyper("h", 2)],
+            "items[1].metadata.name: expected each",
+        ),
+        (
+            [hyper("h", 1, exact("Node", "a1")), hyper("i", 1, exact("Node", "a1"))],
+            "items[1].spec.members: expected each node in one HyperNode of tier 1 (it is in h too)",
+        ),
+        (
+            [hyper("h", 2, exact("HyperNode", "i"))],
+            "items[0].spec.members[0].selector: expected a",
+        ),
+        (
+            [hyper("h", 1, exact("HyperNode", "i")), hyper("i", 1)],
+            "items[0].spec.members[0].selector: expected HyperNodes of tiers below 1, found 'i'",
+        ),
+        ([hyper("h", 0)], "items[0].spec.tier: expected an integer of at least 1"),
+        (
+            [hyper("h", 1, member("Node"))],
+            "items[0].spec.members[0].selector: expected one of",
+        ),
+        (
+            [hyper("h", 1, member("Node", regexMatch={"pattern": "("}))],
+            "items[0].spec.members[0].selector: expected a regular expression (missing )",
+        ),
+        (
+            [hyper("h", 1, member("Pod"))],
+            "items[0].spec.members[0].type: expected one of Node",
+        ),
+        (
+            [
+                hyper("h", 1, exact("Node", "a1"), exact("Node", "a2")),
+                hyper("i", 2, exact("Node", "a1")),
+            ],
+            "spec.members: expected HyperNodes that are wholly in one of each higher tier",
+        ),
+    ],
+)
+def test_bad_hyper_nodes(tmp_path, hypers, said):
+    path = volcano(tmp_path, hypers=hypers)
+    assert lines_said(read_kubernetes_machine, path)[0].startswith(f"{path}: {said}")
+
+
+# ---- What is said of bad files -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("changes", "lines"), MISTAKES["Kubernetes"])
+def test_bad_objects(tmp_path, changes, lines):
+    own = template(1, slice_required_topology=RACK, slice_size=2, required_topology=RACK)
+    path = tmp_path / "now.json"
+    path.write_text(json.dumps(bent(listed(pod("p", "a1"), job("j", 2, own)), changes)))
+    assert lines_said(load_any, path) == [f"{path}: {line}" for line in lines]
+
+
+def test_faults_in_yaml_have_lines(tmp_path):
+    path = tmp_path / "now.yaml"
+    text = yaml.safe_dump(listed(job("j", 2, template(required_topology="row"))), sort_keys=False)
+    path.write_text(text)
+    line = next(k for k, line in enumerate(text.splitlines(), 1) if line.endswith(": row"))
+    key = f"items[5].spec.template.metadata.annotations.{KUEUE}/podset-required-topology"
+    said = f"{path}: line {line}, {key}: expected one of {RACK}, {HOST}, found 'row'"
+    assert lines_said(load_any, path) == [said]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("apiVersion: v1\nkind: List\nitems: [", "line 4, column 1: expected YAML (did not find"),
+        ("apiVersion: v1\nkind: List\n", "items: expected a list, found nothing"),
+        ("apiVersion: v1\nkind: List\nitems: 3\n", "line 3, items: expected a list, found 3"),
+        ("apiVersion: v1\nkind: List\nitems: []\n", "expected a Topology of Kueue, or HyperNodes"),
+        ("kind: Node\n", "apiVersion: expected text, found nothing"),
+        ("kind: Node\n---\n- 3\n", "apiVersion: expected text, found nothing"),
+        ('{"kind": "Node", "apiVersion": ', "expected a JSON document (Expecting value"),
+    ],
+)  # fmt: skip
+def test_bad_texts(tmp_path, text, said):
+    path = tmp_path / "now"
+    path.write_text(text)
+    assert lines_said(load_any, path)[0].startswith(f"{path}: {said}")
+    assert lines_said(load_machine, str(path))[0].startswith(f"{path}: {said}")
