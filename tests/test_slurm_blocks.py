@@ -225,7 +225,7 @@ def test_jobs_on_blocks(tmp_path, capsys):
     assert [(s.size, s.level) for s in whole.segments] == [(4, "block")]
     assert [(part.nodes, part.segments[0].size) for part in rest.parts] == [(4, 4), (2, 2)]
     assert (small.required, small.patterns, large.required) == (None, None, None)
-    assert (alone.exclusive, alone.required) == ("block", "block")
+    assert (alone.exclusive, alone.required) == ("block", None)
     assert "jobs left out, larger than the machine: 1" in capsys.readouterr().out
 
 
