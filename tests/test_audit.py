@@ -109,8 +109,14 @@ def test_what_the_contract_refuses() -> None:
     refused = slurm_line(outcome="rejected", chosen=None, request=request)
     found = verdict_of(decision_of(refused), "slurm-block")
     assert (found.outcome, found.verdict) == (Decided.REFUSED, Verdict.RIGHTLY_WAITING)
-    with pytest.raises(tp.InputError, match="without parts, required level"):
-        verdict_of(decision_of(kueue_line()), "slurm-block")
+    both = tp.audit(refused, kueue_line(), contract="slurm-block")
+    assert [row.contract is None for row in both.rows] == [False, True]
+    assert both.notes == (
+        "1 decisions are on machines without block sizes: not held to slurm-block",
+    )
+    assert "contract: fewest" in str(both)
+    with pytest.raises(tp.InputError, match="decisions on machines with block sizes"):
+        tp.audit(kueue_line(), contract="slurm-block")
 
 
 def test_what_the_snapshot_does_not_say_is_not_judged() -> None:

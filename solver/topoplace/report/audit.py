@@ -66,10 +66,11 @@ def domains_table(audit: Audit) -> Table:
     rows = []
     for group in groups:
         free, under = group.free, group.contract
-        cells = [free.started, free.above, free.used, free.fewest, percent_text(free.percent)]
-        cells += [under.above, under.fewest] if under else []
+        cells: list[object] = [free.started, free.above, free.used, free.fewest, percent_text(free.percent)]
+        if contract:
+            cells += [under.above, under.fewest] if under else [None, None]
         cells += [group.stranded_more, group.waiting, group.with_room, group.fits]
-        cells += [group.fits_contract] if under else []
+        cells += [group.fits_contract] if contract else []
         rows.append([group.name or "all", *map(_count, cells)])
     return Table(header, rows)
 

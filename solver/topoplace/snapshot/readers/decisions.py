@@ -398,7 +398,7 @@ def slurm_block_decision(line: Mapping[str, Any]) -> Decision:
 def _slurm_group(line: SlurmLine) -> str:
     """Return the plugin, what was asked for, and how the state came about."""
     asked = "segments" if line.request.segment is not None else "no segments"
-    words = [line.plugin, "options" if line.request.options else asked]
+    words = [line.plugin.removeprefix("topology/"), "options" if line.request.options else asked]
     if "picked by search" in line.how:
         words.append("picked by search")
     elif "random" in line.how or line.how.startswith("live: other jobs"):

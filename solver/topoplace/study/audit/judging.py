@@ -156,15 +156,13 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
 
 def _under(snapshot: Snapshot, contract: str) -> tuple[Snapshot, dict[str, str]]:
     """Return a snapshot held to a contract, and why this refuses requests, by their ids."""
-    assert isinstance(snapshot.machine, HierarchyModel), "audited machines are hierarchies"
     held, refused = [], {}
     for request in snapshot.queue:
         alone = snapshot.model_copy(update={"queue": [request]})
         try:
             held += held_to(alone, contract).queue
         except InputError as error:
-            untold = request.parts is not None and snapshot.machine.block_sizes is not None
-            if not (untold or (error.field or "").endswith(".segments")):
+            if request.parts is None and not (error.field or "").endswith(".segments"):
                 raise error.located(snapshot.name) from None
             refused[request.id] = f"{request.id}: {contract} refuses it: expected {error.expected}"
     return snapshot.model_copy(update={"queue": held}), refused
@@ -339,7 +337,7 @@ class Row:
     free
         Beside the optimum under the rules of the requests alone.
     contract
-        The same under the contract too; None unless one is named.
+        The same under the contract too; None unless one is named, and the machine has blocks.
     """
 
     instance: str
@@ -380,7 +378,8 @@ class Row:
 
 
 def judge(case: Case, contract: str | None, options: Options, keep: Keep | None = None) -> Row:
-    """Judge a decision (see `stand`)."""
+    """Judge a decision (see `stand`), under a contract only if it can be one of that scheduler."""
+    held = contract is not None and is_of_blocks(case)
     return Row(
         case.snapshot.name,
         case.group,
@@ -389,8 +388,14 @@ def judge(case: Case, contract: str | None, options: Options, keep: Keep | None 
         has_room(case),
         case.left_out,
         stand(case, None, options, keep),
-        None if contract is None else stand(case, contract, options, keep),
+        stand(case, contract, options, keep) if held else None,
     )
+
+
+def is_of_blocks(case: Case) -> bool:
+    """Whether a decision is one about the blocks of Slurm's topology/block."""
+    machine = case.snapshot.machine
+    return isinstance(machine, HierarchyModel) and machine.block_sizes is not None
 
 
 def in_words(queue: Sequence[Request]) -> str:

@@ -20,7 +20,7 @@ from topoplace.snapshot.files import write_document
 from topoplace.snapshot.readers.decisions import Decided
 from topoplace.solving import Options
 from topoplace.study.audit.cases import Case
-from topoplace.study.audit.judging import FREE, Row, Standing, Verdict, judge
+from topoplace.study.audit.judging import FREE, Row, Standing, Verdict, is_of_blocks, judge
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -77,8 +77,9 @@ class Group:
         Decisions that started nothing, and of these such for which hosts have enough room.
     fits, fits_contract
         Of those waiting, such that could have started something, free and under the contract.
-    free, contract
-        Domains, free and under the contract; the latter is None if none is named.
+    free, contract, domains
+        Domains: free, under the contract (None where no decision is held to one), and under all
+        rules that each decision is held to.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Group:
     stranded_more: int
     free: Domains
     contract: Domains | None
+    domains: Domains
 
     @classmethod
     def of(cls, name: str, rows: Sequence[Row]) -> Group:
@@ -109,12 +111,8 @@ class Group:
             sum(bool(row.standing.strands) for row in rows),
             Domains.of(row.free for row in rows),
             Domains.of(contracts) if contracts else None,
+            Domains.of(row.standing for row in rows),
         )
-
-    @property
-    def domains(self) -> Domains:
-        """Domains under all rules there are."""
-        return self.free if self.contract is None else self.contract
 
 
 def _missed(standing: Standing) -> bool:
@@ -240,6 +238,12 @@ def audit_cases(
         If the checker does not confirm an optimum, or a decision beats it: one is wrong then.
     """
     options = options or Options()
+    blocks = sum(map(is_of_blocks, cases))
+    if contract is not None and not blocks:
+        raise InputError("decisions on machines with block sizes", field="contract", value=contract)
+    if contract is not None and blocks < len(cases):
+        held = f"{len(cases) - blocks} decisions are on machines without block sizes"
+        notes = [*notes, f"{held}: not held to {contract}"]
     rows: list[Row] = []
     for number, case in enumerate(cases, start=1):
         if is_asked():
