@@ -8,6 +8,7 @@ import itertools
 import json
 import random
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,7 @@ from topoplace.snapshot.readers.decisions import Decided, Decision, decision_of
 from topoplace.snapshot.schema import Snapshot
 from topoplace.study.audit.cases import case_of_decision, load_cases
 from topoplace.study.audit.judging import Row, Verdict, counted_on
+from topoplace.study.audit.live import drawn_lines
 from topoplace.study.audit.run import Audit, audit_cases
 
 
@@ -394,7 +396,7 @@ def test_classes_of_kueue(step: int) -> None:
         if (
             row.verdict is Verdict.OPTIMAL
             and "kueue_stranded" in truth
-            and row.free.strands is not None
+            and "balance" not in {lv.name for lv in row.free.levels}  # which goes before it
         ):
             assert row.free.strands == truth["kueue_stranded"] - truth["stranded"]
 
@@ -609,3 +611,100 @@ def test_place_under_a_contract(tmp_path: Path, capsys: pytest.CaptureFixture[st
     capsys.readouterr()
     assert run(["place", "blue_waters_60", "--contract", "slurm-block"]) == ExitCode.BAD_INPUT
     assert "--contract: expected no contract but on hierarchies" in capsys.readouterr().err
+
+
+# ---- Live allocators -----------------------------------------------------------------------------
+
+PROGRAM = """
+import json, sys
+
+def decided(line):
+    request = line["request"]
+    pods, places = request["count"], []
+    for node in line["nodes"]:
+        held = min(pods, node["free"] // request["pod_units"])
+        if held:
+            places.append({"path": node["path"], "count": held})
+            pods -= held
+    return {"reason": "no room"} if pods else {"assignment": places}
+
+for number, text in enumerate(sys.stdin):
+    line = json.loads(text)
+    assert "assignment" not in line and "reason" not in line
+    answer = {"id": line["id"]} | decided(line)
+    MISBEHAVE
+    print(json.dumps(answer))
+"""
+
+
+def program(folder: Path, misbehave: str = "") -> str:
+    path = folder / "allocator.py"
+    path.write_text(PROGRAM.replace("MISBEHAVE", misbehave or "pass"))
+    return f"greedy={sys.executable} {path}"
+
+
+def test_a_live_allocator_is_put_through_recorded_and_drawn_states(tmp_path: Path) -> None:
+    wanted = {"count": 4, "mode": "unconstrained", "pod_units": 1}
+    path = write_lines(
+        tmp_path, kueue_line(request=wanted), kueue_line(request=wanted | {"count": 9})
+    )
+    command = program(tmp_path)
+    found = tp.audit(path, command=command)
+    assert [row.verdict for row in found.rows] == [Verdict.OPTIMAL, Verdict.RIGHTLY_WAITING]
+    drawn = tp.audit(command=command, states=4, seed=3)
+    again = tp.audit(command=command, states=4, seed=3)
+    assert drawn == again
+    assert [row.instance for row in drawn.rows] == [f"drawn-3-{k}" for k in range(4)]
+
+
+def test_drawn_states_are_as_busy_as_said() -> None:
+    for line in drawn_lines(30, seed=1):
+        whole = sum(node["capacity"] for node in line["nodes"])
+        busy = 1 - sum(node["free"] for node in line["nodes"]) / whole
+        assert 0.49 <= busy <= 0.91
+        assert {len([n for n in line["nodes"] if n["path"][1] == r]) for r in _racks(line)} == {18}
+        assert decision_of(line).outcome is Decided.STARTED or "assignment" not in line
+
+
+def _racks(line: dict[str, Any]) -> set[str]:
+    return {node["path"][1] for node in line["nodes"]}
+
+
+@pytest.mark.parametrize(
+    ("misbehave", "said"),
+    [
+        ("answer = {'id': line['id']}", "answer: expected one of assignment, reason"),
+        ("answer['id'] = 'other'", "answer: id: expected the answer to k-1, found 'other'"),
+        (
+            "answer['assignment'] = [{'path': ['r9', 'h'], 'count': 4}]",
+            "answer: assignment[0].path",
+        ),
+        ("if number: print('hello'); sys.exit()", "answer: answer: expected a JSON document"),
+        ("answer['assignment'] = [{'path': ['r1', 'b'], 'count': 4}]", "4 gpus of b, 1 are free"),
+        ("if number: sys.exit('no more')", "no answer: exit code 1; it said 'no more'"),
+    ],
+)
+def test_a_live_allocator_that_answers_badly(misbehave: str, said: str, tmp_path: Path) -> None:
+    lines = write_lines(tmp_path, *[kueue_line() for _ in range(2)])
+    found = tp.audit(lines, command=program(tmp_path, misbehave))
+    assert found.rows[-1].verdict is Verdict.INVALID
+    assert any(row.why.startswith(said) for row in found.rows), [row.why for row in found.rows]
+    assert found.exit_code() == ExitCode.CHECK_FAILED
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--states", "2"], 2, "--states: expected a command for the states, found 2"),
+        (["--command", "false"], 2, "--states: expected recorded decisions or a number of states"),
+        (["--command", "false", "--states", "1"], 5, "command: no answer: exit code 1; it said ''"),
+        (["--command", "seq 3", "--states", "1"], 5, "command: 3 answers to 1 states"),
+        (["--command", "no-such", "--states", "1"], 2, "--command: expected a program that can be"),
+        ([], 2, "sources: expected decisions to audit, found none"),
+    ],
+)
+def test_bad_live_allocators(
+    words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["audit", *words]) == code
+    assert capsys.readouterr().err.startswith(f"topoplace: error: {said}")

@@ -35,7 +35,7 @@ from topoplace.solving import methods as registered
 from topoplace.solving.outcome import Display, Progress, Watch
 from topoplace.study.audit.cases import Source as Audited
 from topoplace.study.audit.cases import counting
-from topoplace.study.audit.cases import load_cases as load_audit_cases
+from topoplace.study.audit.live import cases_of
 from topoplace.study.audit.run import Audit, ResultFiles, audit_cases, require_contract
 from topoplace.study.case import Document, File, load_cases, load_document
 from topoplace.study.case import Source as Comparable
@@ -249,6 +249,8 @@ def audit(
     after: File | None = None,
     contract: str | None = None,
     levels: Sequence[str] | None = None,
+    command: str | None = None,
+    states: int | None = None,
     time_limit: float | None = None,
     seed: int = 0,
     results: str | Path | None = None,
@@ -268,8 +270,15 @@ def audit(
     levels
         Levels of the machine whose domains count; by default all, but of Slurm's topology/block
         the base blocks and the nodes.
-    time_limit, seed
-        As of `place`, for each solve.
+    command
+        A live allocator, as ``[NAME=]PROG ARGS``: it gets the states of recorded decisions as JSON
+        lines on stdin and prints them with its answers. Then `sources` are files of such lines.
+    states
+        How many states to draw for `command`, instead of those of `sources`.
+    time_limit
+        Seconds of each solve.
+    seed
+        Of each solve, and of the states drawn.
     results
         A folder for the results that prove the optima.
     display
@@ -289,7 +298,7 @@ def audit(
     """
     options = _options(time_limit, seed)
     require_contract(contract)
-    cases, notes = load_audit_cases(sources, after)
+    cases, notes = cases_of(sources, after, command, states, seed)
     cases = [counting(case, levels) for case in cases]
     files = ResultFiles(None if results is None else Path(results))
     compile_for("hierarchy", ["exact"])

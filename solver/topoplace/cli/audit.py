@@ -29,17 +29,24 @@ if TYPE_CHECKING:
     ),
     after=option("SNAPSHOT", "The snapshot after: what of the queue of SOURCE runs was started."),
     levels=option("A,B,...", "Count the domains of these levels; default those that matter."),
+    command=option(
+        "TEXT",
+        "A live allocator, '[NAME=]PROG ARGS': states on stdin, decisions on stdout, JSON lines.",
+    ),
+    states=option("N", "Draw so many states for --command; without, those of SOURCE.", min=1),
     tolerate=option("PERCENT", "Most domains above the fewest, in percent of these."),
     csv=option("F", "Write a row per decision as CSV here."),
     html=option("F", "Write a page with tables and all decisions here."),
     output=option("DIR", "Write the result that proves each optimum here.", "-o", "--output"),
 )
 def audit(
-    sources: list[Path],
+    sources: list[Path] | None = None,
     *,
     after: Path | None = None,
     contract: str | None = None,
     levels: str | None = None,
+    command: str | None = None,
+    states: int | None = None,
     tolerate: float = 0.0,
     time_limit: float | None = None,
     seed: int = 0,
@@ -52,7 +59,8 @@ def audit(
     from topoplace.kernels import compile_for
     from topoplace.report.audit import audit_csv, audit_text
     from topoplace.snapshot.files import write_text
-    from topoplace.study.audit.cases import counting, load_cases
+    from topoplace.study.audit.cases import counting
+    from topoplace.study.audit.live import cases_of
     from topoplace.study.audit.run import ResultFiles, audit_cases, require_contract
 
     options = solve_options(time_limit, "strict", seed)
@@ -60,7 +68,7 @@ def audit(
         raise InputError("a percentage of at least 0", field="--tolerate", value=tolerate)
     require_contract(contract)
     require_writable(csv=csv, html=html)
-    cases, notes = load_cases(sources, after)
+    cases, notes = cases_of(sources or [], after, command, states, seed)
     names = None if levels is None else [name.strip() for name in levels.split(",")]
     cases = [counting(case, names) for case in cases]
     files = ResultFiles(output)

@@ -13,6 +13,8 @@ from topoplace.study.audit.run import Audit, Group
 MOST_FINDINGS = 20
 """Decisions that the text names; the CSV file has all."""
 
+_WIDEST = 64  # characters of a column of words
+
 _GRAVEST_FIRST = (
     Verdict.INVALID,
     Verdict.MISSED,
@@ -66,13 +68,24 @@ def domains_table(audit: Audit) -> Table:
     rows = []
     for group in groups:
         free, under = group.free, group.contract
-        cells: list[object] = [free.started, free.above, free.used, free.fewest, percent_text(free.percent)]
+        cells: list[object] = [
+            free.started,
+            free.above,
+            free.used,
+            free.fewest,
+            percent_text(free.percent),
+        ]
         if contract:
             cells += [under.above, under.fewest] if under else [None, None]
         cells += [group.stranded_more, group.waiting, group.with_room, group.fits]
         cells += [group.fits_contract] if contract else []
         rows.append([group.name or "all", *map(_count, cells)])
     return Table(header, rows)
+
+
+def shorten(text: str) -> str:
+    """Return a text that fits into a column."""
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
 
 
 def percent_text(percent: Fraction) -> str:
@@ -99,7 +112,10 @@ def audit_text(audit: Audit) -> str:
         parts.append(str(levels_table(audit.rows[0].standing)))
     found = findings(audit)
     if found:
-        cells = [[row.instance, row.request, row.verdict, row.why] for row in found[:MOST_FINDINGS]]
+        cells = [
+            [row.instance, shorten(row.request), row.verdict, shorten(row.why)]
+            for row in found[:MOST_FINDINGS]
+        ]
         text = plain_table(["decision", "request", "verdict", "why"], cells)
         if len(found) > MOST_FINDINGS:
             text += f"\nand {len(found) - MOST_FINDINGS} more, which --csv and --html list"

@@ -52,6 +52,8 @@ class Case:
         Which decisions it is counted with.
     left_out
         What the scheduler was told and the snapshot does not say: then its optimum is not known.
+    fault
+        Why what was decided cannot be read, if it cannot.
     """
 
     snapshot: Snapshot
@@ -60,6 +62,7 @@ class Case:
     levels: tuple[str, ...]
     group: str = ""
     left_out: tuple[str, ...] = ()
+    fault: str | None = None
 
 
 def case_of_decision(decision: Decision) -> Case:

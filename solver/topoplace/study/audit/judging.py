@@ -139,7 +139,7 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
         if not snapshot.queue:
             return Standing(Verdict.RIGHTLY_WAITING)
     instance = read_instance(snapshot)
-    broken: str | None = None
+    broken = case.fault
     started: list[tuple[Asked, Place]] = []
     try:
         started = list(_started(instance, case.started))
@@ -370,7 +370,7 @@ class Row:
         level = by_name.get(standing.differs or "")
         if level is not None:
             proven = "" if level.is_proven else f" (at best {level.bound})"
-            words.append(f"{level.decision} {level.name}, {level.best} possible{proven}")
+            words.append(f"{level.decision} {short(level.name)}, {level.best} possible{proven}")
         if standing.strands:
             words.append(f"{standing.strands} stranded more than needed")
         words += [f"not said: {' '.join(self.left_out)}"] if self.left_out else []
@@ -410,8 +410,13 @@ def in_words(queue: Sequence[Request]) -> str:
 
 def _asked(one: Request | Part) -> str:
     words = [f"{one.nodes} units"]
-    words += [f"in {s.size}s per {s.level}" for s in one.segments or ()]
+    words += [f"in {s.size}s per {short(s.level)}" for s in one.segments or ()]
     for rule in ("required", "preferred", "exclusive", "balance"):
         level = getattr(one, rule)
-        words += [f"{rule} {level}"] if level is not None else []
+        words += [f"{rule} {short(level)}"] if level is not None else []
     return ", ".join(words)
+
+
+def short(level: str) -> str:
+    """Return a level's name without the domain of a node label: ``rack`` of ``x.com/rack``."""
+    return level.rpartition("/")[2] or level
