@@ -270,6 +270,8 @@ def test_several_started_at_once_are_judged_together(tmp_path: Path) -> None:
         {"id": "a/2", "nodes": "r2h2", "takes": {"gpus": 1}},
         {"id": "b", "nodes": "r1h2,r2h[1-2]", "takes": {"gpus": 2}},
     ]
+    models = [tp.load(document) for document in (before, after)]
+    assert tp.audit(models[0], after=models[1]) == found
     (row,) = audited(tmp_path, before, after | {"running": [OLD, *spread]}).rows
     assert (row.verdict, row.why) == (Verdict.SUBOPTIMAL, "4 rack, 2 possible")
 

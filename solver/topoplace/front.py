@@ -245,8 +245,8 @@ def compare(
 
 
 def audit(
-    *sources: Audited,
-    after: File | None = None,
+    *sources: Audited | Model,
+    after: File | Snapshot | Model | None = None,
     contract: str | None = None,
     levels: Sequence[str] | None = None,
     command: str | None = None,
@@ -262,9 +262,9 @@ def audit(
     ----------
     sources
         Files of recorded decisions, results on hierarchies, their files, and folders of these; or,
-        with `after`, the file of the snapshot before.
+        with `after`, the snapshot before.
     after
-        The file of the snapshot after: what of the queue of the one before runs in it was started.
+        The snapshot after: what of the queue of the one before runs in it was started.
     contract
         What the scheduler promises requests beyond what these say: ``slurm-block``.
     levels
@@ -298,7 +298,9 @@ def audit(
     """
     options = _options(time_limit, seed)
     require_contract(contract)
-    cases, notes = cases_of(sources, after, command, states, seed)
+    given = [one.snapshot if isinstance(one, Model) else one for one in sources]
+    later = after.snapshot if isinstance(after, Model) else after
+    cases, notes = cases_of(given, later, command, states, seed)
     cases = [counting(case, levels) for case in cases]
     files = ResultFiles(None if results is None else Path(results))
     compile_for("hierarchy", ["exact"])

@@ -31,7 +31,7 @@ from topoplace.study.case import load_instance, state_of
 File = str | Path
 _OF_LINES = (".jsonl", ".ndjson")
 
-Source = File | Mapping[str, Any] | Decision | HierarchyResult
+Source = File | Mapping[str, Any] | Decision | HierarchyResult | Snapshot
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def _units(state: HierarchyState, part: PartState, job: RunningJob, host: str) -
 
 
 def load_cases(
-    sources: Iterable[Source], after: File | None = None
+    sources: Iterable[Source], after: File | Snapshot | None = None
 ) -> tuple[list[Case], list[str]]:
     """Read whatever may be audited, and say what there is to note about it.
 
@@ -239,7 +239,7 @@ def load_cases(
     """
     given = list(sources)
     if after is not None:
-        if len(given) != 1 or not isinstance(given[0], str | Path):
+        if len(given) != 1 or not isinstance(given[0], str | Path | Snapshot):
             raise InputError("one snapshot, that before", field="after", found=str(len(given)))
         return _pair(given[0], after)
     cases = [case for source in given for case in _cases(source)]
@@ -248,22 +248,29 @@ def load_cases(
     return cases, []
 
 
-def _pair(before: File, after: File) -> tuple[list[Case], list[str]]:
-    pair = [load_instance(before), load_instance(after)]
-    for file, snapshot in zip((before, after), pair, strict=True):
-        try:
-            if not isinstance(snapshot, Snapshot):
-                raise InputError("a snapshot", found="a mapping instance")
-            _require_hierarchy(snapshot)
-            prepare_hierarchy(snapshot)
-        except InputError as error:
-            raise error.located(str(file)) from None
+def _pair(before: File | Snapshot, after: File | Snapshot) -> tuple[list[Case], list[str]]:
+    first, second = _snapshot(before), _snapshot(after)
     try:
-        first, second = (snapshot for snapshot in pair if isinstance(snapshot, Snapshot))
         case, notes = case_of_pair(first, second)
     except InputError as error:
-        raise error.located(str(after)) from None
+        raise error.located(_called(after)) from None
     return [case], notes
+
+
+def _snapshot(source: File | Snapshot) -> Snapshot:
+    found = source if isinstance(source, Snapshot) else load_instance(source)
+    try:
+        if not isinstance(found, Snapshot):
+            raise InputError("a snapshot", found="a mapping instance")
+        _require_hierarchy(found)
+        prepare_hierarchy(found)
+    except InputError as error:
+        raise error.located(_called(source)) from None
+    return found
+
+
+def _called(source: File | Snapshot) -> str:
+    return source.name if isinstance(source, Snapshot) else str(source)
 
 
 def _cases(source: Source) -> Iterator[Case]:
@@ -273,6 +280,8 @@ def _cases(source: Source) -> Iterator[Case]:
         yield case_of_result(_on_hierarchy(source))
     elif isinstance(source, Mapping):
         yield _of_document(source)
+    elif isinstance(source, Snapshot):
+        raise InputError("what came after a snapshot", field="after", found="nothing")
     elif Path(source).is_dir():
         files = files_below(Path(source))
         if not files:

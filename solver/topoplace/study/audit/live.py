@@ -18,6 +18,7 @@ from topoplace.errors import ExitCode, InputError, TopoplaceError
 from topoplace.snapshot.files import parse_object
 from topoplace.snapshot.readers.decisions import Decided, decision_of
 from topoplace.snapshot.readers.tables import blamed_on, text_of
+from topoplace.snapshot.schema import Snapshot
 from topoplace.study.audit.cases import Case, Source, case_of_decision, load_cases
 from topoplace.study.external.allocator import DEFAULT_SECONDS, Allocator, command_allocator
 from topoplace.study.external.program import End, Run, run_program
@@ -106,7 +107,7 @@ def _case(asked: Line, text: str | None, silence: str) -> Case:
 
 def cases_of(
     sources: Sequence[Source],
-    after: str | Path | None = None,
+    after: str | Path | Snapshot | None = None,
     command: str | None = None,
     states: int | None = None,
     seed: int = 0,
