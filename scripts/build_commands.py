@@ -31,6 +31,8 @@ for. The last two may stand before the command as well.
 | 3 | proven infeasible |
 | 4 | time limit with no solution |
 | 5 | a check failed, or a bound rests on a search that `check` does not repeat |
+| 5 | `audit`: a decision breaks a rule |
+| 6 | `audit`: a request waits that fits, or the regret is above `--tolerate` |
 | 130, 143 | interrupted by Ctrl-C, by SIGTERM, before an answer; no file is left half-written |
 """
 

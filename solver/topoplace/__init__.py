@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from topoplace.certify.report import Report as Report
     from topoplace.errors import InputError as InputError
     from topoplace.errors import TopoplaceError as TopoplaceError
+    from topoplace.front import audit as audit
     from topoplace.front import check as check
     from topoplace.front import compare as compare
     from topoplace.front import load as load
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from topoplace.model import tree as tree
     from topoplace.result import Result as Result
     from topoplace.solving import Progress as Progress
+    from topoplace.study.audit.run import Audit as Audit
     from topoplace.study.compare import Comparison as Comparison
 
 __version__ = "0.1.0"
@@ -43,20 +45,13 @@ _NAMES = {
     "certify.report": ("Report",),
     "errors": ("InputError", "TopoplaceError"),
     "front": (
-        "check",
-        "compare",
-        "load",
-        "machines",
-        "map",
-        "methods",
-        "place",
-        "recognise",
-        "snapshots",
-        "topology",
+        *("audit", "check", "compare", "load", "machines", "map"),
+        *("methods", "place", "recognise", "snapshots", "topology"),
     ),
     "model": ("Model", "cubes", "graph", "grid", "hierarchy", "mesh", "torus", "tree"),
     "result": ("Result",),
     "solving": ("Progress",),
+    "study.audit.run": ("Audit",),
     "study.compare": ("Comparison",),
 }
 """The front door: which names are where; they are imported when they are first used."""

@@ -22,6 +22,7 @@ class ExitCode(IntEnum):
     INFEASIBLE = 3
     NO_SOLUTION = 4
     CHECK_FAILED = 5
+    REGRET = 6
 
 
 class TopoplaceError(Exception):

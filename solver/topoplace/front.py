@@ -39,6 +39,10 @@ from topoplace.snapshot.state import SnapshotState
 from topoplace.solving import Options, method_names, solve
 from topoplace.solving import methods as registered
 from topoplace.solving.outcome import Display, Progress, Watch
+from topoplace.study.audit.cases import Source as Audited
+from topoplace.study.audit.cases import counting
+from topoplace.study.audit.live import cases_of
+from topoplace.study.audit.run import Audit, ResultFiles, audit_cases, require_contract
 from topoplace.study.case import Document, File, load_cases, load_document
 from topoplace.study.case import Source as Comparable
 from topoplace.study.compare import Comparison
@@ -46,6 +50,9 @@ from topoplace.study.compare import compare as compare_cases
 
 Instance = Model | Snapshot | File | Document
 Application = GridApplication | GraphApplication | MappingInstance | File
+
+Placed = AllocationResult | HierarchyResult | CubesResult
+"""Results that no mapping goes on yet: they are told so in a line."""
 
 MAX_SEED = 2**31 - 1
 
@@ -87,6 +94,7 @@ def place(
     *,
     time_limit: float | None = None,
     interference: str = "strict",
+    contract: str | None = None,
     seed: int = 0,
     thorough: bool = False,
     display: bool = False,
@@ -106,6 +114,8 @@ def place(
     interference
         On tori, which jobs may share links: ``strict`` (none), ``tolerant`` (tolerant ones with
         each other) or ``off`` (all).
+    contract
+        On hierarchies, what a scheduler promises requests beyond what these say: ``slurm-block``.
     seed
         Of whatever the method draws at random.
     thorough
@@ -121,6 +131,10 @@ def place(
         If an argument or a field of the instance cannot be used.
     """
     state = _model_of(instance).prepare()
+    if contract is not None:
+        from topoplace.placement.hierarchy.contract import prepared_under  # noqa: PLC0415 - rare
+
+        state = prepared_under(state.snapshot, contract)
     options = replace(_options(time_limit, seed, interference), thorough=thorough)
     if not isinstance(state, SnapshotState) and options.interference is not Interference.STRICT:
         expected = "strict, but on tori and meshes"
@@ -133,7 +147,7 @@ def place(
 
 def map(
     application: Application,
-    on: Source | Model | MatrixModel | AllocationResult | Path | None = None,
+    on: Source | Model | MatrixModel | Placed | Path | None = None,
     method: str = "auto",
     *,
     tasks_per_node: int = 1,
@@ -185,8 +199,9 @@ def map(
         problem = prepare_mapping(application)
     elif on is None:
         raise InputError("a machine, an instance or a result to map to", field="on", found="None")
-    elif isinstance(on, AllocationResult):
-        raise InputError("places on a torus or mesh", field="on", found="a result on a tree")
+    elif isinstance(on, AllocationResult | HierarchyResult | CubesResult):
+        found = f"a result of {on.problem}"
+        raise InputError("places on a torus or mesh", field="on", found=found)
     else:
         source = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
         places = load_places(source, job=job, node_class=node_class, within=within)
@@ -237,6 +252,82 @@ def compare(
     with _watched(options, display, callback) as watched:
         found = compare_cases(cases, methods, watched)
     return replace(found, notes=(*skipped, *found.notes))
+
+
+def audit(
+    *sources: Audited | Model,
+    after: File | Snapshot | Model | None = None,
+    contract: str | None = None,
+    levels: Sequence[str] | None = None,
+    command: str | None = None,
+    states: int | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    results: str | Path | None = None,
+    display: bool = False,
+) -> Audit:
+    """Hold decisions of schedulers against the rules and the proven optimum.
+
+    Parameters
+    ----------
+    sources
+        Files of recorded decisions, results on hierarchies, their files, and folders of these; or,
+        with `after`, the snapshot before.
+    after
+        The snapshot after: what of the queue of the one before runs in it was started.
+    contract
+        What the scheduler promises requests beyond what these say: ``slurm-block``.
+    levels
+        Levels of the machine whose domains count; by default all, but of Slurm's topology/block
+        the base blocks and the nodes.
+    command
+        A live allocator, as ``[NAME=]PROG ARGS``: it gets the states of recorded decisions as JSON
+        lines on stdin and prints them with its answers. Then `sources` are files of such lines.
+    states
+        How many states to draw for `command`, instead of those of `sources`.
+    time_limit
+        Seconds of each solve.
+    seed
+        Of each solve, and of the states drawn.
+    results
+        A folder for the results that prove the optima.
+    display
+        Whether to show on stderr how many decisions are judged.
+
+    Returns
+    -------
+    Audit
+        Its `rows`; printed, it is tables. `exit_code` says what the command would end with.
+
+    Raises
+    ------
+    InputError
+        If an argument or a field of a decision cannot be used, or there is nothing to audit.
+    TopoplaceError
+        If the checker does not confirm an optimum, or a decision beats it: one is wrong then.
+    """
+    options = _options(time_limit, seed)
+    require_contract(contract)
+    given = [one.snapshot if isinstance(one, Model) else one for one in sources]
+    later = after.snapshot if isinstance(after, Model) else after
+    cases, notes = cases_of(given, later, command, states, seed)
+    cases = [counting(case, levels) for case in cases]
+    files = ResultFiles(None if results is None else Path(results))
+    compile_for("hierarchy", ["exact"])
+    with Display() if display else contextlib.nullcontext() as shown:
+
+        def progress(done: int, total: int) -> None:
+            if shown is not None:
+                shown.show(f"audit: {done:,} of {total:,}")
+
+        return audit_cases(
+            cases,
+            contract=contract,
+            options=options,
+            notes=notes,
+            keep=files.keep,
+            progress=progress,
+        )
 
 
 def check(result: Result[Any, Any, Any] | File | Document) -> Report:

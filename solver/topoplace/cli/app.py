@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from topoplace import __version__
+from topoplace.cli.audit import audit
 from topoplace.cli.documents import check, convert, show
 from topoplace.cli.grid import layouts
 from topoplace.cli.map import map_command
@@ -62,6 +63,7 @@ COMMANDS = {
     "check": (check, None),
     "compare": (compare, epilogue(*METHODS, snapshots=True)),
     "batch": (batch, epilogue(*METHODS)),
+    "audit": (audit, None),
     "replay": (replay, epilogue("placement", "allocation", machines=True)),
     "show": (show, None),
     "convert": (convert, None),

@@ -61,6 +61,9 @@ SHARED = {
         "Which jobs may share links: none, tolerant ones with each other, all.",
     ),
     "seed": option("N", "Seed of whatever a method draws at random."),
+    "contract": option(
+        "NAME", "On hierarchies: hold requests to what a scheduler promises: slurm-block."
+    ),
     "command": option("TEXT", COMMAND),
     "stderr": option("F", "Keep what allocators of your own say here."),
 }

@@ -54,6 +54,7 @@ def place(
     time_limit: float | None = None,
     thorough: bool = False,
     interference: str = "strict",
+    contract: str | None = None,
     seed: int = 0,
     output: Path | None = None,
     png: Path | None = None,
@@ -71,6 +72,10 @@ def place(
     state = load_any(snapshot)
     if interference != "strict" and not isinstance(state, SnapshotState):
         refuse("no interference rule but on tori and meshes", interference=interference)
+    if contract is not None:
+        from topoplace.placement.hierarchy.contract import prepared_under
+
+        state = prepared_under(state.snapshot, contract)
     with shown() as watch:
         result = _placed(state, method, command, stderr, replace(options, watch=watch))
     if output is not None:

@@ -18,8 +18,8 @@ _WRONG_VALUES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 """What typer says of the value of an option, before and since it says so in pydantic's words."""
 
 _AS_NAMED = (
-    *("bytes", "cell", "class", "command", "format", "graph format", "limit", "method", "methods"),
-    *("procs_per_node", "protocol"),
+    *("after", "bytes", "cell", "class", "command", "contract", "format", "graph format", "levels"),
+    *("limit", "method", "methods", "procs_per_node", "protocol", "states"),
 )
 OPTION_OF = {
     **{name: f"--{re.sub('[_ ]', '-', name)}" for name in _AS_NAMED},

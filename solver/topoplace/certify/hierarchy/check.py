@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -12,6 +11,7 @@ from topoplace.certify.hierarchy.instance import (
     Place,
     read_instance,
     require_place,
+    require_room,
     worth,
 )
 from topoplace.certify.hierarchy.oracle import HierarchyOracle
@@ -49,7 +49,7 @@ class HierarchyPlacements(Problem[HierarchyResult]):
         started = claims.add("placements", self._started, lambda found: f"{len(found)} start")
         if started is None:
             return False
-        claims.add("hosts", lambda: self._fit(started))
+        claims.add("hosts", lambda: require_room(self._instance, started))
         figures = [worth(self._instance, asked, place) for asked, place in started]
         nothing = [0] * len(self.levels)
         self.values = [sum(level) for level in zip(nothing, *figures, strict=True)]
@@ -91,30 +91,6 @@ class HierarchyPlacements(Problem[HierarchyResult]):
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return self._instance.numbers
-
-    def _fit(self, started: list[tuple[Asked, Place]]) -> str:
-        """Raise unless no host gives more than it has, and who wants a domain alone has it."""
-        instance, taken = self._instance, Counter[tuple[int, int]]()
-        for asked, place in started:
-            for part, units in zip(asked.parts, place, strict=True):
-                for host, n in units.items():
-                    for r, amount in enumerate(part.takes):
-                        taken[host, r] += n * amount
-        for (host, r), amount in taken.items():
-            if amount > instance.free[host][r]:
-                name, what = instance.machine.host_names[host], instance.machine.resources[r]
-                raise RefusedError(f"{amount} {what} of {name}, {instance.free[host][r]} are free")
-        users = [{host for units in place for host in units} for _, place in started]
-        for k, (asked, _) in enumerate(started):
-            if asked.alone is None:
-                continue
-            of = instance.machine.domain_of[asked.alone]
-            own = {int(of[host]) for host in users[k]}
-            others = set().union(instance.busy, *(u for j, u in enumerate(users) if j != k))
-            if own & {int(of[host]) for host in others}:
-                level = instance.machine.levels[asked.alone]
-                raise RefusedError(f"{asked.id} shares a {level} that it wants alone")
-        return f"no host gives more than it has; {len(taken)} amounts"
 
     @cached_property
     def _oracle(self) -> HierarchyOracle:

@@ -245,6 +245,30 @@ def require_place(instance: Instance, asked: Asked, place: Place) -> None:
                 raise RefusedError(f"several {machine.levels[part.required]}, one is required")
 
 
+def require_room(instance: Instance, started: Sequence[tuple[Asked, Place]]) -> str:
+    """Raise unless no host gives more than it has, and who wants a domain alone has it."""
+    machine, taken = instance.machine, Counter[tuple[int, int]]()
+    for asked, place in started:
+        for part, units in zip(asked.parts, place, strict=True):
+            for host, n in units.items():
+                for r, amount in enumerate(part.takes):
+                    taken[host, r] += n * amount
+    for (host, r), amount in taken.items():
+        if amount > instance.free[host][r]:
+            name, what = machine.host_names[host], machine.resources[r]
+            raise RefusedError(f"{amount} {what} of {name}, {instance.free[host][r]} are free")
+    users = [{host for units in place for host in units} for _, place in started]
+    for k, (asked, _) in enumerate(started):
+        if asked.alone is None:
+            continue
+        of = machine.domain_of[asked.alone]
+        own = {int(of[host]) for host in users[k]}
+        others = set().union(instance.busy, *(u for j, u in enumerate(users) if j != k))
+        if own & {int(of[host]) for host in others}:
+            raise RefusedError(f"{asked.id} shares a {machine.levels[asked.alone]} it wants alone")
+    return f"no host gives more than it has; {len(taken)} amounts"
+
+
 def per_domain(machine: Hierarchy, level: int, units: Mapping[int, int]) -> Counter[int]:
     """Return the units in every domain of a level that has some."""
     found: Counter[int] = Counter()

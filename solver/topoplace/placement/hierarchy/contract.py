@@ -10,15 +10,21 @@ block, and no other limit. One unit is one node.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, unknown_name
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.placement.hierarchy.problem import Placed
-from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState, prepare_hierarchy
-from topoplace.snapshot.schema import Segment, Snapshot
+from topoplace.snapshot.hierarchy_state import (
+    HierarchyRequest,
+    HierarchyState,
+    PartState,
+    prepare_hierarchy,
+)
+from topoplace.snapshot.schema import HierarchyModel, Segment, Snapshot
 from topoplace.types import IntArray
 
 DEFAULT_DOUBLINGS = 4
@@ -234,3 +240,28 @@ def under_contract(snapshot: Snapshot) -> Snapshot:
             said["at_most"] = Segment(size=most, level=names[level])
         queue.append(request.model_copy(update=said))
     return snapshot.model_copy(update={"queue": queue})
+
+
+CONTRACTS: Mapping[str, Callable[[Snapshot], Snapshot]] = {"slurm-block": under_contract}
+"""What schedulers promise requests beyond what these say, by name."""
+
+
+def held_to(snapshot: Snapshot, contract: str) -> Snapshot:
+    """Return a snapshot whose requests say themselves what a contract promises them.
+
+    Raises
+    ------
+    InputError
+        If there is no such contract, the machine is no hierarchy, or the contract refuses a
+        request.
+    """
+    if contract not in CONTRACTS:
+        raise unknown_name(contract, CONTRACTS, field="contract")
+    if not isinstance(snapshot.machine, HierarchyModel):
+        raise InputError("no contract but on hierarchies", field="contract", value=contract)
+    return CONTRACTS[contract](snapshot)
+
+
+def prepared_under(snapshot: Snapshot, contract: str) -> HierarchyState:
+    """Return a snapshot held to a contract, ready for any method (see `held_to`)."""
+    return prepare_hierarchy(held_to(snapshot, contract))

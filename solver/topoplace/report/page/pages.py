@@ -59,7 +59,7 @@ def comparison_page(comparison: Comparison, exhibits: Exhibits, folder: Path) ->
         file = exhibits.file_of(row)
         return None if file is None else quote(Path(os.path.relpath(file, folder)).as_posix())
 
-    return _rendered(
+    return rendered(
         "comparison.html",
         title=f"{_count(len({row.method for row in rows}), 'method')} on "
         f"{_count(len(by_instance(rows)), 'instance')}",
@@ -82,7 +82,7 @@ def result_page(result: AnyResult) -> str:
     InputError
         If the instance inside is not valid.
     """
-    return _rendered(
+    return rendered(
         "result.html",
         title=f"{result.instance.name}, {result.method}",
         result=result,
@@ -93,7 +93,8 @@ def result_page(result: AnyResult) -> str:
     )
 
 
-def _rendered(template: str, **values: Any) -> str:
+def rendered(template: str, **values: Any) -> str:
+    """Return a page of a template."""
     pages = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,

@@ -66,12 +66,16 @@ class Decision:
         What was decided.
     left_out
         What the scheduler was told and the snapshot does not say, such as ``--nodelist=n003``.
+    group
+        Which decisions it is counted with: the family and mode of Kueue's, and of Slurm's the
+        plugin, what was asked for, and how the state came about.
     """
 
     snapshot: Snapshot
     taken: Taken | None
     outcome: Decided
     left_out: tuple[str, ...] = ()
+    group: str = ""
 
 
 Line = TypeVar("Line", bound="_Line")
@@ -142,6 +146,7 @@ class KueueLine(_Line):
 
     id: Name
     kueue: str
+    family: str = "kueue"
     levels: Values
     nodes: Annotated[list[KueueNode], Field(min_length=1)]
     request: KueuePodset | None = None
@@ -189,7 +194,15 @@ def kueue_decision(line: Mapping[str, Any]) -> Decision:
     )
     prepare_hierarchy(snapshot)
     taken = _kueue_taken(read)
-    return Decision(snapshot, taken, Decided.WAITING if taken is None else Decided.STARTED)
+    outcome = Decided.WAITING if taken is None else Decided.STARTED
+    return Decision(snapshot, taken, outcome, group=f"{read.family}, {_kueue_mode(read)}")
+
+
+def _kueue_mode(line: KueueLine) -> str:
+    podsets = line.requests or [podset for podset in (line.request,) if podset is not None]
+    if len(podsets) == 1:
+        return podsets[0].mode
+    return "leader group" if any(podset.group for podset in podsets) else "several podsets"
 
 
 def _kueue_machine(line: KueueLine) -> tuple[HierarchyModel, list[RunningJob]]:
@@ -334,6 +347,7 @@ class SlurmLine(_Line):
     request: SlurmRequest
     outcome: Literal["running", "pending", "rejected"]
     chosen: list[Name] | None = None
+    how: str = ""
 
 
 def slurm_block_snapshot(line: Mapping[str, Any]) -> Snapshot:
@@ -378,7 +392,20 @@ def slurm_block_decision(line: Mapping[str, Any]) -> Decision:
     taken = None
     if outcome is Decided.STARTED:
         taken = _slurm_taken(read, request, set(names))
-    return Decision(snapshot, taken, outcome, left_out)
+    return Decision(snapshot, taken, outcome, left_out, _slurm_group(read))
+
+
+def _slurm_group(line: SlurmLine) -> str:
+    """Return the plugin, what was asked for, and how the state came about."""
+    asked = "segments" if line.request.segment is not None else "no segments"
+    words = [line.plugin.removeprefix("topology/"), "options" if line.request.options else asked]
+    if "picked by search" in line.how:
+        words.append("picked by search")
+    elif "random" in line.how or line.how.startswith("live: other jobs"):
+        words.append("random states")
+    elif line.how:
+        words.append("made by hand")
+    return ", ".join(words)
 
 
 def _slurm_machine(line: SlurmLine) -> HierarchyModel:

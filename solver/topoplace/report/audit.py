@@ -1,0 +1,185 @@
+"""What an audit found: tables for a terminal, and the same as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from topoplace.report.text import csv_of, plain_table
+from topoplace.study.audit.judging import Row, Standing, Verdict
+from topoplace.study.audit.run import Audit, Group
+
+MOST_FINDINGS = 20
+"""Decisions that the text names; the CSV file has all."""
+
+_WIDEST = 64  # characters of a column of words
+
+_GRAVEST_FIRST = (
+    Verdict.INVALID,
+    Verdict.MISSED,
+    Verdict.SUBOPTIMAL,
+    Verdict.UNPROVEN,
+    Verdict.UNJUDGED,
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as text: its header, its rows, and which columns are numbers."""
+
+    header: list[str]
+    rows: list[list[str]]
+
+    @property
+    def numbers(self) -> list[int]:
+        """Columns set flush right: all but the first."""
+        return list(range(1, len(self.header)))
+
+    def __str__(self) -> str:
+        return plain_table(self.header, self.rows, right=self.numbers)
+
+
+def _counted(audit: Audit) -> list[Group]:
+    groups = audit.groups
+    return [*groups, audit.total] if len(groups) > 1 else groups
+
+
+def verdicts_table(audit: Audit) -> Table:
+    """Return how many decisions of each group were found to be what."""
+    groups = _counted(audit)
+    rare = (Verdict.UNPROVEN, Verdict.UNJUDGED)
+    shown = [v for v in Verdict if v not in rare or any(g.verdicts[v] for g in groups)]
+    rows = [
+        [group.name or "all", _count(group.decisions)]
+        + [_count(group.verdicts[verdict]) for verdict in shown]
+        for group in groups
+    ]
+    return Table(["group", "decisions", *shown], rows)
+
+
+def domains_table(audit: Audit) -> Table:
+    """Return by group the domains used and the fewest, and what waits though it fits."""
+    contract, groups = audit.contract, _counted(audit)
+    header = ["group", "started", "above", "used", "fewest", "regret"]
+    header += ["contract: above", "contract: fewest"] if contract else []
+    header += ["stranded more", "waiting", "room for", "fits"]
+    header += ["contract: fits"] if contract else []
+    rows = []
+    for group in groups:
+        free, under = group.free, group.contract
+        cells: list[object] = [
+            free.started,
+            free.above,
+            free.used,
+            free.fewest,
+            percent_text(free.percent),
+        ]
+        if contract:
+            cells += [under.above, under.fewest] if under else [None, None]
+        cells += [group.stranded_more, group.waiting, group.with_room, group.fits]
+        cells += [group.fits_contract] if contract else []
+        rows.append([group.name or "all", *map(_count, cells)])
+    return Table(header, rows)
+
+
+def shorten(text: str) -> str:
+    """Return a text that fits into a column."""
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+
+
+def percent_text(percent: Fraction) -> str:
+    """Return a percentage; one that is not zero never reads as zero."""
+    text = f"{float(percent):.1f} %"
+    return "< 0.1 %" if percent > 0 and text == "0.0 %" else text
+
+
+def _count(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else "-" if value is None else str(value)
+
+
+def findings(audit: Audit) -> list[Row]:
+    """Return the decisions that are not proven right, the gravest first."""
+    found = [row for row in audit.rows if row.verdict in _GRAVEST_FIRST]
+    order = {verdict: rank for rank, verdict in enumerate(_GRAVEST_FIRST)}
+    return sorted(found, key=lambda row: (order[row.verdict], -(row.standing.regret or 0)))
+
+
+def audit_text(audit: Audit) -> str:
+    """Return tables by group, the decisions that are not proven right, and the sum of it."""
+    parts = [str(verdicts_table(audit)), str(domains_table(audit))]
+    if len(audit.rows) == 1:
+        parts.append(str(levels_table(audit.rows[0].standing)))
+    found = findings(audit)
+    if found:
+        cells = [
+            [row.instance, shorten(row.request), row.verdict, shorten(row.why)]
+            for row in found[:MOST_FINDINGS]
+        ]
+        text = plain_table(["decision", "request", "verdict", "why"], cells)
+        if len(found) > MOST_FINDINGS:
+            text += f"\nand {len(found) - MOST_FINDINGS} more, which --csv and --html list"
+        parts.append(text)
+    return "\n\n".join([*parts, "\n".join([conclusion(audit), *audit.notes])])
+
+
+def conclusion(audit: Audit) -> str:
+    """Return one line: what is wrong in all, and how large the regret is."""
+    total, names = audit.total, [verdict for verdict in _GRAVEST_FIRST if verdict != "suboptimal"]
+    counts = [f"{total.verdicts[v]} {v}" for v in names if total.verdicts[v]]
+    own = total.domains
+    text = f"{own.used} domains used, {own.fewest} possible: regret {percent_text(own.percent)}"
+    rules = f" under {audit.contract}" if audit.contract else ""
+    return f"{total.decisions} decisions{rules}: {'; '.join([*counts, text])}"
+
+
+def levels_table(standing: Standing) -> Table:
+    """Return the levels of one decision beside what is possible."""
+    rows = [[lv.name, *map(_count, (lv.decision, lv.best, lv.bound))] for lv in standing.levels]
+    return Table(["level", "decision", "possible", "bound"], rows)
+
+
+def audit_csv(audit: Audit) -> str:
+    """Return a row per decision as CSV with a header line; absent values are empty."""
+    records = [_record(row) for row in audit.rows]
+    names = dict.fromkeys(name for record in records for name in record)
+    return csv_of(names, ([record.get(name) for name in names] for record in records))
+
+
+def _record(row: Row) -> dict[str, object]:
+    found: dict[str, object] = {
+        "decision": row.instance,
+        "group": row.group,
+        "request": row.request,
+        "outcome": row.outcome,
+        "verdict": row.verdict,
+        "why": row.why,
+        "room_for": row.has_room,
+        "left_out": " ".join(row.left_out),
+    }
+    found |= _standing_record(row.free, "")
+    if row.contract is not None:
+        found |= _standing_record(row.contract, "contract ")
+    return found
+
+
+def _standing_record(standing: Standing, prefix: str) -> dict[str, object]:
+    own: dict[str, object] = {
+        "verdict" if prefix else "free verdict": standing.verdict,
+        "differs": standing.differs,
+        "used": standing.used,
+        "fewest": standing.fewest,
+        "regret": standing.regret,
+        "stranded more": standing.strands,
+    }
+    for level in standing.levels:
+        own[level.name] = level.decision
+        own[f"{level.name} possible"] = level.best
+        own[f"{level.name} bound"] = level.bound
+    return {f"{prefix}{name}": value for name, value in own.items()}
+
+
+def rows_of(audit: Audit) -> Sequence[Row]:
+    """Return all decisions, those not proven right first."""
+    found = findings(audit)
+    return [*found, *(row for row in audit.rows if row.verdict not in _GRAVEST_FIRST)]

@@ -1,0 +1,359 @@
+"""What an audit judges: the state before a decision, and who started where.
+
+It comes from recorded lines, from a pair of snapshots, or from a result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from topoplace.errors import InputError
+from topoplace.machine.hostlist import expand_host_list
+from topoplace.result import RESULT_SCHEMA, Result
+from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result.reading import parse_result
+from topoplace.snapshot.files import files_below, parse_object, read_bytes
+from topoplace.snapshot.hierarchy_state import HierarchyState, PartState, prepare_hierarchy
+from topoplace.snapshot.readers.decisions import (
+    Decided,
+    Decision,
+    Taken,
+    decision_of,
+    read_decisions,
+)
+from topoplace.snapshot.schema import HierarchyModel, RunningJob, Snapshot
+from topoplace.study.case import load_instance, state_of
+
+File = str | Path
+_OF_LINES = (".jsonl", ".ndjson")
+
+Source = File | Mapping[str, Any] | Decision | HierarchyResult | Snapshot
+
+
+@dataclass(frozen=True)
+class Case:
+    """A decision to judge.
+
+    Attributes
+    ----------
+    snapshot
+        The machine before the decision, with the requests decided on as its queue.
+    started
+        What was started, each request with the units on its hosts, lawful or not.
+    outcome
+        Whether anything was started, or else whether the queue waits or was refused for good.
+    levels
+        Levels of the machine whose domains count, beside that of its hosts.
+    group
+        Which decisions it is counted with.
+    left_out
+        What the scheduler was told and the snapshot does not say: then its optimum is not known.
+    fault
+        Why what was decided cannot be read, if it cannot.
+    """
+
+    snapshot: Snapshot
+    started: tuple[tuple[str, Taken], ...]
+    outcome: Decided
+    levels: tuple[str, ...]
+    group: str = ""
+    left_out: tuple[str, ...] = ()
+    fault: str | None = None
+
+
+def case_of_decision(decision: Decision) -> Case:
+    """Return a recorded decision as a case."""
+    snapshot = decision.snapshot
+    started = () if decision.taken is None else ((snapshot.queue[0].id, decision.taken),)
+    return Case(
+        snapshot,
+        started,
+        decision.outcome,
+        _levels_of(snapshot),
+        decision.group,
+        decision.left_out,
+    )
+
+
+def _levels_of(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the levels that count: all, but of topology/block the base blocks alone.
+
+    Nobody asks for few of the groups of blocks that BlockSizes enforces.
+    """
+    machine = snapshot.machine
+    assert isinstance(machine, HierarchyModel), "audited machines are hierarchies"
+    return tuple(machine.levels if machine.block_sizes is None else machine.levels[-2:])
+
+
+# ---- Results -------------------------------------------------------------------------------------
+
+
+def case_of_result(result: HierarchyResult) -> Case:
+    """Return the placements of a result, of whatever method, as a case.
+
+    Raises
+    ------
+    InputError
+        If the instance inside is not valid, or hosts are no host list.
+    """
+    state_of(result)
+    started = []
+    for placement in result.solution.placements if result.solution is not None else ():
+        taken: dict[str | None, dict[str, int]] = {}
+        for part in placement.parts:
+            units = taken.setdefault(part.part, {})
+            for share in part.shares:
+                for host in expand_host_list(share.hosts, "solution"):
+                    units[host] = units.get(host, 0) + share.units
+        started.append((placement.request, taken))
+    outcome = Decided.STARTED if started else Decided.WAITING
+    assert isinstance(result.instance.machine, HierarchyModel), "state_of has checked it"
+    levels = tuple(result.instance.machine.levels)
+    return Case(result.instance, tuple(started), outcome, levels, result.method)
+
+
+# ---- Pairs of snapshots --------------------------------------------------------------------------
+
+
+def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
+    """Return what was decided between two snapshots of a machine, and notes.
+
+    Requests of the first one's queue that run in the second were started. What else runs in the
+    second is what they had to share the machine with. A request that is neither running nor
+    waiting afterwards was withdrawn.
+
+    A started request `job` runs under its name; where its hosts give it different amounts, or it
+    has parts, as several entries ``job/...``, of a part ``job/PART`` or ``job/PART/...``.
+
+    Raises
+    ------
+    InputError
+        If the machines differ, or what a started request holds is no number of its units.
+    """
+    _require_hierarchy(before)
+    _require_hierarchy(after)
+    if before.machine != after.machine:
+        raise InputError("the machine of the snapshot before", field="machine", found="another")
+    state = prepare_hierarchy(before)
+    waiting = {request.id for request in after.queue}
+    entries = {request.id: _entries(request.id, after.running) for request in before.queue}
+    started = tuple(
+        (request.id, _taken(state, request.parts, entries[request.id]))
+        for request in state.requests
+        if entries[request.id]
+    )
+    own = {job.id for jobs in entries.values() for job in jobs}
+    running = [job for job in after.running if job.id not in own]
+    queue = [r for r in before.queue if entries[r.id] or r.id in waiting]
+    judged = before.model_copy(update={"running": running, "queue": queue})
+    prepare_hierarchy(judged)
+    there, now = {job.id for job in before.running}, {job.id for job in running}
+    notes = [
+        f"{before.name}: {count} {what}"
+        for count, what in (
+            (len(there - now), "running jobs have ended: judged as if they had before"),
+            (len(now - there), "jobs run that waited in no queue: judged as if they had before"),
+            (len(before.queue) - len(queue), "requests were withdrawn: not judged"),
+        )
+        if count
+    ]
+    outcome = Decided.STARTED if started else Decided.WAITING
+    return Case(judged, started, outcome, _levels_of(judged)), notes
+
+
+def _require_hierarchy(snapshot: Snapshot) -> None:
+    if not isinstance(snapshot.machine, HierarchyModel):
+        kind = snapshot.machine if isinstance(snapshot.machine, str) else snapshot.machine.kind
+        raise InputError("a hierarchy, as audits are of those only", field="machine", found=kind)
+
+
+def _entries(request: str, running: Iterable[RunningJob]) -> list[RunningJob]:
+    return [job for job in running if job.id == request or job.id.startswith(f"{request}/")]
+
+
+def _taken(state: HierarchyState, parts: tuple[PartState, ...], jobs: list[RunningJob]) -> Taken:
+    taken: dict[str | None, dict[str, int]] = {part.name: {} for part in parts}
+    for job in jobs:
+        part = _part_of(job, parts)
+        for host in expand_host_list(job.nodes, f"running {job.id}"):
+            units = _units(state, part, job, host)
+            taken[part.name][host] = taken[part.name].get(host, 0) + units
+    return taken
+
+
+def _part_of(job: RunningJob, parts: tuple[PartState, ...]) -> PartState:
+    if len(parts) == 1:
+        return parts[0]
+    named = [p for p in parts if f"/{p.name}/" in f"{job.id}/"]
+    if len(named) != 1:
+        names = ", ".join(str(part.name) for part in parts)
+        raise InputError(
+            f"a running job of one of the parts {names}, as JOB/PART", field="running", value=job.id
+        )
+    return named[0]
+
+
+def _units(state: HierarchyState, part: PartState, job: RunningJob, host: str) -> int:
+    """Return how many units of a part are what a job holds of a host."""
+    machine = state.machine
+    if job.takes is not None:
+        held = [job.takes.get(name, 0) for name in machine.resources]
+    else:
+        held = machine.capacity[machine.host_names.index(host)].tolist()
+    pairs = [(have, each) for have, each in zip(held, part.takes, strict=True) if each]
+    units = pairs[0][0] // pairs[0][1]
+    if job.takes is None:  # a whole host, whatever else it has
+        if min(have // each for have, each in pairs) != 1:
+            expected = f"takes, as {host} holds several units or none"
+            raise InputError(expected, field=f"running {job.id}", found="none")
+        return 1
+    if units < 1 or any(have != units * each for have, each in pairs):
+        expected = "a multiple of what a unit of the request takes"
+        raise InputError(expected, field=f"running {job.id}.takes", value=job.takes)
+    return units
+
+
+# ---- Files ---------------------------------------------------------------------------------------
+
+
+def load_cases(
+    sources: Iterable[Source], after: File | Snapshot | None = None
+) -> tuple[list[Case], list[str]]:
+    """Read whatever may be audited, and say what there is to note about it.
+
+    Parameters
+    ----------
+    sources
+        Files of recorded decisions or of results, folders of results, decisions and results.
+    after
+        With it the only source is a snapshot, and this one what became of it.
+
+    Raises
+    ------
+    InputError
+        Naming the file and the field at fault, or if there is nothing to audit.
+    """
+    given = list(sources)
+    if after is not None:
+        if len(given) != 1 or not isinstance(given[0], str | Path | Snapshot):
+            raise InputError("one snapshot, that before", field="after", found=str(len(given)))
+        return _pair(given[0], after)
+    cases = [case for source in given for case in _cases(source)]
+    if not cases:
+        raise InputError("decisions to audit", field="sources", found="none")
+    return cases, []
+
+
+def _pair(before: File | Snapshot, after: File | Snapshot) -> tuple[list[Case], list[str]]:
+    first, second = _snapshot(before), _snapshot(after)
+    try:
+        case, notes = case_of_pair(first, second)
+    except InputError as error:
+        raise error.located(_called(after)) from None
+    return [case], notes
+
+
+def _snapshot(source: File | Snapshot) -> Snapshot:
+    found = source if isinstance(source, Snapshot) else load_instance(source)
+    try:
+        if not isinstance(found, Snapshot):
+            raise InputError("a snapshot", found="a mapping instance")
+        _require_hierarchy(found)
+        prepare_hierarchy(found)
+    except InputError as error:
+        raise error.located(_called(source)) from None
+    return found
+
+
+def _called(source: File | Snapshot) -> str:
+    return source.name if isinstance(source, Snapshot) else str(source)
+
+
+def _cases(source: Source) -> Iterator[Case]:
+    if isinstance(source, Decision):
+        yield case_of_decision(source)
+    elif isinstance(source, Result):
+        yield case_of_result(_on_hierarchy(source))
+    elif isinstance(source, Mapping):
+        yield _of_document(source)
+    elif isinstance(source, Snapshot):
+        raise InputError("what came after a snapshot", field="after", found="nothing")
+    elif Path(source).is_dir():
+        files = files_below(Path(source))
+        if not files:
+            raise InputError("a folder of results (*.json)", file=str(source))
+        for file in files:
+            yield from _of_file(file)
+    else:
+        yield from _of_file(source)
+
+
+def _of_document(document: Mapping[str, Any]) -> Case:
+    if document.get("schema") == RESULT_SCHEMA:
+        return case_of_result(
+            _on_hierarchy(parse_result(json.dumps(document).encode(), "document"))
+        )
+    return case_of_decision(decision_of(document))
+
+
+def _of_file(file: File) -> Iterator[Case]:
+    text = read_bytes(file)
+    if Path(file).suffix in _OF_LINES or _is_lines(text):
+        decisions = [case_of_decision(decision) for decision in read_decisions(file)]
+        if not decisions:
+            raise InputError("recorded decisions", file=str(file), found="an empty file")
+        yield from decisions
+        return
+    schema = parse_object(text, str(file)).get("schema")
+    if schema != RESULT_SCHEMA:
+        expected = "recorded decisions, a result, or a snapshot with that --after it"
+        raise InputError(expected, file=str(file), field="schema", value=schema)
+    try:
+        yield case_of_result(_on_hierarchy(parse_result(text, str(file))))
+    except InputError as error:
+        raise error.located(str(file)) from None
+
+
+def _is_lines(text: bytes) -> bool:
+    """Whether a text is recorded decisions: its first line alone is an object without a schema."""
+    first = next((line for line in text.splitlines() if line.strip()), b"")
+    found = _object(first)
+    return found is not None and "schema" not in found
+
+
+def _object(text: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _on_hierarchy(result: Result[Any, Any, Any]) -> HierarchyResult:
+    if not isinstance(result, HierarchyResult):
+        expected = "a result on a hierarchy, as audits are of those only"
+        raise InputError(expected, field="problem", value=result.problem)
+    return result
+
+
+def counting(case: Case, levels: Iterable[str] | None) -> Case:
+    """Return a case of which the domains of these levels count; None leaves it as it is.
+
+    Raises
+    ------
+    InputError
+        For a level that its machine does not have.
+    """
+    if levels is None:
+        return case
+    assert isinstance(case.snapshot.machine, HierarchyModel), "audited machines are hierarchies"
+    known = case.snapshot.machine.levels
+    for level in levels:
+        if level not in known:
+            expected = f"levels of {case.snapshot.name}: {', '.join(known)}"
+            raise InputError(expected, field="levels", value=level, known=known)
+    return replace(case, levels=tuple(levels))

@@ -1,0 +1,422 @@
+"""One decision against the rules, and against the optimum under the same rules.
+
+Whether a decision keeps the rules and what it is worth say the checker's functions, which no
+method shares. The optimum is that of the method `exact`, and counts only as far as the checker
+confirms its certificates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from topoplace.certify.check import check_document
+from topoplace.certify.hierarchy.instance import (
+    Asked,
+    Instance,
+    Place,
+    holds,
+    read_instance,
+    require_place,
+    require_room,
+    worth,
+)
+from topoplace.certify.report import RefusedError
+from topoplace.errors import InputError, TopoplaceError
+from topoplace.placement.hierarchy.contract import held_to
+from topoplace.result.hierarchy import HierarchyResult
+from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
+from topoplace.snapshot.readers.decisions import Decided, Taken
+from topoplace.snapshot.schema import HierarchyModel, HostsModel, Part, Request, Snapshot
+from topoplace.solving import Options, solve
+from topoplace.study.audit.cases import Case
+
+
+class Verdict(StrEnum):
+    """What an audit finds of a decision (docs/audit.md)."""
+
+    OPTIMAL = "optimal"
+    SUBOPTIMAL = "suboptimal"
+    MISSED = "missed"
+    RIGHTLY_WAITING = "rightly waiting"
+    INVALID = "invalid"
+    UNPROVEN = "unproven"
+    UNJUDGED = "unjudged"
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of the objective: of the decision, of the best placement known, and proven.
+
+    Attributes
+    ----------
+    decision
+        None where the decision breaks a rule.
+    best, bound
+        Among placements whose earlier levels are at least as good as those of the best one.
+    """
+
+    name: str
+    sense: str
+    decision: int | None
+    best: int | None
+    bound: int | None
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the best one is proven to be."""
+        return self.best is not None and self.best == self.bound
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A decision beside the optimum under the same rules.
+
+    Attributes
+    ----------
+    broken
+        The rule that the decision breaks, if it does.
+    levels
+        Empty where the contract refuses the request, so that there is nothing to place.
+    differs
+        The first level on which the decision is not proven optimal.
+    level
+        The level that its regret is counted on: `differs`, or else the lowest above the hosts.
+    used, fewest
+        Domains of that level, and how few are proven possible; None unless something was started.
+    """
+
+    verdict: Verdict
+    broken: str | None = None
+    levels: tuple[Level, ...] = ()
+    differs: str | None = None
+    level: str | None = None
+    used: int | None = None
+    fewest: int | None = None
+
+    @property
+    def regret(self) -> int | None:
+        """Domains above the fewest."""
+        return None if self.used is None or self.fewest is None else self.used - self.fewest
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether more could have started; None if that is not known."""
+        return self.verdict is Verdict.MISSED or (None if self.differs == "nodes" else False)
+
+    @property
+    def strands(self) -> int | None:
+        """Room left on the hosts used beyond the least; None where other levels differ before."""
+        if self.used is None or any(lv.decision != lv.bound for lv in self.levels[:-1]):
+            return None
+        last = self.levels[-1]
+        return None if last.decision is None or last.bound is None else last.decision - last.bound
+
+
+Keep = Callable[[tuple[str, HierarchyResult]], None]
+"""Takes under which rules (``free`` or a contract), and the result that proves the optimum."""
+
+FREE = "free"
+
+
+def stand(case: Case, contract: str | None, options: Options, keep: Keep | None = None) -> Standing:
+    """Hold a decision against the rules of its requests, and of a contract if one is named.
+
+    Raises
+    ------
+    InputError
+        If the requests cannot be held to the contract.
+    TopoplaceError
+        If the checker does not confirm the optimum, or the decision beats it: one is wrong then.
+    """
+    snapshot = case.snapshot
+    if contract is not None:
+        snapshot, refused = _under(snapshot, contract)
+        told = next((refused[name] for name, _ in case.started if name in refused), None)
+        if told is not None:
+            return Standing(Verdict.INVALID, told)
+        if not snapshot.queue:
+            return Standing(Verdict.RIGHTLY_WAITING)
+    instance = read_instance(snapshot)
+    broken = case.fault
+    started: list[tuple[Asked, Place]] = []
+    try:
+        started = list(_started(instance, case.started))
+        require_room(instance, started)
+    except RefusedError as error:
+        broken = str(error)
+    counted = counted_on(snapshot, case.levels)
+    result = _proven(counted, options)
+    if keep is not None:
+        keep((contract or FREE, result))
+    figures = None if broken is not None else _figures(read_instance(counted), started)
+    return _judged(case, result, figures, broken)
+
+
+def _under(snapshot: Snapshot, contract: str) -> tuple[Snapshot, dict[str, str]]:
+    """Return a snapshot held to a contract, and why this refuses requests, by their ids."""
+    held, refused = [], {}
+    for request in snapshot.queue:
+        alone = snapshot.model_copy(update={"queue": [request]})
+        try:
+            held += held_to(alone, contract).queue
+        except InputError as error:
+            if request.parts is None and not (error.field or "").endswith(".segments"):
+                raise error.located(snapshot.name) from None
+            refused[request.id] = f"{request.id}: {contract} refuses it: expected {error.expected}"
+    return snapshot.model_copy(update={"queue": held}), refused
+
+
+# ---- The rules -----------------------------------------------------------------------------------
+
+
+def _started(
+    instance: Instance, started: Sequence[tuple[str, Taken]]
+) -> Iterator[tuple[Asked, Place]]:
+    """Yield who was started where; raise `RefusedError` unless each keeps its rules."""
+    by_id, seen = {asked.id: asked for asked in instance.queue}, set[str]()
+    for name, taken in started:
+        if name not in by_id or name in seen:
+            raise RefusedError(f"{name} is no request that waits, or starts twice")
+        seen.add(name)
+        try:
+            place = _place(instance, by_id[name], taken)
+            require_place(instance, by_id[name], place)
+        except RefusedError as error:
+            raise RefusedError(f"{name}: {error}") from None
+        yield by_id[name], place
+
+
+def _place(instance: Instance, asked: Asked, taken: Taken) -> Place:
+    if {*taken} != {*asked.part_names}:
+        raise RefusedError("its parts are not those of the request")
+    numbers, place = instance.numbers, []
+    for name in asked.part_names:
+        for host, units in taken[name].items():
+            if host not in numbers:
+                raise RefusedError(f"{host} is no host")
+            if units < 1:
+                raise RefusedError(f"{units} units on {host}")
+        place.append({numbers[host]: units for host, units in taken[name].items()})
+    return place
+
+
+def _figures(instance: Instance, started: Sequence[tuple[Asked, Place]]) -> list[int]:
+    nothing = [0] * len(instance.levels)
+    each = [worth(instance, asked, place) for asked, place in started]
+    return [sum(level) for level in zip(nothing, *each, strict=True)]
+
+
+def has_room(case: Case) -> bool:
+    """Whether some request that was not started asks for no more units than hosts have room for."""
+    instance, started = read_instance(case.snapshot), {name for name, _ in case.started}
+    return any(
+        all(sum(holds(own, p.takes) for own in instance.free) >= p.units for p in asked.parts)
+        for asked in instance.queue
+        if asked.id not in started
+    )
+
+
+# ---- The optimum ---------------------------------------------------------------------------------
+
+
+def _proven(snapshot: Snapshot, options: Options) -> HierarchyResult:
+    result = solve(prepare_hierarchy(snapshot), "exact", options)
+    report = check_document(result)
+    if not report.holds:
+        raise TopoplaceError(
+            f"{snapshot.name}: a claim does not hold; please report this\n{report}"
+        )
+    return result
+
+
+def counted_on(snapshot: Snapshot, levels: Sequence[str]) -> Snapshot:
+    """Return a snapshot without the levels that neither count nor are named by a request.
+
+    The level of the hosts stays. A domain of a level that stays keeps its hosts.
+    """
+    model = snapshot.machine
+    assert isinstance(model, HierarchyModel), "audited machines are hierarchies"
+    stays = {*levels, model.levels[-1]}
+    for request in snapshot.queue:
+        stays |= _named(request)
+    kept = [level for level, name in enumerate(model.levels) if name in stays]
+    if len(kept) == len(model.levels):
+        return snapshot
+    machine = hierarchy_of(model)
+    hosts = []
+    for host, name in enumerate(machine.host_names):
+        numbers = machine.domain_of[kept[:-1], host]
+        domains = [
+            f"{model.levels[lv]}-{number}" for lv, number in zip(kept, numbers, strict=False)
+        ]
+        amounts = dict(zip(machine.resources, machine.capacity[host].tolist(), strict=True))
+        hosts.append(HostsModel(hosts=name, domains=domains, capacity=amounts))
+    fewer = HierarchyModel(
+        kind="hierarchy",
+        name=model.name,
+        levels=[model.levels[level] for level in kept],
+        hosts=hosts,
+        source=model.source,
+    )
+    return snapshot.model_copy(update={"machine": fewer})
+
+
+def _named(request: Request) -> set[str]:
+    """Return the levels that a request names."""
+    found: set[str | None] = set()
+    asked: list[Request | Part] = [request, *(request.parts or ())]
+    for one in asked:
+        found |= {one.required, one.preferred, one.exclusive, one.balance}
+        found |= {segment.level for segment in one.segments or ()}
+        found |= {None if one.spread is None else one.spread.level}
+    found |= {None if request.at_most is None else request.at_most.level}
+    return {level for level in found if level is not None}
+
+
+# ---- One beside the other ------------------------------------------------------------------------
+
+
+def _judged(
+    case: Case, result: HierarchyResult, figures: Sequence[int] | None, broken: str | None
+) -> Standing:
+    levels = tuple(
+        Level(lv.name, lv.sense, None if figures is None else figures[k], lv.objective, lv.bound)
+        for k, lv in enumerate(result.levels)
+    )
+    if figures is None:
+        return Standing(Verdict.INVALID, broken, levels)
+    assert isinstance(result.instance.machine, HierarchyModel)
+    machine_levels = result.instance.machine.levels
+    verdict, differs = _verdict(levels[: len(machine_levels) + 1], case)
+    level = differs or machine_levels[max(0, len(machine_levels) - 2)]
+    used = fewest = None
+    if case.started and differs != "nodes":
+        by_name = {lv.name: lv for lv in levels}
+        used, fewest = by_name[level].decision, by_name[level].bound
+    if case.left_out and verdict not in (Verdict.OPTIMAL, Verdict.RIGHTLY_WAITING):
+        verdict = Verdict.UNJUDGED
+    return Standing(verdict, None, levels, differs, level, used, fewest)
+
+
+def _verdict(levels: Sequence[Level], case: Case) -> tuple[Verdict, str | None]:
+    """Return what the value and the domains say, and the first level that is not proven optimal."""
+    for k, level in enumerate(levels):
+        sign = -1 if level.sense == "max" else 1
+        assert level.decision is not None
+        own = sign * level.decision
+        bound = None if level.bound is None else sign * level.bound
+        if bound is not None and own < bound:
+            raise TopoplaceError(
+                f"{case.snapshot.name}: the decision has {level.decision} {level.name}, better "
+                f"than the bound of {level.bound}; please report this"
+            )
+        if level.best is not None and own > sign * level.best:
+            return (Verdict.SUBOPTIMAL if k else Verdict.MISSED), level.name
+        if own != bound:
+            return Verdict.UNPROVEN, level.name
+        if level.decision != level.best and k + 1 < len(levels):
+            return Verdict.UNPROVEN, levels[k + 1].name  # whose bound is of another placement
+    return (Verdict.OPTIMAL if case.started else Verdict.RIGHTLY_WAITING), None
+
+
+# ---- A row ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """What an audit finds of a decision.
+
+    Attributes
+    ----------
+    request
+        What was asked for, in words.
+    has_room
+        Whether something waits that asks for no more units than hosts have room for.
+    free
+        Beside the optimum under the rules of the requests alone.
+    contract
+        The same under the contract too; None unless one is named, and the machine has blocks.
+    """
+
+    instance: str
+    group: str
+    request: str
+    outcome: Decided
+    has_room: bool
+    left_out: tuple[str, ...]
+    free: Standing
+    contract: Standing | None
+
+    @property
+    def standing(self) -> Standing:
+        """Under all rules there are."""
+        return self.free if self.contract is None else self.contract
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is found."""
+        return self.standing.verdict
+
+    @property
+    def why(self) -> str:
+        """The rule broken, the level that differs, or what the snapshot does not say, in words."""
+        standing = self.standing
+        if standing.broken is not None:
+            return standing.broken
+        words = []
+        by_name: Mapping[str, Level] = {level.name: level for level in standing.levels}
+        level = by_name.get(standing.differs or "")
+        if level is not None:
+            proven = "" if level.is_proven else f" (at best {level.bound})"
+            words.append(f"{level.decision} {short(level.name)}, {level.best} possible{proven}")
+        if standing.strands:
+            words.append(f"{standing.strands} stranded more than needed")
+        words += [f"not said: {' '.join(self.left_out)}"] if self.left_out else []
+        return "; ".join(words)
+
+
+def judge(case: Case, contract: str | None, options: Options, keep: Keep | None = None) -> Row:
+    """Judge a decision (see `stand`), under a contract only if it can be one of that scheduler."""
+    held = contract is not None and is_of_blocks(case)
+    return Row(
+        case.snapshot.name,
+        case.group,
+        in_words(case.snapshot.queue),
+        case.outcome,
+        has_room(case),
+        case.left_out,
+        stand(case, None, options, keep),
+        stand(case, contract, options, keep) if held else None,
+    )
+
+
+def is_of_blocks(case: Case) -> bool:
+    """Whether a decision is one about the blocks of Slurm's topology/block."""
+    machine = case.snapshot.machine
+    return isinstance(machine, HierarchyModel) and machine.block_sizes is not None
+
+
+def in_words(queue: Sequence[Request]) -> str:
+    """Return what requests ask for: a line for one, their number for several."""
+    if len(queue) != 1:
+        return f"{len(queue)} requests"
+    (request,) = queue
+    if request.parts is not None:
+        return " + ".join(_asked(part) for part in request.parts)
+    return _asked(request)
+
+
+def _asked(one: Request | Part) -> str:
+    words = [f"{one.nodes} units"]
+    words += [f"in {s.size}s per {short(s.level)}" for s in one.segments or ()]
+    for rule in ("required", "preferred", "exclusive", "balance"):
+        level = getattr(one, rule)
+        words += [f"{rule} {short(level)}"] if level is not None else []
+    return ", ".join(words)
+
+
+def short(level: str) -> str:
+    """Return a level's name without the domain of a node label: ``rack`` of ``x.com/rack``."""
+    return level.rpartition("/")[2] or level

@@ -1,0 +1,230 @@
+"""A live allocator: states are put to it, and what it answers is judged.
+
+It gets lines of recorded decisions on stdin, without their answers, and prints as many with answers
+(docs/formats.md). The states are those of files, or drawn: racks of eighteen hosts, as those of
+NVL72 have, with jobs of whole hosts and of single GPUs, and requests with and without slices.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from topoplace.errors import ExitCode, InputError, TopoplaceError
+from topoplace.snapshot.files import parse_object
+from topoplace.snapshot.readers.decisions import Decided, decision_of
+from topoplace.snapshot.readers.tables import blamed_on, text_of
+from topoplace.snapshot.schema import Snapshot
+from topoplace.study.audit.cases import Case, Source, case_of_decision, load_cases
+from topoplace.study.external.allocator import DEFAULT_SECONDS, Allocator, command_allocator
+from topoplace.study.external.program import End, Run, run_program
+from topoplace.study.external.verdict import last_words
+
+Line = dict[str, Any]
+
+_ANSWERS = {
+    "kueue": ("assignment", "reason", "assignments", "reasons"),
+    "slurm": ("outcome", "chosen", "reason"),
+}
+"""The fields of a line that the allocator fills in, by the field that tells its form."""
+
+_UNANSWERED = {"kueue": {}, "slurm": {"outcome": "pending"}}
+
+
+class NoAnswerError(TopoplaceError):
+    """A live allocator that answered nothing at all, or more than it was asked."""
+
+    exit_code = ExitCode.CHECK_FAILED
+
+
+def answered(allocator: Allocator, lines: Sequence[Line]) -> list[Case]:
+    """Put states to an allocator and return what it decided, one case for each.
+
+    An answer that cannot be read is a case with a fault. The allocator gets `DEFAULT_SECONDS` in
+    all, or a second for each state if there are more of these.
+
+    Raises
+    ------
+    InputError
+        If the program cannot be run.
+    NoAnswerError
+        If it answers nothing, or more than it was asked.
+    """
+    asked = [_asked(line) for line in lines]
+    text = "".join(f"{json.dumps(line)}\n" for line in asked)
+    seconds = max(DEFAULT_SECONDS, float(len(lines)))
+    run = run_program(allocator.arguments, text.encode(), seconds, allocator.environment)
+    said = [own for own in run.stdout.decode(errors="replace").splitlines() if own.strip()]
+    why = _silence(run, seconds)
+    if not said:
+        raise NoAnswerError(f"{allocator.name}: {why}")
+    if len(said) > len(lines):  # whose are they?
+        raise NoAnswerError(f"{allocator.name}: {len(said)} answers to {len(lines)} states")
+    texts: list[str | None] = [*said, *[None] * len(lines)][: len(lines)]
+    return [_case(line, own, why) for line, own in zip(asked, texts, strict=True)]
+
+
+def _asked(line: Mapping[str, Any]) -> Line:
+    return {name: value for name, value in line.items() if name not in _ANSWERS[_form(line)]}
+
+
+def _form(line: Mapping[str, Any]) -> str:
+    return "kueue" if "kueue" in line else "slurm"
+
+
+def _silence(run: Run, seconds: float) -> str:
+    """Return why a program that answers no more does not, in words."""
+    if run.end is End.TIME_OUT:
+        return f"no answer in {seconds:g} s"
+    if run.end is End.TOO_MUCH:
+        return "no answer: it printed too much"
+    if run.code:
+        return f"no answer: exit code {run.code}; it said {last_words(run.stderr)!r}"
+    return "no answer"
+
+
+def _case(asked: Line, text: str | None, silence: str) -> Case:
+    """Return what an allocator decided; the state is the one it was asked about."""
+    form = _form(asked)
+    case = case_of_decision(decision_of(asked | _UNANSWERED[form]))
+    if text is None:
+        return replace(case, fault=silence)
+    try:
+        answer = parse_object(text.encode(), "answer")
+        if "id" in answer and answer["id"] != asked.get("id"):
+            raise InputError(f"the answer to {asked.get('id')}", field="id", value=answer["id"])
+        own = {name: answer[name] for name in _ANSWERS[form] if name in answer}
+        if not own:
+            raise InputError(f"one of {', '.join(_ANSWERS[form])}", found="none")
+        return case_of_decision(decision_of(asked | own))
+    except InputError as error:
+        return replace(case, outcome=Decided.STARTED, fault=f"answer: {error.brief}")
+
+
+def cases_of(
+    sources: Sequence[Source],
+    after: str | Path | Snapshot | None = None,
+    command: str | None = None,
+    states: int | None = None,
+    seed: int = 0,
+) -> tuple[list[Case], list[str]]:
+    """Return what is to be judged: what sources hold, or what a live allocator now decides.
+
+    Parameters
+    ----------
+    sources, after
+        As of `load_cases`; for a command files of recorded decisions, of which it gets the states.
+    command
+        The allocator, as ``[NAME=]PROG ARGS``.
+    states
+        How many states to draw for it, instead of those of sources.
+    seed
+        Of the states drawn.
+
+    Raises
+    ------
+    InputError
+        If a source cannot be used, or there is none, or more than needed.
+    """
+    if command is None:
+        if states is not None:
+            raise InputError("a command for the states", field="states", value=states)
+        return load_cases(sources, after)
+    if after is not None:
+        raise InputError("either a command or what came after", field="after", found="both")
+    if bool(sources) is (states is not None):
+        found = "both" if sources else "neither"
+        raise InputError("recorded decisions or a number of states", field="states", found=found)
+    files = [source for source in sources if isinstance(source, str | Path)]
+    lines = lines_of(files) if states is None else list(drawn_lines(states, seed))
+    if not lines:
+        raise InputError("states to put to the command", field="sources", found="none")
+    return answered(command_allocator(command), lines), []
+
+
+def lines_of(files: Iterable[str | Path]) -> list[Line]:
+    """Return the lines of files of recorded decisions, checked, with their answers.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the line and the field at fault.
+    """
+    found = []
+    for file in files:
+        for number, text in enumerate(text_of(file, or_json=True).splitlines(), start=1):
+            if text.strip():
+                with blamed_on(file, f"line {number}"):
+                    line = parse_object(text.encode(), str(file))
+                    decision_of(line)
+                found.append(line)
+    return found
+
+
+# ---- States drawn at random ----------------------------------------------------------------------
+
+BLOCK, RACK, HOST = "topology/block", "topology/rack", "kubernetes.io/hostname"
+HOSTS_OF_RACK = 18
+
+
+def drawn_lines(number: int, seed: int) -> Iterator[Line]:
+    """Yield so many states, each with a request, in Kueue's form; a seed gives the same ones.
+
+    Of 36 to 144 hosts with 4 or 8 GPUs each, 50 to 90 % of the GPUs are in use.
+    """
+    rng = random.Random(seed)
+    for idx in range(number):
+        nodes = _nodes(rng)
+        _fill(rng, nodes, rng.uniform(0.5, 0.9))
+        yield {
+            "id": f"drawn-{seed}-{idx}",
+            "family": "drawn",
+            "kueue": "drawn",
+            "usage_by": "non-tas-pods",
+            "levels": [BLOCK, RACK, HOST],
+            "nodes": nodes,
+            "request": _request(rng, nodes),
+        }
+
+
+def _nodes(rng: random.Random) -> list[Line]:
+    gpus, found = rng.choice((4, 8)), []
+    racks = rng.randint(2, 4)
+    for block in range(1, rng.randint(1, 2) + 1):
+        for rack in range(1, racks + 1):
+            for host in range(1, HOSTS_OF_RACK + 1):
+                path = [f"b{block}", f"b{block}-r{rack}", f"b{block}-r{rack}-h{host:02d}"]
+                found.append({"name": path[-1], "path": path, "capacity": gpus, "free": gpus})
+    return found
+
+
+def _fill(rng: random.Random, nodes: Sequence[Line], load: float) -> None:
+    """Take a share of the GPUs: of most hosts all, and of some racks more than of others."""
+    weights = {node["path"][1]: rng.uniform(0.5, 2.0) for node in nodes}
+    order = sorted(nodes, key=lambda node: rng.random() ** weights[node["path"][1]])
+    left = round(load * sum(node["capacity"] for node in nodes))
+    for node in order:
+        whole = node["capacity"]
+        taken = min(left, whole if rng.random() < 0.8 else rng.randint(1, whole - 1))
+        node["free"] -= taken
+        left -= taken
+
+
+def _request(rng: random.Random, nodes: Sequence[Line]) -> Line:
+    """Return a request that hosts mostly have room for, whether or not it fits as it has to."""
+    units = rng.choice((nodes[0]["capacity"], nodes[0]["capacity"], 2, 1))
+    pods = max(1, sum(node["free"] // units for node in nodes))
+    size = rng.choice((1, 1, 2, 4, 8, 16))
+    size = size if size <= pods else 1
+    count = size * rng.randint(1, max(1, min(pods, 72) // size))
+    modes = ["required", "preferred", "unconstrained"] + ["slice-only"] * (size > 1)
+    request: Line = {"count": count, "mode": rng.choice(modes), "pod_units": units}
+    if request["mode"] in ("required", "preferred"):
+        request["level"] = rng.choice((BLOCK, RACK))
+    if size > 1:
+        request |= {"slice_size": size, "slice_level": RACK}
+    return request

@@ -1,0 +1,306 @@
+"""Many decisions judged, and what that adds up to."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topoplace.errors import ExitCode, InputError, unknown_name
+from topoplace.interrupts import Interrupted, heeded, is_asked
+from topoplace.placement.hierarchy.contract import CONTRACTS
+from topoplace.result.hierarchy import HierarchyResult
+from topoplace.snapshot.files import write_document
+from topoplace.snapshot.readers.decisions import Decided
+from topoplace.solving import Options
+from topoplace.study.audit.cases import Case
+from topoplace.study.audit.judging import FREE, Row, Standing, Verdict, is_of_blocks, judge
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+AUDIT_SCHEMA = "topoplace.audit/1"
+
+KeepRow = Callable[[int, Row, Sequence[tuple[str, HierarchyResult]]], None]
+"""Takes the number of a decision, its row, and the results behind it with their rules."""
+
+
+@dataclass(frozen=True)
+class Domains:
+    """Domains used and fewest, added up over decisions that started something.
+
+    Each counts on the level of its regret (`Standing.level`). Of decisions that break a rule, or
+    whose snapshot does not say all, nothing counts.
+    """
+
+    started: int
+    above: int
+    used: int
+    fewest: int
+
+    @classmethod
+    def of(cls, standings: Iterable[Standing]) -> Domains:
+        """Add up decisions under the same rules."""
+        own = [
+            (one.used, one.fewest)
+            for one in standings
+            if one.verdict is not Verdict.UNJUDGED
+            for _ in range(one.used is not None)
+        ]
+        pairs = [(used, fewest or 0) for used, fewest in own if used is not None]
+        return cls(
+            len(pairs),
+            sum(used > fewest for used, fewest in pairs),
+            sum(used for used, _ in pairs),
+            sum(fewest for _, fewest in pairs),
+        )
+
+    @property
+    def percent(self) -> Fraction:
+        """Domains above the fewest in percent of these; 0 where nothing was started."""
+        return Fraction(100 * (self.used - self.fewest), max(1, self.fewest))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Decisions that are counted together: those of a kind, or all.
+
+    Attributes
+    ----------
+    waiting, with_room
+        Decisions that started nothing, and of these such for which hosts have enough room.
+    fits, fits_contract
+        Of those waiting, such that could have started something, free and under the contract.
+    free, contract, domains
+        Domains: free, under the contract (None where no decision is held to one), and under all
+        rules that each decision is held to.
+    """
+
+    name: str
+    decisions: int
+    verdicts: dict[Verdict, int]
+    waiting: int
+    with_room: int
+    fits: int
+    fits_contract: int | None
+    stranded_more: int
+    free: Domains
+    contract: Domains | None
+    domains: Domains
+
+    @classmethod
+    def of(cls, name: str, rows: Sequence[Row]) -> Group:
+        """Count some decisions."""
+        waiting = [row for row in rows if row.outcome is not Decided.STARTED]
+        contracts = [row.contract for row in rows if row.contract is not None]
+        counts = Counter(row.verdict for row in rows)
+        return cls(
+            name,
+            len(rows),
+            {verdict: counts[verdict] for verdict in Verdict},
+            len(waiting),
+            sum(row.has_room for row in waiting),
+            sum(_missed(row.free) for row in waiting),
+            sum(_missed(row.contract) for row in waiting if row.contract) if contracts else None,
+            sum(bool(row.standing.strands) for row in rows),
+            Domains.of(row.free for row in rows),
+            Domains.of(contracts) if contracts else None,
+            Domains.of(row.standing for row in rows),
+        )
+
+
+def _missed(standing: Standing) -> bool:
+    return standing.verdict is Verdict.MISSED
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What came of an audit: a row per decision.
+
+    Attributes
+    ----------
+    notes
+        Lines on what was judged as if, and what was not.
+    num_left
+        Decisions left out because of an interrupt.
+    """
+
+    rows: tuple[Row, ...]
+    contract: str | None = None
+    notes: tuple[str, ...] = ()
+    num_left: int = 0
+
+    @property
+    def groups(self) -> list[Group]:
+        """What is counted by group, in the order in which these first occur."""
+        names = dict.fromkeys(row.group for row in self.rows)
+        return [Group.of(name, [r for r in self.rows if r.group == name]) for name in names]
+
+    @property
+    def total(self) -> Group:
+        """What is counted over all decisions."""
+        return Group.of("all", self.rows)
+
+    def exit_code(self, tolerate: float = 0.0) -> ExitCode:
+        """Return what a script is told.
+
+        Parameters
+        ----------
+        tolerate
+            Most domains above the fewest, in percent of these, over all that started.
+
+        Returns
+        -------
+        ExitCode
+            `CHECK_FAILED` if a decision breaks a rule, or else `REGRET` if one waits that fits, or
+            more domains are used than tolerated, or it is not proven that neither is so.
+        """
+        total = self.total
+        if total.verdicts[Verdict.INVALID]:
+            return ExitCode.CHECK_FAILED
+        open_ends = any(
+            row.verdict is Verdict.UNPROVEN and row.standing.fewest is None for row in self.rows
+        )
+        bad = total.verdicts[Verdict.MISSED] or open_ends or self.num_left
+        return ExitCode.REGRET if bad or total.domains.percent > tolerate else ExitCode.DONE
+
+    def document(self) -> dict[str, Any]:
+        """Return it ready for JSON; percentages are floats."""
+        rows = [
+            dataclasses.asdict(row) | {"verdict": row.verdict, "why": row.why} for row in self.rows
+        ]
+        found = {
+            "schema": AUDIT_SCHEMA,
+            "contract": self.contract,
+            "rows": rows,
+            "groups": [dataclasses.asdict(group) for group in self.groups],
+            "total": dataclasses.asdict(self.total),
+            "regret_percent": float(self.total.domains.percent),
+            "notes": self.notes,
+            "left_out": self.num_left,
+        }
+        return dict(json.loads(json.dumps(found, default=str)))
+
+    def to_frame(self) -> DataFrame:
+        """Return a row for every decision, in the columns of the CSV file (pandas)."""
+        import io  # noqa: PLC0415 - only when asked
+
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        from topoplace.report.audit import audit_csv  # noqa: PLC0415 - reports know studies
+
+        return pd.read_csv(io.StringIO(audit_csv(self)))
+
+    def __str__(self) -> str:
+        from topoplace.report.audit import audit_text  # noqa: PLC0415 - reports know studies
+
+        return audit_text(self)
+
+    __repr__ = __str__
+
+
+@heeded()
+def audit_cases(
+    cases: Sequence[Case],
+    *,
+    contract: str | None = None,
+    options: Options | None = None,
+    notes: Sequence[str] = (),
+    keep: KeepRow | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Audit:
+    """Judge decisions one after another.
+
+    A signal ends it: what is judged by then is returned, and says how many are left out.
+
+    Parameters
+    ----------
+    contract
+        A name of `CONTRACTS`: decisions are judged by its rules too.
+    options
+        Time limit and seed of each solve.
+    keep
+        Called with every row and the results that prove its optimum: these are not held here.
+    progress
+        Called with how many of how many are judged.
+
+    Raises
+    ------
+    InputError
+        If the requests cannot be held to the contract.
+    TopoplaceError
+        If the checker does not confirm an optimum, or a decision beats it: one is wrong then.
+    """
+    options = options or Options()
+    blocks = sum(map(is_of_blocks, cases))
+    if contract is not None and not blocks:
+        raise InputError("decisions on machines with block sizes", field="contract", value=contract)
+    if contract is not None and blocks < len(cases):
+        held = f"{len(cases) - blocks} decisions are on machines without block sizes"
+        notes = [*notes, f"{held}: not held to {contract}"]
+    rows: list[Row] = []
+    for number, case in enumerate(cases, start=1):
+        if is_asked():
+            break
+        results: list[tuple[str, HierarchyResult]] = []
+        try:
+            row = judge(case, contract, options, results.append)
+        except Interrupted:
+            break
+        if is_asked() and row.verdict in (Verdict.UNPROVEN, Verdict.UNJUDGED):
+            break  # given its time, it would have been proven
+        rows.append(row)
+        if keep is not None:
+            keep(number, row, results)
+        if progress is not None:
+            progress(number, len(cases))
+    if not rows and is_asked():
+        raise Interrupted
+    left = len(cases) - len(rows)
+    told = [f"interrupted: {left} of {len(cases)} decisions are not judged"] if left else []
+    return Audit(tuple(rows), contract, (*notes, *told), left)
+
+
+def require_contract(contract: str | None) -> None:
+    """Raise `InputError` unless a contract, if one is named, is known."""
+    if contract is not None and contract not in CONTRACTS:
+        raise unknown_name(contract, CONTRACTS, field="contract")
+
+
+class ResultFiles:
+    """Writes the results that prove optima into a folder, as they are found.
+
+    Without a folder it writes nothing. `names` are the files by number of the decision and rules.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be made.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self.names: dict[tuple[int, str], Path] = {}
+        if folder is not None:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                expected = f"a folder that can be made ({error.strerror})"
+                raise InputError(expected, field="output", value=str(folder)) from None
+
+    def keep(self, number: int, row: Row, results: Sequence[tuple[str, HierarchyResult]]) -> None:
+        """Write the results behind a row: ``0007-NAME.json``, ``0007-NAME-CONTRACT.json``."""
+        if self.folder is None:
+            return
+        stem = re.sub(r"[^A-Za-z0-9._-]", "_", row.instance)
+        for rules, result in results:
+            end = "" if rules == FREE else f"-{rules}"
+            path = self.folder / f"{number:04d}-{stem}{end}.json"
+            write_document(path, result)
+            self.names[number, rules] = path

@@ -1,0 +1,712 @@
+"""Audits: what is found of decisions, against brute force, recordings and by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import random
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topoplace as tp
+from hierarchy_rules import broken_rule, placements, random_problem
+from mistakes import lines_said
+from real_files import real_file
+from test_decisions import kueue_line, slurm_line
+from topoplace.certify import check_file
+from topoplace.cli import run
+from topoplace.errors import ExitCode
+from topoplace.placement.hierarchy.contract import held_to
+from topoplace.placement.hierarchy.problem import HierarchyProblem
+from topoplace.result.hierarchy import HierarchyResult
+from topoplace.snapshot.readers.decisions import Decided, Decision, decision_of
+from topoplace.snapshot.schema import Snapshot
+from topoplace.study.audit.cases import case_of_decision, load_cases
+from topoplace.study.audit.judging import Row, Verdict, counted_on
+from topoplace.study.audit.live import drawn_lines
+from topoplace.study.audit.run import Audit, audit_cases
+
+
+def verdict_of(decision: Decision, contract: str | None = None) -> Row:
+    (row,) = audit_cases([case_of_decision(decision)], contract=contract).rows
+    return row
+
+
+def segments_line(chosen: list[str]) -> dict[str, Any]:
+    """Slurm 225's case: 36 nodes in segments of 12, on three blocks of 17 idle ones."""
+    blocks = [f"BlockName=b{k} Nodes=n[{17 * k:02d}-{17 * k + 16:02d}]" for k in range(3)]
+    nodes = [f"n{k:02d}" for k in range(51)]
+    return slurm_line(
+        topology="\n".join([*blocks, "BlockSizes=17", ""]),
+        free=nodes,
+        down=[],
+        busy=[],
+        request={"nodes": 36, "segment": 12, "options": ""},
+        chosen=chosen,
+    )
+
+
+def in_blocks(*counts: int) -> list[str]:
+    return [f"n{17 * block + k:02d}" for block, count in enumerate(counts) for k in range(count)]
+
+
+# ---- Single decisions ----------------------------------------------------------------------------
+
+
+def test_the_reported_case_of_slurm(tmp_path: Path) -> None:
+    kept = tmp_path / "proofs"
+    lines = [segments_line(in_blocks(12, 12, 12)), segments_line(in_blocks(17, 17, 2))]
+    found = tp.audit(*lines, contract="slurm-block", results=kept)
+    good, bad = found.rows
+    assert (good.verdict, good.standing.used, good.standing.fewest) == (Verdict.OPTIMAL, 3, 3)
+    assert bad.verdict is Verdict.INVALID
+    assert bad.why == "request: a block without a multiple of 12 units"
+    assert found.exit_code() == ExitCode.CHECK_FAILED
+    files = sorted(path.name for path in kept.iterdir())
+    assert files == [f"000{k}-slurm-X{end}.json" for k in (1, 2) for end in ("-slurm-block", "")]
+    assert all(check_file(kept / name).verified for name in files)
+
+
+def test_waiting_that_fits_and_that_does_not() -> None:
+    waits = {"outcome": "pending", "chosen": None}
+    missed = verdict_of(decision_of(slurm_line(**waits)))  # 3 of n0, n1, n2, n5
+    assert (missed.verdict, missed.free.fits, missed.has_room) == (Verdict.MISSED, True, True)
+    assert missed.why == "0 nodes, 3 possible"
+    short = slurm_line(**waits, request={"nodes": 5, "segment": None, "options": ""})
+    rightly = verdict_of(decision_of(short))
+    assert (rightly.verdict, rightly.has_room) == (Verdict.RIGHTLY_WAITING, False)
+
+
+def test_what_only_the_contract_forbids() -> None:
+    """Three nodes have to be in one group of two blocks of two."""
+    blocks = "\n".join(f"BlockName=b{k} Nodes=n{2 * k},n{2 * k + 1}" for k in range(4))
+    line = slurm_line(
+        topology=f"{blocks}\nBlockSizes=2,4,8\n",
+        free=["n0", "n2", "n4", "n6"],
+        down=[],
+        busy=["n1", "n3", "n5", "n7"],
+        request={"nodes": 3, "segment": None, "options": ""},
+    )
+    waiting = line | {"outcome": "pending", "chosen": None}
+    free = verdict_of(decision_of(waiting))
+    under = verdict_of(decision_of(waiting), "slurm-block")
+    assert (free.verdict, under.verdict) == (Verdict.MISSED, Verdict.RIGHTLY_WAITING)
+    assert under.has_room  # four free nodes: three do not fit into two blocks of one group
+    chosen = verdict_of(decision_of(line | {"chosen": ["n0", "n2", "n4"]}), "slurm-block")
+    assert chosen.verdict is Verdict.INVALID
+    assert chosen.why == "request: several block4, one is required"
+
+
+def test_what_the_contract_refuses() -> None:
+    """Of 3 nodes segments of 2 are no whole number: Slurm refuses them, rightly."""
+    request = {"nodes": 3, "segment": 2, "options": ""}
+    refused = slurm_line(outcome="rejected", chosen=None, request=request)
+    found = verdict_of(decision_of(refused), "slurm-block")
+    assert (found.outcome, found.verdict) == (Decided.REFUSED, Verdict.RIGHTLY_WAITING)
+    both = tp.audit(refused, kueue_line(), contract="slurm-block")
+    assert [row.contract is None for row in both.rows] == [False, True]
+    assert both.notes == (
+        "1 decisions are on machines without block sizes: not held to slurm-block",
+    )
+    assert "contract: fewest" in str(both)
+    with pytest.raises(tp.InputError, match="decisions on machines with block sizes"):
+        tp.audit(kueue_line(), contract="slurm-block")
+
+
+def test_what_the_snapshot_does_not_say_is_not_judged() -> None:
+    request = {"nodes": 2, "segment": None, "options": "--nodelist=n0"}
+    line = slurm_line(request=request, chosen=["n0", "n2"], free=["n0", "n1", "n2", "n5"])
+    for more in ({}, {"outcome": "pending", "chosen": None}):
+        found = tp.audit(line | more)
+        (row,) = found.rows
+        assert (row.verdict, found.exit_code()) == (Verdict.UNJUDGED, ExitCode.DONE)
+        assert row.why.endswith("not said: --nodelist=n0")
+    (row,) = tp.audit(line | {"chosen": ["n0"]}).rows
+    assert (row.verdict, row.why) == (Verdict.INVALID, "request: 1 units placed of 2")
+    (row,) = tp.audit(line | {"chosen": ["n0", "n1"]}).rows
+    assert row.verdict is Verdict.OPTIMAL  # whatever else it was told
+
+
+def test_levels_may_be_chosen() -> None:
+    """Two blocks where one would do count on the level of blocks, not on that of their groups."""
+    blocks = "\n".join(f"BlockName=b{k} Nodes=n{2 * k},n{2 * k + 1}" for k in range(3))
+    line = slurm_line(
+        topology=f"{blocks}\nBlockSizes=2,4\n",
+        free=["n0", "n1", "n2", "n3"],
+        down=[],
+        busy=["n4", "n5"],
+        request={"nodes": 2, "segment": 1, "options": ""},
+        chosen=["n0", "n2"],
+    )
+    (row,) = tp.audit(line).rows
+    assert (row.standing.differs, row.standing.used, row.standing.fewest) == ("block", 2, 1)
+    (row,) = tp.audit(line, levels=["block4"]).rows
+    assert [lv.name for lv in row.standing.levels] == [
+        *("nodes", "block4", "block", "node", "stranded")
+    ]
+    assert lines_said(lambda: tp.audit(line, levels=["rack"]))[0] == (
+        "levels: expected levels of slurm-X: block4, block, node, found 'rack'"
+    )
+
+
+# ---- Invalid decisions of every kind -------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def placed() -> HierarchyResult:
+    """Six units in pairs on two racks of two hosts with four slots each, and a job of one rack."""
+    model = tp.Model(tp.hierarchy({"rack": 2, "host": 2}, capacity=4), name="small")
+    model.add_request("a", 6, segments=[{"size": 2, "level": "host"}], required="rack")
+    model.add_request("b", 2, exclusive="rack")
+    result = tp.place(model)
+    assert isinstance(result, HierarchyResult)
+    return result
+
+
+def hosts_of(result: HierarchyResult) -> list[str]:
+    return [name for group in result.instance.machine.hosts for name in group.hosts.split(",")]
+
+
+BROKEN: dict[str, tuple[list[tuple[str, dict[int, int]]], str]] = {
+    "overfull": ([("a", {0: 6})], "6 slots of h0, 4 are free"),
+    "segment": ([("a", {0: 3, 1: 3})], "a: a host without a multiple of 2 units"),
+    "level": ([("a", {0: 4, 2: 2})], "a: several rack, one is required"),
+    "too few": ([("a", {0: 4})], "a: 4 units placed of 6"),
+    "too many": ([("a", {0: 4, 1: 4})], "a: 8 units placed of 6"),
+    "shared": ([("a", {0: 4, 1: 2}), ("b", {1: 2})], "b shares a rack it wants alone"),
+    "twice": ([("a", {0: 4, 1: 2}), ("a", {2: 4, 3: 2})], "a is no request that waits, or"),
+    "unknown": ([("c", {0: 1})], "c is no request that waits, or starts twice"),
+    "no host": ([("a", {0: 4, 9: 2})], "a: h9 is no host"),
+}
+
+
+def named_placed(placed: HierarchyResult, started: list[tuple[str, dict[int, int]]]) -> Any:
+    names = [str(k) for k in range(10)]
+    for idx, group in enumerate(tp.Model.of(placed.instance).prepare().machine.host_names):
+        names[idx] = group
+    names[9] = "h9"
+    document = json.loads(placed.model_dump_json())
+    document["solution"]["placements"] = [
+        {
+            "request": request,
+            "parts": [
+                {
+                    "part": None,
+                    "shares": [{"hosts": names[h], "units": n} for h, n in units.items()],
+                }
+            ],
+        }
+        for request, units in started
+    ]
+    return document
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_rule_is_named(kind: str, placed: HierarchyResult) -> None:
+    started, said = BROKEN[kind]
+    (row,) = tp.audit(named_placed(placed, started)).rows
+    assert row.verdict is Verdict.INVALID
+    assert row.why.startswith(said), row.why
+
+
+def test_a_result_is_judged_as_it_is(placed: HierarchyResult) -> None:
+    (row,) = tp.audit(placed).rows
+    assert row.verdict is Verdict.OPTIMAL
+    (row,) = tp.audit(named_placed(placed, [("a", {0: 4, 1: 2})])).rows
+    assert (row.verdict, row.why) == (Verdict.MISSED, "6 nodes, 8 possible")
+    assert row.standing.regret is None
+
+
+# ---- Pairs of snapshots --------------------------------------------------------------------------
+
+
+def pair(**after: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    hosts = [
+        {"hosts": f"r{r}h[1-2]", "domains": [f"r{r}"], "capacity": {"gpus": 4}} for r in (1, 2)
+    ]
+    before = {
+        "schema": "topoplace.snapshot/1",
+        "name": "then",
+        "machine": {"kind": "hierarchy", "name": "m", "levels": ["rack", "host"], "hosts": hosts},
+        "running": [{"id": "old", "nodes": "r1h1", "takes": {"gpus": 2}}],
+        "queue": [
+            {"id": "a", "nodes": 4, "takes": {"gpus": 1}},
+            {"id": "b", "nodes": 3, "takes": {"gpus": 2}},
+        ],
+    }
+    return before, before | {"name": "now", "queue": []} | after
+
+
+def audited(tmp_path: Path, before: Any, after: Any) -> Audit:
+    for name, document in (("before", before), ("after", after)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    return tp.audit(tmp_path / "before.json", after=tmp_path / "after.json")
+
+
+OLD = {"id": "old", "nodes": "r1h1", "takes": {"gpus": 2}}
+
+
+def test_several_started_at_once_are_judged_together(tmp_path: Path) -> None:
+    """Each in one rack is best: a on r1h2, and b, two units and one, on r2h1 and r2h2."""
+    a = {"id": "a", "nodes": "r1h2", "takes": {"gpus": 4}}
+    b = [
+        {"id": "b/1", "nodes": "r2h1", "takes": {"gpus": 4}},
+        {"id": "b/2", "nodes": "r2h2", "takes": {"gpus": 2}},
+    ]
+    before, after = pair(running=[OLD, a, *b])
+    found = audited(tmp_path, before, after)
+    (row,) = found.rows
+    assert (row.verdict, row.request, found.notes) == (Verdict.OPTIMAL, "2 requests", ())
+    spread = [
+        {"id": "a/1", "nodes": "r1h[1-2],r2h1", "takes": {"gpus": 1}},
+        {"id": "a/2", "nodes": "r2h2", "takes": {"gpus": 1}},
+        {"id": "b", "nodes": "r1h2,r2h[1-2]", "takes": {"gpus": 2}},
+    ]
+    models = [tp.load(document) for document in (before, after)]
+    assert tp.audit(models[0], after=models[1]) == found
+    (row,) = audited(tmp_path, before, after | {"running": [OLD, *spread]}).rows
+    assert (row.verdict, row.why) == (Verdict.SUBOPTIMAL, "4 rack, 2 possible")
+
+
+def test_what_changed_besides_is_noted(tmp_path: Path) -> None:
+    before, after = pair(running=[{"id": "new", "nodes": "r2h1"}], queue=[{"id": "c", "nodes": 1}])
+    after["queue"] = [before["queue"][0]]
+    found = audited(tmp_path, before, after)
+    (row,) = found.rows
+    assert row.verdict is Verdict.MISSED
+    assert [note.partition(": ")[2].partition(":")[0] for note in found.notes] == [
+        "1 running jobs have ended",
+        "1 jobs run that waited in no queue",
+        "1 requests were withdrawn",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("running", "said"),
+    [
+        ({"id": "a", "nodes": "r1h2"}, "running a: expected takes, as r1h2 holds several units"),
+        (
+            {"id": "b", "nodes": "r1h2", "takes": {"gpus": 3}},
+            "running b.takes: expected a multiple of what a unit of the request takes",
+        ),
+    ],
+)
+def test_what_a_pair_does_not_say(running: Any, said: str, tmp_path: Path) -> None:
+    lines = lines_said(lambda: audited(tmp_path, *pair(running=[OLD, running])))
+    assert lines[0].startswith(f"{tmp_path / 'after.json'}: {said}")
+
+
+# ---- Against brute force -------------------------------------------------------------------------
+
+
+def best_by_brute_force(problem: HierarchyProblem) -> tuple[int, ...] | None:
+    found = [
+        problem.values_of(problem.requests[0], placed)
+        for placed in placements(problem)
+        if broken_rule(problem, {0: placed}) is None
+    ]
+    num = problem.machine.num_levels + 1
+    return min((values[1:num] for values in found), default=None)
+
+
+def random_decision(rng: random.Random, problem: HierarchyProblem) -> Decision:
+    """Place a request anyhow, or let it wait; more often than not where there is room."""
+    names = problem.machine.host_names
+    room = [names[k] for k in problem.state.free.min(axis=1).nonzero()[0]] or list(names)
+    taken = None
+    if rng.random() < 0.8:
+        units = Counter(rng.choice(room) for _ in range(problem.requests[0].nodes))
+        taken = {None: dict(units)}
+    outcome = Decided.WAITING if taken is None else Decided.STARTED
+    return Decision(problem.state.snapshot, taken, outcome)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_verdicts_are_those_of_brute_force(seed: int) -> None:
+    rng, seen = random.Random(seed), Counter[str]()
+    for _ in range(12):
+        problem = random_problem(rng, queue=1, parts=1)
+        decision = random_decision(rng, problem)
+        case = case_of_decision(decision)
+        model = problem.state.snapshot.machine
+        levels = tuple(model.levels)  # all of them, whatever block sizes the machine has
+        found = audit_cases([case.__class__(**{**vars(case), "levels": levels})]).rows[0]
+        best = best_by_brute_force(problem)
+        expected = Verdict.RIGHTLY_WAITING if best is None else Verdict.MISSED
+        if decision.taken is not None:
+            numbers = {name: k for k, name in enumerate(problem.machine.host_names)}
+            placed = ({numbers[h]: n for h, n in decision.taken[None].items()},)
+            own = problem.values_of(problem.requests[0], placed)[1 : len(levels) + 1]
+            expected = Verdict.OPTIMAL if own == best else Verdict.SUBOPTIMAL
+            if broken_rule(problem, {0: placed}) is not None:
+                expected = Verdict.INVALID
+        assert found.verdict is expected, (decision, found)
+        seen[expected] += 1
+    assert len(seen) >= 2
+
+
+def test_levels_left_out_leave_the_others_as_they_are() -> None:
+    rng = random.Random(5)
+    for _ in range(10):
+        snapshot = random_problem(rng).state.snapshot
+        kept = [name for name in snapshot.machine.levels if rng.random() < 0.5]
+        fewer = counted_on(snapshot, kept)
+        old = tp.Model.of(snapshot).prepare().machine
+        new = tp.Model.of(fewer).prepare().machine
+        assert {*kept} <= {*new.levels}
+        for level, name in enumerate(new.levels):
+            same = old.domain_of[old.levels.index(name)]
+            assert (new.domain_of[level] == same).all()
+
+
+# ---- The recordings ------------------------------------------------------------------------------
+
+KUEUE_CLASSES = {
+    Verdict.OPTIMAL: "optimal",
+    Verdict.SUBOPTIMAL: "suboptimal",
+    Verdict.MISSED: "rejected-feasible",
+    Verdict.RIGHTLY_WAITING: "rejected-infeasible",
+    Verdict.INVALID: "invalid",
+}
+
+
+def recorded(name: str, keep: Callable[[dict[str, Any]], bool], step: int) -> list[dict[str, Any]]:
+    lines = real_file(f"{name}/decisions.jsonl").read_text().splitlines()
+    return [line for line in map(json.loads, lines) if keep(line)][::step]
+
+
+STEPS = [pytest.param(19, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_classes_of_kueue(step: int) -> None:
+    lines = recorded("kueue_real", lambda line: True, step)
+    for line, row in zip(lines, tp.audit(*lines).rows, strict=True):
+        truth = line["truth"]
+        assert KUEUE_CLASSES[row.verdict] == truth["class"], row
+        if truth["feasible"]:
+            domains = [lv.bound for lv in row.free.levels[1 : 1 + len(truth["domains"])]]
+            assert domains == truth["domains"]
+        if (
+            row.verdict is Verdict.OPTIMAL
+            and "kueue_stranded" in truth
+            and "balance" not in {lv.name for lv in row.free.levels}  # which goes before it
+        ):
+            assert row.free.strands == truth["kueue_stranded"] - truth["stranded"]
+
+
+def block_counts(line: dict[str, Any]) -> list[int]:
+    snapshot = decision_of(line).snapshot
+    state = tp.Model.of(snapshot).prepare()
+    block = state.machine.domain_of[-2]
+    return [int(state.free[block == b, 0].sum()) for b in range(block.max() + 1)]
+
+
+def fewest_blocks(free: list[int], nodes: int, segment: int) -> int | None:
+    """Return in how few blocks nodes fit, segments whole: the blocks with most first."""
+    held = 0
+    for count, own in enumerate(sorted(free, reverse=True), start=1):
+        held += own // segment * segment
+        if held >= nodes:
+            return count
+    return None
+
+
+def fewest_under_contract(line: dict[str, Any], free: list[int]) -> int | None:
+    """Return the same for a request without segments under rules 1 and 2, by trying all groups."""
+    nodes = line["request"]["nodes"]
+    sizes = [int(x) for x in line["topology"].split("BlockSizes=")[1].split()[0].split(",")]
+    at = next((k for k, size in enumerate(sizes) if size >= nodes), len(sizes))
+    width = sizes[at] // sizes[0] if at < len(sizes) else len(free)
+    lower = sizes[at - 1] if at else sizes[0]
+    most = -(-nodes // lower)
+    found = []
+    for first in range(0, len(free), width):
+        inside = list(range(first, min(first + width, len(free))))
+        groups = [list(g) for _, g in itertools.groupby(inside, lambda b: b * sizes[0] // lower)]
+        for chosen in itertools.combinations(groups, min(most, len(groups))):
+            found.append(fewest_blocks([free[b] for g in chosen for b in g], nodes, 1))
+    return min((count for count in found if count is not None), default=None)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_fewest_blocks_of_slurm(step: int) -> None:
+    def is_wanted(line: dict[str, Any]) -> bool:
+        has_sizes = "BlockSizes" in line["topology"]
+        return line["plugin"] == "topology/block" and has_sizes and not line["request"]["options"]
+
+    lines = recorded("slurm_block", is_wanted, step)
+    for line, row in zip(lines, tp.audit(*lines, contract="slurm-block").rows, strict=True):
+        free, nodes, segment = (
+            block_counts(line),
+            line["request"]["nodes"],
+            line["request"]["segment"],
+        )
+        if segment is not None and (nodes % segment or row.contract.levels == ()):
+            assert row.verdict is Verdict.RIGHTLY_WAITING  # refused
+            continue
+        least = fewest_blocks(free, nodes, segment or 1)
+        under = least if segment else fewest_under_contract(line, free)
+        for standing, fewest in ((row.free, least), (row.contract, under)):
+            by_name = {lv.name: lv.bound for lv in standing.levels}
+            assert by_name["block"] == (fewest or 0), row
+            if line["outcome"] == "running":
+                used = len({*_blocks(line)})
+                assert (standing.used, standing.fewest) == (used, fewest)
+                assert standing.verdict is (
+                    Verdict.OPTIMAL if used == fewest else Verdict.SUBOPTIMAL
+                )
+            else:
+                waits = Verdict.MISSED if fewest else Verdict.RIGHTLY_WAITING
+                assert standing.verdict is waits
+
+
+def _blocks(line: dict[str, Any]) -> list[int]:
+    machine = tp.Model.of(decision_of(line).snapshot).prepare().machine
+    return [int(machine.domain_of[-2][machine.host_names.index(n)]) for n in line["chosen"]]
+
+
+# ---- The command ---------------------------------------------------------------------------------
+
+
+def write_lines(folder: Path, *lines: dict[str, Any] | str) -> str:
+    path = folder / "decisions.jsonl"
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(texts) + "\n")
+    return str(path)
+
+
+def spread_line() -> dict[str, Any]:
+    """Two nodes on two blocks, where one block would do: twice the fewest."""
+    request = {"nodes": 2, "segment": 1, "options": ""}
+    return slurm_line(request=request, chosen=["n0", "n2"])
+
+
+def test_files_and_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_lines(tmp_path, spread_line(), slurm_line())
+    table, page, proofs = tmp_path / "t.csv", tmp_path / "p.html", tmp_path / "proofs"
+    files = ["--csv", str(table), "--html", str(page), "-o", str(proofs)]
+    assert run(["audit", path, *files]) == ExitCode.REGRET
+    said = capsys.readouterr().out
+    assert "slurm-X-1  2 units, in 1s per block  suboptimal  2 block, 1 possible" in said
+    assert "2 decisions: 4 domains used, 3 possible: regret 33.3 %" in said
+    rows = list(csv.DictReader(io.StringIO(table.read_text())))
+    assert [(row["verdict"], row["block"], row["block bound"]) for row in rows] == [
+        ("suboptimal", "2", "1"),
+        ("optimal", "2", "2"),
+    ]
+    text = page.read_text()
+    assert "proofs/0001-slurm-X-1.json" in text
+    assert "<script" not in text
+    assert sorted(p.name for p in proofs.iterdir()) == [
+        "0001-slurm-X-1.json",
+        "0002-slurm-X-2.json",
+    ]
+    assert run(["audit", path, "--tolerate", "34"]) == ExitCode.DONE
+    assert run(["audit", path, "--tolerate", "33"]) == ExitCode.REGRET
+    capsys.readouterr()
+    assert run(["audit", path, "--json"]) == ExitCode.REGRET
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["exit_code"]) == ("topoplace.audit/1", 6)
+    assert [row["verdict"] for row in document["rows"]] == ["suboptimal", "optimal"]
+
+
+def test_a_missed_request_is_beyond_any_tolerance(tmp_path: Path) -> None:
+    path = write_lines(tmp_path, slurm_line(outcome="pending", chosen=None))
+    assert run(["audit", path, "--tolerate", "1000"]) == ExitCode.REGRET
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (['{"kueue": 1'], "line 1: expected a JSON document"),
+        ([slurm_line(), "{"], "line 2: expected a JSON document"),
+        ([slurm_line(), slurm_line(outcome="done")], "line 2, outcome: expected one of running"),
+        ([slurm_line(), {"pbs": 1}], "line 2: expected a decision, with the version of kueue or"),
+        ([slurm_line(chosen=["n9"])], "line 1, chosen[0]: expected nodes of the topology"),
+        ([""], "expected recorded decisions, found an empty file"),
+    ],
+)
+def test_malformed_lines(
+    lines: list[Any], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_lines(tmp_path, *lines)
+    made = tmp_path / "t.csv"
+    assert run(["audit", path, "--csv", str(made)]) == ExitCode.BAD_INPUT
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"topoplace: error: {path}: {said}")
+    assert not made.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--tolerate", "-1"], "--tolerate: expected a percentage of at least 0, found -1.0"),
+        (["--contract", "slurm"], "--contract: expected one of slurm-block, found 'slurm' (did"),
+        (["--after", "x.json"], "x.json: expected a file that exists, found nothing there"),
+        (["--csv", "no/t.csv"], "--csv: expected a file in a folder that can be written"),
+    ],
+)
+def test_bad_options(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = tmp_path / "before.json"
+    before.write_text(json.dumps(pair()[0]))
+    assert run(["audit", str(before), *words]) == ExitCode.BAD_INPUT
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"topoplace: error: {said}")
+
+
+def test_only_hierarchies_are_audited(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["audit", "blue_waters_60"]) == ExitCode.BAD_INPUT
+    assert "expected recorded decisions, a result, or a snapshot with" in capsys.readouterr().err
+    assert run(["audit", "blue_waters_60", "--after", "blue_waters_60"]) == ExitCode.BAD_INPUT
+    assert "expected a hierarchy, as audits are of those only" in capsys.readouterr().err
+
+
+def test_a_signal_leaves_what_is_judged() -> None:
+    cases, _ = load_cases([decision_of(slurm_line()) for _ in range(4)])
+
+    def progress(done: int, total: int) -> None:
+        if done == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    found = audit_cases(cases, progress=progress)
+    assert (len(found.rows), found.num_left) == (2, 2)
+    assert found.notes == ("interrupted: 2 of 4 decisions are not judged",)
+    assert found.exit_code() == ExitCode.REGRET
+
+
+# ---- Contracts in `place` ------------------------------------------------------------------------
+
+
+def test_place_under_a_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of free nodes 1, 1 and 2, two fit two blocks; the contract wants one block for them."""
+    line = slurm_line(
+        free=["n0", "n2", "n5"],
+        busy=["n1", "n3", "n4"],
+        down=[],
+        request={"nodes": 2, "segment": None, "options": ""},
+        outcome="pending",
+        chosen=None,
+    )
+    snapshot = decision_of(line).snapshot
+    request = snapshot.queue[0].model_copy(update={"required": None})
+    free: Snapshot = snapshot.model_copy(update={"queue": [request]})
+    assert tp.place(free).objective == 2
+    for method in ("exact", "first-fit"):
+        assert tp.place(free, method, contract="slurm-block").objective == 0
+    assert held_to(free, "slurm-block").queue[0].required == "block"
+    file = tmp_path / "s.json"
+    tp.Model.of(free).save(file)
+    made = tmp_path / "r.json"
+    assert run(["place", str(file), "--contract", "slurm-block", "-o", str(made)]) == 0
+    assert check_file(made).verified
+    capsys.readouterr()
+    assert run(["place", "blue_waters_60", "--contract", "slurm-block"]) == ExitCode.BAD_INPUT
+    assert "--contract: expected no contract but on hierarchies" in capsys.readouterr().err
+
+
+# ---- Live allocators -----------------------------------------------------------------------------
+
+PROGRAM = """
+import json, sys
+
+def decided(line):
+    request = line["request"]
+    pods, places = request["count"], []
+    for node in line["nodes"]:
+        held = min(pods, node["free"] // request["pod_units"])
+        if held:
+            places.append({"path": node["path"], "count": held})
+            pods -= held
+    return {"reason": "no room"} if pods else {"assignment": places}
+
+for number, text in enumerate(sys.stdin):
+    line = json.loads(text)
+    assert "assignment" not in line and "reason" not in line
+    answer = {"id": line["id"]} | decided(line)
+    MISBEHAVE
+    print(json.dumps(answer))
+"""
+
+
+def program(folder: Path, misbehave: str = "") -> str:
+    path = folder / "allocator.py"
+    path.write_text(PROGRAM.replace("MISBEHAVE", misbehave or "pass"))
+    return f"greedy={sys.executable} {path}"
+
+
+def test_a_live_allocator_is_put_through_recorded_and_drawn_states(tmp_path: Path) -> None:
+    wanted = {"count": 4, "mode": "unconstrained", "pod_units": 1}
+    path = write_lines(
+        tmp_path, kueue_line(request=wanted), kueue_line(request=wanted | {"count": 9})
+    )
+    command = program(tmp_path)
+    found = tp.audit(path, command=command)
+    assert [row.verdict for row in found.rows] == [Verdict.OPTIMAL, Verdict.RIGHTLY_WAITING]
+    drawn = tp.audit(command=command, states=4, seed=3)
+    again = tp.audit(command=command, states=4, seed=3)
+    assert drawn == again
+    assert [row.instance for row in drawn.rows] == [f"drawn-3-{k}" for k in range(4)]
+
+
+def test_drawn_states_are_as_busy_as_said() -> None:
+    for line in drawn_lines(30, seed=1):
+        whole = sum(node["capacity"] for node in line["nodes"])
+        busy = 1 - sum(node["free"] for node in line["nodes"]) / whole
+        assert 0.49 <= busy <= 0.91
+        assert {len([n for n in line["nodes"] if n["path"][1] == r]) for r in _racks(line)} == {18}
+        assert decision_of(line).outcome is Decided.STARTED or "assignment" not in line
+
+
+def _racks(line: dict[str, Any]) -> set[str]:
+    return {node["path"][1] for node in line["nodes"]}
+
+
+@pytest.mark.parametrize(
+    ("misbehave", "said"),
+    [
+        ("answer = {'id': line['id']}", "answer: expected one of assignment, reason"),
+        ("answer['id'] = 'other'", "answer: id: expected the answer to k-1, found 'other'"),
+        (
+            "answer['assignment'] = [{'path': ['r9', 'h'], 'count': 4}]",
+            "answer: assignment[0].path",
+        ),
+        ("if number: print('hello'); sys.exit()", "answer: answer: expected a JSON document"),
+        ("answer['assignment'] = [{'path': ['r1', 'b'], 'count': 4}]", "4 gpus of b, 1 are free"),
+        ("if number: sys.exit('no more')", "no answer: exit code 1; it said 'no more'"),
+    ],
+)
+def test_a_live_allocator_that_answers_badly(misbehave: str, said: str, tmp_path: Path) -> None:
+    lines = write_lines(tmp_path, *[kueue_line() for _ in range(2)])
+    found = tp.audit(lines, command=program(tmp_path, misbehave))
+    assert found.rows[-1].verdict is Verdict.INVALID
+    assert any(row.why.startswith(said) for row in found.rows), [row.why for row in found.rows]
+    assert found.exit_code() == ExitCode.CHECK_FAILED
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--states", "2"], 2, "--states: expected a command for the states, found 2"),
+        (["--command", "false"], 2, "--states: expected recorded decisions or a number of states"),
+        (["--command", "false", "--states", "1"], 5, "command: no answer: exit code 1; it said ''"),
+        (["--command", "seq 3", "--states", "1"], 5, "command: 3 answers to 1 states"),
+        (["--command", "no-such", "--states", "1"], 2, "--command: expected a program that can be"),
+        ([], 2, "sources: expected decisions to audit, found none"),
+    ],
+)
+def test_bad_live_allocators(
+    words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["audit", *words]) == code
+    assert capsys.readouterr().err.startswith(f"topoplace: error: {said}")
