@@ -128,12 +128,6 @@ class TorusModel(Model):
     )
     source: str | None = Field(default=None, description="where the figures come from")
 
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return the document, which says nothing of anchors where there are none."""
-        every = write(self).items()
-        return {name: value for name, value in every if value is not None or name != "anchored"}
-
 
 class SwitchModel(Model):
     """A switch: a leaf lists its nodes, any other one its child switches, as host lists."""

@@ -202,7 +202,7 @@ def proof_tree(
     Its leaves have the bound of Gilmore and Lawler; it has no more than `TREE_NODES` nodes. None
     if there is no such tree, or not in time.
     """
-    if len(small.tasks) == 0:
+    if len(small.tasks) == 0 or _is_too_large(small):
         return None
     stop = clock.deadline(time_limit)
     case = _case(small)
@@ -222,6 +222,12 @@ def proof_tree(
         size=size,
         nodes=packed(written[:size]),
     )
+
+
+def _is_too_large(small: SmallProblem) -> bool:
+    """Tell whether costs are such that the checker's sums might not fit 64 bits."""
+    total = int(small.weight[0].sum()) * small.unit
+    return 8 * total * max(1, int(small.distance.max())) * len(small.tasks) >= 1 << 62
 
 
 def _moving(listed: NDArray[np.int16]) -> list[list[int]]:

@@ -327,7 +327,7 @@ def _of_graph(problem: MappingProblem, options: Options) -> Outcome:
     because = f"recognised: {found.text}; mapped as a grid by {name}"
     bound = stronger(total_bound(problem), recognised_bound(problem))
     if bound is not None and bound.value >= value:
-        return replace(outcome_of(nodes), notes=(because,))
+        return replace(outcome_of(nodes), bounds=(bound,), notes=(because,))
     left = None if options.time_limit is None else max(1e-3, stop - clock.now())
     if options.start is not None and hop_bytes(problem, options.start) < value:
         nodes = options.start

@@ -10,14 +10,17 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 
 from topoplace.machine import Prism, Torus
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot.anchored import AnchoredShape
 from topoplace.types import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,9 @@ def anchored_prisms(torus: Torus, shapes: tuple[AnchoredShape, ...]) -> Anchored
     routers = [np.sort(prism.routers(torus)) for prism in prisms]
     flat = np.concatenate([np.zeros(0, dtype=np.int64), *routers])
     ends = np.cumsum([0, *map(len, routers)])
-    inside = sp.csr_matrix(
+    from scipy.sparse import csr_matrix  # noqa: PLC0415 - heavy, and few machines need it
+
+    inside = csr_matrix(
         (np.ones(len(flat), dtype=np.int64), flat, ends), shape=(len(prisms), torus.num_routers)
     )
     worth = [times[prism] * prism.volume * torus.nodes_per_router for prism in prisms]
