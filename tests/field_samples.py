@@ -87,6 +87,11 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
     state = prepare(Snapshot.model_validate(small_document()))
     for method, rule in (("first-fit", Interference.TOLERANT), ("random-nodes", Interference.OFF)):
         yield method, solve(state, method, Options(interference=rule, time_limit=9.0, seed=4))
+    anchored = {"dims": [1, 2, 2], "seed": [0, 0, 1], "spacing": [1, 2, 2]}
+    machine = {"name": "anchored", "shape": [2, 2, 4], "anchored": [anchored]}
+    queue = [{"id": "a", "nodes": 4}, {"id": "b", "nodes": 4}]
+    own = {"schema": SNAPSHOT_SCHEMA, "name": "anchored", "machine": machine, "queue": queue}
+    yield "anchored", solve(prepare(Snapshot.model_validate(own)), "exact", Options(20.0))
 
 
 def _size(case: Case) -> int:

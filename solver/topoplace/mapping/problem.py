@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from topoplace.errors import InputError
 from topoplace.machine import MatrixMachine, Torus, parse_node_set
 from topoplace.mapping.graph import TaskGraph, VirtualGrid, grid_of
-from topoplace.mapping.recognition import Recognition, recognise
 from topoplace.snapshot.schema import (
     GraphApplication,
     GridApplication,
@@ -22,6 +21,9 @@ from topoplace.snapshot.schema import (
 )
 from topoplace.snapshot.state import torus_of
 from topoplace.types import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from topoplace.mapping.recognition import Recognition
 
 MAX_HOP_BYTES = 1 << 62
 """Objectives must stay exact in 64-bit integers."""
@@ -68,6 +70,8 @@ class MappingProblem:
     @cached_property
     def recognised(self) -> Recognition | None:
         """What the graph was found to be; None where the application is a grid by itself."""
+        from topoplace.mapping.recognition import recognise  # noqa: PLC0415 - heavy
+
         return recognise(self.graph) if self.grid is None else None
 
     @cached_property
