@@ -147,6 +147,8 @@ def _meant(value: Any, key: str = "", holder: Any = None) -> Any:
     """Return a part of an instance with sets of nodes as sets, and defaults of a torus."""
     if key in ("wrap", "bandwidth") and "shape" in holder and not value:
         return [True if key == "wrap" else 1] * len(holder["shape"])
+    if key in ("seed", "spacing") and "dims" in holder and not value:  # of an anchored prism
+        return [0] * len(holder["dims"]) if key == "seed" else holder["dims"]
     if isinstance(value, str) and key in ("nodes", "down", "service", "classes", "switches"):
         return _set_of(value, in_order="switches" in holder)
     if isinstance(value, dict):
