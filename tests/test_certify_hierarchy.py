@@ -1,0 +1,319 @@
+"""The checker of hierarchies: its oracle, random certificates, and results that are bent."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from field_samples import refigured
+from random_certificates import Packing, draw
+from soundness.attack import faulty
+from soundness.torus_kinds import Proving, spoilt
+from tiny_hierarchies import (
+    Place,
+    is_legal,
+    num_placements,
+    on_levels,
+    outcomes,
+    packing_of,
+    places_of,
+    prepared,
+    random_hierarchy,
+    worth_of,
+)
+from topoplace.certify.check import check_document
+from topoplace.certify.hierarchy.instance import read_instance
+from topoplace.certify.hierarchy.oracle import HierarchyOracle
+from topoplace.certify.hierarchy.rows import Rows
+from topoplace.certify.packing import Covers, Prices
+from topoplace.errors import InputError
+from topoplace.machine.hostlist import expand_host_list
+from topoplace.placement.hierarchy.outcome import shares_of
+from topoplace.result.hierarchy import HierarchyResult
+from topoplace.snapshot import HierarchyState
+from topoplace.snapshot.schema import Snapshot
+from topoplace.solving import Options, solve
+
+Document = dict[str, Any]
+MOST_PLACEMENTS = 2_000
+
+
+@cache
+def tiny(number: int) -> Document:
+    """Return the snapshot of a hierarchy on which something can start."""
+    for k in range(100):
+        document = random_hierarchy(random.Random(f"certify-{number}-{k}"))
+        if 1 < num_placements(prepared(document)) <= MOST_PLACEMENTS:
+            return document
+    raise AssertionError(number)
+
+
+def oracle_of(document: Document) -> HierarchyOracle:
+    instance = read_instance(Snapshot.model_validate(document))
+    return HierarchyOracle(Rows(instance), instance.queue)
+
+
+# ---- The oracle ---------------------------------------------------------------------------------
+
+
+def random_covers(rng: random.Random, packing: Packing, name: str) -> Covers:
+    """Return rows of which a request must or must not take, mostly of one of its candidates."""
+    rows = [row for c in packing.columns if c.request == name for row in c.covers]
+    covers = Covers()
+    for _ in range(rng.choice((0, 0, 1, 1, 2))):
+        if packing.coverable:
+            every = rows if rows and rng.random() < 0.8 else range(packing.coverable)
+            covers = covers.split(rng.choice(every), inside=rng.random() < 0.5)
+    return covers
+
+
+def test_the_oracle_finds_the_best_of_all_candidates() -> None:
+    """At any prices, under any covers: the best of those that brute force lists."""
+    seen: Counter[bool] = Counter()
+    for seed in range(90):
+        rng, packing, oracle = random.Random(seed), packing_of(tiny(seed)), oracle_of(tiny(seed))
+        rows = {name: own.tolist() for name, own in oracle.rows.items()}
+        assert rows == packing.capacities, seed
+        assert list(rows) == list(packing.capacities), seed
+        assert oracle.coverable == packing.coverable, seed
+        assert [request.id for request in oracle.requests] == packing.names
+        num_levels = len(packing.largest)
+        for _ in range(6):
+            top = rng.choice((1, 3, 100))
+            prices = {
+                name: [rng.choice((0, rng.randint(0, top))) for _ in own]
+                for name, own in rows.items()
+                if rng.random() < 0.8
+            }
+            factors = tuple(rng.choice((0, 1, 7, 40)) for _ in range(rng.randint(1, num_levels)))
+            wanted = {q: random_covers(rng, packing, n) for q, n in enumerate(packing.names)}
+            arrays = {name: np.array(own, dtype=np.int64) for name, own in prices.items()}
+            found = oracle.best(Prices(arrays, 0, factors), wanted)
+            for q, covers in wanted.items():
+                gains = [
+                    sum(f * v for f, v in zip(factors, column.values, strict=False))
+                    - sum(prices[f][k] * n for (f, k), n in column.rows.items() if f in prices)
+                    for column in packing.columns
+                    if column.request == packing.names[q]
+                    and covers.inside <= column.covers
+                    and not covers.outside & column.covers
+                ]
+                assert found[q] == max(gains, default=None), (seed, q, covers, prices, factors)
+                seen[found[q] is None] += 1
+    assert min(seen.values()) > 100, seen
+
+
+def test_values_do_not_exceed_what_the_checker_counts_with() -> None:
+    for seed in range(200):
+        packing, oracle = packing_of(tiny(seed)), oracle_of(tiny(seed))
+        for column in packing.columns:
+            pairs = zip(column.values, oracle.largest, strict=True)
+            assert all(abs(value) <= most for value, most in pairs), seed
+
+
+def test_requests_replace_each_other_if_they_ask_for_the_same() -> None:
+    seen: Counter[bool] = Counter()
+    for seed in range(200):
+        packing, oracle = packing_of(tiny(seed)), oracle_of(tiny(seed))
+        for one, name in enumerate(packing.names):
+            for other, second in enumerate(packing.names):
+                alike = any({name, second} <= {*kind} for kind in packing.kinds)
+                assert oracle.may_replace(one, other) is alike, (seed, name, second)
+                seen[alike and one != other] += 1
+    assert min(seen.values()) > 50, seen
+
+
+# ---- Certificates -------------------------------------------------------------------------------
+
+
+@cache
+def attacked(number: int, level_idx: int, less: bool) -> tuple[Packing, Proving, int]:
+    """Return a hierarchy as a packing, what certificates prove of a level, and the truth.
+
+    Earlier levels reach the best that they can, or what some placement does.
+    """
+    document = tiny(number)
+    every = outcomes(prepared(document))
+    of = random.Random(number).choice(sorted(every)) if less else max(every)
+    earlier = [*of[: level_idx % len(of)]]
+    at = len(earlier)
+    truth = max(o[at] for o in every if all(a >= b for a, b in zip(o, earlier, strict=False)))
+    return packing_of(document, earlier), Proving(oracle_of(document), earlier), truth
+
+
+KINDS = ["leaf", "start", "cover", "shared", "alike", "parts", "later"]
+
+
+@pytest.mark.parametrize("tries", [60, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_certificate_proves_too_much(kind: str, tries: int) -> None:
+    tally: Counter[str] = Counter()
+    for number in range(tries):
+        rng = random.Random(f"{kind}-{number}")
+        level_idx = rng.randint(1, 5) if kind == "later" else 0
+        packing, proving, truth = attacked(rng.randrange(tries // 3), level_idx, rng.random() < 0.3)
+        document = spoilt(rng, draw(rng, packing, kind if kind in KINDS[:-1] else "any"))
+        proven = proving(document)
+        tally["accepted"] += proven is not None
+        if proven is not None:
+            assert proven >= truth, (number, document)
+            tally["tight"] += proven == truth
+    assert tally["accepted"] > 0.4 * tries, tally
+    assert tally["tight"] > 0.15 * tries, tally
+
+
+# ---- Results ------------------------------------------------------------------------------------
+
+
+@cache
+def solved(number: int) -> Document:
+    result = solve(prepared(tiny(number)), "exact", Options(time_limit=20))
+    assert result.check().verified
+    return result.model_dump(mode="json")
+
+
+@cache
+def outcomes_of(instance: str) -> set[tuple[int, ...]]:
+    return outcomes(prepared(json.loads(instance)))
+
+
+def placed_in(document: Document) -> tuple[HierarchyState, list[tuple[Any, Place]]] | None:
+    """Return the machine of a result, and what it starts; None if that is no place."""
+    state = prepared(document["instance"])
+    of = {request.id: request for request in state.requests}
+    numbers = {name: host for host, name in enumerate(state.machine.host_names)}
+    placed: list[tuple[Any, Place]] = []
+    for own in document["solution"]["placements"]:
+        request = of.pop(own["request"], None)
+        if request is None or [p["part"] for p in own["parts"]] != [p.name for p in request.parts]:
+            return None
+        place = []
+        for part in own["parts"]:
+            units: dict[int, int] = {}
+            for share in part["shares"]:
+                for name in expand_host_list(share["hosts"], "hosts"):
+                    if name not in numbers or numbers[name] in units:
+                        return None
+                    units[numbers[name]] = share["units"]
+            place.append(units)
+        if not any(tuple(place) == other for other in places_of(state, request)):
+            return None
+        placed.append((request, tuple(place)))
+    return (state, placed) if is_legal(state, placed) else None
+
+
+def is_right(document: Document) -> bool:
+    """Tell by brute force whether a result keeps all rules, and all its figures are true."""
+    try:
+        found = placed_in(document)
+    except InputError:
+        return False
+    if found is None:
+        return False
+    state, placed = found
+    worths = [worth_of(state, request, place) for request, place in placed]
+    zero = [0] * (state.machine.num_levels + 3)
+    values = on_levels(state, [sum(column) for column in zip(zero, *worths, strict=True)])
+    signs = [1 if level["sense"] == "max" else -1 for level in document["levels"]]
+    told = [s * level["objective"] for s, level in zip(signs, document["levels"], strict=True)]
+    if (*told,) != values:
+        return False
+    every = outcomes_of(json.dumps(document["instance"]))
+    for k, (sign, level) in enumerate(zip(signs, document["levels"], strict=True)):
+        as_good = (o for o in every if all(a >= b for a, b in zip(o, values[:k], strict=False)))
+        if level["bound"] is not None and sign * level["bound"] < max(o[k] for o in as_good):
+            return False
+    return True
+
+
+def bent(rng: random.Random, document: Document) -> Document:
+    """Return a result of which something is changed: numbers, figures, the question, a place."""
+    mutant = copy.deepcopy(document)
+    started, instance = mutant["solution"]["placements"], mutant["instance"]
+    way = rng.randrange(7)
+    if way == 0:
+        del mutant["instance"]
+        return faulty(rng, mutant, rng.randint(1, 2)) | {"instance": instance}
+    if way == 1:
+        mutant["instance"] = faulty(rng, instance)
+        return mutant
+    if way == 2:
+        return _other_question(rng, mutant)
+    if way == 3 or not started:
+        level = rng.choice(mutant["levels"])
+        level[rng.choice(("objective", "bound"))] += rng.choice((-1, 1, 2))
+        return refigured(mutant)
+    placement = rng.choice(started)
+    if way == 4:
+        placement["request"] = rng.choice(instance["queue"])["id"]
+    elif way == 5:
+        part = rng.choice(placement["parts"])
+        share = rng.choice(part["shares"])
+        share["hosts"] = rng.choice(instance["machine"]["hosts"])["hosts"]
+        if rng.random() < 0.3:
+            part["shares"].append(copy.deepcopy(share))
+    else:
+        state = prepared(instance)
+        request = next(r for r in state.requests if r.id == placement["request"])
+        place = rng.choice(list(places_of(state, request)))
+        for part, units in zip(placement["parts"], place, strict=True):
+            shares = shares_of(units, state.machine.host_names)
+            part["shares"] = [share.model_dump() for share in shares]
+    return mutant
+
+
+def _other_question(rng: random.Random, mutant: Document) -> Document:
+    """Change capacities, domains, rules or levels of the instance of a result."""
+    instance = mutant["instance"]
+    host, request = rng.choice(instance["machine"]["hosts"]), rng.choice(instance["queue"])
+    levels = instance["machine"]["levels"]
+    ways = rng.randrange(6)
+    if ways == 0:
+        name = rng.choice([*host["capacity"]])
+        host["capacity"][name] = max(0, host["capacity"][name] + rng.choice((-1, 1)))
+    elif ways == 1 and host["domains"]:
+        host["domains"] = rng.choice(instance["machine"]["hosts"])["domains"]
+    elif ways == 2:
+        instance["down"] = ",".join(filter(None, [instance["down"], host["hosts"]]))
+    elif ways == 3 and "parts" not in request:
+        name = rng.choice(("required", "exclusive", "balance"))
+        request[name] = rng.choice([None, *levels])
+    elif ways == 4 and "parts" not in request:
+        own = {"size": rng.randint(1, 2), "level": rng.choice(levels)}
+        request |= rng.choice(({"spread": own}, {"at_most": own}, {"segments": [own]}))
+    else:
+        one, other = rng.sample(range(len(mutant["levels"])), 2)
+        for name in rng.choice((("name",), ("sense",), ("objective", "bound"))):
+            first, second = mutant["levels"][one], mutant["levels"][other]
+            first[name], second[name] = second[name], first[name]
+    return refigured(mutant)
+
+
+@pytest.mark.parametrize("tries", [400, pytest.param(4_000, marks=pytest.mark.slow)])
+def test_bent_results_are_refused_or_right(tries: int) -> None:
+    """Of those that fit the schema, and are changed at all."""
+    tally: Counter[str] = Counter()
+    for number in range(tries):
+        rng = random.Random(f"bent-{number}")
+        document = solved(rng.randrange(20))
+        mutant = bent(rng, document)
+        if mutant == document:
+            continue
+        try:
+            result = HierarchyResult.model_validate_json(json.dumps(mutant))
+        except ValidationError:
+            tally["no result"] += 1
+            continue
+        holds = check_document(result).holds
+        tally["held" if holds else "refused"] += 1
+        assert not holds or is_right(mutant), (number, mutant)
+    assert tally["refused"] > 0.5 * tries, tally
+    assert tally["held"] > 0.01 * tries, tally
