@@ -27,7 +27,7 @@ def random_hierarchy(rng: random.Random) -> dict[str, Any]:
     levels = ["block", "rack", "host"][-rng.choice([1, 2, 2, 3, 3]) :]
     resources = rng.choice([["slots"], ["slots"], ["gpus", "memory"]])
     single = rng.random() < 0.4
-    hosts = []
+    hosts: list[dict[str, Any]] = []
     for k in range(rng.choice((1, 2, 4, 5, 6, 7))):
         domains = [f"{level[0]}{rng.randint(1, 2)}" for level in levels[:-1]]
         capacity = {r: rng.randint(1, 1 if single else 4) for r in resources}
@@ -109,6 +109,15 @@ def _part(
 def prepared(document: dict[str, Any]) -> HierarchyState:
     """Return the snapshot of a document, ready to solve."""
     return prepare_hierarchy(Snapshot.model_validate(document))
+
+
+def lively_hierarchy(name: str, most: int) -> dict[str, Any]:
+    """Return a snapshot on which something can start, in so many ways at most."""
+    for k in itertools.count():
+        document = random_hierarchy(random.Random(f"{name}-{k}"))
+        if 1 < num_placements(prepared(document)) <= most:
+            return document
+    raise AssertionError
 
 
 # ---- Brute force ---------------------------------------------------------------------------------
