@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from bending import bent as changed
 from field_samples import refigured
 from random_certificates import Packing, draw
 from soundness.attack import faulty
@@ -29,10 +30,11 @@ from tiny_hierarchies import (
     worth_of,
 )
 from topoplace.certify.check import check_document
-from topoplace.certify.hierarchy.instance import read_instance
+from topoplace.certify.hierarchy.instance import read_instance, require_place, require_room
 from topoplace.certify.hierarchy.oracle import HierarchyOracle
 from topoplace.certify.hierarchy.rows import Rows
 from topoplace.certify.packing import Covers, Prices
+from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.outcome import shares_of
@@ -315,3 +317,152 @@ def test_bent_results_are_refused_or_right(tries: int) -> None:
         assert not holds or is_right(mutant), (number, mutant)
     assert tally["refused"] > 0.5 * tries, tally
     assert tally["held"] > 0.01 * tries, tally
+
+
+# ---- The rules, one by one ----------------------------------------------------------------------
+
+HOSTS = [
+    {"hosts": "a[0-2]", "domains": ["b0", "r0"], "capacity": {"gpus": 4, "gb": 8}},
+    {"hosts": "b[0-1]", "domains": ["b0", "r1"], "capacity": {"gpus": 4}},
+    {"hosts": "c[0-1]", "domains": ["b1", "r0"], "capacity": {"gpus": 4, "gb": 4}},
+]
+GPU = {"gpus": 1}
+GROUPED: Document = {"group": "g", "required": "block", "exclusive": "rack"}
+BASE: Document = {
+    "schema": "topoplace.snapshot/1",
+    "name": "base",
+    "machine": {
+        "kind": "hierarchy",
+        "name": "m",
+        "levels": ["block", "rack", "host"],
+        "hosts": HOSTS,
+    },
+    "down": "c1",
+    "running": [{"id": "old", "nodes": "a0", "takes": GPU}],
+    "queue": [
+        {"id": "s", "nodes": 4, "takes": GPU, "segments": [{"size": 2, "level": "rack"}]},
+        {"id": "w", "nodes": 2, "takes": GPU, "spread": {"size": 1, "level": "host"}},
+        {"id": "m", "nodes": 3, "takes": GPU, "at_most": {"size": 2, "level": "rack"}},
+        {"id": "r", "nodes": 2, "takes": {"gb": 2}, "required": "rack"},
+        {
+            "id": "p",
+            "nodes": 3,
+            "parts": [
+                {"id": "x", "nodes": 1, "takes": GPU, **GROUPED},
+                {"id": "y", "nodes": 2, "takes": {"gb": 1}, **GROUPED},
+            ],
+        },
+        {"id": "e", "nodes": 2, "takes": GPU, "exclusive": "host"},
+    ],
+}
+
+CONTRADICTIONS = {
+    'queue[0].id = "old"': "id is used twice",
+    'queue[1].id = "s"': "id is used twice",
+    'machine.levels = ["block", "block", "host"]': "a level twice",
+    'machine.levels = ["nodes", "rack", "host"]': "called as those of objectives",
+    'machine.levels = ["block", "rack", "stranded"]': "called as those of objectives",
+    'machine.levels = ["block", "balance", "host"]': "called as those of objectives",
+    'machine.hosts[1].hosts = "a[1-3]"': "a host or a level twice",
+    'machine.hosts[0].domains = ["b0"]': "domain of every level",
+    'machine.hosts[0].domains = ["b0", "r0", "s0"]': "domain of every level",
+    'running[0].nodes = ""': "old runs on no hosts",
+    'running[0].nodes = "a0,a0"': "a host twice",
+    'running[0].nodes = "z0"': "others than there are",
+    'running[0].takes = {"gpus": 5}': "more than a0 has",
+    'running[0].takes = {"fpgas": 1}': "resources of the machine",
+    'running[+] = {"id": "more", "nodes": "a0"}': "more than a0 has",
+    'running[0].prism = {"origin": [0], "extents": [1]}': "old has prism",
+    'running[0].patterns = [{"pattern": "ring"}]': "old has patterns",
+    'down = "z0"': "is none",
+    'down = "c1,c1"': "down twice",
+    'regions = {"r": [{"origin": [0], "extents": [1]}]}': "regions",
+    'queue[0].takes = {"fpgas": 1}': "resources of the machine",
+    'queue[0].takes = {"gpus": 0}': "take nothing",
+    "del queue[0].takes": "resources of the machine",
+    'queue[0].segments[0].level = "row"': "row is no level",
+    "queue[0].segments[0].size = 3": "do not go into each other",
+    'queue[0].segments[+] = {"size": 4, "level": "rack"}': "at no higher level",
+    'queue[0].segments[+] = {"size": 4, "level": "host"}': "at no higher level",
+    'queue[0].required = "row"': "row is no level",
+    'queue[0].exclusive = "row"': "row is no level",
+    'queue[0].balance = "row"': "row is no level",
+    'queue[1].spread.level = "row"': "row is no level",
+    'queue[2].at_most.level = "row"': "row is no level",
+    'queue[0].class = "gpu"': "s has node_class",
+    'queue[0].shapes = "2x2"': "s has shapes",
+    'queue[0].region = "r"': "s has region",
+    'queue[0].patterns = [{"pattern": "ring"}]': "s has patterns",
+    "queue[4].nodes = 4": "as all parts have",
+    'queue[4].parts[1].id = "x"': "a part twice",
+    "queue[4].parts[1].required = null": "differ in their levels",
+    'queue[4].parts[1].required = "rack"': "differ in their levels",
+    "queue[4].parts[1].exclusive = null": "differ in their levels",
+    'queue[4].at_most = {"size": 1, "level": "rack"}': "p has at_most",
+    'queue[4].spread = {"size": 1, "level": "rack"}': "p has spread",
+    'queue[4].takes = {"gpus": 1}': "p has takes",
+    "queue[4].segments = []": "p has segments",
+    'queue[4].required = "block"': "p has required",
+    'queue[4].exclusive = "rack"': "p has exclusive",
+    'queue[4].balance = "rack"': "p has balance",
+}
+
+
+@pytest.mark.parametrize("change", CONTRADICTIONS)
+def test_instances_that_contradict_themselves_are_refused(change: str) -> None:
+    read_instance(Snapshot.model_validate(BASE))
+    snapshot = Snapshot.model_validate(changed(BASE, change))
+    with pytest.raises(RefusedError, match=CONTRADICTIONS[change]):
+        read_instance(snapshot)
+
+
+BROKEN: dict[str, tuple[dict[str, list[Document]], str]] = {
+    "all right": (
+        {
+            "s": [{"a0": 2, "b0": 2}],
+            "w": [{"b0": 1, "b1": 1}],
+            "m": [{"a1": 2, "b1": 1}],
+            "r": [{"a0": 1, "a1": 1}],
+            "p": [{"c0": 1}, {"c0": 2}],
+        },
+        "",
+    ),
+    "alone": ({"e": [{"a1": 1, "a2": 1}], "w": [{"b0": 1, "b1": 1}]}, ""),
+    "too few": ({"s": [{"a1": 2}]}, "2 units placed of 4"),
+    "too many": ({"s": [{"a1": 4, "a2": 2}]}, "6 units placed of 4"),
+    "a segment in two racks": ({"s": [{"a1": 3, "b0": 1}]}, "without a multiple of 2"),
+    "not spread": ({"w": [{"b0": 2}]}, "more than 1 units"),
+    "in three racks": ({"m": [{"a1": 1, "b0": 1, "c0": 1}]}, "more than 2 racks"),
+    "in two racks": ({"r": [{"a1": 1, "c0": 1}]}, "several rack"),
+    "a group in two blocks": ({"p": [{"c0": 1}, {"a1": 2}]}, "several block"),
+    "beside a job": ({"s": [{"a0": 4}]}, "4 gpus of a0, 3 are free"),
+    "on what is down": ({"s": [{"c1": 4}]}, "4 gpus of c1, 0 are free"),
+    "without memory": ({"r": [{"b0": 2}]}, "4 gb of b0, 0 are free"),
+    "together too many": ({"s": [{"a1": 4}], "w": [{"a1": 1, "a2": 1}]}, "5 gpus of a1"),
+    "in a rack of a job": ({"p": [{"b0": 1}, {"a1": 2}]}, "p shares a rack"),
+    "in a host of a job": ({"e": [{"a0": 1, "a1": 1}]}, "e shares a host"),
+    "in a host of another": ({"e": [{"a1": 2}], "w": [{"a1": 1, "a2": 1}]}, "e shares a host"),
+    "in a rack of another": ({"p": [{"c0": 1}, {"c0": 2}], "w": [{"c0": 1, "b0": 1}]}, "p shares"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_places_that_break_a_rule_are_refused(name: str) -> None:
+    placed, expected = BROKEN[name]
+    instance = read_instance(Snapshot.model_validate(BASE))
+    of = {asked.id: asked for asked in instance.queue}
+    started = [
+        (of[request], [{instance.numbers[host]: n for host, n in part.items()} for part in parts])
+        for request, parts in placed.items()
+    ]
+
+    def required() -> None:
+        for asked, place in started:
+            require_place(instance, asked, place)
+        require_room(instance, started)
+
+    if expected:
+        with pytest.raises(RefusedError, match=expected):
+            required()
+    else:
+        required()
