@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import random
 from collections import Counter
@@ -30,7 +31,12 @@ from tiny_hierarchies import (
     worth_of,
 )
 from topoplace.certify.check import check_document
-from topoplace.certify.hierarchy.instance import read_instance, require_place, require_room
+from topoplace.certify.hierarchy.instance import (
+    read_instance,
+    require_place,
+    require_room,
+    worth,
+)
 from topoplace.certify.hierarchy.oracle import HierarchyOracle
 from topoplace.certify.hierarchy.rows import Rows
 from topoplace.certify.packing import Covers, Prices
@@ -117,6 +123,17 @@ def test_values_do_not_exceed_what_the_checker_counts_with() -> None:
         for column in packing.columns:
             pairs = zip(column.values, oracle.largest, strict=True)
             assert all(abs(value) <= most for value, most in pairs), seed
+
+
+def test_places_are_worth_what_brute_force_says() -> None:
+    for seed in range(120):
+        state, instance = prepared(tiny(seed)), read_instance(Snapshot.model_validate(tiny(seed)))
+        signs = [1 if sense == "max" else -1 for _, sense in instance.levels]
+        for request, asked in zip(state.requests, instance.queue, strict=True):
+            for place in itertools.islice(places_of(state, request), 20):
+                found = zip(signs, worth(instance, asked, place), strict=True)
+                values = on_levels(state, worth_of(state, request, place))
+                assert tuple(sign * value for sign, value in found) == values, (seed, place)
 
 
 def test_requests_replace_each_other_if_they_ask_for_the_same() -> None:
@@ -353,10 +370,19 @@ BASE: Document = {
             ],
         },
         {"id": "e", "nodes": 2, "takes": GPU, "exclusive": "host"},
+        {
+            "id": "t",
+            "nodes": 2,
+            "parts": [
+                {"id": "x", "nodes": 1, "takes": GPU, "group": "g", "required": "rack"},
+                {"id": "y", "nodes": 1, "takes": GPU, "group": "h", "required": "rack"},
+            ],
+        },
     ],
 }
 
 CONTRADICTIONS = {
+    'machine = "xt3"': "no hierarchy",
     'queue[0].id = "old"': "id is used twice",
     'queue[1].id = "s"': "id is used twice",
     'machine.levels = ["block", "block", "host"]': "a level twice",
@@ -427,6 +453,7 @@ BROKEN: dict[str, tuple[dict[str, list[Document]], str]] = {
         },
         "",
     ),
+    "two groups apart": ({"t": [{"b0": 1}, {"c0": 1}]}, ""),
     "alone": ({"e": [{"a1": 1, "a2": 1}], "w": [{"b0": 1, "b1": 1}]}, ""),
     "too few": ({"s": [{"a1": 2}]}, "2 units placed of 4"),
     "too many": ({"s": [{"a1": 4, "a2": 2}]}, "6 units placed of 4"),

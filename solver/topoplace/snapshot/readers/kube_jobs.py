@@ -15,6 +15,7 @@ from topoplace.snapshot.readers.kube_nodes import tier_level
 from topoplace.snapshot.readers.kube_objects import (
     Condition,
     KubeModel,
+    KubeName,
     KubeObject,
     Meta,
     PodSpec,
@@ -142,7 +143,7 @@ class _TopologyRequest(KubeModel):
     layers: Annotated[
         list[_Layer] | None, Field(alias="podsetSliceRequiredTopologyConstraints")
     ] = None
-    group: Annotated[str | None, Field(alias="podSetGroupName")] = None
+    group: Annotated[KubeName | None, Field(alias="podSetGroupName")] = None
 
 
 _NAMES_OF_FIELDS = {
