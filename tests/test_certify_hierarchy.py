@@ -10,13 +10,12 @@ from collections import Counter
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from bending import bent as changed
 from field_samples import refigured
-from random_certificates import Packing, draw
+from random_certificates import Packing, best_gain, draw, oracle_is_right
 from soundness.attack import faulty
 from soundness.torus_kinds import Proving, spoilt
 from tiny_hierarchies import (
@@ -70,51 +69,37 @@ def oracle_of(document: Document) -> HierarchyOracle:
 # ---- The oracle ---------------------------------------------------------------------------------
 
 
-def random_covers(rng: random.Random, packing: Packing, name: str) -> Covers:
-    """Return rows of which a request must or must not take, mostly of one of its candidates."""
-    rows = [row for c in packing.columns if c.request == name for row in c.covers]
-    covers = Covers()
-    for _ in range(rng.choice((0, 0, 1, 1, 2))):
-        if packing.coverable:
-            every = rows if rows and rng.random() < 0.8 else range(packing.coverable)
-            covers = covers.split(rng.choice(every), inside=rng.random() < 0.5)
-    return covers
-
-
 def test_the_oracle_finds_the_best_of_all_candidates() -> None:
     """At any prices, under any covers: the best of those that brute force lists."""
     seen: Counter[bool] = Counter()
     for seed in range(90):
-        rng, packing, oracle = random.Random(seed), packing_on(seed), oracle_of(tiny(seed))
-        rows = {name: own.tolist() for name, own in oracle.rows.items()}
-        assert rows == packing.capacities, seed
-        assert list(rows) == list(packing.capacities), seed
-        assert oracle.coverable == packing.coverable, seed
-        assert [request.id for request in oracle.requests] == packing.names
-        num_levels = len(packing.largest)
-        for _ in range(6):
-            top = rng.choice((1, 3, 100))
-            prices = {
-                name: [rng.choice((0, rng.randint(0, top))) for _ in own]
-                for name, own in rows.items()
-                if rng.random() < 0.8
-            }
-            factors = tuple(rng.choice((0, 1, 7, 40)) for _ in range(rng.randint(1, num_levels)))
-            wanted = {q: random_covers(rng, packing, n) for q, n in enumerate(packing.names)}
-            arrays = {name: np.array(own, dtype=np.int64) for name, own in prices.items()}
-            found = oracle.best(Prices(arrays, 0, factors), wanted)
-            for q, covers in wanted.items():
-                gains = [
-                    sum(f * v for f, v in zip(factors, column.values, strict=False))
-                    - sum(prices[f][k] * n for (f, k), n in column.rows.items() if f in prices)
-                    for column in packing.columns
-                    if column.request == packing.names[q]
-                    and covers.inside <= column.covers
-                    and not covers.outside & column.covers
-                ]
-                assert found[q] == max(gains, default=None), (seed, q, covers, prices, factors)
-                seen[found[q] is None] += 1
+        seen += oracle_is_right(random.Random(seed), packing_on(seed), oracle_of(tiny(seed)))
     assert min(seen.values()) > 100, seen
+
+
+def test_who_wants_a_domain_alone_takes_nothing_of_what_it_has_none_of() -> None:
+    """A cover that keeps it off a row without capacity keeps it off nothing."""
+    host = {"hosts": "a", "domains": ["b", "r"], "capacity": {"gpus": 1}}
+    other = host | {"hosts": "c", "capacity": {"gpus": 1, "gb": 1}}
+    queue = [
+        {"id": "e", "nodes": 1, "takes": GPU, "exclusive": "host"},
+        {"id": "m", "nodes": 1, "takes": {"gb": 1}},
+    ]
+    for hosts in ([host, other], [host]):
+        machine = BASE["machine"] | {"hosts": [*hosts, other | {"hosts": "d"}]}
+        document = BASE | {"machine": machine, "running": [], "down": "d", "queue": queue}
+        packing, oracle = packing_of(document), oracle_of(document)
+        for row in range(packing.coverable):
+            for inside in (False, True):
+                covers = Covers().split(row, inside=inside)
+                found = oracle.best(Prices({}, 0, (1, 1, 1, 1)), {0: covers})
+                assert found[0] == best_gain(packing, "e", {}, (1, 1, 1, 1), covers), row
+
+
+def test_an_empty_queue_has_rows_and_a_verified_result() -> None:
+    result = solve(prepared(BASE | {"queue": []}), "exact")
+    assert [level.objective for level in result.levels] == [0] * 5
+    assert result.check().verified
 
 
 def test_values_do_not_exceed_what_the_checker_counts_with() -> None:

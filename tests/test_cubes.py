@@ -16,7 +16,7 @@ from pydantic import ValidationError
 import topoplace as tp
 from bending import bent as changed
 from field_samples import refigured
-from random_certificates import Packing, draw
+from random_certificates import Packing, draw, oracle_is_right
 from scripts_of_the_project import script
 from soundness.attack import faulty
 from soundness.torus_kinds import Proving, spoilt
@@ -156,6 +156,32 @@ def test_the_oracles_agree_at_any_prices() -> None:
                     if cover.request_idx == candidate.request_idx
                 )
     assert some > 100
+
+
+def test_the_checker_finds_the_best_of_all_candidates() -> None:
+    """At any prices, under any covers; and who may replace whom is who has all its places."""
+    seen: Counter[bool] = Counter()
+    for seed in range(60):
+        snapshot, packing = pod(seed), packing_of(pod(seed))
+        instance = read_instance(snapshot)
+        oracle = CubesOracle(instance.requests, Tables(instance))
+        seen += oracle_is_right(random.Random(seed), packing, oracle)
+        for one, first in enumerate(snapshot.queue):
+            every = [*places(snapshot, first)]
+            for other, second in enumerate(snapshot.queue):
+                has_all = all(place in every for place in places(snapshot, second))
+                assert has_all or not oracle.may_replace(one, other), (seed, one, other)
+    assert min(seen.values()) > 100, seen
+
+
+def test_a_chain_begins_at_any_shape_of_the_largest_size() -> None:
+    """Of 1x2x2 and 2x1x2, which 2x1x1 divides in one case alone."""
+    queue = [
+        {"id": "a", "nodes": 4, "shapes": "1x2x2/2x1x2"},
+        {"id": "b", "nodes": 2, "shapes": "2x1x1"},
+    ]
+    snapshot = Snapshot.model_validate(BASE | {"queue": queue, "running": [], "down": ""})
+    assert Tables(read_instance(snapshot)).pool.all()
 
 
 @pytest.mark.parametrize("shapes", ["listed", "mixed"])

@@ -69,10 +69,9 @@ def garbled(text: str, rng: random.Random) -> str:
 
 
 def kube(*items: Any) -> dict[str, Any]:
-    own = test_kubernetes.template(1, required_topology=test_kubernetes.RACK)
+    own = test_kubernetes.template(1, required_topology=test_kubernetes.RACK, group_name="g")
     waiting = test_kubernetes.job("j", 2, own)
     told = {"labels": {"batch.kubernetes.io/job-name": "k"}}
-    told["annotations"] = {f"{test_kubernetes.KUEUE}/podset-group-name": "g"}
     pods = test_kubernetes.pod("p", "a1"), test_kubernetes.pod("q", None, phase="Pending", **told)
     return test_kubernetes.listed(*pods, waiting, *items)
 
@@ -230,6 +229,8 @@ NONSENSE = {
     ("squeue", "jobs[3].time_limit.infinite = 0"): "time_limit.infinite: expected true or false",
     ("squeue", "del jobs[3].time_limit.number"): "jobs[3].time_limit: expected an integer from 0",
     ("squeue", "jobs[0].comment = []"): "jobs[0].comment: expected text, found []",
+    ("kueue", 'items[6].metadata.labels.x = "a b"'): "metadata.labels.x: expected",
+    ("kueue", 'items[6].metadata.namespace = "a b"'): "metadata.namespace: expected",
     ("topograph", 'blocks[0].nodes[1] = ""'): "blocks[0].nodes[1]: expected at least one node",
     ("decision of slurm", "del chosen"): "chosen: expected nodes if the outcome is running",
     ("decision of slurm", "chosen = []"): "found 0 of a job that is running",

@@ -13,9 +13,9 @@ from pydantic import Field
 from topoplace.errors import InputError, unknown_name
 from topoplace.snapshot.readers.kube_nodes import tier_level
 from topoplace.snapshot.readers.kube_objects import (
+    IN_A_NAME,
     Condition,
     KubeModel,
-    KubeName,
     KubeObject,
     Meta,
     PodSpec,
@@ -143,7 +143,7 @@ class _TopologyRequest(KubeModel):
     layers: Annotated[
         list[_Layer] | None, Field(alias="podsetSliceRequiredTopologyConstraints")
     ] = None
-    group: Annotated[KubeName | None, Field(alias="podSetGroupName")] = None
+    group: Annotated[str | None, Field(alias="podSetGroupName")] = None
 
 
 _NAMES_OF_FIELDS = {
@@ -183,6 +183,9 @@ def _asked(
     elif request.preferred is not None:
         asked["preferred"] = known(request.preferred, "preferred")
     group = request.group if asked else None
+    if group is not None and not IN_A_NAME.fullmatch(group):
+        expected = "a name without spaces, commas or semicolons"
+        raise InputError(expected, field=names["group"], value=group)
     segments = [
         Segment(size=layer.size, level=known(layer.topology, "layers"))
         for layer in request.layers or ()
@@ -418,7 +421,8 @@ class _Reader:
             spec = own.template.spec
             podset = self._templated(own.name, own.replicas * spec.count, spec.template, where)
             podsets.append(self._exclusive(podset, meta, own, spec.count))
-        priority = max((own.template.spec.template.spec.priority or 0) for own in jobset.spec.jobs)
+        every = [own.template.spec.template.spec.priority or 0 for own in jobset.spec.jobs]
+        priority = max(every, default=0)
         self._wait(meta.id, podsets, priority, meta.created)
 
     def _exclusive(self, podset: Podset, meta: Meta, own: _ReplicatedJob, size: int) -> Podset:

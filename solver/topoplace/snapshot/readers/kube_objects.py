@@ -26,6 +26,7 @@ class KubeModel(Model):
     model_config = ConfigDict(extra="ignore", defer_build=True)
 
 
+IN_A_NAME = re.compile(r"[^\s,;]{1,100}")
 KubeName = Annotated[str, Field(min_length=1, pattern=r"^[^\s,;]+$")]
 """A name that can be in the id of a job, or that of a host."""
 _LabelValue = Annotated[str, Field(pattern=r"^[^\s,;]*$")]
