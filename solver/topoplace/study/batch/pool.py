@@ -127,7 +127,7 @@ def _hand_over(ending: Future[Ending], at_work: Any) -> None:
     """
     try:
         ending.set_result(at_work.result())
-    except BaseException as error:
+    except BaseException as error:  # whatever it is, it is the ending
         ending.set_exception(error)
 
 
