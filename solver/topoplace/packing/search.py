@@ -107,7 +107,7 @@ class Search:
         self.state = State(problem, budget, relaxation, columns, self.incumbent, seed, say)
         self._master = Master(columns, budget)
         self._bundle: Bundle | None = None
-        self._last_point = DualPoint(SparsePrices.of(problem.first_prices))
+        self._last_point = DualPoint(SparsePrices.of(problem.start_prices.astype(float)))
         self._room = steering.CERTIFICATES
         self._nonzeros = -1  # of the first level's program; not known yet
 
@@ -234,20 +234,25 @@ class Search:
         return 1 + int(_LATER_WORK / self.problem.work(1))
 
     def _start_of_first(self, sub: Subproblem) -> Bounded:
-        value = self.state.relaxation.evaluate(sub, self._last_point, 4)
+        known = self.problem.first_prices(0, ())
+        point = self._last_point if known is None else DualPoint(*known)
+        value = self.state.relaxation.evaluate(sub, point, 4)
         self._remember(value)
-        return Bounded(value, self._last_point)
+        return Bounded(value, point)
 
     def _start_of_later(self, sub: Subproblem) -> Bounded:
-        """Return the best of some multiples of the last level's prices, that level's row added."""
+        """Return the best of the problem's own prices, and of multiples of the last level's."""
         relaxation, last = self.state.relaxation, self._last_point
         nothing = DualPoint(np.zeros(self.problem.num_rows), (0.0,) * sub.level)
         best = Bounded(relaxation.without_pricing(sub), nothing)
+        known = self.problem.first_prices(sub.level, sub.reached)
+        points = [] if known is None else [DualPoint(*known)]
         for factor in (0.3, 1.0, 3.0):
-            if self.budget.is_over():
-                break
             multipliers = tuple(factor * m for m in (*last.multipliers, 1.0))
-            point = DualPoint(last.row_prices * factor, multipliers)
+            points.append(DualPoint(last.row_prices * factor, multipliers))
+        for point in points:
+            if self.budget.is_over() or best.value.bound <= self.incumbent.objective(sub.level):
+                break
             value = relaxation.evaluate(sub, point, 2)
             self._remember(value)
             if value.bound < best.value.bound:
