@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 from ortools.linear_solver.python import model_builder_helper as mbh
 
+from topoplace import clock
 from topoplace.placement.hierarchy.layout import Layout, rounded
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.types import FloatArray, IntArray
@@ -141,13 +142,14 @@ def _room(
 def prices_of(
     layout: Layout,
     requests: Sequence[HierarchyRequest],
-    left: IntArray,
+    places: Sequence[Place],
     levels: Sequence[str],
     reached: Sequence[int],
+    deadline: float,
 ) -> tuple[FloatArray, tuple[float, ...]] | None:
     """Return prices of rows that bound a level, and factors of those before it.
 
-    None if the program is too large, or knows nothing of the level.
+    None if the program is too large, knows nothing of the level, or is not solved by the deadline.
 
     Parameters
     ----------
@@ -159,7 +161,6 @@ def prices_of(
     lowest = layout.machine.levels[-2:]
     if levels[-1] not in ("nodes", *lowest):
         return None
-    places = places_of(layout, left)
     asked: dict[tuple[PartState, float], int] = defaultdict(int)
     for request in requests:
         total = sum(part.units for part in request.parts)
@@ -168,9 +169,9 @@ def prices_of(
     program = _Program(layout, places, levels, reached)
     for (part, value), count in asked.items():
         program.ask(part, value, count)
-        if program.num_variables > _MOST_VARIABLES:
+        if program.num_variables > _MOST_VARIABLES or clock.now() >= deadline:
             return None
-    return program.solved()
+    return program.solved(deadline)
 
 
 class _Program:
@@ -244,9 +245,9 @@ class _Program:
         self._values.append(values.get(self._levels[-1], 0.0))
         self._most.append(most)
 
-    def solved(self) -> tuple[FloatArray, tuple[float, ...]] | None:
+    def solved(self, deadline: float) -> tuple[FloatArray, tuple[float, ...]] | None:
         """Return the prices of all rows and the factors at the optimum; None if there is none."""
-        duals = self._duals()
+        duals = self._duals(deadline)
         if duals is None:
             return None
         prices = np.zeros(len(self._layout.capacities))
@@ -256,7 +257,7 @@ class _Program:
         num_levels = len(self._levels) - 1
         return prices, tuple(duals[self._reached : self._reached + num_levels].tolist())
 
-    def _duals(self) -> FloatArray | None:
+    def _duals(self, deadline: float) -> FloatArray | None:
         num, upper = len(self._columns), np.array(self._upper)
         counts = [len(column) for column in self._columns]
         places = (
@@ -271,6 +272,7 @@ class _Program:
             np.zeros(num), np.array(self._most), -np.array(self._values), lower, upper, matrix
         )
         program = mbh.ModelSolverHelper("glop")
+        program.set_time_limit_in_seconds(min(3600.0, max(0.1, deadline - clock.now())))
         program.solve(helper)
         if program.status() != mbh.SolveStatus.OPTIMAL:
             return None

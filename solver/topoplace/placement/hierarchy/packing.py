@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from topoplace.packing.problem import (
     capacities_left,
 )
 from topoplace.placement.hierarchy.assignment import MOST_VARIABLES, Assignment
-from topoplace.placement.hierarchy.kinds import prices_of
+from topoplace.placement.hierarchy.kinds import Place, places_of, prices_of
 from topoplace.placement.hierarchy.layout import Layout, Node, rounded
 from topoplace.placement.hierarchy.patterns import Patterns
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
@@ -108,12 +109,17 @@ class HierarchyPacking(PackingProblem):
         most[self.families["pools"]] = int(np.ceil(per_unit))
         return most
 
+    @cached_property
+    def places(self) -> list[Place]:
+        """Kinds of hosts and pools with something left."""
+        return places_of(self.layout, self.capacities)
+
     def first_prices(
         self, level: int, reached: Sequence[int]
     ) -> tuple[FloatArray, tuple[float, ...]] | None:
         """Return prices of a linear program over kinds of hosts and requests."""
         names = [name for name, _ in self.hierarchy.levels[: level + 1]]
-        found = prices_of(self.layout, self.requests, self.capacities, names, reached)
+        found = prices_of(self.layout, self.requests, self.places, names, reached, self.deadline)
         return found or super().first_prices(level, reached)
 
     # ---- candidates
@@ -256,15 +262,20 @@ class HierarchyPacking(PackingProblem):
         for key in (self.hardness, self.values):
             order = np.argsort(-key, kind="stable").tolist()
             yield self.with_best_fits([], order, Budget(max(0.0, deadline - clock.now())))
-        patterns = Patterns(self.layout, self.requests, self.capacities)
-        for found in patterns.placements(0, deadline):
+        with contextlib.suppress(clock.OutOfTimeError):
+            yield from self._programmed(deadline)
+
+    def _programmed(self, deadline: float) -> Iterator[list[Candidate]]:
+        """Yield what integer programs find."""
+        patterns = Patterns(self.layout, self.requests, self.places, deadline)
+        for found in patterns.placements(0):
             yield [Candidate(q, uses) for q, uses in found]
         many = Assignment.num_variables(self.layout, self.requests) > MOST_VARIABLES
         if patterns.knows_all or many:
             return
         levels = self.layout.machine.num_levels
-        program = Assignment(self.layout, self.requests, self.capacities, levels)
-        for found in program.placements(0, deadline):
+        program = Assignment(self.layout, self.requests, self.capacities, levels, deadline)
+        for found in program.placements(0):
             yield [Candidate(q, uses) for q, uses in found]
 
     @cached_property

@@ -18,11 +18,10 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from topoplace import clock
-from topoplace.placement.hierarchy.kinds import Place, places_of, rules_of
+from topoplace.placement.hierarchy.kinds import Place, rules_of
 from topoplace.placement.hierarchy.layout import Layout
 from topoplace.placement.hierarchy.tables import Uses
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
-from topoplace.types import IntArray
 
 _MOST_ARCS = 30_000
 _WORK = 4.0
@@ -48,21 +47,34 @@ class Patterns:
 
     Parameters
     ----------
-    left
-        What is left of every row.
+    places
+        All kinds of places.
+    deadline
+        When all of it ends, by `topoplace.clock`.
+
+    Raises
+    ------
+    topoplace.clock.OutOfTimeError
+        If it is not written by then.
     """
 
     def __init__(
-        self, layout: Layout, requests: Sequence[HierarchyRequest], left: IntArray
+        self,
+        layout: Layout,
+        requests: Sequence[HierarchyRequest],
+        places: Sequence[Place],
+        deadline: float,
     ) -> None:
-        self._layout, self._requests = layout, requests
+        self._layout, self._requests, self._deadline = layout, requests, deadline
         self._model: Any = cp_model.CpModel()
-        places = places_of(layout, left)
         self._places = [place for place in places if len(place.resources) == 1]
-        self._all_places = self._places == places and all(place.alone == 0 for place in places)
+        self._all_places = len(self._places) == len(places) and all(
+            place.alone == 0 for place in places
+        )
         self._starts: dict[int, Any] = {}
         self._pieces: dict[int, list[dict[_Piece, Any]]] = {}
         for q, request in enumerate(requests):
+            clock.check(deadline)
             if self._is_known(request):
                 self._add(q, request)
         wanted: dict[_Piece, list[Any]] = defaultdict(list)
@@ -84,13 +96,13 @@ class Patterns:
         """Whether every placement is one of the program, worth as much on all levels."""
         return self._all_places and len(self._starts) == len(self._requests)
 
-    def placements(self, seed: int, deadline: float) -> Iterator[list[tuple[int, Uses]]]:
+    def placements(self, seed: int) -> Iterator[list[tuple[int, Uses]]]:
         """Yield the placement of the largest value found, and one of that value in fewer pieces."""
         if not self._starts or sum(map(len, self._arcs)) > _MOST_ARCS:
             return
         value = sum(self._requests[q].value * start for q, start in self._starts.items())
         for objective in (-value, self._num_pieces):
-            seconds = deadline - clock.now()
+            seconds = self._deadline - clock.now()
             if seconds <= 0:
                 return
             self._model.minimize(objective)
@@ -138,6 +150,7 @@ class Patterns:
 
     def _paths(self, place: Place, pieces: Sequence[_Piece]) -> dict[_Arc, Any]:
         """State the flow of a kind of places; return how many of them have which arc."""
+        clock.check(self._deadline)
         most, count = place.capacities[0], len(place.leaves)
         arcs: dict[_Arc, Any] = {}
         into: dict[int, list[Any]] = defaultdict(list)
