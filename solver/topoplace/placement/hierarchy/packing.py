@@ -118,6 +118,8 @@ class HierarchyPacking(PackingProblem):
         self, level: int, reached: Sequence[int]
     ) -> tuple[FloatArray, tuple[float, ...]] | None:
         """Return prices of a linear program over kinds of hosts and requests."""
+        if clock.now() >= self.deadline:
+            return super().first_prices(level, reached)
         names = [name for name, _ in self.hierarchy.levels[: level + 1]]
         found = prices_of(self.layout, self.requests, self.places, names, reached, self.deadline)
         return found or super().first_prices(level, reached)
