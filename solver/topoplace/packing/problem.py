@@ -246,20 +246,13 @@ class PackingProblem(ABC):
         prices[: self.num_covers] = self.values.max(initial=0)
         return prices
 
-    def first_prices(
-        self, level: int, reached: Sequence[int]
-    ) -> tuple[FloatArray, tuple[float, ...]] | None:
-        """Return prices of rows at which a level begins, and factors of the levels before it.
+    def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]] | None:
+        """Return prices of rows at which a subproblem begins, and factors of earlier levels.
 
         By default `start_prices` on the first level, and on later ones None: those begin at what
-        was best on the level before.
-
-        Parameters
-        ----------
-        reached
-            What earlier levels reach, in maximising sense.
+        was best on the level before, and branches at what was best above them.
         """
-        return None if level else (self.start_prices.astype(float), ())
+        return None if sub.level else (self.start_prices.astype(float), ())
 
     # what is known of requests
 

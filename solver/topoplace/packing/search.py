@@ -234,7 +234,7 @@ class Search:
         return 1 + int(_LATER_WORK / self.problem.work(1))
 
     def _start_of_first(self, sub: Subproblem) -> Bounded:
-        known = self.problem.first_prices(0, ())
+        known = self.problem.first_prices(sub)
         point = self._last_point if known is None else DualPoint(*known)
         value = self.state.relaxation.evaluate(sub, point, 4)
         self._remember(value)
@@ -245,7 +245,7 @@ class Search:
         relaxation, last = self.state.relaxation, self._last_point
         nothing = DualPoint(np.zeros(self.problem.num_rows), (0.0,) * sub.level)
         best = Bounded(relaxation.without_pricing(sub), nothing)
-        known = self.problem.first_prices(sub.level, sub.reached)
+        known = self.problem.first_prices(sub)
         points = [] if known is None else [DualPoint(*known)]
         for factor in (0.3, 1.0, 3.0):
             multipliers = tuple(factor * m for m in (*last.multipliers, 1.0))

@@ -84,7 +84,7 @@ def generate_columns(
     weight = _SMOOTHING
     work = 0
     while work < max_work:
-        if _met(best, lower) or relaxation.budget.now() >= until:
+        if is_met(best, lower) or relaxation.budget.now() >= until:
             break
         lp = master.solve_once(sub)
         if lp is None:
@@ -118,7 +118,8 @@ def better(one: DualValue, other: DualValue) -> bool:
     return one.bound < other.bound
 
 
-def _met(best: Bounded, lower: int) -> bool:
+def is_met(best: Bounded, lower: int) -> bool:
+    """Tell whether a bound shows that nothing exceeds the incumbent."""
     return best.value.certified is None or best.value.certified <= lower
 
 

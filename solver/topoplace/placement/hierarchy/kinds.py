@@ -26,6 +26,7 @@ import scipy.sparse as sp
 from ortools.linear_solver.python import model_builder_helper as mbh
 
 from topoplace import clock
+from topoplace.packing.problem import Subproblem
 from topoplace.placement.hierarchy.layout import Layout, rounded
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.types import FloatArray, IntArray
@@ -144,31 +145,33 @@ def prices_of(
     requests: Sequence[HierarchyRequest],
     places: Sequence[Place],
     levels: Sequence[str],
-    reached: Sequence[int],
+    sub: Subproblem,
     deadline: float,
 ) -> tuple[FloatArray, tuple[float, ...]] | None:
-    """Return prices of rows that bound a level, and factors of those before it.
+    """Return prices of rows that bound a subproblem, and factors of the levels before its own.
 
     None if the program is too large, knows nothing of the level, or is not solved by the deadline.
 
     Parameters
     ----------
     levels
-        The names of the levels up to the one that is bounded.
-    reached
-        What those before it reach, in maximising sense.
+        The names of the levels up to its own.
+    sub
+        What branches say of rows is left out.
     """
     lowest = layout.machine.levels[-2:]
     if levels[-1] not in ("nodes", *lowest):
         return None
-    asked: dict[tuple[PartState, float], int] = defaultdict(int)
-    for request in requests:
+    asked: dict[tuple[PartState, float], list[int]] = defaultdict(lambda: [0, 0])
+    for q, request in enumerate(requests):
         total = sum(part.units for part in request.parts)
         for part in request.parts:
-            asked[part, request.value * part.units / total] += 1
-    program = _Program(layout, places, levels, reached)
-    for (part, value), count in asked.items():
-        program.ask(part, value, count)
+            number = asked[part, request.value * part.units / total]
+            number[0] += q in sub.forced
+            number[1] += q not in sub.excluded
+    program = _Program(layout, places, levels, sub.reached)
+    for (part, value), (least, most) in asked.items():
+        program.ask(part, value, least, most)
         if program.num_variables > _MOST_VARIABLES or clock.now() >= deadline:
             return None
     return program.solved(deadline)
@@ -191,6 +194,7 @@ class _Program:
         self._columns: list[dict[int, float]] = []
         self._values: list[float] = []
         self._most: list[float] = []
+        self._least: list[float] = []
         self._given: dict[tuple[int, int], int] = {}
         self._known: set[tuple[int, int, int]] = set()
 
@@ -199,7 +203,7 @@ class _Program:
         """Number of columns."""
         return len(self._columns)
 
-    def ask(self, part: PartState, value: float, count: int) -> None:
+    def ask(self, part: PartState, value: float, least: int, most: int) -> None:
         """Add equal requests: how many start, and in how many pieces of which sizes."""
         kind = self._layout.kind_of[part.takes]
         pieces = sorted({n for place in self._places for n in place.pieces(part, kind)})
@@ -207,7 +211,7 @@ class _Program:
             return
         units, fewest = self._row(0.0), self._row(0.0)
         column = {units: float(part.units), fewest: float(-(-part.units // pieces[-1]))}
-        self._add(column, {"nodes": value}, count)
+        self._add(column, {"nodes": value}, most, least)
         for n in pieces:  # as many units as start; each piece is given by some place
             column = {units: -float(n), fewest: -1.0, self._gives(part, kind, n): 1.0}
             self._add(column, {}, np.inf)
@@ -236,14 +240,17 @@ class _Program:
         self._upper.append(upper)
         return len(self._upper) - 1
 
-    def _add(self, column: dict[int, float], values: dict[str, float], most: float) -> None:
-        """Add a variable from 0 to `most` by its coefficients, and what it is worth by level."""
+    def _add(
+        self, column: dict[int, float], values: dict[str, float], most: float, least: float = 0.0
+    ) -> None:
+        """Add a variable by its coefficients, what it is worth by level, and its range."""
         for level, name in enumerate(self._levels[:-1]):
             if name in values:
                 column[self._reached + level] = -values[name]
         self._columns.append(column)
         self._values.append(values.get(self._levels[-1], 0.0))
         self._most.append(most)
+        self._least.append(least)
 
     def solved(self, deadline: float) -> tuple[FloatArray, tuple[float, ...]] | None:
         """Return the prices of all rows and the factors at the optimum; None if there is none."""
@@ -269,8 +276,9 @@ class _Program:
         lower = np.full(len(upper), -np.inf)
         helper: Any = mbh.ModelBuilderHelper()  # its stub names no array type that exists
         helper.fill_model_from_sparse_data(
-            np.zeros(num), np.array(self._most), -np.array(self._values), lower, upper, matrix
-        )
+            np.array(self._least), np.array(self._most), -np.array(self._values),
+            lower, upper, matrix,
+        )  # fmt: skip
         program = mbh.ModelSolverHelper("glop")
         program.set_time_limit_in_seconds(min(3600.0, max(0.1, deadline - clock.now())))
         program.solve(helper)

@@ -17,6 +17,7 @@ from topoplace.packing.problem import (
     Cover,
     PackingProblem,
     Priced,
+    Subproblem,
     capacities_left,
 )
 from topoplace.placement.hierarchy.assignment import MOST_VARIABLES, Assignment
@@ -114,15 +115,13 @@ class HierarchyPacking(PackingProblem):
         """Kinds of hosts and pools with something left."""
         return places_of(self.layout, self.capacities)
 
-    def first_prices(
-        self, level: int, reached: Sequence[int]
-    ) -> tuple[FloatArray, tuple[float, ...]] | None:
+    def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]] | None:
         """Return prices of a linear program over kinds of hosts and requests."""
-        if clock.now() >= self.deadline:
-            return super().first_prices(level, reached)
-        names = [name for name, _ in self.hierarchy.levels[: level + 1]]
-        found = prices_of(self.layout, self.requests, self.places, names, reached, self.deadline)
-        return found or super().first_prices(level, reached)
+        found = None
+        if clock.now() < self.deadline:
+            names = [name for name, _ in self.hierarchy.levels[: sub.level + 1]]
+            found = prices_of(self.layout, self.requests, self.places, names, sub, self.deadline)
+        return found or super().first_prices(sub)
 
     # ---- candidates
 
