@@ -9,6 +9,7 @@ Limits count CPU seconds, of all threads together, so that figures mean the same
 from __future__ import annotations
 
 import argparse
+import csv
 import datetime
 import statistics
 import threading
@@ -167,6 +168,9 @@ def main() -> None:
             lines += ["", f"## {size.title}", "", *_table(size, seeds)]
     if options.write:
         _write(lines)
+        rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+        with PAGE.with_suffix(".csv").open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(r for r in rows if r[0] != "---")
 
 
 def _table(size: Size, seeds: range) -> list[str]:

@@ -16,7 +16,13 @@ from topoplace.packing import steering
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
-from topoplace.packing.dual.generation import Bounded, generate_columns, least, reduced_costs_at
+from topoplace.packing.dual.generation import (
+    Bounded,
+    generate_columns,
+    least,
+    lightest,
+    reduced_costs_at,
+)
 from topoplace.packing.dual.master import Master
 from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
 from topoplace.packing.dual.sparse import SparsePrices
@@ -33,6 +39,7 @@ _FIRST_STEPS = 20  # of the bundle, before it is known how large linear programs
 _LATER_WORK = 0.016  # nominal seconds of the oracle for the bounds of later levels, but if thorough
 _HEAVY_NONZEROS = 80_000  # of linear programs; a fourth, if the level is a later one
 _MOST_COLUMNS = 1200  # that an integer program bears; half as many, if the level is a later one
+_MOST_ENTRIES = 1 << 22  # rows of these columns together: seconds to write where they overlap
 _WORK = 8.0  # CP-SAT's deterministic time for it, if thorough; else half for the second level, ...
 _FIRST_WORK = 2.0  # and for the first: what it leaves open is for the primal-dual loop
 _NO_LIMIT = 1 << 62
@@ -278,6 +285,7 @@ class Search:
         deep = self._thorough or not level
         most = _MOST_COLUMNS if deep else _MOST_COLUMNS // 2
         kept = (reduced_costs <= gap + 1e-6) & least(reduced_costs, most)
+        kept &= lightest(columns, reduced_costs, _MOST_ENTRIES)
         if bounded.lp is not None:  # of many that lose nothing, those that go together
             of_lp = zip(bounded.lp.columns, bounded.lp.amounts.tolist(), strict=True)
             kept[columns.positions(c.candidate for c, amount in of_lp if amount > 1e-6)] = True
@@ -317,8 +325,9 @@ class Search:
         return now + share * max(0.0, budget.end - now)
 
     def _share(self, level: int) -> float:
-        """Return the share of a level that begins in what those before leave."""
-        return 1 / (len(self.problem.senses) - level) if level else steering.FIRST_LEVEL
+        """Return the share of a level that begins in what those before leave: half, or the rest."""
+        is_last = level == len(self.problem.senses) - 1
+        return steering.FIRST_LEVEL if not level else 1.0 if is_last else 0.5
 
     def _half(self, end: float) -> float:
         """Return when half of the time is over that is left until an end."""

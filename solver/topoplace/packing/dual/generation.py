@@ -192,3 +192,12 @@ def least(reduced_costs: FloatArray, most: int) -> BoolArray:
     order = np.argsort(reduced_costs[::-1], kind="stable")
     kept[len(reduced_costs) - 1 - order[most:]] = False
     return kept
+
+
+def lightest(columns: Columns, reduced_costs: FloatArray, most: int) -> BoolArray:
+    """Mark the columns of least reduced cost that take of so many rows together."""
+    order = np.argsort(reduced_costs, kind="stable")
+    taken = np.cumsum([len(columns.rows(k)) for k in order.tolist()])
+    kept = np.zeros(len(order), dtype=bool)
+    kept[order[: np.searchsorted(taken, most, side="right")]] = True
+    return kept
