@@ -12,7 +12,7 @@ import multiprocessing
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures import ThreadPoolExecutor as Threads
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
 
@@ -88,8 +88,6 @@ class Cluster(Pool):
         except (OSError, ValueError) as error:
             text = f"the address of a Dask scheduler ({type(error).__name__})"
             raise InputError(text, field="--dask", value=address) from None
-        # Not pure: a task of the same key that another client gave up must not answer for it.
-        self._executor = self._client.get_executor(pure=False)
 
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Ending]]:
         """Yield every task with its outcome (see `Pool.outcomes`)."""
@@ -107,7 +105,11 @@ class Cluster(Pool):
         return max(_LEAST_AHEAD, _AHEAD * int(sum(self._client.nthreads().values())))
 
     def _submit(self, task: Task) -> Future[Ending]:
-        return self._executor.submit(solve_below, task, *self._asked)
+        # Not pure: a task of the same key that another client gave up must not answer for it.
+        at_work = self._client.submit(solve_below, task, *self._asked, pure=False)
+        ending: Future[Ending] = Future()
+        at_work.add_done_callback(partial(_hand_over, ending))
+        return ending
 
     def _ending(self, future: Future[Ending]) -> Ending:
         from distributed import KilledWorker  # noqa: PLC0415 - optional
@@ -116,6 +118,17 @@ class Cluster(Pool):
             return future.result()
         except KilledWorker:
             return Failure(FailureStatus.CRASH, "every cluster worker that took it died")
+
+
+def _hand_over(ending: Future[Ending], at_work: Any) -> None:
+    """Give what has become of a task of a cluster to the future that stands for it here.
+
+    Dask's own executor does not: if the scheduler goes while it looks, it ends with a `ValueError`.
+    """
+    try:
+        ending.set_result(at_work.result())
+    except BaseException as error:  # whatever it is, it is the ending
+        ending.set_exception(error)
 
 
 def solve_below(task: Task, solver: str, limits: Limits) -> Ending:
