@@ -18,6 +18,7 @@ from topoplace.certify.mapping.instance import (
     mutual_volumes,
     read_grid,
 )
+from topoplace.certify.mapping.levels import levels_value
 from topoplace.certify.report import RefusedError
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.result.mapping import RecognisedCertificate
@@ -26,6 +27,7 @@ PARTS: dict[str, Callable[[Instance, Any], int]] = {
     "blocks": blocks_value,
     "total": total_value,
     "star": star_value,
+    "levels": levels_value,
 }
 """What a certificate of the grid, or of what is beyond it, proves."""
 
