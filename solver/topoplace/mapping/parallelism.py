@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace.errors import InputError, unknown_name
-from topoplace.mapping.graph import TaskGraph
+from topoplace.mapping.graph import TaskGraph, VirtualGrid
 from topoplace.snapshot.schema import AxisModel, ParallelismApplication
 from topoplace.types import IntArray
 
@@ -166,6 +166,27 @@ class Line:
         if self.pattern == "ring" and self.size > 2:
             shares[-1] = 2
         return shares
+
+    def crossing(self, extent: int) -> int:
+        """Return the bytes between the parts of a line that is cut into such of so many tasks."""
+        parts = self.size // extent
+        if self.pattern == "all":
+            return self.weight * (self.size * (self.size - extent) // 2)
+        closes = self.pattern == "ring" and self.size > 2 and parts > 1
+        return self.weight * (parts - 1 + closes)
+
+
+def lines_of_grid(grid: VirtualGrid) -> tuple[Line, ...]:
+    """Return the lines of a grid, a dimension each; what goes diagonally is left out."""
+    weights = [0] * grid.num_dims
+    for offset, size in grid.offsets:
+        moved = [d for d, step in enumerate(offset) if step]
+        if len(moved) == 1:
+            weights[moved[0]] += size
+    return tuple(
+        Line(n, "ring" if wraps else "line", weight * (2 if wraps and n == 2 else 1))
+        for n, wraps, weight in zip(grid.shape, grid.periodic, weights, strict=True)
+    )
 
 
 def lines_of_axes(application: ParallelismApplication) -> tuple[Line, ...]:

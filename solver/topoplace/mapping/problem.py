@@ -89,6 +89,15 @@ class MappingProblem:
         return recognise(self.graph) if self.grid is None else None
 
     @cached_property
+    def floor(self) -> int:
+        """Hop-bytes that no mapping is below, by what takes a moment to see."""
+        from topoplace.mapping.bounds.levels import levels_bound  # noqa: PLC0415 - a circle
+        from topoplace.mapping.bounds.total import total_bound  # noqa: PLC0415 - a circle
+
+        bound = total_bound(self) or levels_bound(self, 0.0)
+        return 0 if bound is None else int(bound.value)
+
+    @cached_property
     def capacity(self) -> IntArray:
         """Most tasks on every router, shape ``(num_routers,)``."""
         routers = self.nodes // self.machine.nodes_per_router

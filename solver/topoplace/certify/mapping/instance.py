@@ -108,6 +108,8 @@ def read_instance(model: MappingInstance) -> Instance:
     else:
         num_tasks = application.num_tasks
         ends = _listed_messages(application)
+    if grid is not None:
+        axes = axes_of(grid)
     found = Instance(machine, usable, model.tasks_per_node, num_tasks, *ends, grid, axes)
     places = int(usable.sum()) * model.tasks_per_node
     if num_tasks > places:
@@ -159,6 +161,20 @@ def _ranks(
         parts.append((ends[0], ends[1], np.full(len(ends[0]), axis.bytes, dtype=np.int64)))
     sources, targets, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
     return tuple(axes), num, (sources, targets, sizes)
+
+
+def axes_of(grid: Grid) -> tuple[Axis, ...]:
+    """Return the dimensions of a grid as axes, none if messages go diagonally."""
+    if any(sum(map(abs, offset)) > 1 for offset in grid.sent):
+        return ()
+    return tuple(_axis(grid, dim) for dim in range(len(grid.shape)))
+
+
+def _axis(grid: Grid, dim: int) -> Axis:
+    """Return a dimension of a grid as an axis; a ring of two has both its messages with one."""
+    size, closes = grid.shape[dim], grid.periodic[dim]
+    pair = sum(sent for offset, sent in grid.sent.items() if offset[dim])
+    return size, "ring" if closes else "line", pair * (2 if closes and size == 2 else 1)
 
 
 def read_grid(application: GridApplication) -> Grid:

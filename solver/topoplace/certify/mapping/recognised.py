@@ -13,6 +13,7 @@ from topoplace.certify.mapping.blocks import blocks_value, total_value
 from topoplace.certify.mapping.graphs import star_value
 from topoplace.certify.mapping.instance import (
     Instance,
+    axes_of,
     grid_messages,
     merged,
     mutual_volumes,
@@ -74,7 +75,13 @@ def parted(instance: Instance, certificate: RecognisedCertificate) -> tuple[Inst
         raise RefusedError("two neighbours exchange more in the grid than in the graph")
     once = (has.tasks < has.partners) & (left[:-1] > 0)
     below = replace(
-        instance, num_tasks=num_cells, sources=sources, targets=targets, sizes=sizes, grid=grid
+        instance,
+        num_tasks=num_cells,
+        sources=sources,
+        targets=targets,
+        sizes=sizes,
+        grid=grid,
+        axes=axes_of(grid),
     )
     beyond = replace(
         instance, sources=has.tasks[once], targets=has.partners[once], sizes=left[:-1][once]

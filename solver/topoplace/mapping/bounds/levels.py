@@ -15,7 +15,7 @@ from topoplace.machine import LevelMachine
 from topoplace.mapping.bounds.cuts import Guest, Rounding
 from topoplace.mapping.bounds.losses import directions_of, inside_units
 from topoplace.mapping.bounds.relaxation import Relaxation
-from topoplace.mapping.parallelism import Line, lines_of_axes
+from topoplace.mapping.parallelism import Line, lines_of_axes, lines_of_grid
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.mapping import (
@@ -28,7 +28,7 @@ from topoplace.result.mapping import (
     LevelsCertificate,
     SpectralLevel,
 )
-from topoplace.snapshot.schema import ParallelismApplication
+from topoplace.snapshot.schema import GraphApplication, GridApplication, ParallelismApplication
 from topoplace.solving import Bound
 from topoplace.types import FloatArray, IntArray
 
@@ -47,7 +47,7 @@ def levels_bound(
     the levels that could gain most come first. None if the machine is no tree or hierarchy.
     """
     machine = problem.machine
-    if not isinstance(machine, LevelMachine) or not problem.graph.num_messages:
+    if not isinstance(machine, LevelMachine) or not machine.steps.any():
         return None
     search = _Levels(problem, machine)
     search.quick()
@@ -101,22 +101,19 @@ class _Levels:
     def _insides(self) -> Iterator[tuple[tuple[int, ...], IntArray]]:
         """Yield limits of the bytes inside sets of tasks, and how lines were put together."""
         limit = int(min(self.problem.num_tasks, max(self.rooms[k].max() for k in self.paid)))
-        grid, application = self.problem.grid, self.problem.instance.application
-        if grid is not None:
-            found = directions_of(grid)
+        if self.problem.grid is not None:
+            found = directions_of(self.problem.grid)
             yield (), found.unit * inside_units(found, limit)
-        elif isinstance(application, ParallelismApplication):
-            lines = lines_of_axes(application)
-            for order in orders_of(lines):
-                psi = inside_of_product([lines[k] for k in order], limit)
-                if psi is not None:
-                    yield order, psi
+        lines = lines_of(self.problem)
+        for order in orders_of(lines or ()):
+            psi = inside_of_product([lines[k] for k in order], limit) if lines else None
+            if psi is not None:
+                yield order, psi
 
     def spectral(self, end: float) -> None:
         """Bound levels by a semidefinite relaxation, those first where most may be gained."""
         num = self.problem.num_tasks
-        largest = int(np.bincount(self.problem.graph.exchanged.owner).max(initial=0))
-        if not 2 <= num <= CUT_TASKS or not largest or self._closed():
+        if not 2 <= num <= CUT_TASKS or self._is_product:
             return
         rows = self.problem.graph.exchanged
         if int(np.bincount(rows.owner, rows.weight).max()) >= 1 << 48:
@@ -136,12 +133,24 @@ class _Levels:
             if found is not None:
                 self._offer(level, *found)
 
-    def _closed(self) -> bool:
-        """Tell whether the shape of the application says all: products are bounded by layers."""
-        return all(isinstance(self.best[k][1], InsideLevel) for k in self.paid)
+    @property
+    def _is_product(self) -> bool:
+        """Whether the shape of the application bounds what is inside sets of its tasks."""
+        return not isinstance(self.problem.instance.application, GraphApplication)
 
     def _parts(self, level: int) -> int:
         return int(np.count_nonzero(self.rooms[level]))
+
+
+def lines_of(problem: MappingProblem) -> tuple[Line, ...] | None:
+    """Return the lines whose product the application is; None if it is none."""
+    application = problem.instance.application
+    if isinstance(application, ParallelismApplication):
+        return lines_of_axes(application)
+    if isinstance(application, GridApplication) and application.stencil == "nearest":
+        assert problem.grid is not None
+        return lines_of_grid(problem.grid)
+    return None
 
 
 # ---- Degrees: a task keeps its heaviest partners at most -----------------------------------------
@@ -164,8 +173,11 @@ MOST_ORDERS = 24
 def orders_of(lines: Sequence[Line]) -> Iterator[tuple[int, ...]]:
     """Yield orders in which lines are put together, those of more than one task alone."""
     real = [k for k, line in enumerate(lines) if line.size > 1]
-    by_weight = sorted(real, key=lambda k: -lines[k].weight)
-    yield from itertools.islice(itertools.permutations(by_weight), MOST_ORDERS)
+    seen = set()
+    for order in itertools.permutations(sorted(real, key=lambda k: -lines[k].weight)):
+        if len(seen) < MOST_ORDERS and (alike := tuple(lines[k] for k in order)) not in seen:
+            seen.add(alike)
+            yield order
 
 
 def inside_of_product(lines: Sequence[Line], limit: int) -> IntArray | None:
