@@ -113,7 +113,7 @@ class _Levels:
     def spectral(self, end: float) -> None:
         """Bound levels by a semidefinite relaxation, those first where most may be gained."""
         num = self.problem.num_tasks
-        if not 2 <= num <= CUT_TASKS or self._is_product:
+        if not (self.total and 2 <= num <= CUT_TASKS) or self._is_product:
             return
         rows = self.problem.graph.exchanged
         if int(np.bincount(rows.owner, rows.weight).max()) >= 1 << 48:
