@@ -10,7 +10,7 @@ import numpy as np
 
 from topoplace.errors import InputError, unknown_name
 from topoplace.mapping.graph import TaskGraph, VirtualGrid
-from topoplace.snapshot.schema import AxisModel, ParallelismApplication
+from topoplace.snapshot.schema import MAX_TASKS, AxisModel, ParallelismApplication
 from topoplace.types import IntArray
 
 # ---- The messages of a parallelism grid ----------------------------------------------------------
@@ -124,21 +124,18 @@ def parallelism(
     sizes = {name: int(size) for name, size, *_ in parts}
     if len(sizes) < len(parts):
         raise InputError("each axis once", field=field, value=axes)
-    if min(sizes.values()) < 1:
-        raise InputError("sizes from 1", field=field, value=axes)
+    if not (1 <= min(sizes.values()) and max(sizes.values()) <= MAX_TASKS and len(sizes) <= 6):
+        raise InputError(f"up to 6 axes of 1 to {MAX_TASKS} ranks", field=field, value=axes)
     sent = traffic(sizes, model or Transformer())
     found = []
     for name, size, pattern, amount in parts:
         if pattern is None and name not in PATTERNS:
             raise unknown_name(name, PATTERNS, field=field)
-        found.append(
-            AxisModel(
-                name=name,
-                size=int(size),
-                pattern=pattern or PATTERNS[name],
-                bytes=int(amount) if amount else sent[name],
-            )
-        )
+        size_of_message = int(amount or sent.get(name, 0))
+        if size_of_message > 1 << 53:
+            raise InputError(f"at most {1 << 53} bytes", field=field, value=size_of_message)
+        own = {"pattern": pattern or PATTERNS[name], "bytes": size_of_message}
+        found.append(AxisModel.model_validate({"name": name, "size": int(size), **own}))
     return ParallelismApplication(axes=found)
 
 
