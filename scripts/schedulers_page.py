@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from study_page import markdown, number, percent, picture, write_between_markers, write_rows
 from topoplace.study.audit.judging import Verdict
 from topoplace.study.audit.run import Audit, Group
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TITLE = "Schedulers of hierarchies against the optimum"
 END = "<!-- end of tables -->"
@@ -212,25 +215,25 @@ def _draw_alone(path: Path, rows: Sequence[AloneRow]) -> None:
             own = [row for row in rows if row.segments is segments]
             _lines(panel, own, PLOTTED, lambda some: 100 * summed(some).regret)
             panel.set_title(f"each job alone, with{'' if segments else 'out'} segments", size=10)
-            panel.set_ylabel("racks above the fewest, %")
+            panel.set_ylabel("domains above the fewest, %")
         figure.tight_layout()
 
 
 def _lines(
-    panel: object,
+    panel: Axes,
     rows: Sequence[Row],
     methods: Sequence[str],
     figure_of: Callable[[list[Row]], float],
 ) -> None:
-    """Draw a line per method over the loads; one that places nothing has none."""
+    """Draw a line per method over the loads; one that places less than half of the jobs has none."""
     loads = sorted({row.load for row in rows})
     for colour, method in enumerate(methods):
         own = [[r for r in rows if r.method == method and r.load == load] for load in loads]
-        if all(any(r.placed for r in some) for some in own):
+        if all(2 * summed(some).placed >= summed(some).fit for some in own):
             values = [figure_of(some) for some in own]
-            panel.plot(loads, values, "o-", ms=4, color=f"C{colour}", label=method)  # type: ignore[attr-defined]
-    panel.set_xlabel("hosts in use, %")  # type: ignore[attr-defined]
-    panel.legend(fontsize=8)  # type: ignore[attr-defined]
+            panel.plot(loads, values, "o-", ms=4, color=f"C{colour}", label=method)
+    panel.set_xlabel("hosts in use, %")
+    panel.legend(fontsize=8)
 
 
 def write_queue(folder: Path, run: str, rows: Sequence[QueueRow]) -> None:
