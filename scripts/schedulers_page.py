@@ -225,7 +225,7 @@ def _lines(
     methods: Sequence[str],
     figure_of: Callable[[list[Row]], float],
 ) -> None:
-    """Draw a line per method over the loads; one that places less than half of the jobs has none."""
+    """Draw a line per method over the loads, if it places half of the jobs at least."""
     loads = sorted({row.load for row in rows})
     for colour, method in enumerate(methods):
         own = [[r for r in rows if r.method == method and r.load == load] for load in loads]
@@ -241,7 +241,9 @@ def write_queue(folder: Path, run: str, rows: Sequence[QueueRow]) -> None:
     write_rows(folder / "schedulers_queue.csv", rows)
     loads = sorted({row.load for row in rows})
     head = ["load", *QUEUE_METHODS, "bound", "proven", "racks of exact", "bound"]
-    _write(folder, "queue", f"{run}\n\n{markdown(head, 1, [_queue_cells(rows, ld) for ld in loads])}")
+    _write(
+        folder, "queue", f"{run}\n\n{markdown(head, 1, [_queue_cells(rows, ld) for ld in loads])}"
+    )
     _draw_queue(folder / "schedulers_queue.png", rows, loads)
 
 

@@ -192,7 +192,7 @@ def regret(
 
 def alone(seeds: Sequence[int], racks: int, jobs: int, options: Options) -> Iterator[AloneRow]:
     """Yield a row per cluster, kind of request and method, over all its jobs one by one."""
-    for load, seed, segments in ((l, s, g) for l in LOADS for s in seeds for g in (True, False)):
+    for load, seed, segments in ((ld, s, g) for ld in LOADS for s in seeds for g in (True, False)):
         drawn = in_units(cluster(seed, racks, load=load / 100, jobs=jobs))
         snapshot = asked(drawn, segments)
         rows = {m: AloneRow(load, seed, segments, m) for m in page.METHODS}
@@ -209,7 +209,7 @@ def alone(seeds: Sequence[int], racks: int, jobs: int, options: Options) -> Iter
 
 def queue(seeds: Sequence[int], racks: int, jobs: int, options: Options) -> Iterator[QueueRow]:
     """Yield a row per cluster and method, its whole queue at once."""
-    for load, seed in ((l, s) for l in LOADS for s in seeds):
+    for load, seed in ((ld, s) for ld in LOADS for s in seeds):
         snapshot = asked(cluster(seed, racks, load=load / 100, jobs=jobs), segments=True)
         for method in page.QUEUE_METHODS:
             result = solved(snapshot, method, options)
@@ -231,7 +231,7 @@ def queue(seeds: Sequence[int], racks: int, jobs: int, options: Options) -> Iter
 
 def torus(seeds: Sequence[int], jobs: int, options: Options) -> Iterator[TorusRow]:
     """Yield a row per torus and method: its jobs one by one, and all at once."""
-    for load, seed in ((l, s) for l in LOADS for s in seeds):
+    for load, seed in ((ld, s) for ld in LOADS for s in seeds):
         snapshot = busy_torus(seed, load / 100, jobs)
         rows = {m: TorusRow(load, seed, m) for m in page.TORUS_METHODS}
         results = {m: solved(snapshot, m, options) for m in rows}

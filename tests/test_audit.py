@@ -566,7 +566,7 @@ def test_bad_options(
 
 
 def test_switches_of_a_tree_are_domains(tmp_path: Path) -> None:
-    """Of four free nodes on each of two leaves, 2 and 2 are taken where one leaf would have done."""
+    """Of four free nodes on each of two leaves, two are taken, though one leaf has them all."""
     machine = {
         "kind": "tree",
         "name": "two",

@@ -53,7 +53,8 @@ def hierarchy_of_tree(model: TreeModel) -> HierarchyModel:
 def on_switches(snapshot: Snapshot) -> Snapshot:
     """Return a snapshot of a switch tree as one of its hierarchy; others are returned as they are.
 
-    Its machine is written out (`topoplace.snapshot.machines.resolve_machine`). How jobs communicate has no form there, and is left out.
+    Its machine is written out (`topoplace.snapshot.machines.resolve_machine`). How jobs communicate
+    has no form there, and is left out.
 
     Raises
     ------

@@ -63,8 +63,8 @@ class TorusSite:
     shapes does.
 
     A method of ours sees one job at a time: all that look alike to it, by size, shapes and use of
-    links, are one question until a job starts or ends. `running` has who runs besides those of `state`;
-    `known` keeps what anybody has found out until then.
+    links, are one question until a job starts or ends. `running` has who runs besides those of
+    `state`; `known` keeps what anybody has found out until then.
     """
 
     def __init__(
