@@ -15,6 +15,7 @@ _THRESHOLDS = "topoplace.placement.switches.exact.method"
 _CUBES = "topoplace.placement.cubes.exact"
 _IN_CUBES = "topoplace.placement.cubes.heuristics"
 _DOMAINS = "topoplace.placement.hierarchy.exact"
+_DOMAINS_MODEL = "topoplace.placement.hierarchy.minizinc"
 _RULES = "topoplace.placement.switches.allocators"
 _KUEUE = "topoplace.placement.hierarchy.heuristics.kueue"
 _BALANCED = "topoplace.placement.hierarchy.heuristics.kueue_balanced"
@@ -62,6 +63,7 @@ METHODS: dict[str, dict[str, tuple[str, str]]] = {
         "kueue": (_KUEUE, "Kueue's: BestFit, without a level LeastFreeCapacity"),
         "kueue-balanced": (_BALANCED, "as kueue, evenly over the domains of a preferred level"),
         "kueue-least-free": (_KUEUE, "Kueue's LeastFreeCapacity: small domains first, always"),
+        "minizinc": (_DOMAINS_MODEL, "reference MiniZinc model, for tiny machines"),
         "random": (_FILLS, "units anywhere within the rules (by seed)"),
         "slurm-block": (_BLOCK, "Slurm's topology/block: aligned blocks, fewest free nodes first"),
         "slurm-tree": (_TREE, "Slurm's topology/tree: the lowest switch that fits, fullest last"),
