@@ -277,7 +277,7 @@ def _draw_queue(path: Path, rows: Sequence[QueueRow], loads: Sequence[int]) -> N
         panel.set_title("whole queues, with segments", size=10)
         panel.set_ylabel("hosts not started, % of the bound")
         panel.set_xlabel("hosts in use, %")
-        panel.legend(fontsize=8)
+        panel.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
         figure.tight_layout()
 
 
