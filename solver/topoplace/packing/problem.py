@@ -157,6 +157,10 @@ class PackingProblem(ABC):
         """How the price of rows that no column tells apart is spread over them, all positive."""
         return np.ones(self.num_rows)
 
+    def first_points(self, level: int) -> Sequence[tuple[IntArray, tuple[int, ...]]]:
+        """Return prices, and multipliers of the levels before, that a later level may begin at."""
+        return ()
+
     # candidates
 
     @abstractmethod

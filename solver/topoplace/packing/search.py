@@ -239,15 +239,23 @@ class Search:
         return Bounded(value, self._last_point)
 
     def _start_of_later(self, sub: Subproblem) -> Bounded:
-        """Return the best of some multiples of the last level's prices, that level's row added."""
+        """Return the best of some multiples of the last level's prices, that level's row added.
+
+        The problem may know of others.
+        """
         relaxation, last = self.state.relaxation, self._last_point
         nothing = DualPoint(np.zeros(self.problem.num_rows), (0.0,) * sub.level)
         best = Bounded(relaxation.without_pricing(sub), nothing)
+        points = [
+            DualPoint(prices.astype(float), tuple(map(float, multipliers)))
+            for prices, multipliers in self.problem.first_points(sub.level)
+        ]
         for factor in (0.3, 1.0, 3.0):
+            multipliers = tuple(factor * m for m in (*last.multipliers, 1.0))
+            points.append(DualPoint(last.row_prices * factor, multipliers))
+        for point in points:
             if self.budget.is_over():
                 break
-            multipliers = tuple(factor * m for m in (*last.multipliers, 1.0))
-            point = DualPoint(last.row_prices * factor, multipliers)
             value = relaxation.evaluate(sub, point, 2)
             self._remember(value)
             if value.bound < best.value.bound:

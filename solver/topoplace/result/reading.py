@@ -7,11 +7,27 @@ from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.placement import PlacementResult
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_document, parse_object
-from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance, Snapshot
+from topoplace.snapshot.schema import (
+    MAPPING_SCHEMA,
+    REPACK_SCHEMA,
+    SNAPSHOT_SCHEMA,
+    MappingInstance,
+    RepackInstance,
+    Snapshot,
+)
 
-AnyResult = PlacementResult | AllocationResult | HierarchyResult | CubesResult | MappingResult
+AnyResult = (
+    PlacementResult
+    | AllocationResult
+    | HierarchyResult
+    | CubesResult
+    | RepackResult
+    | MappingResult
+)
+AnyInstance = Snapshot | MappingInstance | RepackInstance
 
 
 def parse_result(text: bytes, file: str) -> AnyResult:
@@ -20,14 +36,18 @@ def parse_result(text: bytes, file: str) -> AnyResult:
         "allocation": AllocationResult,
         "hierarchy": HierarchyResult,
         "cubes": CubesResult,
+        "repack": RepackResult,
         "mapping": MappingResult,
     }
     model = models.get(str(parse_object(text, file).get("problem")), PlacementResult)
     return parse_document(text, model, RESULT_SCHEMA, file)
 
 
-def parse_instance(text: bytes, file: str) -> Snapshot | MappingInstance:
-    """Return the snapshot or the mapping instance that a text is."""
-    if parse_object(text, file).get("schema") == MAPPING_SCHEMA:
+def parse_instance(text: bytes, file: str) -> AnyInstance:
+    """Return the snapshot, the mapping instance or the instance of repacking that a text is."""
+    schema = parse_object(text, file).get("schema")
+    if schema == REPACK_SCHEMA:
+        return parse_document(text, RepackInstance, REPACK_SCHEMA, file)
+    if schema == MAPPING_SCHEMA:
         return parse_document(text, MappingInstance, MAPPING_SCHEMA, file)
     return parse_document(text, Snapshot, SNAPSHOT_SCHEMA, file)

@@ -1,0 +1,1 @@
+"""Which running jobs move so that others start: `problem`, `places`, `packing`, `order`, `outcome`."""
