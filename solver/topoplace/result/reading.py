@@ -10,14 +10,7 @@ from topoplace.result.placement import PlacementResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_document, parse_object
-from topoplace.snapshot.schema import (
-    MAPPING_SCHEMA,
-    REPACK_SCHEMA,
-    SNAPSHOT_SCHEMA,
-    MappingInstance,
-    RepackInstance,
-    Snapshot,
-)
+from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance, Snapshot
 
 AnyResult = (
     PlacementResult
@@ -27,7 +20,6 @@ AnyResult = (
     | RepackResult
     | MappingResult
 )
-AnyInstance = Snapshot | MappingInstance | RepackInstance
 
 
 def parse_result(text: bytes, file: str) -> AnyResult:
@@ -43,11 +35,8 @@ def parse_result(text: bytes, file: str) -> AnyResult:
     return parse_document(text, model, RESULT_SCHEMA, file)
 
 
-def parse_instance(text: bytes, file: str) -> AnyInstance:
-    """Return the snapshot, the mapping instance or the instance of repacking that a text is."""
-    schema = parse_object(text, file).get("schema")
-    if schema == REPACK_SCHEMA:
-        return parse_document(text, RepackInstance, REPACK_SCHEMA, file)
-    if schema == MAPPING_SCHEMA:
+def parse_instance(text: bytes, file: str) -> Snapshot | MappingInstance:
+    """Return the snapshot or the mapping instance that a text is."""
+    if parse_object(text, file).get("schema") == MAPPING_SCHEMA:
         return parse_document(text, MappingInstance, MAPPING_SCHEMA, file)
     return parse_document(text, Snapshot, SNAPSHOT_SCHEMA, file)

@@ -1,4 +1,4 @@
-"""Which running jobs move so that others start (``topoplace.result/3``, ``"problem": "repack"``)."""
+"""Which running jobs move so that others start (``topoplace.result/3``, problem ``repack``)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from topoplace.result.base import Level, Result
 from topoplace.result.certificate import Certificate
 from topoplace.result.placement import Placement, PlacementLimits
 from topoplace.snapshot.schema import Model, Name, RepackInstance
+
 
 class RepackLevel(Level[int, Certificate]):
     """A level: requests ``started``, what the ``moves`` cost, nodes of the jobs that move."""

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 
@@ -53,9 +53,7 @@ class Repacking:
         names = set(moved)
         snapshot = self.whole.snapshot
         stay = [job for job in snapshot.running if job.id not in names]
-        left = read_instance(
-            snapshot.model_copy(update={"running": stay}), self.whole.interference
-        )
+        left = read_instance(snapshot.model_copy(update={"running": stay}), self.whole.interference)
         gone = tuple(r for r in self.emptied.requests[: len(self.movers)] if r.id in names)
         return replace(left, requests=(*gone, *left.requests))
 
@@ -146,7 +144,8 @@ class Repack(Problem[RepackResult]):
         claims.add("steps", lambda: _check_steps(self._repacking, starts, solution))
         if claims.hold:
             moved = {placement.request for placement in solution.moves}
-            costs = dict(zip((j.id for j in self._repacking.movers), self._repacking.costs))
+            names = (job.id for job in self._repacking.movers)
+            costs = dict(zip(names, self._repacking.costs, strict=True))
             nodes = sum(len(start.nodes) for start in starts if start.id in moved)
             cost = sum(costs[name] for name in moved)
             self.values = [len(solution.placements), cost, nodes]
@@ -462,12 +461,12 @@ def _places(instance: Instance, request: Request, jobs: Sequence[Job]) -> Iterat
     asked = {(*g.extents[:-1], depth) for g in request.geometries for depth in g.depths}
     blocked, closed = ~instance.allowed(request), instance.closed(request.sharing)
 
-    @lru_cache(maxsize=None)
+    @cache
     def free(extents: Extents) -> BoolArray:
         box = Box(instance, extents)
         return np.asarray(box.sums(blocked) + box.links(closed) == 0)
 
-    @lru_cache(maxsize=None)
+    @cache
     def good(extents: Extents) -> BoolArray:
         return np.asarray(free(extents) & Box(instance, extents).enough(request))
 

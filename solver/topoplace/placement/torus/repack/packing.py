@@ -212,7 +212,8 @@ class RepackPacking(PackingProblem):
             gain = value - int(factors[1:] @ self._costs[q])
             found = self._staying(q, row_prices, value, own)
             if not found or found[0][0] < gain:
-                key = q if own else (id(self.places(q)), self._payer(q))
+                alone = own or q >= self.problem.num_movable  # no pairs, no branches to share
+                key = q if alone else (id(self.places(q)), self._payer(q))
                 if key not in known:
                     known[key] = self.cheapest(q, row_prices, per_request, own)
                 found += [(gain - cost, Seat(q, prism)) for cost, prism in known[key]]

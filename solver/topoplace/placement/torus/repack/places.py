@@ -53,7 +53,8 @@ class Standing:
             meets.append((ahead < extents[d]) | ((n - ahead) % n < self.extents[:, d]))
         found = np.logical_and.reduce(meets)
         for d, e in enumerate(extents):
-            theirs = np.array([uses_whole_ring(torus, d, x) for x in self.extents[:, d].tolist()])
+            rings = [uses_whole_ring(torus, d, x) for x in self.extents[:, d].tolist()]
+            theirs = np.array(rings, dtype=bool)
             ring = theirs & (e > 1) | (self.extents[:, d] > 1) & uses_whole_ring(torus, d, e)
             others = [meets[k] for k in range(len(meets)) if k != d]
             if others:
@@ -109,9 +110,11 @@ class Places:
                 asked.setdefault((*geometry.extents[:-1], depth), []).append(geometry)
         every = sorted(asked) or itertools.product(*(range(1, n + 1) for n in torus.shape))
         least = -(-r.nodes // torus.nodes_per_router)
-        done: set[Extents] = set()
+        done: dict[Extents, int] = {}
         enough: dict[Extents, BoolArray] = {}
-        for e, sums in self._sums((e for e in every if math.prod(e) >= least), counts, closed, done):
+        for e, sums in self._sums(
+            (e for e in every if math.prod(e) >= least), counts, closed, done
+        ):
             canonical, smaller = self._canonical(e), _one_less(e)
             fits = (sums >= r.nodes) & canonical
             if any(g.max_depth is not None for g in asked.get(e, ())):
@@ -127,9 +130,9 @@ class Places:
             for gone in [k for k in enough if k[0] < e[0] - 1]:
                 del enough[gone]
             if not asked and ((sums < 0) | fits)[canonical].all():
-                done.add(e[:-1])  # what is deeper, or wider, is blocked or holds a smaller one
-            if any(less[:-1] in done for less in smaller[:-1]):
-                done.add(e[:-1])
+                done[e[:-1]] = e[-1]  # what is deeper, or wider, is blocked or holds a smaller one
+            if any(less[-1] > done.get(less[:-1], less[-1]) for less in smaller[:-1]):
+                done[e[:-1]] = e[-1]
             elif minimal.any():
                 yield e, np.flatnonzero(minimal)
 
@@ -174,12 +177,12 @@ class Places:
         return marks
 
     def _sums(
-        self, every: Iterable[Extents], routers: IntArray, links: IntArray, done: set[Extents]
+        self, every: Iterable[Extents], routers: IntArray, links: IntArray, done: dict[Extents, int]
     ) -> Iterator[tuple[Extents, IntArray]]:
         """Yield extents, and what their prisms add up to of routers and links, by origin.
 
-        Extents ascend; those whose first ones are `done` by then are passed over. Links of a
-        dimension join the routers after it: before, they have the same factors.
+        Extents ascend; those deeper than where their first ones are `done` by then are passed over.
+        Links of a dimension join the routers after it: before, they have the same factors.
         """
         torus, last = self._torus, self._torus.num_dims - 1
         heads: dict[Extents, list[IntArray]] = {}
@@ -191,7 +194,7 @@ class Places:
                     for gone in [h for h in heads if len(h) >= k]:
                         del heads[gone]
                     heads[e[:k]] = self._joined(heads[e[: k - 1]], k - 1, e[k - 1])
-            if e[:-1] not in done:
+            if e[-1] <= done.get(e[:-1], e[-1]):
                 [total] = self._joined(heads[e[:-1]], last, e[-1])
                 yield e, total
 

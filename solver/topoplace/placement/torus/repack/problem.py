@@ -13,8 +13,8 @@ from topoplace.errors import InputError
 from topoplace.machine import Prism
 from topoplace.placement.torus.problem import Candidate, Levels, PlacementProblem
 from topoplace.result import Interference
+from topoplace.snapshot import Geometry, QueuedState, RunningState, prepare
 from topoplace.snapshot.schema import KeepShape, RepackInstance
-from topoplace.snapshot import Geometry, QueuedState, RunningState, Snapshot, prepare
 from topoplace.types import IntArray
 
 LEVELS: Levels = (("started", "max"), ("moves", "min"), ("moved_nodes", "min"))
