@@ -7,11 +7,19 @@ from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.placement import PlacementResult
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_document, parse_object
 from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance, Snapshot
 
-AnyResult = PlacementResult | AllocationResult | HierarchyResult | CubesResult | MappingResult
+AnyResult = (
+    PlacementResult
+    | AllocationResult
+    | HierarchyResult
+    | CubesResult
+    | RepackResult
+    | MappingResult
+)
 
 
 def parse_result(text: bytes, file: str) -> AnyResult:
@@ -20,6 +28,7 @@ def parse_result(text: bytes, file: str) -> AnyResult:
         "allocation": AllocationResult,
         "hierarchy": HierarchyResult,
         "cubes": CubesResult,
+        "repack": RepackResult,
         "mapping": MappingResult,
     }
     model = models.get(str(parse_object(text, file).get("problem")), PlacementResult)
