@@ -24,6 +24,7 @@ _TREE = "topoplace.placement.hierarchy.heuristics.slurm_tree"
 _FILLS = "topoplace.placement.hierarchy.heuristics.fits"
 _BEST = "topoplace.mapping.methods.best"
 _BUILT = "topoplace.mapping.methods.constructions"
+_NESTED = "topoplace.mapping.methods.nested"
 _ORDERS = "topoplace.mapping.methods.orders"
 _SEARCHES = "topoplace.mapping.methods.searches"
 
@@ -86,6 +87,7 @@ METHODS: dict[str, dict[str, tuple[str, str]]] = {
         "grid-order": (_ORDERS, "cells of the grid, in grid order, fill node after node"),
         "hilbert": (_ORDERS, "tasks in the best of three orders along Hilbert's curve"),
         "local-search": (_SEARCHES, "simulated annealing from a mapping or the best simple method"),
+        "nested-boxes": (_NESTED, "trees and hierarchies: a grid cut into boxes within boxes"),
         "pencils": (_BUILT, "best layout, window and routers of every pencil"),
         "random-blocks": (_BUILT, "equal boxes of the grid on random nodes"),
         "round-robin": (_ORDERS, "tasks dealt out one by one to as many nodes as are needed"),

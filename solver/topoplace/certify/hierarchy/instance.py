@@ -93,7 +93,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
     model = snapshot.machine
     if not isinstance(model, HierarchyModel):
         raise RefusedError("the machine of the instance is no hierarchy")
-    machine = _machine(model)
+    machine = machine_of(model)
     numbers = {name: host for host, name in enumerate(machine.host_names)}
     free = [list(own) for own in machine.capacity.tolist()]
     ids = Counter([job.id for job in snapshot.running] + [one.id for one in snapshot.queue])
@@ -112,7 +112,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
     return Instance(machine, rows, frozenset(busy), queue, len(snapshot.running))
 
 
-def _machine(model: HierarchyModel) -> Hierarchy:
+def machine_of(model: HierarchyModel) -> Hierarchy:
     """Return the machine that a document describes, hosts in the order in which it names them."""
     resources = sorted({name for group in model.hosts for name in group.capacity})
     hosts: list[tuple[str, Sequence[str], Sequence[int]]] = []

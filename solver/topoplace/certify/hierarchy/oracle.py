@@ -252,7 +252,7 @@ class _Walk:
                 each = [1 if resource is None else take[resource] for take in self.takes]
                 taken = np.tensordot(np.array(each), units, axes=1)
                 whole = domain.whole[resource]
-                paid += int(self.prices[row]) * (taken * (k + 1) // (whole + 1))
+                paid += int(self.prices[row]) * np.maximum(0, -(-taken * (k + 1) // whole) - 1)
         return paid
 
     def _alone(self, domain: Domain, units: IntArray, table: IntArray) -> None:
