@@ -85,7 +85,7 @@ def draw(
     """
     from matplotlib import rcParams  # noqa: PLC0415 - heavy
 
-    with _styled(dark):
+    with styled(dark):
         picture = _picture_of(result)
         if axes is None:
             essential = replace(picture, space=None, loads=None)
@@ -108,9 +108,13 @@ def write_figure(result: AnyResult, path: str | Path, *, dark: bool = False) -> 
 
 def figure_png(result: AnyResult, *, dark: bool = False) -> bytes:
     """Return the full picture of a result as the bytes of a PNG file."""
+    return png_of(full_figure(result, dark=dark))
+
+
+def png_of(figure: Figure) -> bytes:
+    """Return a figure as the bytes of a PNG file."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - heavy
 
-    figure = full_figure(result, dark=dark)
     figure.dpi = _DPI
     canvas = FigureCanvasAgg(figure)
     canvas.draw()  # type: ignore[no-untyped-call]
@@ -119,7 +123,7 @@ def figure_png(result: AnyResult, *, dark: bool = False) -> bytes:
 
 def full_figure(result: AnyResult, *, dark: bool = False) -> Figure:
     """Return the figure that `write_figure` writes."""
-    with _styled(dark):
+    with styled(dark):
         picture = _picture_of(result)
         head = [part for line in title(result) for part in textwrap.wrap(line, 130)]
         figure = _assembled(picture, 0.15 + 0.18 * len(head))
@@ -220,7 +224,8 @@ def _greys(cells: Cells, unit: str) -> list[Artist]:
     ]
 
 
-def _styled(dark: bool) -> AbstractContextManager[None]:
+def styled(dark: bool) -> AbstractContextManager[None]:
+    """Return a block in which matplotlib draws for a light or a dark page."""
     from matplotlib import rc_context  # noqa: PLC0415 - heavy
 
     name = "dark" if dark else "light"
