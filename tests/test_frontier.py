@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
-import tiny_cubes
-import tiny_hierarchies
 from brute_force import Tiny
 from exact_cases import MODES
 from random_instances import random_snapshot
 from topoplace.placement.trade_off import traded_off
 from topoplace.result import Interference
-from topoplace.result.frontier import AnyFrontier
-from topoplace.snapshot import Snapshot, prepare, prepare_cubes
-from topoplace.solving import Options, solve
+from topoplace.result.frontier import Frontier
+from topoplace.snapshot import Snapshot, prepare
+from topoplace.solving import Options
 
 MOST_PLACEMENTS = 20_000
 LEVELS = {"placement": ("nodes", "shape", "fragmentation"), "cubes": ("nodes", "free_cubes")}
@@ -50,7 +47,7 @@ def best_of(totals: Iterable[Sequence[int]], traded: Sequence[int]) -> set[tuple
     }
 
 
-def points_of(frontier: AnyFrontier) -> set[tuple[int, ...]]:
+def points_of(frontier: Frontier) -> set[tuple[int, ...]]:
     """Return the points on the levels traded, maximised."""
     levels = [(k, v) for k, v in enumerate(frontier.levels) if v.name in frontier.traded]
     signs = [(k, 1 if level.sense == "max" else -1) for k, level in levels]

@@ -44,7 +44,7 @@ class Step:
 
 
 @dataclass
-class Frontier:
+class TradeOff:
     """What is known of the trade-off between some levels, in maximising sense.
 
     Attributes
@@ -109,16 +109,16 @@ def _least(corners: Iterable[Corner]) -> list[Corner]:
     return sorted(c for c in every if not any(_covers(c, o) for o in every if o != c))
 
 
-def frontier(
+def trade_off(
     packing: PackingProblem,
     traded: Sequence[int],
     budget: Budget,
     *,
     seed: int = 0,
-    report: Callable[[Frontier], None] = lambda frontier: None,
+    report: Callable[[TradeOff], None] = lambda found: None,
     progress: Callable[[Found], None] = lambda found: None,
     say: Say = silent,
-) -> Frontier:
+) -> TradeOff:
     """Return the frontier of some levels, as far as the budget allows.
 
     The first search solves the levels one after the other, which gives one end. On large machines
@@ -131,7 +131,7 @@ def frontier(
     progress, say
         Of every search (see `Search`).
     """
-    found = Frontier(tuple(traded))
+    found = TradeOff(tuple(traded))
     search = partial(
         Search, packing, seed=seed, thorough=True, num_levels=found.traded[-1] + 1,
         report=progress, say=say,
@@ -160,7 +160,7 @@ def _middle(boxes: Sequence[tuple[Corner, Corner]]) -> Corner:
 
 
 def _extend(
-    known: Frontier, search: Callable[..., Search], corner: Corner | None, budget: Budget
+    known: TradeOff, search: Callable[..., Search], corner: Corner | None, budget: Budget
 ) -> None:
     """Look for the best placement at a corner, without one for the best level by level."""
     last = known.traded[-1]
@@ -183,7 +183,7 @@ def _extend(
     ]
 
 
-def _best_within(known: Frontier, floors: dict[int, int | None], last: int) -> list[Any] | None:
+def _best_within(known: TradeOff, floors: dict[int, int | None], last: int) -> list[Any] | None:
     """Return the known placement that is best on the last level and reaches the floors."""
     fitting = [
         p for p in known.points if all(f is None or p.values[k] >= f for k, f in floors.items())

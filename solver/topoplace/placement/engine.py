@@ -59,7 +59,7 @@ def solved(problem: Problem, own: Packed, options: Options, budget: Budget) -> O
         packing,
         budget,
         seed=options.seed,
-        thorough=options.thorough,
+        thorough=options.thorough or bool(required),
         floors={level: packing.reported(level, value) for level, value in required.items()},
         report=report,
         say=say,

@@ -11,11 +11,11 @@ from typing import Any
 from topoplace.errors import InputError
 from topoplace.interrupts import ended_in_time, heeded
 from topoplace.packing.budget import Budget
-from topoplace.packing.frontier import Corner, Frontier, frontier
+from topoplace.packing.frontier import Corner, TradeOff, trade_off
 from topoplace.packing.problem import PackingProblem
 from topoplace.packing.search import Found
 from topoplace.placement.engine import Packed, packed
-from topoplace.result.frontier import FRONTIER_SCHEMA, FRONTIERS, AnyFrontier
+from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.snapshot import AnyState
 from topoplace.solving import Incumbent, Options, Outcome
 from topoplace.solving.solve import (
@@ -31,7 +31,7 @@ MOST_TRADED = 3
 
 def traded_off(
     instance: AnyState | Problem, traded: Sequence[str], options: Options | None = None
-) -> AnyFrontier:
+) -> Frontier:
     """Return the best placements of two or three levels, and the proof that there are no others.
 
     Parameters
@@ -64,18 +64,18 @@ def traded_off(
 
 def _found(
     problem: Problem, numbers: Sequence[int], options: Options
-) -> tuple[Packed, Frontier, bool]:
+) -> tuple[Packed, TradeOff, bool]:
     """Return what the engine finds, and whether it was ended; shows on the way where it is."""
     began = time.perf_counter()
     own, budget = packed(problem), Budget(options.time_limit)
     packing, frame = own.packing, frame_of(problem.kind)
     levels, name = frame.levels(problem), frame.instance(problem).name
-    known = Frontier(tuple(numbers))
+    known = TradeOff(tuple(numbers))
     incumbent = Incumbent(levels, name, "exact")
 
-    def report(now: Frontier) -> None:
+    def report(now: TradeOff) -> None:
         nonlocal known, incumbent
-        known = Frontier(now.traded, [*now.points], [*now.steps])
+        known = TradeOff(now.traded, [*now.points], [*now.steps])
         incumbent = Incumbent(levels, name, f"exact, points {len(now.points)}")
 
     def progress(found: Found) -> None:
@@ -91,20 +91,20 @@ def _found(
             options.watch(replace(incumbent.progress(), seconds=seconds))
 
     def run() -> Outcome:
-        found = frontier(
+        found = trade_off(
             packing, numbers, budget, seed=options.seed, report=report, progress=progress, say=say
         )
         return Outcome(found)
 
     outcome = ended_in_time(run, lambda: Outcome(known) if known.points else None, math.inf, look)
     found = outcome.solution
-    assert isinstance(found, Frontier)
+    assert isinstance(found, TradeOff)
     return own, found, budget.is_over() and bool(found.boxes())
 
 
 def _document(
-    problem: Problem, own: Packed, found: Frontier, options: Options, ended: tuple[float, bool]
-) -> AnyFrontier:
+    problem: Problem, own: Packed, found: TradeOff, options: Options, ended: tuple[float, bool]
+) -> Frontier:
     packing, frame = own.packing, frame_of(problem.kind)
     levels, boxes = frame.levels(problem), found.boxes()
     seconds, hit = ended
@@ -144,7 +144,7 @@ def _document(
         ],
         "instance": frame.instance(problem),
     }
-    return FRONTIERS[problem.kind](**document)
+    return Frontier(**document)
 
 
 def _reported(

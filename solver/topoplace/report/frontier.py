@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from topoplace.errors import ExitCode
 from topoplace.report.cells import job_colour
 from topoplace.report.text import plain_table
-from topoplace.result.frontier import AnyFrontier, OpenBox
+from topoplace.result.frontier import Frontier, OpenBox
 from topoplace.result.placement import PlacementLimits
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _HEIGHT, _WIDTH = 4.2, 900 / 96
 _TWO = 2
 
 
-def summary(frontier: AnyFrontier) -> str:
+def summary(frontier: Frontier) -> str:
     """Return the points as a table, and what is open."""
     header = [f"{level.name} ({level.sense})" for level in frontier.levels]
     rows = [
@@ -38,7 +38,7 @@ def summary(frontier: AnyFrontier) -> str:
     return "\n".join([*lines, *(_open_text(frontier, box) for box in frontier.open)])
 
 
-def headline(frontier: AnyFrontier) -> str:
+def headline(frontier: Frontier) -> str:
     """Return one line: what is traded, how many points there are, and whether these are all."""
     num, limits = len(frontier.points), frontier.limits
     rule = f"{limits.interference} interference, " if isinstance(limits, PlacementLimits) else ""
@@ -52,12 +52,12 @@ def headline(frontier: AnyFrontier) -> str:
     return f"{frontier.instance.name}: {text} ({solver})"
 
 
-def exit_code_of(frontier: AnyFrontier) -> ExitCode:
+def exit_code_of(frontier: Frontier) -> ExitCode:
     """Return the exit code that tells a script whether there are points."""
     return ExitCode.DONE if frontier.points else ExitCode.NO_SOLUTION
 
 
-def _open_text(frontier: AnyFrontier, box: OpenBox) -> str:
+def _open_text(frontier: Frontier, box: OpenBox) -> str:
     ranges = zip(frontier.traded, box.worst, box.best, strict=True)
     return "open: " + ", ".join(f"{name} {_range(*ends)}" for name, *ends in ranges)
 
@@ -70,7 +70,7 @@ def _range(worst: int | None, best: int | None) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def draw(frontier: AnyFrontier, axes: Axes, *, dark: bool = False) -> Axes:
+def draw(frontier: Frontier, axes: Axes, *, dark: bool = False) -> Axes:
     """Draw the first two levels traded against each other; colours tell the third."""
     from topoplace.report.figure import styled  # noqa: PLC0415 - heavy
 
@@ -106,7 +106,7 @@ def _staircase(first: Sequence[int], second: Sequence[int]) -> tuple[list[int], 
     return xs[1:], ys[:-1]
 
 
-def _draw_open(frontier: AnyFrontier, axes: Axes, senses: Sequence[str]) -> None:
+def _draw_open(frontier: Frontier, axes: Axes, senses: Sequence[str]) -> None:
     """Shade where another point may be, up to the edge where there is no limit."""
     from matplotlib.patches import Rectangle  # noqa: PLC0415 - heavy
 
@@ -125,7 +125,7 @@ def _draw_open(frontier: AnyFrontier, axes: Axes, senses: Sequence[str]) -> None
         axes.legend(loc="best")
 
 
-def write_plot(frontier: AnyFrontier, path: str | Path, *, dark: bool = False) -> None:
+def write_plot(frontier: Frontier, path: str | Path, *, dark: bool = False) -> None:
     """Write the picture as a PNG file, all of it or nothing."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
 

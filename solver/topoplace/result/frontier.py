@@ -6,11 +6,11 @@ a claim about all placements. Where points and steps leave room for others is an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from topoplace.result.base import Kept, Limits, SolutionType
+from topoplace.result.base import Kept, Limits
 from topoplace.result.certificate import Certificate
 from topoplace.result.cubes import CubesSolution
 from topoplace.result.hierarchy import HierarchySolution
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 FRONTIER_SCHEMA: Literal["topoplace.frontier/1"] = "topoplace.frontier/1"
 
-LimitsType = TypeVar("LimitsType", bound=Limits)
-
 
 class FrontierLevel(Model):
     """A level of the problem."""
@@ -32,11 +30,11 @@ class FrontierLevel(Model):
     sense: Literal["max", "min"]
 
 
-class FrontierPoint(Model, Generic[SolutionType]):
+class FrontierPoint(Model):
     """A placement, and what it is worth on every level of the problem."""
 
     values: list[int]
-    solution: SolutionType
+    solution: Solution | HierarchySolution | CubesSolution
 
 
 class FrontierStep(Model):
@@ -57,20 +55,20 @@ class OpenBox(Model):
     best: list[int | None] = Field(description="null where nothing is proven")
 
 
-class Frontier(Kept, Generic[SolutionType, LimitsType]):
+class Frontier(Kept):
     """The trade-off between two or three levels of the placements of a snapshot."""
 
     schema_version: Annotated[Literal["topoplace.frontier/1"], Field(alias="schema")]
-    problem: str
+    problem: Literal["placement", "hierarchy", "cubes"]
     method: Name
     levels: list[FrontierLevel] = Field(description="of the problem")
     traded: Annotated[list[Name], Field(min_length=2)]
     complete: bool = Field(description="whether no box is open")
     seconds: Seconds
-    limits: LimitsType
+    limits: Limits | PlacementLimits
     seed: int | None
     versions: dict[str, str]
-    points: list[FrontierPoint[SolutionType]] = Field(description="the best on the first first")
+    points: list[FrontierPoint] = Field(description="the best on the first first")
     steps: list[FrontierStep]
     open: list[OpenBox]
     instance: Snapshot
@@ -91,31 +89,3 @@ class Frontier(Kept, Generic[SolutionType, LimitsType]):
         return summary(self)
 
     __str__ = __repr__
-
-
-class PlacementFrontier(Frontier[Solution, PlacementLimits]):
-    """That of a torus or mesh."""
-
-    problem: Literal["placement"]
-
-
-class HierarchyFrontier(Frontier[HierarchySolution, Limits]):
-    """That of a hierarchy."""
-
-    problem: Literal["hierarchy"]
-
-
-class CubesFrontier(Frontier[CubesSolution, Limits]):
-    """That of a pod of cubes."""
-
-    problem: Literal["cubes"]
-
-
-AnyFrontier = Frontier[Any, Any]
-
-FRONTIERS: dict[str, type[AnyFrontier]] = {
-    "placement": PlacementFrontier,
-    "hierarchy": HierarchyFrontier,
-    "cubes": CubesFrontier,
-}
-"""The document of each kind of problem."""

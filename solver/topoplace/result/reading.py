@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topoplace.result.base import RESULT_SCHEMA
 from topoplace.result.cubes import CubesResult
-from topoplace.result.frontier import FRONTIER_SCHEMA, FRONTIERS, AnyFrontier, PlacementFrontier
+from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.placement import PlacementResult
@@ -15,13 +15,11 @@ from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingIn
 AnyResult = PlacementResult | AllocationResult | HierarchyResult | CubesResult | MappingResult
 
 
-def parse_checkable(text: bytes, file: str) -> AnyResult | AnyFrontier:
+def parse_checkable(text: bytes, file: str) -> AnyResult | Frontier:
     """Return the result or the frontier that a text is."""
-    document = parse_object(text, file)
-    if document.get("schema") != FRONTIER_SCHEMA:
+    if parse_object(text, file).get("schema") != FRONTIER_SCHEMA:
         return parse_result(text, file)
-    model = FRONTIERS.get(str(document.get("problem")), PlacementFrontier)
-    return parse_document(text, model, FRONTIER_SCHEMA, file)
+    return parse_document(text, Frontier, FRONTIER_SCHEMA, file)
 
 
 def parse_result(text: bytes, file: str) -> AnyResult:

@@ -6,6 +6,7 @@ import importlib
 import importlib.metadata
 import math
 import platform
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -306,6 +307,37 @@ def require_levels(
     for name in given:
         if name not in known:
             raise unknown_name(name, known, field="levels")
+
+
+_REQUIRED = re.compile(r"([^\s<>=]+)(>=|<=|=)(-?[0-9]{1,18})")
+
+
+def required_in(text: str, instance: AnyState | Problem, options: Options) -> dict[str, int]:
+    """Return what a text such as ``nodes>=6000,shape>=100`` requires of the levels of a problem.
+
+    At most, ``<=``, is for levels that are minimised; ``=`` stands for what fits the level.
+
+    Raises
+    ------
+    InputError
+        Where the text is not of this form, or a level is none or has the other sense.
+    """
+    problem = problem_of(instance, options)
+    senses = dict(frame_of(problem.kind).levels(problem))
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        match = _REQUIRED.fullmatch(part.strip())
+        if match is None:
+            raise InputError("LEVEL>=NUMBER, or LEVEL<=NUMBER", field="--set", value=part)
+        name, sign, number = match.groups()
+        if name not in senses:
+            raise unknown_name(name, senses, field="--set")
+        fits = ">=" if senses[name] == "max" else "<="
+        if sign not in ("=", fits):
+            expected = f"{fits} for {name}, of which {senses[name]} is best"
+            raise InputError(expected, field="--set", value=part)
+        found[name] = int(number)
+    return found
 
 
 def versions() -> dict[str, str]:
