@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -201,14 +202,24 @@ def worth_of(state: HierarchyState, request: HierarchyRequest, place: Place) -> 
 
 def best_of(state: HierarchyState) -> list[int]:
     """Return the best values of all placements, one level after the other."""
+    totals = totals_of(state)
+    assert totals is not None
+    return list(max(totals))
+
+
+def totals_of(state: HierarchyState, most: int | None = None) -> set[tuple[int, ...]] | None:
+    """Return the values of all placements; None if there are more than so many to try."""
     places = [[None, *places_of(state, request)] for request in state.requests]
+    if most is not None and math.prod(map(len, places)) > most:
+        return None
     balanced = any(p.balance is not None for r in state.requests for p in r.parts)
     zero = [0] * (state.machine.num_levels + 3)
-    best = zero
+    found: set[tuple[int, ...]] = set()
     for choice in itertools.product(*places):
         placed = [(r, p) for r, p in zip(state.requests, choice, strict=True) if p is not None]
         worths = [worth_of(state, request, place) for request, place in placed]
         values = [sum(column) for column in zip(zero, *worths, strict=True)]
-        if values > best and _fit(state, placed):
-            best = values
-    return best if balanced else [*best[:-2], best[-1]]
+        own = tuple(values if balanced else [*values[:-2], values[-1]])
+        if own not in found and _fit(state, placed):
+            found.add(own)
+    return found
