@@ -17,7 +17,6 @@ from pydantic import BaseModel
 import mapping_results
 from baseline_instances import problem_on, random_graph
 from random_certificates import certificate_of, draw
-from random_instances import random_snapshot
 from small_snapshot import small_document
 from solved_results import Case, rare_cases, solved_case
 from tiny_packing import packing_of
@@ -54,8 +53,9 @@ def samples() -> dict[str, BaseModel]:
 
 def frontiers() -> dict[str, BaseModel]:
     """Return frontiers by name: of a torus complete and not, of a hierarchy, of a pod of cubes."""
-    rng = random.Random("frontiers")
-    torus = prepare(random_snapshot(rng, 8))
+    document = small_document()
+    document["machine"]["bandwidth"] = [1, 2, 1]
+    torus = prepare(Snapshot.model_validate(document))
     options = Options(20.0, interference=Interference.TOLERANT)
     whole = traded_off(torus, ["nodes", "shape"], options)
     cut = whole.model_copy(update={"steps": whole.steps[:1]})
