@@ -157,10 +157,6 @@ class PackingProblem(ABC):
         """How the price of rows that no column tells apart is spread over them, all positive."""
         return np.ones(self.num_rows)
 
-    def first_points(self, level: int) -> Sequence[tuple[IntArray, tuple[int, ...]]]:
-        """Return prices, and multipliers of the levels before, that a later level may begin at."""
-        return ()
-
     # candidates
 
     @abstractmethod
@@ -250,10 +246,13 @@ class PackingProblem(ABC):
         prices[: self.num_covers] = self.values.max(initial=0)
         return prices
 
-    @property
-    def first_prices(self) -> FloatArray:
-        """Prices of rows at which the search begins, better ones if the problem knows some."""
-        return self.start_prices.astype(float)
+    def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]] | None:
+        """Return prices of rows at which a subproblem begins, and factors of earlier levels.
+
+        By default `start_prices` on the first level, and on later ones None: those begin at what
+        was best on the level before, and branches at what was best above them.
+        """
+        return None if sub.level else (self.start_prices.astype(float), ())
 
     # what is known of requests
 

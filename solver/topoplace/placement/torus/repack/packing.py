@@ -15,7 +15,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Prism
-from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced
+from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced, Subproblem
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import Candidate
 from topoplace.placement.torus.repack.places import Places, Standing
@@ -70,26 +70,21 @@ class RepackPacking(PackingProblem):
         weights[: self.num_covers] = 1.0
         return weights
 
-    @property
-    def first_prices(self) -> FloatArray:
-        """No prices: most often everybody finds a place."""
-        return np.zeros(self.num_rows)
-
-    def first_points(self, level: int) -> list[tuple[IntArray, tuple[int, ...]]]:
+    def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]]:
         """Return prices that add up to what the jobs cost in whose way a request is.
 
-        Nobody goes without a place there, and on the last level nobody costs more than it has to.
+        None on the first level, as most often everybody finds a place. Nobody goes without one on
+        the others, and on the last nobody costs more than it has to.
         """
-        costs = self._costs[: self.problem.num_movable]
-        if not level:
-            return []
+        prices, costs = np.zeros(self.num_rows), self._costs[: self.problem.num_movable]
+        if not sub.level:
+            return prices, ()
         below = 1 + int(costs[:, 1].sum())
-        paid = costs[:, 0] if level == 1 else below * costs[:, 0] + costs[:, 1]
-        prices = np.zeros(self.num_rows, dtype=np.int64)
+        paid = costs[:, 0] if sub.level == 1 else below * costs[:, 0] + costs[:, 1]
         num_wanted = len(self.names) - self.problem.num_movable
         prices[self.torus.num_covers : self.num_covers] = np.tile(paid // num_wanted, num_wanted)
-        everybody = (1 + int(paid.sum()),)
-        return [(prices, everybody if level == 1 else (*everybody, below))]
+        everybody = float(1 + paid.sum())
+        return prices, (everybody,) if sub.level == 1 else (everybody, float(below))
 
     # candidates
 
