@@ -170,9 +170,9 @@ def map_command(
     application: Application
     if parallelism is not None:
         refuse("no such option beside --parallelism", grid=grid, graph=graph)
-        given = (periodic, message_bytes, stencil.replace("nearest", ""), diagonal_bytes)
-        names = ("periodic", "bytes", "stencil", "diagonal_bytes")
-        refuse("a grid (--grid) with this option", **dict(zip(names, given, strict=True)))
+        given = dict(zip(("periodic", "bytes", "stencil", "diagonal_bytes"), shape, strict=True))
+        given["stencil"] = stencil.replace("nearest", "")
+        refuse("a grid (--grid) with this option", **given)
         application = training_job(parallelism, field="--parallelism")
         places = load_places(on, level_costs=_costs(level_costs), **parts)
     else:
@@ -248,7 +248,7 @@ def _application_and_places(
     if (form or graph_format(graph)) != OF_GRAPH_FILE:
         raise InputError("a QAPLIB file with --on qaplib", file=str(graph), field="--graph")
     instance = read_qaplib(graph, flow)
-    return instance.graph, load_places(instance.machine, **parts)
+    return instance.graph, load_places(instance.machine, level_costs=level_costs, **parts)
 
 
 def _write(
