@@ -17,6 +17,7 @@ from topoplace.machine.topology import Topology
 from topoplace.mapping.allocated import Allocated, Ranks, topology_of
 from topoplace.mapping.graph import grid_of
 from topoplace.mapping.onto import Source, load_places, problem_on
+from topoplace.mapping.parallelism import parallelism_graph
 from topoplace.mapping.problem import MappingProblem, graph_of, prepare_mapping
 from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
@@ -29,10 +30,12 @@ from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import machine_names, snapshot_names
 from topoplace.snapshot.machines import PROBLEMS, is_machine, load_machine
 from topoplace.snapshot.schema import (
+    AnyApplication,
     GraphApplication,
     GridApplication,
     MappingInstance,
     MatrixModel,
+    ParallelismApplication,
     Snapshot,
 )
 from topoplace.snapshot.state import SnapshotState
@@ -49,7 +52,7 @@ from topoplace.study.compare import Comparison
 from topoplace.study.compare import compare as compare_cases
 
 Instance = Model | Snapshot | File | Document
-Application = GridApplication | GraphApplication | MappingInstance | File
+Application = AnyApplication | MappingInstance | File
 
 Placed = AllocationResult | HierarchyResult | CubesResult
 """Results that no mapping goes on yet: they are told so in a line."""
@@ -151,6 +154,7 @@ def map(
     method: str = "auto",
     *,
     tasks_per_node: int = 1,
+    level_costs: Sequence[int] | None = None,
     job: str | None = None,
     node_class: str | None = None,
     within: str | None = None,
@@ -164,7 +168,7 @@ def map(
     Parameters
     ----------
     application
-        A `grid` or `graph`, the file of a graph, or a mapping instance or its file.
+        A `grid`, `graph` or `parallelism`, the file of a graph, or a mapping instance or its file.
     on
         Where to: a machine (or its name, file or shorthand), a `Model` or snapshot file (its free
         nodes), or the result of a placement (the nodes of one of its jobs). Not with a mapping
@@ -173,6 +177,9 @@ def map(
         A name of ``methods("mapping")``.
     tasks_per_node
         Most tasks on a node.
+    level_costs
+        On a tree or hierarchy, what a byte costs by the level at which its ends meet, the lowest
+        first; by default two hops per level.
     job, node_class, within
         The job inside whose nodes to stay, the class of the nodes, and a prism of routers such as
         ``4x4x8@0,0,0`` to stay in.
@@ -199,12 +206,14 @@ def map(
         problem = prepare_mapping(application)
     elif on is None:
         raise InputError("a machine, an instance or a result to map to", field="on", found="None")
-    elif isinstance(on, AllocationResult | HierarchyResult | CubesResult):
+    elif isinstance(on, HierarchyResult | CubesResult):
         found = f"a result of {on.problem}"
-        raise InputError("places on a torus or mesh", field="on", found=found)
+        raise InputError("places on a torus, mesh or tree", field="on", found=found)
     else:
         source = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
-        places = load_places(source, job=job, node_class=node_class, within=within)
+        places = load_places(
+            source, level_costs=level_costs, job=job, node_class=node_class, within=within
+        )
         problem = problem_on(places, application, tasks_per_node)
     compile_for("mapping", [method])
     with _watched(options, display, callback) as watched:
@@ -375,6 +384,8 @@ def recognise(application: Application | GraphApplication | MappingResult) -> Re
         application = application.application
     if isinstance(application, GridApplication):
         return recognise_graph(grid_of(application).graph())
+    if isinstance(application, ParallelismApplication):
+        return recognise_graph(parallelism_graph(application))
     return recognise_graph(graph_of(application))
 
 
