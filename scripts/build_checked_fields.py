@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import EnumType
 from pathlib import Path
 from types import ModuleType, UnionType
@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 
 from topoplace import result as schema
-from topoplace.result import cubes, hierarchy, mapping, tree
+from topoplace.result import cubes, frontier, hierarchy, mapping, repack, tree
 from topoplace.snapshot import schema as snapshot
 from topoplace.snapshot.files import write_text
 
@@ -107,9 +107,11 @@ def same(cover: Cover, names: str) -> Covers:
 BOUNDS = ("nodes.bound", "shape.bound", "fragmentation.bound")
 DOMAINS = ("nodes", "block", "rack", "host", "balance", "stranded")  # of the samples' machine
 DOMAIN_BOUNDS = tuple(f"{name}.bound" for name in DOMAINS)
+PLANS = ("placements", "exclusive", "links", "steps", "started", "moves", "moved_nodes")
+PLAN_BOUNDS = ("started.bound", "moves.bound", "moved_nodes.bound")
 CUBES = ("placements", "exclusive", "nodes", "free_cubes")
-PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound")
-NODES_PROOF = evidence("nodes.bound")
+PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound", "steps")
+NODES_PROOF = evidence("nodes.bound", "steps")
 LEVELS = ("levels", "nodes", "shape", "fragmentation")
 HOP_BOUND = evidence("hop-bytes.bound")
 COST_BOUND = evidence("cost.bound")
@@ -123,10 +125,18 @@ TIME_LIMIT = harmless("It says what the solve was allowed to take, not what it f
 HIT = harmless("It says why a gap may have been left, and the gap itself is checked.")
 ANOTHER = "Another choice of as many free nodes that is worth the same is an answer as true."
 
+ANOTHER_PLAN = "Steps in another order that can be carried out are a plan as true."
 ANOTHER_MAPPING = "Tasks that cost the same on each other's nodes make another mapping as true."
 ANOTHER_LAYOUT = "Layouts of the same cells in windows that hold them describe the same mapping."
 LESS = "A lower bound, or one without a proof, says less of the same mapping, and is as true."
 NO_OPTIMUM = "Without it, less is said of the same mapping."
+
+REQUIRED = claim(
+    *("nodes", "shape", "fragmentation", *DOMAINS[1:], *CUBES[2:]),
+    *(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound"),
+    unless="What the placement reaches may as well be required, or nothing be.",
+)
+POINTS = ("points", "open")
 
 RESULT: Covers = {
     **same(FIXED, "schema_version problem"),
@@ -159,6 +169,7 @@ FIELDS: dict[Model, Covers] = {
         **same(claim("levels"), "name sense"),
         **same(claim(*LEVELS), "status objective bound gap proof"),
         "certificate": evidence(*LEVELS, *BOUNDS),
+        "required": REQUIRED,
     },
     schema.Solution: {
         "placements": claim(
@@ -272,6 +283,7 @@ FIELDS: dict[Model, Covers] = {
         **same(claim("levels"), "name sense"),
         **same(claim("levels", *DOMAINS, *DOMAIN_BOUNDS), "status objective bound gap proof"),
         "certificate": evidence(*DOMAINS, *DOMAIN_BOUNDS),
+        "required": REQUIRED,
     },
     hierarchy.HierarchySolution: {
         "placements": claim("placements", "hosts", *DOMAINS, unless="Their order says nothing.")
@@ -296,19 +308,61 @@ FIELDS: dict[Model, Covers] = {
             "status objective bound gap proof",
         ),
         "certificate": evidence(*CUBES, "nodes.bound", "free_cubes.bound"),
+        "required": REQUIRED,
     },
     cubes.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
     **whole(claim(*CUBES, unless=ANOTHER), cubes, "CubesPlacement"),
+    repack.RepackResult: {**RESULT, "solution": claim(*PLANS)},
+    repack.RepackLevel: {
+        **same(claim("levels"), "name sense"),
+        **same(claim("levels", *PLANS, *PLAN_BOUNDS), "status objective bound gap proof"),
+        "certificate": evidence(*PLANS, *PLAN_BOUNDS),
+    },
+    **whole(claim(*PLANS, unless=ANOTHER_PLAN), repack, "RepackSolution Step"),
+    frontier.Frontier: {
+        **same(FIXED, "schema_version"),
+        "problem": claim("instance"),
+        "method": METHOD,
+        "levels": claim("levels"),
+        "traded": claim("levels", *POINTS, unless="Less may be claimed of the same points."),
+        "complete": claim("open"),
+        "seconds": SECONDS,
+        "limits": PARTS,
+        "seed": SEED,
+        "versions": VERSIONS,
+        "points": claim(*POINTS),
+        "steps": claim("steps", "open", unless="Other steps may prove as much."),
+        "open": claim("open"),
+        "instance": QUESTION,
+    },
+    frontier.FrontierLevel: same(claim("levels"), "name sense"),
+    frontier.FrontierPoint: {"values": claim("points"), "solution": claim("points", "steps")},
+    frontier.FrontierStep: {
+        "required": claim("steps", "open", unless="More may be required for the same bound."),
+        "level": claim("steps"),
+        "bound": claim("steps", "open", unless="A weaker bound may do as well."),
+        "certificate": evidence("steps"),
+    },
+    frontier.OpenBox: same(claim("open"), "worst best"),
     **whole(
         QUESTION,
         snapshot,
         "Snapshot TorusModel AnchoredModel TreeModel SwitchModel RunningJob Request PatternUse "
         "ShapeWeights HierarchyModel HostsModel Part Segment CubesModel",
     ),
+    **whole(QUESTION, snapshot, "RepackInstance"),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
     **whole(QUESTION, snapshot, "ParallelismApplication AxisModel"),
     **whole(HOLDER, snapshot, "PrismModel"),
 }
+
+_IN_POINTS = (
+    *(schema.Solution, schema.Placement, hierarchy.HierarchySolution, hierarchy.HierarchyPlacement),
+    *(hierarchy.PlacedPart, hierarchy.Share, cubes.CubesSolution, cubes.CubesPlacement),
+)
+for _model in _IN_POINTS:  # of a frontier as well
+    for _name, _cover in FIELDS[_model].items():
+        FIELDS[_model][_name] = replace(_cover, names=(*_cover.names, "points", "steps"))
 
 DOCUMENTS: dict[str, Model] = {
     "A placement on a torus or mesh": schema.PlacementResult,
@@ -316,6 +370,8 @@ DOCUMENTS: dict[str, Model] = {
     "An allocation on a tree": tree.AllocationResult,
     "A placement on a hierarchy": hierarchy.HierarchyResult,
     "A placement on a pod of cubes": cubes.CubesResult,
+    "A plan of repacking": repack.RepackResult,
+    "A frontier": frontier.Frontier,
     "The instance of a placement or an allocation": snapshot.Snapshot,
     "The instance of a mapping": snapshot.MappingInstance,
 }
@@ -325,6 +381,8 @@ RESULTS: tuple[Model, ...] = (
     tree.AllocationResult,
     hierarchy.HierarchyResult,
     cubes.CubesResult,
+    repack.RepackResult,
+    frontier.Frontier,
 )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from topoplace.result import PlacementResult
+from topoplace.result.frontier import Frontier
 from topoplace.snapshot import HierarchyModel, Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.files import write_text
 from topoplace.snapshot.readers.decisions import KueueLine, SlurmLine
@@ -20,6 +21,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "tree-machine": TreeModel,
     "hierarchy-machine": HierarchyModel,
     "result": PlacementResult,
+    "frontier": Frontier,
     "placements": Placements,
     "tree-placements": TreePlacements,
     "kueue-decision": KueueLine,

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from topoplace.front import audit as audit
     from topoplace.front import check as check
     from topoplace.front import compare as compare
+    from topoplace.front import frontier as frontier
     from topoplace.front import load as load
     from topoplace.front import machines as machines
     from topoplace.front import map as map
     from topoplace.front import methods as methods
     from topoplace.front import place as place
     from topoplace.front import recognise as recognise
+    from topoplace.front import repack as repack
     from topoplace.front import snapshots as snapshots
     from topoplace.front import topology as topology
     from topoplace.mapping.parallelism import Transformer as Transformer
@@ -47,8 +49,8 @@ _NAMES = {
     "certify.report": ("Report",),
     "errors": ("InputError", "TopoplaceError"),
     "front": (
-        *("audit", "check", "compare", "load", "machines", "map"),
-        *("methods", "place", "recognise", "snapshots", "topology"),
+        *("audit", "check", "compare", "frontier", "load", "machines", "map"),
+        *("methods", "place", "recognise", "repack", "snapshots", "topology"),
     ),
     "mapping.parallelism": ("Transformer", "parallelism"),
     "model": ("Model", "cubes", "graph", "grid", "hierarchy", "mesh", "torus", "tree"),

@@ -124,7 +124,7 @@ def parallelism(
     sizes = {name: int(size) for name, size, *_ in parts}
     if len(sizes) < len(parts):
         raise InputError("each axis once", field=field, value=axes)
-    if not (1 <= min(sizes.values()) and max(sizes.values()) <= MAX_TASKS and len(sizes) <= 6):
+    if not (min(sizes.values()) >= 1 and max(sizes.values()) <= MAX_TASKS and len(sizes) <= 6):
         raise InputError(f"up to 6 axes of 1 to {MAX_TASKS} ranks", field=field, value=axes)
     sent = traffic(sizes, model or Transformer())
     found = []

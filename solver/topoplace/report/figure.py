@@ -7,7 +7,7 @@ see. What stands where is in `cells`; `tiles`, `voxels` and `mapping_plane` draw
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,11 +31,13 @@ from topoplace.report.cells import (
     job_colour,
     palette_png,
 )
+from topoplace.report.repack import before_and_after, plan_lines
 from topoplace.report.summary import AnyResult, headline, layout_text
 from topoplace.report.tiles import RIM, draw_tiles, tiles_height, tiles_of
 from topoplace.report.voxels import draw_torus
 from topoplace.result import reading
 from topoplace.result.mapping import MappingResult
+from topoplace.result.repack import RepackResult
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.files import write_bytes
 from topoplace.study import case
@@ -85,7 +87,7 @@ def draw(
     """
     from matplotlib import rcParams  # noqa: PLC0415 - heavy
 
-    with _styled(dark):
+    with styled(dark):
         picture = _picture_of(result)
         if axes is None:
             essential = replace(picture, space=None, loads=None)
@@ -108,20 +110,35 @@ def write_figure(result: AnyResult, path: str | Path, *, dark: bool = False) -> 
 
 def figure_png(result: AnyResult, *, dark: bool = False) -> bytes:
     """Return the full picture of a result as the bytes of a PNG file."""
+    if not isinstance(result, RepackResult):
+        return png_of(full_figure(result, dark=dark))
+    before, after = before_and_after(result)
+    heads = [*title(result)[:1], "before"], ["after", *plan_lines(result)[:1]]
+    views = zip((before, after), heads, strict=True)
+    return png_of(*(full_figure(view, dark=dark, head=head) for view, head in views))
+
+
+def png_of(*figures: Figure) -> bytes:
+    """Return figures, one below the other, as the bytes of a PNG file."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - heavy
 
-    figure = full_figure(result, dark=dark)
-    figure.dpi = _DPI
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()  # type: ignore[no-untyped-call]
-    return palette_png(np.asarray(canvas.buffer_rgba()))  # type: ignore[no-untyped-call]
+    pixels = []
+    for figure in figures:
+        figure.dpi = _DPI
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()  # type: ignore[no-untyped-call]
+        pixels.append(np.asarray(canvas.buffer_rgba()))  # type: ignore[no-untyped-call]
+    return palette_png(np.concatenate(pixels))
 
 
-def full_figure(result: AnyResult, *, dark: bool = False) -> Figure:
-    """Return the figure that `write_figure` writes."""
-    with _styled(dark):
+def full_figure(
+    result: AnyResult, *, dark: bool = False, head: Sequence[str] | None = None
+) -> Figure:
+    """Return the figure that `write_figure` writes, below some lines, by default its `title`."""
+    with styled(dark):
         picture = _picture_of(result)
-        head = [part for line in title(result) for part in textwrap.wrap(line, 130)]
+        lines = title(result) if head is None else head
+        head = [part for line in lines for part in textwrap.wrap(line, 130)]
         figure = _assembled(picture, 0.15 + 0.18 * len(head))
         high = 1 - 0.1 / figure.get_figheight()
         figure.text(0.02, high, "\n".join(head), va="top", fontsize=9)
@@ -133,6 +150,8 @@ def title(result: AnyResult) -> list[str]:
     lines, solution = [headline(result)], result.solution
     if solution is None:
         return lines
+    if isinstance(result, RepackResult):
+        return [*lines, *plan_lines(result)[:1]]
     if not isinstance(result, MappingResult):
         started = len(started_names(result))
         return [*lines, f"{started} of {len(result.instance.queue)} requests start"]
@@ -142,6 +161,8 @@ def title(result: AnyResult) -> list[str]:
 
 def _picture_of(result: AnyResult) -> _Picture:
     assert isinstance(result, reading.AnyResult)
+    if isinstance(result, RepackResult):
+        return _picture_of(before_and_after(result)[1])
     state = case.state_of(result)
     cells = cells_of(result, state)
     if isinstance(state, MappingProblem):
@@ -220,7 +241,8 @@ def _greys(cells: Cells, unit: str) -> list[Artist]:
     ]
 
 
-def _styled(dark: bool) -> AbstractContextManager[None]:
+def styled(dark: bool) -> AbstractContextManager[None]:
+    """Return a block in which matplotlib draws for a light or a dark page."""
     from matplotlib import rc_context  # noqa: PLC0415 - heavy
 
     name = "dark" if dark else "light"

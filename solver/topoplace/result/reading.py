@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from topoplace.result.base import RESULT_SCHEMA
 from topoplace.result.cubes import CubesResult
+from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.placement import PlacementResult
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_document, parse_object
 from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance, Snapshot
 
-AnyResult = PlacementResult | AllocationResult | HierarchyResult | CubesResult | MappingResult
+AnyResult = (
+    PlacementResult
+    | AllocationResult
+    | HierarchyResult
+    | CubesResult
+    | RepackResult
+    | MappingResult
+)
+
+
+def parse_checkable(text: bytes, file: str) -> AnyResult | Frontier:
+    """Return the result or the frontier that a text is."""
+    if parse_object(text, file).get("schema") != FRONTIER_SCHEMA:
+        return parse_result(text, file)
+    return parse_document(text, Frontier, FRONTIER_SCHEMA, file)
 
 
 def parse_result(text: bytes, file: str) -> AnyResult:
@@ -20,6 +36,7 @@ def parse_result(text: bytes, file: str) -> AnyResult:
         "allocation": AllocationResult,
         "hierarchy": HierarchyResult,
         "cubes": CubesResult,
+        "repack": RepackResult,
         "mapping": MappingResult,
     }
     model = models.get(str(parse_object(text, file).get("problem")), PlacementResult)

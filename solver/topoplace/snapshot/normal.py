@@ -15,6 +15,7 @@ from topoplace.snapshot.schema import (
     AnchoredModel,
     MappingInstance,
     MatrixModel,
+    RepackInstance,
     Snapshot,
     TorusModel,
     TreeModel,
@@ -50,7 +51,7 @@ def normal_mapping(instance: MappingInstance) -> MappingInstance:
     return instance.model_copy(update={"machine": machine, "nodes": nodes})
 
 
-def sha256_of(instance: Snapshot | MappingInstance) -> str:
+def sha256_of(instance: Snapshot | MappingInstance | RepackInstance) -> str:
     """Return the SHA-256 sum of the normal form of an instance, in hexadecimal digits.
 
     It is that of the JSON document of the normal form with its keys sorted, no spaces, and every
@@ -61,9 +62,13 @@ def sha256_of(instance: Snapshot | MappingInstance) -> str:
     InputError
         If the instance has no normal form.
     """
-    normal = (
-        normal_snapshot(instance) if isinstance(instance, Snapshot) else normal_mapping(instance)
-    )
+    normal: Snapshot | MappingInstance | RepackInstance
+    if isinstance(instance, Snapshot):
+        normal = normal_snapshot(instance)
+    elif isinstance(instance, MappingInstance):
+        normal = normal_mapping(instance)
+    else:
+        normal = instance.model_copy(update={"snapshot": normal_snapshot(instance.snapshot)})
     document = normal.model_dump(mode="json")
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
