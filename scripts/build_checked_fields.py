@@ -134,6 +134,7 @@ REQUIRED = claim(
     unless="What the placement reaches may as well be required, or nothing be.",
 )
 POINTS = ("points", "open")
+AS_GOOD = "Another placement that is worth the same is as true."
 
 RESULT: Covers = {
     **same(FIXED, "schema_version problem"),
@@ -324,7 +325,10 @@ FIELDS: dict[Model, Covers] = {
         "instance": QUESTION,
     },
     frontier.FrontierLevel: same(claim("levels"), "name sense"),
-    frontier.FrontierPoint: {"values": claim("points"), "solution": claim("points", "steps")},
+    frontier.FrontierPoint: {
+        "values": claim("points"),
+        "solution": claim("points", "steps", unless=AS_GOOD),
+    },
     frontier.FrontierStep: {
         "required": claim("steps", "open", unless="More may be required for the same bound."),
         "level": claim("steps"),
