@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from topoplace.front import methods as methods
     from topoplace.front import place as place
     from topoplace.front import recognise as recognise
+    from topoplace.front import repack as repack
     from topoplace.front import snapshots as snapshots
     from topoplace.front import topology as topology
+    from topoplace.mapping.parallelism import Transformer as Transformer
+    from topoplace.mapping.parallelism import parallelism as parallelism
     from topoplace.model import Model as Model
     from topoplace.model import cubes as cubes
     from topoplace.model import graph as graph
@@ -47,8 +50,9 @@ _NAMES = {
     "errors": ("InputError", "TopoplaceError"),
     "front": (
         *("audit", "check", "compare", "frontier", "load", "machines", "map"),
-        *("methods", "place", "recognise", "snapshots", "topology"),
+        *("methods", "place", "recognise", "repack", "snapshots", "topology"),
     ),
+    "mapping.parallelism": ("Transformer", "parallelism"),
     "model": ("Model", "cubes", "graph", "grid", "hierarchy", "mesh", "torus", "tree"),
     "result": ("Result",),
     "solving": ("Progress",),

@@ -17,6 +17,7 @@ from topoplace.machine.topology import Topology
 from topoplace.mapping.allocated import Allocated, Ranks, topology_of
 from topoplace.mapping.graph import grid_of
 from topoplace.mapping.onto import Source, load_places, problem_on
+from topoplace.mapping.parallelism import parallelism_graph
 from topoplace.mapping.problem import MappingProblem, graph_of, prepare_mapping
 from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
@@ -27,15 +28,21 @@ from topoplace.result.cubes import CubesResult
 from topoplace.result.frontier import Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import AnyState
 from topoplace.snapshot.files import machine_names, snapshot_names
 from topoplace.snapshot.machines import PROBLEMS, is_machine, load_machine
 from topoplace.snapshot.schema import (
+    MAX_COST,
+    AnyApplication,
     GraphApplication,
     GridApplication,
+    KeepShape,
     MappingInstance,
     MatrixModel,
+    ParallelismApplication,
+    RepackInstance,
     Snapshot,
 )
 from topoplace.snapshot.state import SnapshotState
@@ -52,7 +59,7 @@ from topoplace.study.compare import Comparison
 from topoplace.study.compare import compare as compare_cases
 
 Instance = Model | Snapshot | File | Document
-Application = GridApplication | GraphApplication | MappingInstance | File
+Application = AnyApplication | MappingInstance | File
 
 Placed = AllocationResult | HierarchyResult | CubesResult
 """Results that no mapping goes on yet: they are told so in a line."""
@@ -190,12 +197,85 @@ def frontier(
         return traded_off(state, levels, watched)
 
 
+def repack(
+    instance: Instance,
+    start: Sequence[str],
+    *,
+    fixed: Sequence[str] = (),
+    costs: Mapping[str, int] | None = None,
+    keep_shape: str = "as-good",
+    time_limit: float | None = None,
+    interference: str = "strict",
+    seed: int = 0,
+    display: bool = False,
+    callback: Watch | None = None,
+) -> RepackResult:
+    """Find the fewest running jobs to move so that requests start, and prove that fewer do not do.
+
+    Parameters
+    ----------
+    instance
+        A `Model` of a torus or mesh, or whatever `load` takes for one.
+    start
+        Ids of the requests that have to start.
+    fixed
+        Ids of running jobs that stay; those without a prism do anyway.
+    costs
+        What it costs to move running jobs, by id; 1 by default. Nodes moved come second.
+    keep_shape
+        Shapes for jobs that move: ``as-good`` (of no less shape score), ``same`` extents, ``any``.
+    time_limit, interference, seed, display, callback
+        As of `place`.
+
+    Raises
+    ------
+    InputError
+        If an argument or a field of the instance cannot be used.
+    """
+    from topoplace.placement.torus.repack.problem import repack_problem  # noqa: PLC0415 - heavy
+
+    options = _options(time_limit, seed, interference)
+    document = repack_instance(
+        _model_of(instance).prepare().snapshot, start, fixed, costs or {}, keep_shape
+    )
+    problem = repack_problem(document, options.interference)
+    compile_for("repack", ["exact"])
+    with _watched(options, display, callback) as watched:
+        return solve(problem, "exact", watched)
+
+
+def repack_instance(
+    snapshot: Snapshot,
+    start: Sequence[str],
+    fixed: Sequence[str],
+    costs: Mapping[str, int],
+    keep_shape: str,
+) -> RepackInstance:
+    """Return an instance of repacking; `InputError` names what is wrong with it."""
+    if not start:
+        raise InputError("requests to start", field="start", found="none")
+    if keep_shape not in list(KeepShape):
+        raise unknown_name(keep_shape, KeepShape, field="keep_shape")
+    for name, cost in costs.items():
+        if not 1 <= cost <= MAX_COST:
+            raise InputError(f"from 1 to {MAX_COST}", field=f"costs.{name}", value=cost)
+    return RepackInstance(
+        name=snapshot.name,
+        snapshot=snapshot,
+        start=list(start),
+        fixed=list(fixed),
+        costs=dict(costs),
+        keep_shape=KeepShape(keep_shape),
+    )
+
+
 def map(
     application: Application,
     on: Source | Model | MatrixModel | Placed | Path | None = None,
     method: str = "auto",
     *,
     tasks_per_node: int = 1,
+    level_costs: Sequence[int] | None = None,
     job: str | None = None,
     node_class: str | None = None,
     within: str | None = None,
@@ -209,7 +289,7 @@ def map(
     Parameters
     ----------
     application
-        A `grid` or `graph`, the file of a graph, or a mapping instance or its file.
+        A `grid`, `graph` or `parallelism`, the file of a graph, or a mapping instance or its file.
     on
         Where to: a machine (or its name, file or shorthand), a `Model` or snapshot file (its free
         nodes), or the result of a placement (the nodes of one of its jobs). Not with a mapping
@@ -218,6 +298,9 @@ def map(
         A name of ``methods("mapping")``.
     tasks_per_node
         Most tasks on a node.
+    level_costs
+        On a tree or hierarchy, what a byte costs by the level at which its ends meet, the lowest
+        first; by default two hops per level.
     job, node_class, within
         The job inside whose nodes to stay, the class of the nodes, and a prism of routers such as
         ``4x4x8@0,0,0`` to stay in.
@@ -244,12 +327,14 @@ def map(
         problem = prepare_mapping(application)
     elif on is None:
         raise InputError("a machine, an instance or a result to map to", field="on", found="None")
-    elif isinstance(on, AllocationResult | HierarchyResult | CubesResult):
+    elif isinstance(on, HierarchyResult | CubesResult):
         found = f"a result of {on.problem}"
-        raise InputError("places on a torus or mesh", field="on", found=found)
+        raise InputError("places on a torus, mesh or tree", field="on", found=found)
     else:
         source = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
-        places = load_places(source, job=job, node_class=node_class, within=within)
+        places = load_places(
+            source, level_costs=level_costs, job=job, node_class=node_class, within=within
+        )
         problem = problem_on(places, application, tasks_per_node)
     compile_for("mapping", [method])
     with _watched(options, display, callback) as watched:
@@ -420,6 +505,8 @@ def recognise(application: Application | GraphApplication | MappingResult) -> Re
         application = application.application
     if isinstance(application, GridApplication):
         return recognise_graph(grid_of(application).graph())
+    if isinstance(application, ParallelismApplication):
+        return recognise_graph(parallelism_graph(application))
     return recognise_graph(graph_of(application))
 
 

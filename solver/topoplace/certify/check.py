@@ -24,6 +24,7 @@ from topoplace.certify.report import (
     check_top,
 )
 from topoplace.certify.torus.check import TorusPlacement
+from topoplace.certify.torus.repack import Repack
 from topoplace.errors import InputError
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result
 from topoplace.result.base import Kept
@@ -32,6 +33,7 @@ from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.reading import parse_checkable, parse_instance
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.normal import sha256_of
@@ -101,6 +103,8 @@ def _problem_of(result: AnyResult) -> Problem[Any]:
         return TorusPlacement(result)
     if isinstance(result, MappingResult):
         return Mapping(result)
+    if isinstance(result, RepackResult):
+        return Repack(result)
     if isinstance(result, HierarchyResult):
         return HierarchyPlacements(result)
     if isinstance(result, CubesResult):

@@ -83,6 +83,7 @@ PROBLEMS = {
     "allocation": (_TREES,),
     "hierarchy": (_EXACT, _DOMAINS),
     "cubes": (_EXACT,),
+    "repack": (_EXACT,),
     "mapping": (_BOUNDS, _BRANCH, _GROW, _HALVE, _ANNEAL, _TABU, _CHECK),
 }
 """The groups of every kind of problem."""
@@ -93,6 +94,7 @@ _NEEDED: dict[str, dict[str, tuple[str, ...]]] = {
     "allocation": {"exact": (_TREES,)},
     "hierarchy": {"exact": (_EXACT, _DOMAINS)},
     "cubes": {"exact": (_EXACT,)},
+    "repack": {"exact": (_EXACT,)},
     "mapping": {
         "auto": (*_SEARCH, _BRANCH),
         "exact": (*_SEARCH, _BRANCH),
@@ -110,6 +112,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "allocation": (),
     "hierarchy": (),
     "cubes": (),
+    "repack": (),
     "mapping": (_BOUNDS,),
 }
 

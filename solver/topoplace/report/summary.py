@@ -16,12 +16,14 @@ from topoplace.report.answer import (
     started_names,
     waiting_texts,
 )
+from topoplace.report.repack import plan_lines
 from topoplace.report.text import gap_text, plain_table
 from topoplace.result import Level, PlacementResult, Proof, Result, Status
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import LayoutModel, MappingResult, MappingSolution
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot.schema import GridApplication
+from topoplace.snapshot.schema import GridApplication, ParallelismApplication
 
 AnyResult = Result[Any, Any, Any]
 AnyLevel = Level[Any, Any]
@@ -51,6 +53,8 @@ def summary(
     if isinstance(result, MappingResult):
         lines = [headline(result), _mapped(result), levels, *_mapping(result.solution)]
         return "\n".join([*lines, *result.notes])
+    if isinstance(result, RepackResult):
+        return "\n".join([headline(result), levels, *plan_lines(result)])
     lines, queue = [headline(result), levels], result.instance.queue
     if result.solution is None:
         return "\n".join([*lines, f"nothing found that starts any of the {len(queue)} requests"])
@@ -82,7 +86,7 @@ def headline(result: AnyResult) -> str:
         text = "; ".join(_proven(result, level) for level in found)
     text += "".join(f", {_required_text(result, level)}" for level in as_set)
     rule = ""
-    if isinstance(result, PlacementResult):
+    if isinstance(result, PlacementResult | RepackResult):
         rule = f"{result.limits.interference} interference, "
     solver = f"{result.method}, {rule}{result.seconds:.2f} s"
     return f"{result.instance.name}: {text}{_stopped(result)} ({solver})"
@@ -217,6 +221,9 @@ def _mapped(result: MappingResult) -> str:
     application = instance.application
     if isinstance(application, GridApplication):
         what = f"grid {'x'.join(map(str, application.shape))}"
+    elif isinstance(application, ParallelismApplication):
+        axes = " x ".join(f"{axis.name} {axis.size}" for axis in application.axes)
+        what = f"training job {axes}"
     else:
         what = f"graph of {application.num_tasks} tasks"
     return f"{what}, {instance.tasks_per_node} tasks per node on {instance.machine.name}"
@@ -228,12 +235,16 @@ def _mapping(solution: MappingSolution | None) -> list[str]:
     figures = solution.figures
     shown = [f"{hops}: {count:,}" for hops, count in enumerate(figures.histogram)]
     shown[_MOST_HOPS:] = ["..."] if len(shown) > _MOST_HOPS else []
+    unit = "hops" if figures.level_bytes is None else "cost"
     lines = [
-        f"hops {figures.hops:,}, largest {figures.max_hops}; "
+        f"{unit} {figures.hops:,}, largest {figures.max_hops}; "
         f"{figures.off_router_messages:,} messages and {figures.off_router_bytes:,} bytes "
         "leave their router",
         f"messages by hops: {', '.join(shown)}",
     ]
+    if figures.level_bytes is not None:
+        own = ", ".join(f"{size:,}" for size in figures.level_bytes)
+        lines[1] = f"bytes by the level where they turn, from one node up: {own}"
     if figures.max_link_load is not None:
         heaviest = float(exact(figures.max_link_load))
         lines.append(f"largest link load {heaviest:,.6g} bytes per unit of bandwidth")

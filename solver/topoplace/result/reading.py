@@ -8,11 +8,19 @@ from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.placement import PlacementResult
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_document, parse_object
 from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance, Snapshot
 
-AnyResult = PlacementResult | AllocationResult | HierarchyResult | CubesResult | MappingResult
+AnyResult = (
+    PlacementResult
+    | AllocationResult
+    | HierarchyResult
+    | CubesResult
+    | RepackResult
+    | MappingResult
+)
 
 
 def parse_checkable(text: bytes, file: str) -> AnyResult | Frontier:
@@ -28,6 +36,7 @@ def parse_result(text: bytes, file: str) -> AnyResult:
         "allocation": AllocationResult,
         "hierarchy": HierarchyResult,
         "cubes": CubesResult,
+        "repack": RepackResult,
         "mapping": MappingResult,
     }
     model = models.get(str(parse_object(text, file).get("problem")), PlacementResult)

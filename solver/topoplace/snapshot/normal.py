@@ -9,11 +9,13 @@ import re
 from collections.abc import Callable
 
 from topoplace.machine import format_node_set, parse_node_set
-from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list, format_host_list
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import (
     AnchoredModel,
     MappingInstance,
+    MatrixModel,
+    RepackInstance,
     Snapshot,
     TorusModel,
     TreeModel,
@@ -38,14 +40,18 @@ def normal_snapshot(snapshot: Snapshot) -> Snapshot:
 
 def normal_mapping(instance: MappingInstance) -> MappingInstance:
     """Return a mapping instance with its node sets in their shortest form."""
-    if not isinstance(instance.machine, TorusModel):
-        nodes = _tidy_numbers(instance.nodes, len(instance.machine.distances))
-        return instance.model_copy(update={"nodes": nodes})
-    machine, tidy = _normal_torus(instance.machine)
-    return instance.model_copy(update={"machine": machine, "nodes": tidy(instance.nodes)})
+    machine = instance.machine
+    if isinstance(machine, TorusModel):
+        own, tidy = _normal_torus(machine)
+        return instance.model_copy(update={"machine": own, "nodes": tidy(instance.nodes)})
+    if isinstance(machine, TreeModel):
+        machine = _normal_tree(machine)
+    limit = len(machine.distances) if isinstance(machine, MatrixModel) else MAX_HOSTS
+    nodes = _tidy_numbers(instance.nodes, limit)
+    return instance.model_copy(update={"machine": machine, "nodes": nodes})
 
 
-def sha256_of(instance: Snapshot | MappingInstance) -> str:
+def sha256_of(instance: Snapshot | MappingInstance | RepackInstance) -> str:
     """Return the SHA-256 sum of the normal form of an instance, in hexadecimal digits.
 
     It is that of the JSON document of the normal form with its keys sorted, no spaces, and every
@@ -56,9 +62,13 @@ def sha256_of(instance: Snapshot | MappingInstance) -> str:
     InputError
         If the instance has no normal form.
     """
-    normal = (
-        normal_snapshot(instance) if isinstance(instance, Snapshot) else normal_mapping(instance)
-    )
+    normal: Snapshot | MappingInstance | RepackInstance
+    if isinstance(instance, Snapshot):
+        normal = normal_snapshot(instance)
+    elif isinstance(instance, MappingInstance):
+        normal = normal_mapping(instance)
+    else:
+        normal = instance.model_copy(update={"snapshot": normal_snapshot(instance.snapshot)})
     document = normal.model_dump(mode="json")
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

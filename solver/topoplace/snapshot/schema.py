@@ -445,6 +445,29 @@ class GraphApplication(Model):
     bytes: list[Bytes]
 
 
+class AxisModel(Model):
+    """An axis of a parallelism grid, and what ranks that differ on it alone send each other.
+
+    Every rank sends `bytes` to all others of its line (``all``), to the next one round a ``ring``,
+    or to its neighbours on a ``line``.
+    """
+
+    name: Name
+    size: Size
+    pattern: Literal["all", "ring", "line"]
+    bytes: Bytes
+
+
+class ParallelismApplication(Model):
+    """Ranks of a training job on a grid of data, tensor, pipeline, expert groups and the like.
+
+    Ranks are numbered row-major: the last axis varies fastest.
+    """
+
+    kind: Literal["parallelism"] = "parallelism"
+    axes: Annotated[list[AxisModel], Field(min_length=1, max_length=6)]
+
+
 class MatrixModel(Model):
     """A machine of routers with one node each, given by the distances between them."""
 
@@ -456,16 +479,74 @@ class MatrixModel(Model):
     source: str | None = Field(default=None, description="where the figures come from")
 
 
+LevelCosts = Annotated[
+    list[Annotated[int, Field(ge=0, le=1 << 20)]], Field(min_length=1, max_length=17)
+]
+"""What a byte costs by the level at which its ends meet on a tree or hierarchy, lowest first."""
+
+AnyApplication = GridApplication | GraphApplication | ParallelismApplication
+
+
 class MappingInstance(Model):
     """An application and the nodes its tasks may go to, at most `tasks_per_node` on each."""
 
     schema_version: Annotated[Literal["topoplace.mapping/1"], Field(alias="schema")]
     name: Name
     machine: Annotated[
-        Annotated[TorusModel, Tag("torus")] | Annotated[MatrixModel, Tag("matrix")],
-        Discriminator(_form("matrix", of_text="torus")),
+        Annotated[TorusModel, Tag("torus")]
+        | Annotated[MatrixModel, Tag("matrix")]
+        | Annotated[TreeModel, Tag("tree")]
+        | Annotated[HierarchyModel, Tag("hierarchy")],
+        Discriminator(_form("matrix", "tree", "hierarchy", of_text="torus")),
     ]
-    nodes: NodeSet = Field(description="nodes that tasks may go to")
+    level_costs: LevelCosts | None = Field(
+        default=None,
+        description="of a byte by the level at which its ends meet, lowest first; by default two "
+        "hops per level",
+    )
+    nodes: NodeSet = Field(description="numbers of nodes that tasks may go to")
     tasks_per_node: Annotated[int, Field(ge=1, le=1 << 20)]
-    application: Annotated[GridApplication | GraphApplication, Field(discriminator="kind")]
+    application: Annotated[AnyApplication, Field(discriminator="kind")]
     source: str | None = Field(default=None, description="where the instance comes from")
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        every: dict[str, Any] = write(self)
+        if self.level_costs is None:  # other machines have none
+            del every["level_costs"]
+        return every
+
+
+# ---- Repacking -----------------------------------------------------------------------------------
+
+REPACK_SCHEMA: Final = "topoplace.repack/1"
+
+MAX_COST: Final = 1_000_000
+
+
+class KeepShape(StrEnum):
+    """What prisms a job that moves may get: as good a shape as it has, the same extents, or any."""
+
+    AS_GOOD = "as-good"
+    SAME = "same"
+    ANY = "any"
+
+
+class RepackInstance(Model):
+    """A snapshot, the requests that have to start, and what the running jobs may do.
+
+    Who has a prism, nodes of one class, and shares no link against the rule with another running
+    job may move, unless it is `fixed`.
+    """
+
+    schema_version: Annotated[Literal["topoplace.repack/1"], Field(alias="schema")] = REPACK_SCHEMA
+    name: Name
+    snapshot: Snapshot
+    start: Annotated[list[Name], Field(min_length=1)] = Field(
+        description="requests of the snapshot's queue that have to start"
+    )
+    fixed: list[Name] = Field(default_factory=list, description="running jobs that stay")
+    costs: dict[Name, Annotated[int, Field(ge=1, le=MAX_COST)]] = Field(
+        default_factory=dict, description="what it costs to move a running job; default 1"
+    )
+    keep_shape: Annotated[KeepShape, Field(strict=False)] = KeepShape.AS_GOOD

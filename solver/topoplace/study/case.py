@@ -16,6 +16,7 @@ from topoplace.result.cubes import CubesResult
 from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.reading import AnyResult, parse_checkable, parse_instance, parse_result
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import (
     AnyState,
@@ -115,6 +116,8 @@ def load_instance(source: File | Document) -> Snapshot | MappingInstance:
 
 def state_of(document: Snapshot | MappingInstance | AnyResult) -> State:
     """Check an instance, or that inside a result; `InputError` names the field at fault."""
+    if isinstance(document, RepackResult):
+        raise InputError("a placement, an allocation or a mapping", found="a plan of repacking")
     instance = document.instance if isinstance(document, AnyResult) else document
     if isinstance(instance, MappingInstance):
         return prepare_mapping(instance)
