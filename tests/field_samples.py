@@ -37,7 +37,13 @@ from topoplace.result.mapping import MappingResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, prepare, prepare_cubes, prepare_hierarchy
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Communication, GridApplication, Pattern
+from topoplace.snapshot.schema import (
+    SNAPSHOT_SCHEMA,
+    Communication,
+    GridApplication,
+    Pattern,
+    RepackInstance,
+)
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Bound, Options, result_of, solve
 from tree_cases import apart, model_of, snapshot_on, uses
@@ -344,3 +350,17 @@ def _plans() -> Iterator[tuple[str, RepackResult]]:
     for seed in range(12):
         instance, rule = tiny_repack(seed)
         yield str(seed), solve(repack_problem(instance, rule), "exact", Options(time_limit=20))
+    for seed in range(6):  # regions, geometries, bandwidth, weights
+        snapshot = solved_case(seed).snapshot
+        jobs = [job.id for job in snapshot.running]
+        asked = RepackInstance(
+            name=snapshot.name,
+            snapshot=snapshot,
+            start=[request.id for request in snapshot.queue[:2]],
+            fixed=jobs[:1],
+            costs=dict.fromkeys(jobs[1:], 3),
+        )
+        yield (
+            f"rich {seed}",
+            solve(repack_problem(asked, Interference.STRICT), "exact", Options(9.0)),
+        )
