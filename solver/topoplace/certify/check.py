@@ -28,6 +28,7 @@ from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
+from topoplace.result.objects import ObjectsResult
 from topoplace.result.reading import parse_instance, parse_result
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_object, read_bytes
@@ -96,8 +97,12 @@ def _problem_of(result: AnyResult) -> Problem[Any]:
         return HierarchyPlacements(result)
     if isinstance(result, CubesResult):
         return CubesPlacements(result)
+    # the others load numba, which takes longer than most checks
+    if isinstance(result, ObjectsResult):
+        from topoplace.certify.objects.check import Objects  # noqa: PLC0415
+
+        return Objects(result)
     assert isinstance(result, AllocationResult)
-    # loads numba, which takes longer than most checks
     from topoplace.certify.switches.check import TreeAllocation  # noqa: PLC0415
 
     return TreeAllocation(result)

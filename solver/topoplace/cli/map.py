@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from topoplace.mapping.onto import Places
     from topoplace.mapping.problem import MappingProblem
     from topoplace.result.mapping import MappingResult
+    from topoplace.snapshot.objects import ObjectsApplication
     from topoplace.snapshot.schema import GraphApplication, GridApplication
 
     Application = GraphApplication | GridApplication
@@ -52,6 +53,15 @@ RANK_FILE = "The mapping in this form (docs/formats.md)."
             "first|second",
             "qaplib: which matrix is the flows; by default the one with more zeros.",
         ),
+    ),
+    **in_panel(
+        "Objects with loads, any number on a node",
+        objects=option("APPLICATION", "Arrays of objects: a file or a shipped name (docs/objects.md)."),
+        balance=option(
+            "1.1", "Most load of a node, in averages; with a grid or graph, tasks are objects too."
+        ),
+        pooled=flag("The nodes of a router share their loads.", "--pooled"),
+        fixed=option("CSV", "Objects that stay: columns object and node."),
     ),
     **in_panel(
         "Where to map to",
@@ -109,6 +119,10 @@ def map_command(
     graph: Path | None = None,
     graph_format: str | None = None,
     flow: str | None = None,
+    objects: str | None = None,
+    balance: str | None = None,
+    pooled: bool = False,
+    fixed: Path | None = None,
     tasks_per_node: int = 1,
     within: str | None = None,
     subset: str | None = None,
@@ -135,9 +149,12 @@ def map_command(
 ) -> None:
     """Map the tasks of a grid or graph onto MACHINE and bound the hop-bytes of any mapping."""
     from topoplace.kernels import compile_for
-    from topoplace.mapping.onto import problem_on
+    from topoplace.cli.objects import map_objects
+    from topoplace.mapping.objects.applications import read_application
+    from topoplace.mapping.onto import load_places, problem_on
     from topoplace.mapping.rankfiles import read_mapping
     from topoplace.snapshot.readers.tables import name_of
+    from topoplace.snapshot.objects import ObjectsApplication
     from topoplace.solving import solve
 
     options = solve_options(time_limit, "strict", seed)
@@ -147,15 +164,41 @@ def map_command(
     require_writable(**files)
     parts = {"job": job, "node_class": node_class, "within": within}
     shape = (periodic, message_bytes, stencil, diagonal_bytes)
+    if objects is not None:
+        given = {"periodic": periodic, "bytes": message_bytes, "grid": grid, "graph": graph}
+        refuse("no such option beside --objects", **given)
     if graph is None:
         refuse("a graph file (--graph) with this option", graph_format=graph_format, flow=flow)
     else:
         given = dict(zip(("periodic", "bytes", "stencil", "diagonal_bytes"), shape, strict=True))
         given["stencil"] = stencil.replace("nearest", "")
         refuse("no such option beside --graph", grid=grid, **given)
-    application, places = _application_and_places(grid, shape, graph, graph_format, flow, on, parts)
+    application: Application | ObjectsApplication
+    if objects is not None:
+        application, places = read_application(objects), load_places(on, **parts)
+    else:
+        application, places = _application_and_places(
+            grid, shape, graph, graph_format, flow, on, parts
+        )
     if subset is not None:
         places = places.only(subset)
+    if objects is not None or balance is not None:
+        more = {"maplib": maplib, "hostfile": hostfile, "scotch-map": scotch_map}
+        refuse(
+            "no such option for objects",
+            rank_order=rank_order,
+            mapping=mapping,
+            cell=cell,
+            column_major=column_major,
+            max_depth=max_depth,
+            tasks_per_node=tasks_per_node if tasks_per_node > 1 else None,
+            **more,
+        )
+        map_objects(
+            application, places, balance, method, options, pooled, fixed, progress, output, png, csv
+        )
+    assert not isinstance(application, ObjectsApplication)
+    refuse("--objects or --balance with this option", pooled=pooled, fixed=fixed)
     name, file = (name_of(graph), str(graph)) if graph else (None, None)
     problem = problem_on(places, application, tasks_per_node, name=name, file=file)
     if maplib is not None:

@@ -12,6 +12,7 @@ _TITLES = {
     "hierarchy": "Methods on a hierarchy",
     "cubes": "Methods on a pod of cubes",
     "mapping": "Methods of mapping",
+    "objects": "Methods for objects (--objects)",
 }
 
 

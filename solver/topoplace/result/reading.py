@@ -6,12 +6,22 @@ from topoplace.result.base import RESULT_SCHEMA
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
+from topoplace.result.objects import ObjectsResult
 from topoplace.result.placement import PlacementResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_document, parse_object
+from topoplace.snapshot.objects import OBJECTS_SCHEMA, ObjectsInstance
 from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance, Snapshot
 
-AnyResult = PlacementResult | AllocationResult | HierarchyResult | CubesResult | MappingResult
+AnyResult = (
+    PlacementResult
+    | AllocationResult
+    | HierarchyResult
+    | CubesResult
+    | MappingResult
+    | ObjectsResult
+)
+AnyInstance = Snapshot | MappingInstance | ObjectsInstance
 
 
 def parse_result(text: bytes, file: str) -> AnyResult:
@@ -21,13 +31,16 @@ def parse_result(text: bytes, file: str) -> AnyResult:
         "hierarchy": HierarchyResult,
         "cubes": CubesResult,
         "mapping": MappingResult,
+        "objects": ObjectsResult,
     }
     model = models.get(str(parse_object(text, file).get("problem")), PlacementResult)
     return parse_document(text, model, RESULT_SCHEMA, file)
 
 
-def parse_instance(text: bytes, file: str) -> Snapshot | MappingInstance:
-    """Return the snapshot or the mapping instance that a text is."""
+def parse_instance(text: bytes, file: str) -> AnyInstance:
+    """Return the snapshot, or the instance of a mapping or of objects, that a text is."""
+    if parse_object(text, file).get("schema") == OBJECTS_SCHEMA:
+        return parse_document(text, ObjectsInstance, OBJECTS_SCHEMA, file)
     if parse_object(text, file).get("schema") == MAPPING_SCHEMA:
         return parse_document(text, MappingInstance, MAPPING_SCHEMA, file)
     return parse_document(text, Snapshot, SNAPSHOT_SCHEMA, file)

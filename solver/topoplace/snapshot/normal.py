@@ -7,10 +7,12 @@ import json
 import math
 import re
 from collections.abc import Callable
+from typing import TypeVar
 
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.machines import resolve_machine
+from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import (
     AnchoredModel,
     MappingInstance,
@@ -36,8 +38,11 @@ def normal_snapshot(snapshot: Snapshot) -> Snapshot:
     return snapshot.model_copy(update=update)
 
 
-def normal_mapping(instance: MappingInstance) -> MappingInstance:
-    """Return a mapping instance with its node sets in their shortest form."""
+RoutedInstance = TypeVar("RoutedInstance", MappingInstance, ObjectsInstance)
+
+
+def normal_mapping(instance: RoutedInstance) -> RoutedInstance:
+    """Return an instance of a mapping or of objects with its node sets in their shortest form."""
     if not isinstance(instance.machine, TorusModel):
         nodes = _tidy_numbers(instance.nodes, len(instance.machine.distances))
         return instance.model_copy(update={"nodes": nodes})
@@ -45,7 +50,7 @@ def normal_mapping(instance: MappingInstance) -> MappingInstance:
     return instance.model_copy(update={"machine": machine, "nodes": tidy(instance.nodes)})
 
 
-def sha256_of(instance: Snapshot | MappingInstance) -> str:
+def sha256_of(instance: Snapshot | MappingInstance | ObjectsInstance) -> str:
     """Return the SHA-256 sum of the normal form of an instance, in hexadecimal digits.
 
     It is that of the JSON document of the normal form with its keys sorted, no spaces, and every
@@ -56,9 +61,11 @@ def sha256_of(instance: Snapshot | MappingInstance) -> str:
     InputError
         If the instance has no normal form.
     """
-    normal = (
-        normal_snapshot(instance) if isinstance(instance, Snapshot) else normal_mapping(instance)
-    )
+    normal: Snapshot | MappingInstance | ObjectsInstance
+    if isinstance(instance, Snapshot):
+        normal = normal_snapshot(instance)
+    else:
+        normal = normal_mapping(instance)
     document = normal.model_dump(mode="json")
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

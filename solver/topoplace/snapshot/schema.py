@@ -456,15 +456,19 @@ class MatrixModel(Model):
     source: str | None = Field(default=None, description="where the figures come from")
 
 
+RoutedMachine = Annotated[
+    Annotated[TorusModel, Tag("torus")] | Annotated[MatrixModel, Tag("matrix")],
+    Discriminator(_form("matrix", of_text="torus")),
+]
+"""A machine that has a distance between any two of its routers."""
+
+
 class MappingInstance(Model):
     """An application and the nodes its tasks may go to, at most `tasks_per_node` on each."""
 
     schema_version: Annotated[Literal["topoplace.mapping/1"], Field(alias="schema")]
     name: Name
-    machine: Annotated[
-        Annotated[TorusModel, Tag("torus")] | Annotated[MatrixModel, Tag("matrix")],
-        Discriminator(_form("matrix", of_text="torus")),
-    ]
+    machine: RoutedMachine
     nodes: NodeSet = Field(description="nodes that tasks may go to")
     tasks_per_node: Annotated[int, Field(ge=1, le=1 << 20)]
     application: Annotated[GridApplication | GraphApplication, Field(discriminator="kind")]
