@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from topoplace.result import PlacementResult
 from topoplace.snapshot import HierarchyModel, Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.files import write_text
+from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.readers.decisions import KueueLine, SlurmLine
 from topoplace.study.external.answer import Placements, TreePlacements
 
@@ -20,6 +21,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "tree-machine": TreeModel,
     "hierarchy-machine": HierarchyModel,
     "result": PlacementResult,
+    "application": ObjectsApplication,
     "placements": Placements,
     "tree-placements": TreePlacements,
     "kueue-decision": KueueLine,

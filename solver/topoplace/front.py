@@ -485,7 +485,8 @@ def methods(problem: str | None = None) -> dict[str, str]:
     ----------
     problem
         ``placement`` (on tori), ``allocation`` (on trees), ``hierarchy``, ``cubes``,
-        ``mapping`` or ``objects``; by default all, their names before those of the methods: ``placement exact``.
+        ``mapping`` or ``objects``; by default all, their names before those of the methods:
+        ``placement exact``.
 
     Raises
     ------

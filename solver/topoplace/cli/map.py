@@ -56,7 +56,9 @@ RANK_FILE = "The mapping in this form (docs/formats.md)."
     ),
     **in_panel(
         "Objects with loads, any number on a node",
-        objects=option("APPLICATION", "Arrays of objects: a file or a shipped name (docs/objects.md)."),
+        objects=option(
+            "APPLICATION", "Arrays of objects: a file or a shipped name (docs/objects.md)."
+        ),
         balance=option(
             "1.1", "Most load of a node, in averages; with a grid or graph, tasks are objects too."
         ),
@@ -148,13 +150,12 @@ def map_command(
     as_json: bool = False,
 ) -> None:
     """Map the tasks of a grid or graph onto MACHINE and bound the hop-bytes of any mapping."""
+    from topoplace.cli.objects import Loads, map_objects
     from topoplace.kernels import compile_for
-    from topoplace.cli.objects import map_objects
-    from topoplace.mapping.objects.applications import read_application
-    from topoplace.mapping.onto import load_places, problem_on
+    from topoplace.mapping.onto import problem_on
     from topoplace.mapping.rankfiles import read_mapping
-    from topoplace.snapshot.readers.tables import name_of
     from topoplace.snapshot.objects import ObjectsApplication
+    from topoplace.snapshot.readers.tables import name_of
     from topoplace.solving import solve
 
     options = solve_options(time_limit, "strict", seed)
@@ -164,40 +165,19 @@ def map_command(
     require_writable(**files)
     parts = {"job": job, "node_class": node_class, "within": within}
     shape = (periodic, message_bytes, stencil, diagonal_bytes)
-    if objects is not None:
-        given = {"periodic": periodic, "bytes": message_bytes, "grid": grid, "graph": graph}
-        refuse("no such option beside --objects", **given)
-    if graph is None:
-        refuse("a graph file (--graph) with this option", graph_format=graph_format, flow=flow)
-    else:
-        given = dict(zip(("periodic", "bytes", "stencil", "diagonal_bytes"), shape, strict=True))
-        given["stencil"] = stencil.replace("nearest", "")
-        refuse("no such option beside --graph", grid=grid, **given)
-    application: Application | ObjectsApplication
-    if objects is not None:
-        application, places = read_application(objects), load_places(on, **parts)
-    else:
-        application, places = _application_and_places(
-            grid, shape, graph, graph_format, flow, on, parts
-        )
+    _refuse_beside(objects, grid, shape, graph, graph_format, flow)
+    application, places = _application_and_places(
+        grid, shape, graph, graph_format, flow, on, parts, objects
+    )
     if subset is not None:
         places = places.only(subset)
-    if objects is not None or balance is not None:
-        more = {"maplib": maplib, "hostfile": hostfile, "scotch-map": scotch_map}
-        refuse(
-            "no such option for objects",
-            rank_order=rank_order,
-            mapping=mapping,
-            cell=cell,
-            column_major=column_major,
-            max_depth=max_depth,
-            tasks_per_node=tasks_per_node if tasks_per_node > 1 else None,
-            **more,
-        )
-        map_objects(
-            application, places, balance, method, options, pooled, fixed, progress, output, png, csv
-        )
-    assert not isinstance(application, ObjectsApplication)
+    if isinstance(application, ObjectsApplication) or balance is not None:
+        of_tasks = {"cell": cell, "column_major": column_major, "max_depth": max_depth}
+        of_tasks |= {"tasks_per_node": tasks_per_node > 1, "mapping": mapping}
+        forms |= {"rank_order": rank_order, "csv": None}
+        refuse("no such option for objects", **of_tasks, **forms)
+        how = Loads(balance, pooled, fixed)
+        map_objects(application, places, how, method, options, progress, output, png, csv)
     refuse("--objects or --balance with this option", pooled=pooled, fixed=fixed)
     name, file = (name_of(graph), str(graph)) if graph else (None, None)
     problem = problem_on(places, application, tasks_per_node, name=name, file=file)
@@ -229,6 +209,25 @@ def _node_list(rank_order: Path | None, node_list: Path | None) -> Path | None:
     return node_list_beside(rank_order) if rank_order and not node_list else node_list
 
 
+def _refuse_beside(
+    objects: str | None,
+    grid: str | None,
+    shape: tuple[str, str | None, str, str | None],
+    graph: Path | None,
+    form: str | None,
+    flow: str | None,
+) -> None:
+    """Refuse options of grids and graph files beside applications of another kind."""
+    given = dict(zip(("periodic", "bytes", "stencil", "diagonal_bytes"), shape, strict=True))
+    given["stencil"] = shape[2].replace("nearest", "")
+    if objects is not None:
+        refuse("no such option beside --objects", grid=grid, graph=graph, **given)
+    if graph is None:
+        refuse("a graph file (--graph) with this option", graph_format=form, flow=flow)
+    else:
+        refuse("no such option beside --graph", grid=grid, **given)
+
+
 def _application_and_places(
     grid: str | None,
     shape: tuple[str, str | None, str, str | None],
@@ -237,11 +236,15 @@ def _application_and_places(
     flow: str | None,
     on: str,
     parts: Parts,
-) -> tuple[Application, Places]:
-    """Return a grid, or the graph of a file, and the places to map it to: given, or that file's."""
+    objects: str | None,
+) -> tuple[Application | ObjectsApplication, Places]:
+    """Return objects, a grid, or the graph of a file, and the places: given, or that file's."""
     from topoplace.mapping.graphfiles import graph_format, read_graph, read_qaplib
+    from topoplace.mapping.objects.applications import read_application
     from topoplace.mapping.onto import load_places
 
+    if objects is not None:
+        return read_application(objects), load_places(on, **parts)
     if graph is None:
         if on == OF_GRAPH_FILE:
             raise InputError("a graph file with --on qaplib", field="--graph", found="none")

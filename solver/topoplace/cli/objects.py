@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -15,14 +15,21 @@ if TYPE_CHECKING:
     from topoplace.solving import Options
 
 
-def map_objects(  # noqa: PLR0913 - the options of a command
+@dataclass(frozen=True)
+class Loads:
+    """Most load of a node in averages, whether the nodes of a router share it, and who stays."""
+
+    balance: str | None
+    pooled: bool
+    fixed: Path | None
+
+
+def map_objects(
     application: ObjectsApplication | GraphApplication | GridApplication,
     places: Places,
-    balance: str | None,
+    how: Loads,
     method: str,
     options: Options,
-    pooled: bool,
-    fixed: Path | None,
     progress: bool | None,
     output: Path | None,
     png: Path | None,
@@ -35,8 +42,9 @@ def map_objects(  # noqa: PLR0913 - the options of a command
     from topoplace.snapshot.files import write_document, write_text
     from topoplace.solving import solve
 
-    stay = [] if fixed is None else read_fixed(fixed)
-    problem = problem_of(application, places, balance or BALANCE, pooled=pooled, fixed=stay)
+    stay = [] if how.fixed is None else read_fixed(how.fixed)
+    balance = how.balance or BALANCE
+    problem = problem_of(application, places, balance, pooled=how.pooled, fixed=stay)
     method = "search" if method == "auto" else method
     compile_for("objects", [method])
     with shown(progress) as watch:

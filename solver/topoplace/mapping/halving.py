@@ -121,7 +121,7 @@ def next_vertex(heaps, size, filled, low, high):
 
 
 @kernel()
-def descend(machine, guest, size, coordinates, rings, room, routers, random):  # noqa: PLR0913
+def descend(machine, guest, size, coordinates, rings, room, routers, random):
     """Return the router of every task; all go to `routers`, which are reordered.
 
     Tasks take as much of the room of routers as their `size`.
@@ -236,7 +236,7 @@ def split(coordinates, rings, room, routers):
 
 @kernel()
 def halves(machine, guest, size, place, local, tasks, homes, low, high, random):
-    """Return the half (0 or 1) of every task of a region, a size of `low` to `high` in the first."""
+    """Return the half of every task of a region: 0, of a size of `low` to `high`, or 1."""
     num_local = tasks.shape[0]
     if low == size[tasks].sum():
         return np.zeros(num_local, dtype=np.int8)

@@ -169,7 +169,9 @@ def _flat(state: case.State, cells: Cells, entries: list[Artist]) -> _Picture:
     )
 
 
-def _mapping(result: MappingResult | ObjectsResult, problem: MappingProblem, cells: Cells) -> _Picture:
+def _mapping(
+    result: MappingResult | ObjectsResult, problem: MappingProblem, cells: Cells
+) -> _Picture:
     """Return a plane of pencils if there is a layout, else all routers with their tasks."""
     solution, greys = result.solution, _greys(cells, "routers")
     if solution is None:

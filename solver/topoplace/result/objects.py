@@ -18,8 +18,8 @@ CUT_OBJECTS = 1 << 12
 DENOMINATOR = 1 << 8
 """A certificate of shares divides the bytes of every pair into so many parts."""
 
-MOST_STEPS = 1 << 24
-"""Most steps of an enumeration that the checker repeats."""
+ENUMERATION_WORK = 1 << 34
+"""Most steps of an enumeration, times the squares of the numbers of objects and of their places."""
 
 
 class SharesCertificate(Model):

@@ -15,8 +15,8 @@ def walk(hops, bytes_, loads, room, allowed, order, limit, most):
     """Return the steps it takes to see that no mapping costs less than a limit.
 
     -1 if one does, -2 after `most` steps. Objects are placed in `order`. A step is a place for an
-    object. The way goes on where what is placed costs, together with the cheapest place of every
-    other object beside it, less than the limit.
+    object from where the way goes on: what is placed costs, together with the cheapest place of
+    every other object beside it, less than the limit.
     """
     num, places = loads.shape[0], room.shape[0]
     place = np.full(num, -1, dtype=np.int64)
@@ -34,12 +34,12 @@ def walk(hops, bytes_, loads, room, allowed, order, limit, most):
         used[place[one]] += loads[one]
         if not allowed[one, place[one]] or used[place[one]] > room[place[one]]:
             continue
-        steps += 1
-        if steps > most:
-            return np.int64(-2)
         if least_cost(hops, bytes_, loads, room, allowed, order, place, used, k) < limit:
+            steps += 1
             if k + 1 == num:
                 return np.int64(-1)
+            if steps > most:
+                return np.int64(-2)
             k += 1
     return steps
 

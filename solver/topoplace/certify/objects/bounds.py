@@ -18,7 +18,7 @@ from topoplace.result.mapping import CUT_LAYERS
 from topoplace.result.objects import (
     CUT_OBJECTS,
     DENOMINATOR,
-    MOST_STEPS,
+    ENUMERATION_WORK,
     EnumerationCertificate,
     ObjectCutsCertificate,
     SharesCertificate,
@@ -72,7 +72,7 @@ def _stars(instance: Instance) -> Iterator[tuple[int, list[tuple[int, int]]]]:
 
 
 def _around(instance: Instance) -> list[int]:
-    """Return the most load that fits within 0, 1, 2, ... hops of a usable router, before all does."""
+    """Return the most load within 0, 1, 2, ... hops of a usable router, before all fits."""
     machine, room = instance.plain.machine, instance.room
     centres = np.flatnonzero(instance.plain.usable_nodes)
     if isinstance(machine, Torus) and all(machine.wrap) and (room == room[0]).all():
@@ -179,7 +179,7 @@ def enumerated(
 ) -> str:
     """Refuse unless no mapping has fewer hop-bytes than `hops` and no larger load than `load`.
 
-    The mappings are gone through here, at most `MOST_STEPS` steps; None stands for any load.
+    The mappings are gone through here, by at most `ENUMERATION_WORK`; None stands for any load.
     """
     order = np.asarray(certificate.order, dtype=np.int64)
     num = instance.num_objects
@@ -201,11 +201,12 @@ def enumerated(
     if torus and not instance.fixed and len(set(instance.plain.usable_nodes.tolist())) == 1:
         allowed[order[0]] &= where == where[0]  # any mapping may be moved round the torus
     # no sum of loads leaves 64 bits, nor do rooms, which are cut down to all loads
-    steps = walk(between, bytes_, instance.loads, rooms, allowed, order, hops, MOST_STEPS)
+    most = ENUMERATION_WORK // allowed.size**2
+    steps = walk(between, bytes_, instance.loads, rooms, allowed, order, hops, most)
     if steps == -1:
         raise RefusedError(f"there is a mapping of less than {hops} hop-bytes under these caps")
     if steps < 0:
-        raise RefusedError(f"more than {MOST_STEPS} steps")
+        raise RefusedError(f"more than {most} steps")
     return f"{steps} steps"
 
 

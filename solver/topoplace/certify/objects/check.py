@@ -107,9 +107,7 @@ def loads_of(instance: Instance, nodes: IntArray) -> dict[int, tuple[int, int]]:
     return {group: (load, int(widths[group])) for group, load in sums.items()}
 
 
-def check_figures(
-    instance: Instance, nodes: IntArray, claimed: ObjectsFigures
-) -> tuple[int, int]:
+def check_figures(instance: Instance, nodes: IntArray, claimed: ObjectsFigures) -> tuple[int, int]:
     """Check all figures of a mapping, and return its hop-bytes and largest load."""
     found: dict[str, object] = dict(figures_of(instance.plain, nodes))
     largest = max(-(-load // width) for load, width in loads_of(instance, nodes).values())
@@ -120,5 +118,3 @@ def check_figures(
     hops = found["hop_bytes"]
     assert isinstance(hops, int)
     return hops, largest
-
-

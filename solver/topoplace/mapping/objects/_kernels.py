@@ -222,11 +222,6 @@ def enumerate_all(hops, bytes_, loads, room, goals, order, limit, most, stop, fo
     # cost[k, o, c]: of an open object o in cell c with the first k objects
     cost = np.zeros((num + 1, num, cells), dtype=np.int64)
     spent = np.zeros(num + 1, dtype=np.int64)
-    rest = np.zeros(num + 1, dtype=np.int64)
-    for one in range(num):
-        rest[0] += loads[one]
-    for k in range(num):
-        rest[k + 1] = rest[k] - loads[order[k]]
     best, steps, depth = limit, np.int64(0), 0
     while depth >= 0:
         if depth == num:
@@ -241,9 +236,7 @@ def enumerate_all(hops, bytes_, loads, room, goals, order, limit, most, stop, fo
             left[c] += loads[one]
         c += 1
         while c < cells and not (
-            goals[one, c]
-            and loads[one] <= left[c]
-            and spent[depth] + cost[depth, one, c] < best
+            goals[one, c] and loads[one] <= left[c] and spent[depth] + cost[depth, one, c] < best
         ):
             c += 1
         if c == cells:

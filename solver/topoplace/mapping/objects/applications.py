@@ -137,7 +137,7 @@ def _by_rule(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return the messages of a rule: senders, receivers, bytes."""
     halves = re.split(r"(<?->)", messages.rule)
-    if len(halves) != 3:  # noqa: PLR2004 - two sides and what is between
+    if len(halves) != 3:
         raise InputError(FORM, field=field, value=messages.rule)
     left, right = (_side(half, numbers, field, messages.rule) for half in (halves[0], halves[2]))
     if any(index.op for index in left.indices):
@@ -283,9 +283,7 @@ def problem_of(
         room = int(counts.max())
     cap = cap_of(loads, nodes, balance, room)
     named = {} if name is None else {"name": name}
-    return objects_on(
-        places, graph, loads, cap, pooled=pooled, fixed=stay, arrays=arrays, **named
-    )
+    return objects_on(places, graph, loads, cap, pooled=pooled, fixed=stay, arrays=arrays, **named)
 
 
 def _graph_of(application: GraphApplication | GridApplication) -> GraphApplication:
@@ -308,10 +306,12 @@ def read_fixed(path: str | Path) -> list[tuple[int, int]]:
     lines = csv.reader(io.StringIO(read_bytes(path).decode("utf-8", errors="replace")))
     rows = [[cell.strip() for cell in row] for row in lines if row]
     if not rows or rows[0] != ["object", "node"]:
-        raise InputError("a first line object,node", file=str(path), found=",".join((rows or [[]])[0]))
+        raise InputError(
+            "a first line object,node", file=str(path), found=",".join((rows or [[]])[0])
+        )
     found = []
     for number, row in enumerate(rows[1:], start=2):
-        if len(row) != 2 or not all(cell.isdecimal() for cell in row):  # noqa: PLR2004 - a pair
+        if len(row) != 2 or not all(cell.isdecimal() for cell in row):
             expected = "two numbers, an object and its node"
             raise InputError(expected, file=str(path), field=f"line {number}", value=",".join(row))
         found.append((int(row[0]), int(row[1])))

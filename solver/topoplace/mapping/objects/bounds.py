@@ -21,13 +21,13 @@ from topoplace.result.objects import (
     SpreadCertificate,
 )
 from topoplace.result.packed import packed
-from topoplace.solving import Bound, stronger
+from topoplace.solving import Bound
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 # ---- Shares: every object by itself, its partners as close as the caps allow ---------------------
 
-ASCENTS, STEP = 24, 0.35
-"""Steps towards better shares, and the first one's length, of shares from 0 to 1."""
+ASCENTS, ASCENT_WORK, STEP = 24, 20_000_000, 0.35
+"""Steps towards better shares, pairs to look at, and the first step's length (of 0 to 1)."""
 
 LARGEST = 1 << 62
 
@@ -110,7 +110,7 @@ def shares_bound(problem: ObjectsProblem, time_limit: float | None = None) -> Bo
         return Bound(0, SharesCertificate(shares=packed(stars.weight)))
     best, kept = -1.0, np.full(len(stars.weight), DENOMINATOR / 2)
     shares = kept.copy()
-    for k in range(ASCENTS):
+    for k in range(max(2, min(ASCENTS, ASCENT_WORK // len(stars.owner)))):
         parts = stars.parts(shares)
         hops = far_shares(stars, parts)
         value = float(parts @ hops)
@@ -130,9 +130,7 @@ def shares_bound(problem: ObjectsProblem, time_limit: float | None = None) -> Bo
     if value is None:
         return None
     unit = problem.graph.exchanged.unit
-    return Bound(
-        unit * -(-value // (DENOMINATOR * unit)), SharesCertificate(shares=packed(whole))
-    )
+    return Bound(unit * -(-value // (DENOMINATOR * unit)), SharesCertificate(shares=packed(whole)))
 
 
 def stars_value(stars: Stars, shares: IntArray) -> int | None:
@@ -149,10 +147,14 @@ def stars_value(stars: Stars, shares: IntArray) -> int | None:
     order = np.lexsort((-bytes_ / np.maximum(stars.load, 1e-6), stars.owner))
     owner, load, bytes_ = stars.owner[order], stars.load[order], bytes_[order]
     begins = np.searchsorted(owner, np.arange(len(stars.own) + 1))
+    known: dict[tuple[int, bytes, bytes], int] = {}
     total = 0
     for one in np.flatnonzero(np.diff(begins)).tolist():
         mine = slice(int(begins[one]), int(begins[one + 1]))
-        total += star_cost(bytes_[mine], load[mine], stars.room - stars.own[one])
+        key = int(stars.own[one]), bytes_[mine].tobytes(), load[mine].tobytes()
+        if key not in known:
+            known[key] = star_cost(bytes_[mine], load[mine], stars.room - key[0])
+        total += known[key]
     return total
 
 
@@ -305,17 +307,3 @@ def load_bound(problem: ObjectsProblem) -> Bound:
         if len(loads) > nodes:
             value = max(value, int(loads[nodes - 1] + loads[nodes]))
     return Bound(value, SpreadCertificate())
-
-
-def best_bound(
-    problem: ObjectsProblem, seed: int, time_limit: float | None, target: int | None
-) -> Bound | None:
-    """Return the higher of both bounds; that by cuts only if stars do not reach a target."""
-    stop = clock.deadline(time_limit)
-    first = shares_bound(problem, time_limit)
-    if first is not None and target is not None and first.value >= target:
-        return first
-    left = None if time_limit is None else stop - clock.now()
-    if left is not None and left <= 0:
-        return first
-    return stronger(first, object_cuts_bound(problem, seed, left))

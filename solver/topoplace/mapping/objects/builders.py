@@ -6,7 +6,8 @@ Sizes and loads are parameters; what a source does not say is an assumption, and
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,18 +17,10 @@ from topoplace.snapshot.objects import ObjectsApplication
 
 Document = dict[str, Any]
 
-OPENATOM = {
-    "water_32m": {"states": 128, "gspace_planes": 16, "realspace_planes": 12, "block": 32},
-    "water_256m": {"states": 1024, "gspace_planes": 32, "realspace_planes": 24, "block": 128},
-}
-"""Sizes of OpenAtom's benchmarks.
 
-Four doubly occupied states for each of the 32 or 256 molecules of water (8 valence electrons each);
-planes and blocks are assumptions.
-"""
-
-
-def application(name: str, arrays: list[Document], messages: list[Document], source: str) -> ObjectsApplication:
+def application(
+    name: str, arrays: list[Document], messages: list[Document], source: str
+) -> ObjectsApplication:
     """Return a document of arrays and messages."""
     return ObjectsApplication.model_validate(
         {
@@ -105,8 +98,10 @@ def namd(
     self_load, loads
         Of a compute of one patch, and of two that share a face, an edge, a corner.
     """
-    if min(patches) < 3:  # noqa: PLR2004 - else two neighbours are one
-        raise InputError("at least 3 patches in each dimension", field="patches", value=list(patches))
+    if min(patches) < 3:
+        raise InputError(
+            "at least 3 patches in each dimension", field="patches", value=list(patches)
+        )
     offsets = [o for o in itertools.product((-1, 0, 1), repeat=3) if o > (0, 0, 0)]
     work = [self_load, *(loads[sum(map(abs, offset)) - 1] for offset in offsets)]
     num = int(np.prod(patches))
@@ -188,11 +183,24 @@ def mesh(num: int = 2000, seed: int = 0, *, name: str = "mesh") -> ObjectsApplic
     return application(name, arrays, messages, source)
 
 
-BUILDERS = {
-    "openatom_water_32m": lambda: openatom(**OPENATOM["water_32m"], name="openatom_water_32m"),
-    "openatom_water_256m": lambda: openatom(**OPENATOM["water_256m"], name="openatom_water_256m"),
-    "namd_apoa1": lambda: namd(name="namd_apoa1"),
-    "matmul_8x8x8": lambda: matrix_multiplication(name="matmul_8x8x8"),
-    "milc_8x8x8x16": lambda: milc(name="milc_8x8x8x16"),
+def water_32m() -> ObjectsApplication:
+    """Return OpenAtom's WATER_32M: four doubly occupied states for each of 32 molecules of water.
+
+    Planes and blocks are assumptions.
+    """
+    return openatom(128, 16, 12, 32, name="openatom_water_32m")
+
+
+def water_256m() -> ObjectsApplication:
+    """Return OpenAtom's WATER_256M: four states for each of 256 molecules; see `water_32m`."""
+    return openatom(1024, 32, 24, 128, name="openatom_water_256m")
+
+
+BUILDERS: dict[str, Callable[[], ObjectsApplication]] = {
+    "openatom_water_32m": water_32m,
+    "openatom_water_256m": water_256m,
+    "namd_apoa1": partial(namd, name="namd_apoa1"),
+    "matmul_8x8x8": partial(matrix_multiplication, name="matmul_8x8x8"),
+    "milc_8x8x8x16": partial(milc, name="milc_8x8x8x16"),
 }
 """What is shipped in `instances/applications`, as `scripts/build_instances.py` writes it."""

@@ -10,15 +10,12 @@ from topoplace.machine import Torus
 from topoplace.mapping.objects._kernels import enumerate_all
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.settled import homes_of, worth_of
-from topoplace.result.objects import MOST_STEPS, EnumerationCertificate
+from topoplace.result.objects import ENUMERATION_WORK, EnumerationCertificate
 from topoplace.solving import Bound, Options, Outcome, method_of, register
 from topoplace.types import BoolArray, IntArray
 
 MOST_OBJECTS, MOST_CELLS = 24, 256
 """Beyond these nothing is enumerated."""
-
-FIRST_MOVES = 0.2
-"""Share of a time limit for the search that comes first."""
 
 
 class Few(NamedTuple):
@@ -35,14 +32,17 @@ def exact(problem: ObjectsProblem, options: Options) -> Outcome:
     """Return the best mapping of a few objects, proven; of more objects that of `search`.
 
     First the fewest hop-bytes, then among those the least largest load. Each is proven by an
-    enumeration that the checker repeats, if it takes no more than `MOST_STEPS` steps.
+    enumeration that the checker repeats, if it takes no more than `ENUMERATION_WORK`.
     """
     found = method_of("objects", "search").solver(problem, options)
     if problem.num_objects > MOST_OBJECTS or len(problem.cells.room) > MOST_CELLS:
         return found
     few = few_of(problem)
     options.say("enumeration")
-    nodes, hops = found.solution, None if found.solution is None else worth_of(problem, found.solution)[0]
+    nodes, hops = (
+        found.solution,
+        None if found.solution is None else worth_of(problem, found.solution)[0],
+    )
     better, bound = fewest_hops(problem, few, hops)
     nodes = nodes if better is None else problem.nodes_of(better)
     if nodes is None or bound is None:
@@ -72,7 +72,7 @@ def few_of(problem: ObjectsProblem) -> Few:
 
 
 def order_of(bytes_: IntArray, loads: IntArray, fixed: BoolArray) -> IntArray:
-    """Return fixed objects, then always the one with most bytes to those before, large ones first."""
+    """Return fixed objects, then always the one with most bytes to those before it."""
     order: list[int] = np.flatnonzero(fixed).tolist()
     while len(order) < len(loads):
         rest = [one for one in range(len(loads)) if one not in order]
@@ -86,8 +86,9 @@ def run(
 ) -> tuple[IntArray | None, int, int]:
     """Return the mapping of fewest hop-bytes below a limit, its value, and the steps taken."""
     found = np.full(problem.num_objects, -1, dtype=np.int64)
+    most = ENUMERATION_WORK // few.goals.size**2
     best, steps = enumerate_all(
-        few.hops, few.bytes, problem.loads, room, few.goals, few.order, limit, MOST_STEPS, stop, found
+        few.hops, few.bytes, problem.loads, room, few.goals, few.order, limit, most, stop, found
     )
     return (found if found[0] >= 0 else None), int(best), int(steps)
 
@@ -112,5 +113,5 @@ def least_load(problem: ObjectsProblem, few: Few, nodes: IntArray) -> tuple[IntA
         better, _, steps = run(problem, few, room, hops + 1, stop=True)
         if better is None:
             proof = EnumerationCertificate(order=few.order.tolist())
-            return nodes, Bound(load, proof) if steps > 0 else None
+            return nodes, Bound(load, proof) if steps >= 0 else None
         nodes = problem.nodes_of(better)

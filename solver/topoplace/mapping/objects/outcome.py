@@ -8,7 +8,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.mapping.evaluate import evaluate
-from topoplace.mapping.objects.bounds import best_bound, load_bound
+from topoplace.mapping.objects.bounds import load_bound, object_cuts_bound, shares_bound
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.settled import worth_of
 from topoplace.result.objects import ObjectsFigures, ObjectsLevel, ObjectsResult, ObjectsSolution
@@ -18,27 +18,31 @@ from topoplace.types import IntArray
 
 LEVELS = (("hop-bytes", "min"), ("largest-load", "min"))
 
-METHOD_SHARE = 0.6
-"""Share of a time limit at which a method ends; bounds have the rest."""
+FIRST_SHARE, METHOD_SHARE = 0.2, 0.7
+"""Shares of a time limit at which the first bound and the method end; cuts have the rest."""
 
 
 def bounded(problem: ObjectsProblem, method: Method, options: Options) -> Outcome:
     """Map objects by a method, and bound the hop-bytes and the largest load of any mapping."""
     start, limit = clock.now(), options.time_limit
-    load = load_bound(problem)
-    within = options if limit is None else replace(options, time_limit=METHOD_SHARE * limit)
-    options.say(method.name)
-    outcome: Outcome = method.solver(problem, within)
-    own: list[Bound | None] = [*outcome.bounds, None, None][:2]
-    if outcome.solution is None:
-        return replace(outcome, bounds=(own[0], stronger(load, own[1])))
-    worth = worth_of(problem, outcome.solution)
-    bounds = [own[0], stronger(load, own[1])]
-    options.report(outcome.solution, worth, bounds)
+
+    def left(share: float) -> float | None:
+        return None if limit is None else max(0.0, share * limit - (clock.now() - start))
+
     options.say("bound")
-    if own[0] is None or own[0].value < worth[0]:
-        left = None if limit is None else max(0.0, limit - (clock.now() - start))
-        bounds[0] = stronger(best_bound(problem, options.seed, left, worth[0]), own[0])
+    first, load = shares_bound(problem, left(FIRST_SHARE)), load_bound(problem)
+    options.report(None, [], [first])
+    options.say(method.name)
+    outcome: Outcome = method.solver(problem, replace(options, time_limit=left(METHOD_SHARE)))
+    own: list[Bound | None] = [*outcome.bounds, None, None][:2]
+    bounds = [stronger(first, own[0]), stronger(load, own[1])]
+    if outcome.solution is not None:
+        worth = worth_of(problem, outcome.solution)
+        options.report(outcome.solution, worth, bounds)
+        reached = bounds[0] is not None and bounds[0].value >= worth[0]
+        if not reached and not clock.is_stopped():
+            options.say("bound")
+            bounds[0] = stronger(object_cuts_bound(problem, options.seed, left(1.0)), bounds[0])
     return replace(outcome, bounds=tuple(bounds))
 
 

@@ -158,7 +158,10 @@ def patch_routers(torus: Torus, shape: tuple[int, ...]) -> IntArray:
     def halve(patches: Box, box: list[tuple[float, float]]) -> None:
         sides = [high - low for low, high in patches]
         if max(sides) == 1:
-            middle = [min(int((low + high) / 2), n - 1) for (low, high), n in zip(box, torus.shape, strict=True)]
+            middle = [
+                min(int((low + high) / 2), n - 1)
+                for (low, high), n in zip(box, torus.shape, strict=True)
+            ]
             found[tuple(low for low, _ in patches)] = int(np.dot(middle, torus.strides))
             return
         d = int(np.argmax(sides))
@@ -230,7 +233,7 @@ def place_computes(problem: ObjectsProblem, cells: IntArray, patches: IntArray) 
 
 
 def shells(problem: ObjectsProblem, one: int, other: int) -> IntArray:
-    """Return the hops from every router to the brick between two: half of what the way round adds."""
+    """Return the hops from every router to the brick between two: half of the detour."""
     machine = problem.machine
     way = machine.distances_from(one) + machine.distances_from(other)
     detour: IntArray = (way - int(machine.distances_from(one)[other])) // 2

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.mapping.halving import descend
-from topoplace.mapping.local_search import COLD, COOLING_SHARE, HOT, WANDER, random_state, total_cost
+from topoplace.mapping.local_search import (
+    COLD,
+    COOLING_SHARE,
+    HOT,
+    WANDER,
+    random_state,
+    total_cost,
+)
 from topoplace.mapping.objects._kernels import anneal_objects, level_out, members
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.settled import (
@@ -76,7 +82,7 @@ def halved(problem: ObjectsProblem, seed: int) -> IntArray | None:
 
 # ---- Annealing -----------------------------------------------------------------------------------
 
-MOVES_PER_OBJECT, FEWEST_MOVES, MOST_MOVES = 3_000, 400_000, 40_000_000
+MOVES_PER_OBJECT, FEWEST_MOVES, MOST_MOVES = 1_000, 200_000, 40_000_000
 """Moves to try without a time limit."""
 
 HEAT = ((30, 0.1), (300, 0.24), (1_500, 0.5))
@@ -166,7 +172,13 @@ class Annealing:
             self.take(self.keeper.cells)
         cells = self.problem.cells
         level_out(
-            self.machine, self.guest, cells.router, cells.width, self.problem.loads, self.home, self.state
+            self.machine,
+            self.guest,
+            cells.router,
+            cells.width,
+            self.problem.loads,
+            self.home,
+            self.state,
         )
         self.keeper.offer(self.state[0], self.keeper.source)
 

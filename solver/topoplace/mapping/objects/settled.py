@@ -55,7 +55,7 @@ def settled(
 
 
 def emptiest_first(problem: ObjectsProblem) -> IntArray | None:
-    """Return a cell for every object, the largest first, each in the emptiest one; None without room.
+    """Return cells, the largest object first, each in the emptiest cell; None without room.
 
     That knows nothing of messages (Graham 1969, "Bounds on multiprocessing timing anomalies").
     """
@@ -64,7 +64,10 @@ def emptiest_first(problem: ObjectsProblem) -> IntArray | None:
     found, cells, loads = homes_of(problem), problem.cells, problem.loads.tolist()
     filled = np.zeros(len(cells.room), dtype=np.int64)
     np.add.at(filled, found[problem.fixed], problem.loads[problem.fixed])
-    heap = [(-int(r - f) / int(w), c) for c, (r, f, w) in enumerate(zip(cells.room, filled, cells.width, strict=True))]
+    heap = [
+        (-int(r - f) / int(w), c)
+        for c, (r, f, w) in enumerate(zip(cells.room, filled, cells.width, strict=True))
+    ]
     heapify(heap)
     left = (cells.room - filled).tolist()
     for one in np.argsort(-problem.loads, kind="stable").tolist():
