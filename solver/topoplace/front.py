@@ -220,6 +220,8 @@ def map(
         application = _application_of(application)
     problem: MappingProblem | ObjectsProblem
     if isinstance(application, ObjectsInstance):
+        if on is not None or balance is not None or pooled or fixed is not None:
+            raise InputError("nothing beside an instance, which says it", field="application")
         problem = prepare_objects(application)
     elif isinstance(application, MappingInstance):
         if on is not None:
@@ -243,12 +245,14 @@ def map(
             )
         else:
             problem = problem_on(places, application, tasks_per_node)
-    if isinstance(problem, ObjectsProblem):
-        method = "search" if method == "auto" else method
-    compile_for(problem.kind, [method])
+    is_objects = isinstance(problem, ObjectsProblem)
+    if not is_objects and (pooled or fixed is not None):
+        raise InputError("objects, or balance beside it", field="pooled" if pooled else "fixed")
+    compile_for(problem.kind, ["search" if is_objects and method == "auto" else method])
     with _watched(options, display, callback) as watched:
-        found: MappingResult | ObjectsResult = solve(problem, method, watched)
-        return found
+        if isinstance(problem, ObjectsProblem):
+            return solve(problem, "search" if method == "auto" else method, watched)
+        return solve(problem, method, watched)
 
 
 def compare(
@@ -408,7 +412,10 @@ def recognise(application: Application | GraphApplication | MappingResult) -> Re
         If the file or a field of it cannot be used.
     """
     if isinstance(application, str | Path):
-        application = _application_of(application, results=True)
+        found = _application_of(application, results=True)
+        if isinstance(found, ObjectsApplication | ObjectsInstance):
+            raise InputError("a graph or a grid", file=str(application), found="objects")
+        application = found
     if isinstance(application, MappingResult):
         application = application.instance
     if isinstance(application, MappingInstance):

@@ -172,10 +172,12 @@ def map_command(
     if subset is not None:
         places = places.only(subset)
     if isinstance(application, ObjectsApplication) or balance is not None:
-        of_tasks = {"cell": cell, "column_major": column_major, "max_depth": max_depth}
-        of_tasks |= {"tasks_per_node": tasks_per_node > 1, "mapping": mapping}
-        forms |= {"rank_order": rank_order, "csv": None}
-        refuse("no such option for objects", **of_tasks, **forms)
+        expected = "no such option for objects"
+        refuse(expected, cell=cell, column_major=column_major, max_depth=max_depth)
+        refuse(
+            expected, tasks_per_node=tasks_per_node > 1, mapping=mapping, **forms | {"csv": None}
+        )
+        refuse(expected, rank_order=rank_order)
         how = Loads(balance, pooled, fixed)
         map_objects(application, places, how, method, options, progress, output, png, csv)
     refuse("--objects or --balance with this option", pooled=pooled, fixed=fixed)

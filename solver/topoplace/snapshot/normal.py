@@ -64,6 +64,8 @@ def sha256_of(instance: Snapshot | MappingInstance | ObjectsInstance) -> str:
     normal: Snapshot | MappingInstance | ObjectsInstance
     if isinstance(instance, Snapshot):
         normal = normal_snapshot(instance)
+    elif isinstance(instance, MappingInstance):
+        normal = normal_mapping(instance)
     else:
         normal = normal_mapping(instance)
     document = normal.model_dump(mode="json")

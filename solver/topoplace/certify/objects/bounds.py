@@ -86,7 +86,7 @@ def _around(instance: Instance) -> list[int]:
             # all rooms are at most the load of all objects, and there are fewer than 2^22 of them
             inside += sum(room[away == hops].tolist())
             most[hops] = max(most.get(hops, 0), inside)
-    found = []
+    found: list[int] = []
     for hops in range(len(most)):
         if most[hops] >= instance.total:
             return found
@@ -129,13 +129,13 @@ def object_cuts_value(instance: Instance, certificate: ObjectCutsCertificate) ->
         raise RefusedError(f"{num} objects, 2 to {CUT_OBJECTS} are checked")
     prices = unpacked(certificate.prices, num, "prices")
     scale, balance = certificate.scale, certificate.balance
-    require_room(scale * 2 * instance.plain.total, "scale times all bytes", LIMIT)
     require_room(balance * int(loads.max()) ** 2, "the balance times squares of loads", LIMIT)
     require_room(max(map(abs, prices.tolist())), "a price", LIMIT)
-    matrix = balance * np.outer(loads, loads)
-    matrix[volumes.tasks, volumes.partners] -= scale * volumes.sizes
     degrees = np.zeros(num, dtype=np.int64)
     np.add.at(degrees, volumes.tasks, volumes.sizes)  # no more than twice all bytes
+    require_room(scale * int(degrees.max()), "scale times the bytes of an object", LIMIT)
+    matrix = balance * np.outer(loads, loads)
+    matrix[volumes.tasks, volumes.partners] -= scale * volumes.sizes
     matrix[np.arange(num), np.arange(num)] += scale * degrees + prices
     require_semidefinite(matrix, "the matrix of the cuts")
     paid, unit = sum(prices.tolist()), volumes.unit
@@ -242,6 +242,6 @@ def spread_value(instance: Instance) -> int:
     average = -(-instance.total // nodes)
     if instance.pooled:
         return average
-    loads = sorted(instance.loads.tolist(), reverse=True)
+    loads: list[int] = sorted(instance.loads.tolist(), reverse=True)
     two = loads[nodes - 1] + loads[nodes] if len(loads) > nodes else 0
     return max(average, loads[0], two)

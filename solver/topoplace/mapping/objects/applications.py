@@ -140,7 +140,7 @@ def _by_rule(
     if len(halves) != 3:
         raise InputError(FORM, field=field, value=messages.rule)
     left, right = (_side(half, numbers, field, messages.rule) for half in (halves[0], halves[2]))
-    if any(index.op for index in left.indices):
+    if any(index.op in ("+", "-", "/") for index in left.indices):
         raise InputError("names, numbers or * on the left", field=field, value=messages.rule)
     known = [index.name for index in left.indices if index.name]
     strange = [i.name for i in right.indices if i.name and i.name not in known]
@@ -211,7 +211,8 @@ def _pairs(
 def _value(index: Index, values: dict[str, IntArray], cases: IntArray, star: int) -> IntArray:
     """Return an index of the right side in every case."""
     if star >= 0:
-        return cases[star]
+        every: IntArray = cases[star]
+        return every
     number = index.number or 0
     if index.name is None:
         return np.full(cases.shape[1], number, dtype=np.int64)

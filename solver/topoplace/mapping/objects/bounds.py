@@ -108,14 +108,14 @@ def shares_bound(problem: ObjectsProblem, time_limit: float | None = None) -> Bo
     stars = stars_of(problem)
     if not len(stars.weight):
         return Bound(0, SharesCertificate(shares=packed(stars.weight)))
-    best, kept = -1.0, np.full(len(stars.weight), DENOMINATOR / 2)
+    highest, kept = -1.0, np.full(len(stars.weight), DENOMINATOR / 2)
     shares = kept.copy()
     for k in range(max(2, min(ASCENTS, ASCENT_WORK // len(stars.owner)))):
         parts = stars.parts(shares)
         hops = far_shares(stars, parts)
-        value = float(parts @ hops)
-        if value > best:
-            best, kept = value, shares.copy()
+        reached = float(parts @ hops)
+        if reached > highest:
+            highest, kept = reached, shares.copy()
         if clock.now() >= stop:
             break
         slope = np.zeros(len(shares))

@@ -35,8 +35,9 @@ def bounded(problem: ObjectsProblem, method: Method, options: Options) -> Outcom
     options.say(method.name)
     outcome: Outcome = method.solver(problem, replace(options, time_limit=left(METHOD_SHARE)))
     own: list[Bound | None] = [*outcome.bounds, None, None][:2]
-    bounds = [stronger(first, own[0]), stronger(load, own[1])]
+    bounds = [stronger(first, own[0]), None]
     if outcome.solution is not None:
+        bounds[1] = stronger(load, own[1])
         worth = worth_of(problem, outcome.solution)
         options.report(outcome.solution, worth, bounds)
         reached = bounds[0] is not None and bounds[0].value >= worth[0]

@@ -126,8 +126,12 @@ class ObjectsProblem:
 
     def filled(self, cells: IntArray) -> IntArray:
         """Return the load of every cell."""
+        return self.filled_by(np.ones(self.num_objects, dtype=bool), cells)
+
+    def filled_by(self, which: BoolArray, cells: IntArray) -> IntArray:
+        """Return the load of every cell by some objects alone."""
         filled = np.zeros(len(self.cells.router), dtype=np.int64)
-        np.add.at(filled, cells, self.loads)
+        np.add.at(filled, cells[which], self.loads[which])
         return filled
 
     def largest_load(self, cells: IntArray) -> int:

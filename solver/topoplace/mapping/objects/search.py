@@ -85,8 +85,13 @@ def halved(problem: ObjectsProblem, seed: int) -> IntArray | None:
 MOVES_PER_OBJECT, FEWEST_MOVES, MOST_MOVES = 1_000, 200_000, 40_000_000
 """Moves to try without a time limit."""
 
-HEAT = ((30, 0.1), (300, 0.24), (1_500, 0.5))
-"""Up to so many moves per object an annealing begins at this part of `HOT`: less undoes less."""
+HEAT = ((200, 0.0), (5_000, 0.1))
+"""Up to so many moves per object an annealing begins at this part of `HOT`, beyond at `MILD`."""
+
+MILD = 0.24
+
+DOWNHILL_SHARE = 0.1
+"""Share of the work that goes downhill first, from the construction."""
 
 CHUNK = 1 << 14
 """Moves between two looks at the clock."""
@@ -161,13 +166,14 @@ class Annealing:
         """Cool down from a heat that suits the moves there is time for, and even out the loads."""
         unit = self.typical_change()
         if unit > 0 and not self.keeper.done:
-            self.step(0.0)
+            while not self.keeper.done and self.spent() < DOWNHILL_SHARE:
+                self.step(0.0)
             expected = self.tried / max(self.spent(), 1e-9) / self.problem.num_objects
-            heat = next((share for most, share in HEAT if expected < most), 1.0)
+            heat = next((share for most, share in HEAT if expected < most), MILD)
             hot, cold = heat * HOT * unit, COLD * unit * min(1.0, heat * HOT / COLD / 4)
             while not self.keeper.done and (spent := self.spent()) < 1:
-                share = spent / COOLING_SHARE
-                self.step(hot * (cold / hot) ** share if share < 1 else 0.0)
+                share = (spent - DOWNHILL_SHARE) / (1 - DOWNHILL_SHARE) / COOLING_SHARE
+                self.step(hot * (cold / hot) ** share if hot > 0 and share < 1 else 0.0)
             assert self.keeper.cells is not None
             self.take(self.keeper.cells)
         cells = self.problem.cells

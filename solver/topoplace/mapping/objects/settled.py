@@ -58,34 +58,27 @@ def emptiest_first(problem: ObjectsProblem) -> IntArray | None:
     """Return cells, the largest object first, each in the emptiest cell; None without room.
 
     That knows nothing of messages (Graham 1969, "Bounds on multiprocessing timing anomalies").
+    Where it leaves an object without room, the largest objects come first and each goes to the
+    fullest cell that it fits, which wastes least.
     """
-    from heapq import heapify, heapreplace  # noqa: PLC0415 - only here
+    found = _one_by_one(problem, fullest=False)
+    return _one_by_one(problem, fullest=True) if found is None else found
 
-    found, cells, loads = homes_of(problem), problem.cells, problem.loads.tolist()
-    filled = np.zeros(len(cells.room), dtype=np.int64)
-    np.add.at(filled, found[problem.fixed], problem.loads[problem.fixed])
-    heap = [
-        (-int(r - f) / int(w), c)
-        for c, (r, f, w) in enumerate(zip(cells.room, filled, cells.width, strict=True))
-    ]
-    heapify(heap)
-    left = (cells.room - filled).tolist()
-    for one in np.argsort(-problem.loads, kind="stable").tolist():
+
+def _one_by_one(problem: ObjectsProblem, *, fullest: bool) -> IntArray | None:
+    """Return cells, the largest object first, each in the emptiest or the fullest that it fits."""
+    found, cells, loads = homes_of(problem), problem.cells, problem.loads
+    left = cells.room - problem.filled_by(problem.fixed, found)
+    for one in np.argsort(-loads, kind="stable").tolist():
         if found[one] >= 0:
             continue
-        cell = heap[0][1]
-        if left[cell] < loads[one]:
-            cell = max(range(len(left)), key=left.__getitem__)
-            if left[cell] < loads[one]:
-                return None
-            left[cell] -= loads[one]
-            found[one] = cell
-            heap = [(-left[c] / int(w), c) for c, w in enumerate(cells.width)]
-            heapify(heap)
-            continue
-        left[cell] -= loads[one]
+        fits = np.flatnonzero(left >= loads[one])
+        if not len(fits):
+            return None
+        per_node = left[fits] / cells.width[fits]
+        cell = int(fits[per_node.argmin() if fullest else per_node.argmax()])
         found[one] = cell
-        heapreplace(heap, (-left[cell] / int(cells.width[cell]), cell))
+        left[cell] -= loads[one]
     return found
 
 
