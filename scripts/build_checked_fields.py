@@ -212,7 +212,8 @@ FIELDS: dict[Model, Covers] = {
     },
     mapping.MappingFigures: same(
         claim("figures"),
-        "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load",
+        "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
+        "level_bytes",
     ),
     mapping.LayoutModel: same(
         claim("layout", "optimum", unless=ANOTHER_LAYOUT),
@@ -237,7 +238,8 @@ FIELDS: dict[Model, Covers] = {
         mapping,
         "TotalCertificate BlocksCertificate BlockFamily StarCertificate "
         "DistanceClassesCertificate CutsCertificate CutLine RecognisedCertificate "
-        "PairsCertificate TreeCertificate Packed",
+        "PairsCertificate TreeCertificate LevelsCertificate InsideLevel DegreesLevel SpectralLevel "
+        "Packed",
     ),
     objects.ObjectsResult: {
         **RESULT,
@@ -332,6 +334,7 @@ FIELDS: dict[Model, Covers] = {
     ),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
     **whole(QUESTION, questions, "ObjectsInstance FixedObject NamedArray"),
+    **whole(QUESTION, snapshot, "ParallelismApplication AxisModel"),
     **whole(HOLDER, snapshot, "PrismModel"),
 }
 

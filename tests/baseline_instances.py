@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from topoplace.machine import MatrixMachine, Torus, format_node_set
+from level_hops import level_hops
+from topoplace.machine import LevelMachine, MatrixMachine, Torus, format_node_set
 from topoplace.mapping.graph import TaskGraph
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.snapshot.schema import (
@@ -158,6 +159,9 @@ def hops_between(problem: MappingProblem, routers: IntArray) -> IntArray:
     machine = problem.machine
     if isinstance(machine, MatrixMachine):
         table: IntArray = machine.distances[np.ix_(routers, routers)]
+        return table
+    if isinstance(machine, LevelMachine):
+        table = level_hops(problem.instance)[np.ix_(routers, routers)]
         return table
     assert isinstance(machine, Torus)
     found = np.zeros((len(routers), len(routers)), dtype=np.int64)

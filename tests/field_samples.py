@@ -143,6 +143,8 @@ def _mappings() -> Iterator[tuple[str, MappingResult]]:
     yield "star", mapping_results.solved("star")
     yield "cuts", mapping_results.solved("factors")
     yield "recognised", mapping_results.solved("recognised")
+    yield "levels", mapping_results.solved("levels")
+    yield "spectral", mapping_results.solved("spectral")
     yield "no solution", mapping_results.result_for(graph, outcome_of(None, hit=True))
     yield "search", _searched(mapping_results.solved("rough"))
     full = GridApplication(

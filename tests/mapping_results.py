@@ -18,16 +18,21 @@ from baseline_instances import (
     regular_graph,
 )
 from topoplace.machine import format_node_set
+from topoplace.mapping import onto
 from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
+from topoplace.mapping.bounds.levels import levels_bound
 from topoplace.mapping.bounds.recognised import recognised_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.mapped import outcome_of
+from topoplace.mapping.onto import load_places
+from topoplace.mapping.parallelism import parallelism
 from topoplace.mapping.pencils.search import search_pencils
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import MappingResult
+from topoplace.snapshot.schema import SwitchModel, TreeModel
 from topoplace.solving import Bound, Options, Outcome, result_of
 
 Document = dict[str, Any]
@@ -160,6 +165,28 @@ def _ring() -> MappingProblem:
     return problem_on(application_of(sizes), [3], tasks_per_node=2)
 
 
+def training_on_a_tree() -> MappingProblem:
+    """A training job on a tree whose leaves differ in size."""
+    switches = [
+        SwitchModel(name="a", nodes="n[0-3]"),
+        SwitchModel(name="b", nodes="n[4-5]"),
+        SwitchModel(name="c", nodes="n[6-9]"),
+        SwitchModel(name="ab", switches="a,b"),
+        SwitchModel(name="top", switches="ab,c"),
+    ]
+    places = load_places(TreeModel(kind="tree", name="uneven", switches=switches))
+    axes = parallelism("pipeline=2:line:3,data=2:ring:5,tensor=2:all:40")
+    return onto.problem_on(places.only("0-6,8-9"), axes)
+
+
+def graph_on_a_hierarchy() -> MappingProblem:
+    """A graph without locality, of whose highest level the spectrum says most."""
+    graph = regular_graph(np.random.default_rng(4), 24, 5)
+    places = load_places("sharedmap:3:2:4/1:2:90")
+    machine = places.machine.model_copy(update={"block_sizes": [3, 6]})
+    return onto.problem_on(replace(places, machine=machine), graph)
+
+
 CERTIFIED: dict[str, tuple[Callable[[], MappingProblem], Callable[..., Bound | None]]] = {
     "star": (_star, star_bound),
     "classes": (
@@ -169,6 +196,8 @@ CERTIFIED: dict[str, tuple[Callable[[], MappingProblem], Callable[..., Bound | N
     "factors": (_near, cuts_bound),
     "lines": (_far, cuts_bound),
     "recognised": (_ring, recognised_bound),
+    "levels": (training_on_a_tree, levels_bound),
+    "spectral": (graph_on_a_hierarchy, levels_bound),
 }
 """Problems whose certificate of a kind proves more than simpler ones."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 from pydantic import TypeAdapter
 from scipy.optimize import linprog
 
-from topoplace.certify.packing import LARGEST
+from topoplace.certify.packing import LARGEST, CheckingOracle, Covers, Prices
 from topoplace.result.certificate import Certificate
 
 Json = Any
@@ -382,6 +383,67 @@ class Writer:
             )
         )
         return {"kind": "ref", "leaf": at, "times": times, "over": over}
+
+
+def random_covers(rng: random.Random, packing: Packing, name: str) -> Covers:
+    """Return rows of which a request must or must not take, mostly of one of its candidates."""
+    rows = [row for c in packing.columns if c.request == name for row in c.covers]
+    covers = Covers()
+    for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
+        if packing.coverable:
+            every = rows if rows and rng.random() < 0.8 else range(packing.coverable)
+            covers = covers.split(rng.choice(every), inside=rng.random() < 0.5)
+    return covers
+
+
+def random_prices(rng: random.Random, packing: Packing) -> dict[str, list[int]]:
+    """Return prices of the rows of most families, many of them 0."""
+    top = rng.choice((1, 3, 100))
+    return {
+        name: [rng.choice((0, rng.randint(0, top))) for _ in own]
+        for name, own in packing.capacities.items()
+        if rng.random() < 0.8
+    }
+
+
+def best_gain(
+    packing: Packing,
+    name: str,
+    prices: Mapping[str, Sequence[int]],
+    factors: Sequence[int],
+    covers: Covers,
+) -> int | None:
+    """Return the most that a candidate of a request gains, of all that there are."""
+    gains = [
+        sum(f * v for f, v in zip(factors, column.values, strict=False))
+        - sum(prices[f][k] * n for (f, k), n in column.rows.items() if f in prices)
+        for column in packing.columns
+        if column.request == name
+        and covers.inside <= column.covers
+        and not covers.outside & column.covers
+    ]
+    return max(gains, default=None)
+
+
+def oracle_is_right(rng: random.Random, packing: Packing, oracle: CheckingOracle) -> Counter[bool]:
+    """Hold an oracle against all candidates; return how often there was one, and how often none."""
+    rows = {name: own.tolist() for name, own in oracle.rows.items()}
+    assert list(rows.items()) == list(packing.capacities.items())
+    assert oracle.coverable == packing.coverable
+    assert [request.id for request in oracle.requests] == packing.names
+    seen: Counter[bool] = Counter()
+    for _ in range(6):
+        prices = random_prices(rng, packing)
+        num_factors = rng.randint(1, len(packing.largest))
+        factors = tuple(rng.choice((0, 1, 7, 40)) for _ in range(num_factors))
+        wanted = {q: random_covers(rng, packing, n) for q, n in enumerate(packing.names)}
+        arrays = {name: np.array(own, dtype=np.int64) for name, own in prices.items()}
+        found = oracle.best(Prices(arrays, 0, factors), wanted)
+        for q, covers in wanted.items():
+            best = best_gain(packing, packing.names[q], prices, factors, covers)
+            assert found[q] == best, (q, covers, prices, factors)
+            seen[best is None] += 1
+    return seen
 
 
 def best_at_least(packing: Packing, level_idx: int, earlier: Sequence[int]) -> int | None:

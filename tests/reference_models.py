@@ -15,7 +15,7 @@ from topoplace.mapping.pencils.space import CellTerms, PencilWindow
 from topoplace.mapping.problem import MappingProblem
 from topoplace.placement.switches.patterns import pattern_steps
 from topoplace.placement.switches.problem import TreeProblem
-from topoplace.placement.torus.minizinc import MAX_VALUE, ModelRun, run_minizinc
+from topoplace.solving.minizinc import MAX_VALUE, ModelRun, run_minizinc
 from topoplace.types import IntArray
 
 

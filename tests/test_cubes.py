@@ -14,8 +14,9 @@ import pytest
 from pydantic import ValidationError
 
 import topoplace as tp
+from bending import bent as changed
 from field_samples import refigured
-from random_certificates import Packing, draw
+from random_certificates import Packing, draw, oracle_is_right
 from scripts_of_the_project import script
 from soundness.attack import faulty
 from soundness.torus_kinds import Proving, spoilt
@@ -24,7 +25,9 @@ from topoplace.certify.check import check_document
 from topoplace.certify.cubes.instance import read_instance
 from topoplace.certify.cubes.oracle import CubesOracle, Tables
 from topoplace.certify.packing import Covers, Prices, certified_bound
+from topoplace.certify.report import RefusedError
 from topoplace.cli import run
+from topoplace.errors import InputError
 from topoplace.packing.problem import NO_VALUE, Cover
 from topoplace.placement.cubes.packing import CubesPacking
 from topoplace.placement.cubes.pool import Pool
@@ -153,6 +156,32 @@ def test_the_oracles_agree_at_any_prices() -> None:
                     if cover.request_idx == candidate.request_idx
                 )
     assert some > 100
+
+
+def test_the_checker_finds_the_best_of_all_candidates() -> None:
+    """At any prices, under any covers; and who may replace whom is who has all its places."""
+    seen: Counter[bool] = Counter()
+    for seed in range(60):
+        snapshot, packing = pod(seed), packing_of(pod(seed))
+        instance = read_instance(snapshot)
+        oracle = CubesOracle(instance.requests, Tables(instance))
+        seen += oracle_is_right(random.Random(seed), packing, oracle)
+        for one, first in enumerate(snapshot.queue):
+            every = [*places(snapshot, first)]
+            for other, second in enumerate(snapshot.queue):
+                has_all = all(place in every for place in places(snapshot, second))
+                assert has_all or not oracle.may_replace(one, other), (seed, one, other)
+    assert min(seen.values()) > 100, seen
+
+
+def test_a_chain_begins_at_any_shape_of_the_largest_size() -> None:
+    """Of 1x2x2 and 2x1x2, which 2x1x1 divides in one case alone."""
+    queue = [
+        {"id": "a", "nodes": 4, "shapes": "1x2x2/2x1x2"},
+        {"id": "b", "nodes": 2, "shapes": "2x1x1"},
+    ]
+    snapshot = Snapshot.model_validate(BASE | {"queue": queue, "running": [], "down": ""})
+    assert Tables(read_instance(snapshot)).pool.all()
 
 
 @pytest.mark.parametrize("shapes", ["listed", "mixed"])
@@ -296,6 +325,62 @@ def test_a_thousand_bent_results_are_refused_or_right() -> None:
     assert refused + held == 1_000
     assert refused > 750
     assert held > 5
+
+
+# ---- Instances that the checker refuses ---------------------------------------------------------
+
+BASE: Document = {
+    "schema": "topoplace.snapshot/1",
+    "name": "base",
+    "machine": {"kind": "cubes", "name": "pod", "cubes": 4, "side": [2, 2, 2]},
+    "down": "0",
+    "running": [{"id": "r", "nodes": "8-9"}, {"id": "s", "nodes": "16"}],
+    "queue": [{"id": "a", "nodes": 4}, {"id": "b", "nodes": 16}],
+}
+
+CONTRADICTIONS = {
+    'machine = "xt3"': "no pod of cubes",
+    "machine.cubes = 4096 & machine.side = [4, 4, 8]": "too many",
+    "machine.side = [8, 8, 16]": "too many",
+    'running[0].nodes = ""': "is none of a pod",
+    'running[0].prism = {"origin": [0], "extents": [1]}': "is none of a pod",
+    'running[0].patterns = [{"pattern": "ring"}]': "is none of a pod",
+    'running[0].takes = {"slots": 1}': "is none of a pod",
+    'running[1].nodes = "9-10"': "two running jobs hold chip 9",
+    'running[1].nodes = "32"': "32",
+    'down = "32"': "32",
+    'queue[0].id = "r"': "one id",
+    'queue[0].id = "b"': "one id",
+    'running[0].id = "s"': "one id",
+    'regions = {"r": [{"origin": [0], "extents": [1]}]}': "no regions",
+    'queue[0].class = "gpu"': "has node_class",
+    'queue[0].region = "r"': "has region",
+    'queue[0].patterns = [{"pattern": "ring"}]': "has patterns",
+    'queue[0].takes = {"slots": 1}': "has takes",
+    'queue[0].required = "rack"': "has required",
+    "queue[0].nodes = 40": "more chips than there are",
+    "queue[0].nodes = 12": "no whole number of cubes",
+    "queue[0].nodes = 5": "no part of a cube",
+    'queue[0].shapes = "2x2"': "none for it",
+    'queue[0].shapes = "1x2x1"': "none for it",
+    'queue[0].shapes = "2by2"': "none for it",
+    'queue[0].shapes = "1x1x4"': "no part and no whole cubes",
+    'queue[1].shapes = "1x4x4"': "no part and no whole cubes",
+}
+
+
+@pytest.mark.parametrize("change", CONTRADICTIONS)
+def test_instances_that_contradict_themselves_are_refused(change: str) -> None:
+    read_instance(Snapshot.model_validate(BASE))
+    snapshot = Snapshot.model_validate(changed(BASE, change))
+    with pytest.raises((RefusedError, InputError), match=CONTRADICTIONS[change]):
+        read_instance(snapshot)
+
+
+def test_no_spare_has_the_name_of_a_request() -> None:
+    queue = [{"id": name, "nodes": 8} for name in ("~0", "~1", "~~0")]
+    ids = [r.id for r in read_instance(Snapshot.model_validate(BASE | {"queue": queue})).requests]
+    assert len({*ids}) == len(ids) == 4
 
 
 # ---- Files and commands -------------------------------------------------------------------------

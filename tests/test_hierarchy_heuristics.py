@@ -16,7 +16,7 @@ from topoplace.shipped import METHODS
 from topoplace.solving import Options
 from topoplace.solving.registry import method_of
 
-HEURISTICS = [name for name in METHODS["hierarchy"] if name != "exact"]
+HEURISTICS = [name for name in METHODS["hierarchy"] if name not in ("exact", "minizinc")]
 TEXTBOOK = ["tree-best-fit", "first-fit", "random"]
 
 

@@ -27,11 +27,11 @@ from random_instances import random_snapshot
 from small_snapshot import snapshot_of
 from topoplace.errors import InputError, MissingToolError, TopoplaceError
 from topoplace.placement.torus import minizinc as backend
-from topoplace.placement.torus.minizinc import model_files, run_minizinc
 from topoplace.placement.torus.outcome import num_shared_links
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.solving import Options, Outcome
+from topoplace.solving.minizinc import model_files, run_minizinc
 
 pytestmark = needs_minizinc
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from random_certificates import Column, Packing
 from topoplace.machine.hierarchy import Hierarchy
+from topoplace.placement.hierarchy.layout import Layout
+from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
+from topoplace.placement.hierarchy.problem import HierarchyProblem
+from topoplace.placement.hierarchy.tables import Uses
 from topoplace.snapshot import HierarchyRequest, HierarchyState, PartState, prepare_hierarchy
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 
@@ -20,8 +27,8 @@ def random_hierarchy(rng: random.Random) -> dict[str, Any]:
     levels = ["block", "rack", "host"][-rng.choice([1, 2, 2, 3, 3]) :]
     resources = rng.choice([["slots"], ["slots"], ["gpus", "memory"]])
     single = rng.random() < 0.4
-    hosts = []
-    for k in range(rng.randint(1, 7)):
+    hosts: list[dict[str, Any]] = []
+    for k in range(rng.choice((1, 2, 4, 5, 6, 7))):
         domains = [f"{level[0]}{rng.randint(1, 2)}" for level in levels[:-1]]
         capacity = {r: rng.randint(1, 1 if single else 4) for r in resources}
         hosts.append({"hosts": f"n{k}", "domains": domains, "capacity": capacity})
@@ -32,8 +39,9 @@ def random_hierarchy(rng: random.Random) -> dict[str, Any]:
             running.append({"id": f"r{k}", "nodes": host})
             if rng.random() < 0.5:
                 running[-1]["takes"] = {resources[0]: 1}
-    down = ",".join(host for host in names if rng.random() < 0.1)
-    queue = [_request(rng, f"j{k}", levels, resources) for k in range(rng.randint(1, 3))]
+    down = ",".join(host for host in names if rng.random() < 0.08)
+    most = 1 if single else 2
+    queue = [_request(rng, f"j{k}", levels, resources, most) for k in range(rng.randint(1, 3))]
     if rng.random() < 0.3:
         queue.append(queue[0] | {"id": "again"})
     machine = {"kind": "hierarchy", "name": "tiny", "levels": levels, "hosts": hosts}
@@ -48,16 +56,17 @@ def random_hierarchy(rng: random.Random) -> dict[str, Any]:
 
 
 def _request(
-    rng: random.Random, name: str, levels: list[str], resources: list[str]
+    rng: random.Random, name: str, levels: list[str], resources: list[str], most: int
 ) -> dict[str, Any]:
+    """Return a request whose units take so much of a resource at most."""
     priority = rng.choice([1, 1, 1, 3])
     exclusive = rng.choice(levels) if rng.random() < 0.15 else None
     if rng.random() < 0.75:
-        part = _part(rng, levels, resources, exclusive)
+        part = _part(rng, levels, resources, exclusive, most)
         if rng.random() < 0.2:
-            part["at_most"] = {"size": rng.randint(1, 2), "level": rng.choice(levels)}
+            part["at_most"] = {"size": rng.randint(1, 3), "level": rng.choice(levels)}
         return {"id": name, "priority": priority, **part}
-    parts = [_part(rng, levels, resources, exclusive, most=2) for _ in range(2)]
+    parts = [_part(rng, levels, resources, exclusive, most, units=2) for _ in range(2)]
     if rng.random() < 0.5:
         for part in parts:
             part["group"] = "g"
@@ -72,24 +81,26 @@ def _part(
     levels: list[str],
     resources: list[str],
     exclusive: str | None,
-    most: int = 5,
+    most: int,
+    units: int = 6,
 ) -> dict[str, Any]:
-    units = rng.randint(1, most)
+    units = rng.choice([n for n in (1, 2, 2, 2, 3, 4, 4, 6) if n <= units])
     part: dict[str, Any] = {"nodes": units, "exclusive": exclusive}
+    wide = [*levels[:-1], *levels]  # of a host, most rules leave nothing
     part["takes"] = {
-        r: rng.randint(1, 2) for r in rng.sample(resources, rng.randint(1, len(resources)))
+        r: rng.choice([1, 1, most]) for r in rng.sample(resources, rng.randint(1, len(resources)))
     }
-    if rng.random() < 0.3:
-        part["required"] = rng.choice(levels)
+    if rng.random() < 0.25:
+        part["required"] = rng.choice(wide)
     sizes = [n for n in range(2, units + 1) if units % n == 0]
     if sizes and rng.random() < 0.5:
         size = rng.choice(sizes)
-        part["segments"] = [{"size": size, "level": rng.choice(levels)}]
+        part["segments"] = [{"size": size, "level": rng.choice(wide)}]
         at = levels.index(part["segments"][0]["level"])
-        if at and rng.random() < 0.4:
+        if at and rng.random() < 0.3:
             part["segments"].append({"size": units, "level": rng.choice(levels[:at])})
     if rng.random() < 0.2:
-        part["spread"] = {"size": rng.randint(1, 3), "level": rng.choice(levels)}
+        part["spread"] = {"size": rng.randint(1, units), "level": rng.choice(levels)}
     if rng.random() < 0.2:
         part["balance"] = rng.choice(levels)
     return part
@@ -100,6 +111,15 @@ def prepared(document: dict[str, Any]) -> HierarchyState:
     return prepare_hierarchy(Snapshot.model_validate(document))
 
 
+def lively_hierarchy(name: str, most: int) -> dict[str, Any]:
+    """Return a snapshot on which something can start, in so many ways at most."""
+    for k in itertools.count():
+        document = random_hierarchy(random.Random(f"{name}-{k}"))
+        if 1 < num_placements(prepared(document)) <= most:
+            return document
+    raise AssertionError
+
+
 # ---- Brute force ---------------------------------------------------------------------------------
 
 
@@ -107,7 +127,7 @@ def places_of(state: HierarchyState, request: HierarchyRequest) -> Iterator[Plac
     """Yield all places of a request on an else empty machine."""
     choices = [list(_splits(state, part)) for part in request.parts]
     for place in itertools.product(*choices):
-        if _fit(state, [(request, place)]) and _groups_hold(state.machine, request, place):
+        if is_legal(state, [(request, place)]) and _groups_hold(state.machine, request, place):
             yield place
 
 
@@ -159,7 +179,7 @@ def _groups_hold(machine: Hierarchy, request: HierarchyRequest, place: Place) ->
     return True
 
 
-def _fit(state: HierarchyState, placed: list[tuple[HierarchyRequest, Place]]) -> bool:
+def is_legal(state: HierarchyState, placed: list[tuple[HierarchyRequest, Place]]) -> bool:
     machine, taken = state.machine, Counter[tuple[int, int]]()
     for request, place in placed:
         for part, units in zip(request.parts, place, strict=True):
@@ -201,14 +221,91 @@ def worth_of(state: HierarchyState, request: HierarchyRequest, place: Place) -> 
 
 def best_of(state: HierarchyState) -> list[int]:
     """Return the best values of all placements, one level after the other."""
-    places = [[None, *places_of(state, request)] for request in state.requests]
+    return list(max(outcomes(state)))
+
+
+def outcomes(state: HierarchyState) -> set[tuple[int, ...]]:
+    """Return what all placements are worth on the levels there are, in maximising sense."""
+    found: set[tuple[int, ...]] = set()
+    every = [
+        [(place, worth_of(state, request, place)) for place in places_of(state, request)]
+        for request in state.requests
+    ]
+    nothing = (0,) * (state.machine.num_levels + 3)
+
+    def place(q: int, placed: list[tuple[HierarchyRequest, Place]], values: Sequence[int]) -> None:
+        if q == len(every):
+            found.add(on_levels(state, values))
+            return
+        place(q + 1, placed, values)
+        for own, worth in every[q]:
+            more = [*placed, (state.requests[q], own)]
+            if not placed or is_legal(state, more):
+                place(q + 1, more, [a + b for a, b in zip(values, worth, strict=True)])
+
+    place(0, [], nothing)
+    return found
+
+
+def on_levels(state: HierarchyState, values: Sequence[int]) -> tuple[int, ...]:
+    """Return values without that of balance if nobody asks for it."""
     balanced = any(p.balance is not None for r in state.requests for p in r.parts)
-    zero = [0] * (state.machine.num_levels + 3)
-    best = zero
-    for choice in itertools.product(*places):
-        placed = [(r, p) for r, p in zip(state.requests, choice, strict=True) if p is not None]
-        worths = [worth_of(state, request, place) for request, place in placed]
-        values = [sum(column) for column in zip(zero, *worths, strict=True)]
-        if values > best and _fit(state, placed):
-            best = values
-    return best if balanced else [*best[:-2], best[-1]]
+    return tuple(values) if balanced else (*values[:-2], values[-1])
+
+
+def num_placements(state: HierarchyState) -> int:
+    """Return how many choices brute force has."""
+    return math.prod(1 + sum(1 for _ in places_of(state, r)) for r in state.requests)
+
+
+# ---- Packings, for random certificates -----------------------------------------------------------
+
+
+def packing_of(
+    document: dict[str, Any],
+    earlier: Sequence[int] = (),
+    chosen: Sequence[tuple[str, str]] | None = None,
+) -> Packing:
+    """Return a snapshot as a packing, of some requests with others' places if these are chosen."""
+    state = prepared(document)
+    solver = HierarchyPacking(HierarchyProblem(state))
+    number = {request.id: q for q, request in enumerate(state.requests)}
+    pairs = [(name, name) for name in number] if chosen is None else list(chosen)
+    family_of = [(name, k) for name, own in solver.families.items() for k in range(_length(own))]
+    columns: dict[object, Column] = {}
+    for name, other in pairs:
+        request = state.requests[number[other]]
+        value = state.requests[number[name]].value
+        for place in places_of(state, request):
+            rows = solver.rows_of(Candidate(number[other], _uses(solver.layout, place))).tolist()
+            taken = Counter(family_of[row] for row in rows)
+            values = (value, *on_levels(state, worth_of(state, request, place))[1:])
+            covers = frozenset(row for row in rows if row < solver.num_covers)
+            columns[name, tuple(rows), values] = Column(name, taken, covers, values)
+    kinds: dict[object, list[str]] = {}
+    for name, other in pairs:
+        parts = state.requests[number[other]].parts
+        asked = tuple(replace(part, name=None, preferred=None) for part in parts)
+        kinds.setdefault(asked, []).append(name)
+    return Packing(
+        [name for name, _ in pairs],
+        {name: solver.capacities[own].tolist() for name, own in solver.families.items()},
+        list(columns.values()),
+        solver.num_covers,
+        [solver.largest(level) for level in range(len(solver.senses))],
+        list(kinds.values()),
+        lambda some: packing_of(document, earlier, some),
+        earlier,
+    )
+
+
+def _length(rows: slice) -> int:
+    return int(rows.stop - rows.start)
+
+
+def _uses(layout: Layout, place: Place) -> Uses:
+    found: Counter[tuple[int, int]] = Counter()
+    for part, units in enumerate(place):
+        for host, n in units.items():
+            found[part, layout.node_of_host[host]] += n
+    return tuple((part, leaf, n) for (part, leaf), n in sorted(found.items()))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from topoplace.front import recognise as recognise
     from topoplace.front import snapshots as snapshots
     from topoplace.front import topology as topology
+    from topoplace.mapping.parallelism import Transformer as Transformer
+    from topoplace.mapping.parallelism import parallelism as parallelism
     from topoplace.model import Model as Model
     from topoplace.model import cubes as cubes
     from topoplace.model import graph as graph
@@ -49,6 +51,7 @@ _NAMES = {
         *("audit", "check", "compare", "load", "machines", "map"),
         *("methods", "place", "recognise", "snapshots", "topology"),
     ),
+    "mapping.parallelism": ("Transformer", "parallelism"),
     "model": (
         *("Model", "cubes", "graph", "grid", "hierarchy", "mesh", "objects", "torus", "tree"),
     ),

@@ -128,7 +128,8 @@ class InputError(TopoplaceError):
             text += f", found {_shorten(self.value)}"
         if self.meant is not None:
             text += f" (did you mean {self.meant!r}?)"
-        return ": ".join([*(part for part in (self.file, self.field) if part), text])
+        line = ": ".join([*(part for part in (self.file, self.field) if part), text])
+        return line.translate(_ESCAPED)
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -194,6 +195,10 @@ def closest(value: object, known: Iterable[str]) -> str | None:
 def named_file(file: str) -> str:
     """Return a file as messages name it."""
     return "stdin" if file == "-" else file
+
+
+_ESCAPED = {code: repr(chr(code))[1:-1] for code in (*range(32), 127)}
+"""Control characters as a line shows them, lest a name with a line feed makes two lines."""
 
 
 def _shorten(value: object, limit: int = 80) -> str:

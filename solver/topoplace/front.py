@@ -24,6 +24,7 @@ from topoplace.mapping.objects.applications import (
 )
 from topoplace.mapping.objects.problem import ObjectsProblem, prepare_objects
 from topoplace.mapping.onto import Source, load_places, problem_on
+from topoplace.mapping.parallelism import parallelism_graph
 from topoplace.mapping.problem import MappingProblem, graph_of, prepare_mapping
 from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
@@ -42,10 +43,12 @@ from topoplace.snapshot.objects import (
     ObjectsInstance,
 )
 from topoplace.snapshot.schema import (
+    AnyApplication,
     GraphApplication,
     GridApplication,
     MappingInstance,
     MatrixModel,
+    ParallelismApplication,
     Snapshot,
 )
 from topoplace.snapshot.state import SnapshotState
@@ -62,7 +65,7 @@ from topoplace.study.compare import Comparison
 from topoplace.study.compare import compare as compare_cases
 
 Instance = Model | Snapshot | File | Document
-Application = GridApplication | GraphApplication | MappingInstance | File
+Application = AnyApplication | MappingInstance | File
 Objects = ObjectsApplication | ObjectsInstance
 
 Placed = AllocationResult | HierarchyResult | CubesResult
@@ -168,6 +171,7 @@ def map(
     balance: float | str | None = None,
     pooled: bool = False,
     fixed: Mapping[int, int] | None = None,
+    level_costs: Sequence[int] | None = None,
     job: str | None = None,
     node_class: str | None = None,
     within: str | None = None,
@@ -181,8 +185,8 @@ def map(
     Parameters
     ----------
     application
-        A `grid` or `graph`, the file of a graph, or a mapping instance or its file; or objects: an
-        `ObjectsApplication`, its file, a shipped name such as ``namd_apoa1``, or an instance.
+        A `grid`, `graph` or `parallelism`, the file of a graph, or a mapping instance or its file;
+        or `objects`, their file, a shipped name such as ``namd_apoa1``, or an instance of objects.
     on
         Where to: a machine (or its name, file or shorthand), a `Model` or snapshot file (its free
         nodes), or the result of a placement (the nodes of one of its jobs). Not with a mapping
@@ -198,6 +202,9 @@ def map(
         Of objects: whether the nodes of a router share their loads.
     fixed
         Of objects: those that stay, each with its node.
+    level_costs
+        On a tree or hierarchy, what a byte costs by the level at which its ends meet, the lowest
+        first; by default two hops per level.
     job, node_class, within
         The job inside whose nodes to stay, the class of the nodes, and a prism of routers such as
         ``4x4x8@0,0,0`` to stay in.
@@ -229,12 +236,14 @@ def map(
         problem = prepare_mapping(application)
     elif on is None:
         raise InputError("a machine, an instance or a result to map to", field="on", found="None")
-    elif isinstance(on, AllocationResult | HierarchyResult | CubesResult):
+    elif isinstance(on, HierarchyResult | CubesResult):
         found = f"a result of {on.problem}"
-        raise InputError("places on a torus or mesh", field="on", found=found)
+        raise InputError("places on a torus, mesh or tree", field="on", found=found)
     else:
         source = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
-        places = load_places(source, job=job, node_class=node_class, within=within)
+        places = load_places(
+            source, level_costs=level_costs, job=job, node_class=node_class, within=within
+        )
         if balance is not None or isinstance(application, ObjectsApplication):
             problem = problem_of(
                 application,
@@ -422,6 +431,8 @@ def recognise(application: Application | GraphApplication | MappingResult) -> Re
         application = application.application
     if isinstance(application, GridApplication):
         return recognise_graph(grid_of(application).graph())
+    if isinstance(application, ParallelismApplication):
+        return recognise_graph(parallelism_graph(application))
     return recognise_graph(graph_of(application))
 
 

@@ -15,6 +15,7 @@ _THRESHOLDS = "topoplace.placement.switches.exact.method"
 _CUBES = "topoplace.placement.cubes.exact"
 _IN_CUBES = "topoplace.placement.cubes.heuristics"
 _DOMAINS = "topoplace.placement.hierarchy.exact"
+_DOMAINS_MODEL = "topoplace.placement.hierarchy.minizinc"
 _RULES = "topoplace.placement.switches.allocators"
 _KUEUE = "topoplace.placement.hierarchy.heuristics.kueue"
 _BALANCED = "topoplace.placement.hierarchy.heuristics.kueue_balanced"
@@ -23,6 +24,7 @@ _TREE = "topoplace.placement.hierarchy.heuristics.slurm_tree"
 _FILLS = "topoplace.placement.hierarchy.heuristics.fits"
 _BEST = "topoplace.mapping.methods.best"
 _BUILT = "topoplace.mapping.methods.constructions"
+_NESTED = "topoplace.mapping.methods.nested"
 _ORDERS = "topoplace.mapping.methods.orders"
 _SEARCHES = "topoplace.mapping.methods.searches"
 _OBJECTS = "topoplace.mapping.objects.search"
@@ -65,6 +67,7 @@ METHODS: dict[str, dict[str, tuple[str, str]]] = {
         "kueue": (_KUEUE, "Kueue's: BestFit, without a level LeastFreeCapacity"),
         "kueue-balanced": (_BALANCED, "as kueue, evenly over the domains of a preferred level"),
         "kueue-least-free": (_KUEUE, "Kueue's LeastFreeCapacity: small domains first, always"),
+        "minizinc": (_DOMAINS_MODEL, "reference MiniZinc model, for tiny machines"),
         "random": (_FILLS, "units anywhere within the rules (by seed)"),
         "slurm-block": (_BLOCK, "Slurm's topology/block: aligned blocks, fewest free nodes first"),
         "slurm-tree": (_TREE, "Slurm's topology/tree: the lowest switch that fits, fullest last"),
@@ -87,6 +90,7 @@ METHODS: dict[str, dict[str, tuple[str, str]]] = {
         "grid-order": (_ORDERS, "cells of the grid, in grid order, fill node after node"),
         "hilbert": (_ORDERS, "tasks in the best of three orders along Hilbert's curve"),
         "local-search": (_SEARCHES, "simulated annealing from a mapping or the best simple method"),
+        "nested-boxes": (_NESTED, "trees and hierarchies: a grid cut into boxes within boxes"),
         "pencils": (_BUILT, "best layout, window and routers of every pencil"),
         "random-blocks": (_BUILT, "equal boxes of the grid on random nodes"),
         "round-robin": (_ORDERS, "tasks dealt out one by one to as many nodes as are needed"),

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from baseline_instances import optimum_of, problem_on
+from level_cases import random_levels
 from pencil_cases import SINK, SOURCE, least_hop_bytes
 from soundness.attack import Json, Number, Target, faulty, number
 from tiny_instances import MOST_MAPPINGS, graph_of, random_grid, random_problem
@@ -36,6 +37,7 @@ from topoplace.mapping import symmetry
 from topoplace.mapping.bounds import distance_classes
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
+from topoplace.mapping.bounds.levels import levels_bound
 from topoplace.mapping.bounds.pairs import pairs_bound
 from topoplace.mapping.bounds.recognised import bound_through
 from topoplace.mapping.bounds.star import star_bound
@@ -171,6 +173,16 @@ def bounded_target(kind: str, rng: Random) -> Target | None:
         lift = rng.choice((0, abs(number(rng, 1, 1 << 59, (1 << 61) - 1 - max(prices)))))
         certificate["prices"] = [price + lift for price in prices]
     return target_of(problem, certificate, share=0.3 if kind == "cuts" else 0.6)
+
+
+def levels_target(_: str, rng: Random) -> Target | None:
+    """Return a problem on a tree or hierarchy, and its certificate, some parts of another kind."""
+    problem = random_levels(rng)
+    bound = levels_bound(problem, target=0 if rng.random() < 0.7 else None)
+    if bound is None:
+        return None
+    certificate: Json = bound.certificate.model_dump(mode="json")
+    return target_of(problem, certificate)
 
 
 def recognised_target(kind: str, rng: Random) -> Target | None:
@@ -351,6 +363,7 @@ KINDS: dict[str, Callable[[str, Random], Target | None]] = {
         ("blocks", "star", "distance-classes", "cuts", "pairs", "tree"), bounded_target
     ),
     "recognised": recognised_target,
+    "levels": levels_target,
     "flow": flow_target,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from topoplace.mapping.problem import MappingProblem
     from topoplace.result.mapping import MappingResult
     from topoplace.snapshot.objects import ObjectsApplication
-    from topoplace.snapshot.schema import GraphApplication, GridApplication
+    from topoplace.snapshot.schema import AnyApplication
 
-    Application = GraphApplication | GridApplication
+    Application = AnyApplication
 
 Parts = dict[str, str | None]
 """Where to map to inside what `--on` names: a job, a class, a prism."""
@@ -45,6 +46,11 @@ RANK_FILE = "The mapping in this form (docs/formats.md)."
         grid=option("8x8x8", "A virtual grid."),
         **GRID,
         graph=option("FILE", "A communication graph, instead of a grid."),
+        parallelism=option(
+            "pipeline=4,data=16,tensor=8",
+            "A training job, instead of a grid: its axes, the slowest first; data=16:ring:1000 "
+            "says what ranks send (all, ring or line, bytes).",
+        ),
         graph_format=option(
             "csv|qaplib|metis|grf|edges",
             "Format of --graph; by default its ending or content tells.",
@@ -70,8 +76,13 @@ RANK_FILE = "The mapping in this form (docs/formats.md)."
         on=option(
             "MACHINE",
             "A machine (file, shipped name, torus:4x4x4), a snapshot, a placement result, "
-            "matrix:FILE (distances), or qaplib (those of the graph file).",
+            "matrix:FILE (distances), sharedmap:4:8:6/1:10:100, or qaplib (those of the graph "
+            "file).",
             autocompletion=machines_like,
+        ),
+        level_costs=option(
+            "1:10:100",
+            "Tree or hierarchy: cost of a byte by the level at which its ends meet, lowest first.",
         ),
         tasks_per_node=option("N", "Most tasks on a node."),
         within=option("12x8x12@0,0,0", "Use the routers of this prism only."),
@@ -125,6 +136,8 @@ def map_command(
     balance: str | None = None,
     pooled: bool = False,
     fixed: Path | None = None,
+    parallelism: str | None = None,
+    level_costs: str | None = None,
     tasks_per_node: int = 1,
     within: str | None = None,
     subset: str | None = None,
@@ -149,10 +162,11 @@ def map_command(
     scotch_map: Path | None = None,
     as_json: bool = False,
 ) -> None:
-    """Map the tasks of a grid or graph onto MACHINE and bound the hop-bytes of any mapping."""
+    """Map a grid, a graph, a training job or objects onto MACHINE, and bound any mapping."""
     from topoplace.cli.objects import Loads, map_objects
     from topoplace.kernels import compile_for
-    from topoplace.mapping.onto import problem_on
+    from topoplace.mapping.onto import load_places, problem_on
+    from topoplace.mapping.parallelism import parallelism as training_job
     from topoplace.mapping.rankfiles import read_mapping
     from topoplace.snapshot.objects import ObjectsApplication
     from topoplace.snapshot.readers.tables import name_of
@@ -165,19 +179,22 @@ def map_command(
     require_writable(**files)
     parts = {"job": job, "node_class": node_class, "within": within}
     shape = (periodic, message_bytes, stencil, diagonal_bytes)
-    _refuse_beside(objects, grid, shape, graph, graph_format, flow)
-    application, places = _application_and_places(
-        grid, shape, graph, graph_format, flow, on, parts, objects
-    )
+    _refuse_beside(objects, grid, shape, graph, graph_format, flow, parallelism)
+    application: Application | ObjectsApplication
+    if parallelism is not None:
+        application = training_job(parallelism, field="--parallelism")
+        places = load_places(on, level_costs=_costs(level_costs), **parts)
+    else:
+        application, places = _application_and_places(
+            grid, shape, graph, graph_format, flow, on, parts, _costs(level_costs), objects
+        )
     if subset is not None:
         places = places.only(subset)
     if isinstance(application, ObjectsApplication) or balance is not None:
         expected = "no such option for objects"
         refuse(expected, cell=cell, column_major=column_major, max_depth=max_depth)
-        refuse(
-            expected, tasks_per_node=tasks_per_node > 1, mapping=mapping, **forms | {"csv": None}
-        )
-        refuse(expected, rank_order=rank_order)
+        refuse(expected, tasks_per_node=tasks_per_node > 1, mapping=mapping)
+        refuse(expected, rank_order=rank_order, **forms | {"csv": None})
         how = Loads(balance, pooled, fixed)
         map_objects(application, places, how, method, options, progress, output, png, csv)
     refuse("--objects or --balance with this option", pooled=pooled, fixed=fixed)
@@ -202,6 +219,15 @@ def map_command(
     end_with(result, {name.replace("_", "-"): path for name, path in files.items()})
 
 
+def _costs(text: str | None) -> tuple[int, ...] | None:
+    """Return the costs of a text such as ``1:10:100``."""
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d{1,7}(:\d{1,7}){0,16}", text):
+        raise InputError("costs such as 1:10:100", field="--level-costs", value=text)
+    return tuple(map(int, text.split(":")))
+
+
 def _node_list(rank_order: Path | None, node_list: Path | None) -> Path | None:
     """Return where the node list of a rank order goes: beside it, where ``--mapping`` looks."""
     from topoplace.mapping.rankfiles import node_list_beside
@@ -218,10 +244,16 @@ def _refuse_beside(
     graph: Path | None,
     form: str | None,
     flow: str | None,
+    parallelism: str | None,
 ) -> None:
     """Refuse options of grids and graph files beside applications of another kind."""
     given = dict(zip(("periodic", "bytes", "stencil", "diagonal_bytes"), shape, strict=True))
     given["stencil"] = shape[2].replace("nearest", "")
+    if objects is not None:
+        refuse("no such option beside --objects", parallelism=parallelism)
+    if parallelism is not None:
+        refuse("no such option beside --parallelism", grid=grid, graph=graph)
+        refuse("a grid (--grid) with this option", **given)
     if objects is not None:
         refuse("no such option beside --objects", grid=grid, graph=graph, **given)
     if graph is None:
@@ -238,6 +270,7 @@ def _application_and_places(
     flow: str | None,
     on: str,
     parts: Parts,
+    level_costs: tuple[int, ...] | None,
     objects: str | None,
 ) -> tuple[Application | ObjectsApplication, Places]:
     """Return objects, a grid, or the graph of a file, and the places: given, or that file's."""
@@ -246,16 +279,18 @@ def _application_and_places(
     from topoplace.mapping.onto import load_places
 
     if objects is not None:
-        return read_application(objects), load_places(on, **parts)
+        places = load_places(on, level_costs=level_costs, **parts)
+        return read_application(objects), places
     if graph is None:
         if on == OF_GRAPH_FILE:
             raise InputError("a graph file with --on qaplib", field="--graph", found="none")
         if grid is None:
-            expected = "a virtual grid, or a graph file (--graph)"
-            raise InputError(expected, field="--grid", found="neither")
-        return grid_application(grid, *shape), load_places(on, **parts)
+            expected = "a virtual grid, a graph file (--graph) or axes (--parallelism)"
+            raise InputError(expected, field="--grid", found="none of these")
+        places = load_places(on, level_costs=level_costs, **parts)
+        return grid_application(grid, *shape), places
     if on != OF_GRAPH_FILE:
-        places = load_places(on, **parts)
+        places = load_places(on, level_costs=level_costs, **parts)
         return read_graph(graph, form, flow=flow), places
     if (form or graph_format(graph)) != OF_GRAPH_FILE:
         raise InputError("a QAPLIB file with --on qaplib", file=str(graph), field="--graph")

@@ -11,7 +11,7 @@ from topoplace.cli.output import end_with, shown
 if TYPE_CHECKING:
     from topoplace.mapping.onto import Places
     from topoplace.snapshot.objects import ObjectsApplication
-    from topoplace.snapshot.schema import GraphApplication, GridApplication
+    from topoplace.snapshot.schema import AnyApplication
     from topoplace.solving import Options
 
 
@@ -25,7 +25,7 @@ class Loads:
 
 
 def map_objects(
-    application: ObjectsApplication | GraphApplication | GridApplication,
+    application: ObjectsApplication | AnyApplication,
     places: Places,
     how: Loads,
     method: str,

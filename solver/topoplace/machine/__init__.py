@@ -13,6 +13,7 @@ from topoplace.machine.links import (
     route_links as route_links,
     scattered_links as scattered_links,
 )
+from topoplace.machine.levels import LevelMachine as LevelMachine, Network as Network
 from topoplace.machine.matrix import MatrixMachine as MatrixMachine
 from topoplace.machine.prism import (
     Prism as Prism,

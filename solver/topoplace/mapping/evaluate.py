@@ -6,7 +6,8 @@ from fractions import Fraction as Ratio
 
 import numpy as np
 
-from topoplace.machine import Torus
+from topoplace.machine import LevelMachine, Torus
+from topoplace.mapping.graph import TaskGraph
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Fraction
 from topoplace.result.mapping import MappingFigures
@@ -40,6 +41,9 @@ def evaluate(problem: MappingProblem, nodes: IntArray) -> MappingFigures:
             for d, bandwidth in enumerate(torus.bandwidth)
         )
         heaviest = Fraction.of(most)
+    levels = None
+    if isinstance(problem.machine, LevelMachine):
+        levels = _level_bytes(problem.machine, routers, graph)
     return MappingFigures(
         hop_bytes=int(hops @ graph.bytes),
         hops=int(hops.sum()),
@@ -48,7 +52,16 @@ def evaluate(problem: MappingProblem, nodes: IntArray) -> MappingFigures:
         max_hops=int(hops.max(initial=0)),
         histogram=np.bincount(hops, minlength=1).tolist(),
         max_link_load=heaviest,
+        level_bytes=levels,
     )
+
+
+def _level_bytes(machine: LevelMachine, routers: IntArray, graph: TaskGraph) -> list[int]:
+    """Return the bytes of all messages by the level at which their ends meet."""
+    sums = np.zeros(machine.num_levels + 1, dtype=np.int64)
+    np.add.at(sums, machine.meeting(routers[graph.sources], routers[graph.targets]), graph.bytes)
+    found: list[int] = sums.tolist()
+    return found
 
 
 def link_loads(torus: Torus, sources: IntArray, targets: IntArray, sizes: IntArray) -> IntArray:

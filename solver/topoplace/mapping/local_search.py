@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.kernels import kernel
-from topoplace.machine import MatrixMachine, Torus
+from topoplace.machine import LevelMachine, MatrixMachine, Network, Torus
 from topoplace.mapping.mapped import Keeper
 from topoplace.mapping.problem import MappingProblem
 from topoplace.types import IntArray
@@ -31,7 +31,8 @@ MAX_PLACES = 1 << 25
 class Machine(NamedTuple):
     """Distances as sums over tables: ``sum over d of table[left[a, d] + right[b, d]]``.
 
-    A torus has one small table per dimension, indexed by the difference of coordinates; a
+    A torus has one small table per dimension, indexed by the difference of coordinates, and so has
+    a tree or hierarchy per level, indexed by the difference of the numbers of domains; a
     machine given by its distances has one dimension and the matrix as its table. The first
     ``num_near[r]`` entries of ``near[r]`` are next to r (itself if it has no neighbour); `usable`
     are the routers with room for tasks.
@@ -64,11 +65,14 @@ class State(NamedTuple):
         return State(*(array.copy() for array in self))
 
 
-def machine_arrays(machine: Torus | MatrixMachine, capacity: IntArray) -> Machine:
+def machine_arrays(machine: Network, capacity: IntArray) -> Machine:
     """Return the arrays of a machine; `InputError` if its distances are not symmetric."""
     if isinstance(machine, Torus):
         left, right, table = _torus_distances(machine)
         near, num_near = torus_neighbours(machine)
+    elif isinstance(machine, LevelMachine):
+        left, right, table = _level_distances(machine)
+        near, num_near = _beside(machine, capacity)
     else:
         left, right, table = _matrix_distances(machine)
         near, num_near = _closest(machine)
@@ -129,6 +133,42 @@ def _matrix_distances(machine: MatrixMachine) -> tuple[IntArray, IntArray, IntAr
         raise InputError("symmetric distances for a local search", field="distances")
     rows = np.arange(len(matrix))[:, None]
     return rows * len(matrix), rows, matrix.ravel()
+
+
+def _level_distances(machine: LevelMachine) -> tuple[IntArray, IntArray, IntArray]:
+    """Return left, right and one table per level that costs anything: 0 in one domain alone."""
+    rows, tables, left, offset = machine.domain_of[:-1], [], [], 0
+    paid = np.flatnonzero(machine.steps) if machine.steps.any() else np.zeros(1, dtype=np.int64)
+    for level in paid.tolist():
+        num = int(rows[level].max()) + 1
+        table = np.full(2 * num - 1, machine.steps[level])
+        table[num - 1] = 0
+        tables.append(table)
+        left.append(rows[level] + offset + num - 1)
+        offset += len(table)
+    return np.stack(left, axis=1), -rows[paid].T, np.concatenate(tables)
+
+
+NUM_BESIDE = 12
+"""Leaves of its domain that a leaf is next to at most."""
+
+
+def _beside(machine: LevelMachine, capacity: IntArray) -> tuple[IntArray, IntArray]:
+    """Return for every leaf the next usable ones of its lowest domain that has others."""
+    usable = capacity > 0
+    near = np.repeat(np.arange(machine.num_routers)[:, None], NUM_BESIDE, axis=1)
+    num_near = np.zeros(machine.num_routers, dtype=np.int64)
+    for domain in machine.domain_of[1:]:
+        inside = np.flatnonzero(usable)
+        order = inside[np.argsort(domain[inside], kind="stable")]
+        for own in np.split(order, np.flatnonzero(np.diff(domain[order])) + 1):
+            alone = own[num_near[own] == 0]
+            most = min(NUM_BESIDE, len(own) - 1)
+            at = np.searchsorted(own, alone)
+            for k in range(most):
+                near[alone, k] = own[(at + k + 1) % len(own)]
+            num_near[alone] = most
+    return near, np.maximum(num_near, 1)
 
 
 def _closest(machine: MatrixMachine) -> tuple[IntArray, IntArray]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from topoplace import clock
 from topoplace.errors import InputError
-from topoplace.mapping.bounds.total import total_bound
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.problem import MappingProblem, require_mapping, spread_over_nodes
 from topoplace.result.mapping import ClassOptimum, LayoutModel
@@ -97,8 +96,7 @@ class Keeper:
         self.problem, self.options = problem, options
         self._deadline = clock.deadline(options.time_limit)
         self.least: int | None = None
-        total = total_bound(problem)
-        self.floor = 0 if total is None else int(total.value)
+        self.floor = problem.floor
         self._nodes: IntArray | None = None
         self._next_report = 0.0
         if start is not None:

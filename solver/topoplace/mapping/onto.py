@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, unknown_name
 from topoplace.machine import Prism, format_node_set, parse_node_set
+from topoplace.machine.hierarchy import Hierarchy
+from topoplace.machine.hostlist import expand_host_list
+from topoplace.machine.topology import AnyMachine, num_nodes_of
+from topoplace.machine.tree import SwitchTree
 from topoplace.mapping.graphfiles import read_matrix_machine
-from topoplace.mapping.problem import MappingProblem, machine_of, prepare_mapping
+from topoplace.mapping.problem import MachineToMap, MappingProblem, machine_of, prepare_mapping
 from topoplace.result import RESULT_SCHEMA, PlacementResult
-from topoplace.snapshot.files import file_meant, parse_object, read_bytes, read_document
-from topoplace.snapshot.machines import load_machine, load_snapshot, resolve_machine
+from topoplace.result.reading import parse_result
+from topoplace.result.tree import AllocationResult
+from topoplace.snapshot.files import file_meant, parse_object, read_bytes
+from topoplace.snapshot.hierarchy_state import HierarchyState, hierarchy_of
+from topoplace.snapshot.machines import (
+    AnyState,
+    load_any,
+    load_machine,
+    prepare_any,
+    regular_hierarchy,
+    resolve_machine,
+)
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
-    GraphApplication,
-    GridApplication,
+    AnyApplication,
+    CubesModel,
+    HierarchyModel,
     MappingInstance,
     MatrixModel,
     Snapshot,
@@ -27,13 +42,16 @@ from topoplace.snapshot.schema import (
     TreeModel,
 )
 from topoplace.snapshot.state import SnapshotState, prepare, torus_of
+from topoplace.snapshot.tree_state import TreeState, tree_of
 from topoplace.types import IntArray
 
 MATRIX = "matrix:"
 """What comes before the file of a matrix of distances that stands for a machine."""
+SHAREDMAP = "sharedmap:"
+"""What comes before a hierarchy and distances as SharedMap writes them: ``4:8:6/1:10:100``."""
 MOST_PER_NODE = 1 << 20
 
-Document = PlacementResult | Snapshot | TorusModel | TreeModel
+Document = PlacementResult | AllocationResult | Snapshot | TorusModel | TreeModel | HierarchyModel
 Source = str | Document
 """A document, or its file, shipped name or shorthand."""
 
@@ -42,9 +60,10 @@ Source = str | Document
 class Places:
     """A machine, the nodes of it that tasks may go to (ascending), and where both come from."""
 
-    machine: TorusModel | MatrixModel
+    machine: MachineToMap
     nodes: IntArray
     source: str
+    level_costs: tuple[int, ...] | None = None
 
     @property
     def node_set(self) -> str:
@@ -56,13 +75,14 @@ class Places:
 
         Raises `InputError` if the set is malformed, or names a node that is none of these.
         """
-        wanted = parse_node_set(subset, machine_of(self.machine).num_nodes, field)
+        num_nodes = machine_of(self.machine).num_nodes
+        wanted = parse_node_set(subset, num_nodes, field)
         strange = np.setdiff1d(wanted, self.nodes)
         if len(strange):
             raise InputError(
                 f"some of the {len(self.nodes)} usable nodes", field=field, value=int(strange[0])
             )
-        return Places(self.machine, wanted, f"{self.source}, some nodes")
+        return replace(self, nodes=wanted, source=f"{self.source}, some nodes")
 
     def within(self, text: str, field: str = "--within") -> Places:
         """Return the part on a prism of routers such as ``12x8x12@0,4,0``; by default from 0 on.
@@ -72,7 +92,8 @@ class Places:
         match = re.fullmatch(r"(\d{1,7}(?:x\d{1,7})*)(?:@(\d{1,7}(?:,\d{1,7})*))?", text)
         if match is None:
             raise InputError("a prism such as 12x8x12@0,4,0", field=field, value=text)
-        assert isinstance(self.machine, TorusModel)
+        if not isinstance(self.machine, TorusModel):
+            raise InputError("a torus or mesh beside it (or --subset)", field=field, value=text)
         torus = torus_of(self.machine)
         extents = tuple(map(int, match[1].split("x")))
         origin = tuple(map(int, match[2].split(","))) if match[2] else (0,) * len(extents)
@@ -85,6 +106,7 @@ class Places:
 def load_places(
     on: Source | MatrixModel,
     *,
+    level_costs: Sequence[int] | None = None,
     job: str | None = None,
     node_class: str | None = None,
     within: str | None = None,
@@ -94,9 +116,13 @@ def load_places(
     Parameters
     ----------
     on
-        A machine (all its nodes but the service nodes; also a shipped name, a shorthand, or
-        ``matrix:FILE``), a snapshot (its usable nodes, or those of a running job), or a placement
-        result (the nodes of a job it started); the document or its file.
+        A machine (all its nodes but the service nodes; also a shipped name, a shorthand,
+        ``matrix:FILE``, or ``sharedmap:4:8:6/1:10:100``), a snapshot (its usable nodes, or those of
+        a running job), or a placement result (the nodes of a job it started); the document or its
+        file.
+    level_costs
+        On trees and hierarchies, what a byte costs by the level at which its ends meet, the lowest
+        first.
     job
         The job inside whose nodes to map.
     node_class
@@ -110,7 +136,22 @@ def load_places(
         If there is no such thing, or no such job or class in it; or if a matrix is asked for a
         job, a class or a prism.
     """
+    if isinstance(on, str) and on.startswith(SHAREDMAP):
+        on, given = _sharedmap(on)
+        level_costs = given if level_costs is None else level_costs
     document = _document(on, job) if isinstance(on, str) else on
+    named = off_torus(document, job)
+    if named is not None:
+        if node_class is not None:
+            raise InputError("a torus or mesh beside it", field="--class", value=node_class)
+        label = on if isinstance(on, str) else named[0].name
+        source = Path(label).name + (f", job {job}" if job else "")
+        found = Places(named[0], np.sort(named[2]), source, level_costs and tuple(level_costs))
+        return found if within is None else found.within(within)
+    if level_costs is not None:
+        expected = "a tree or hierarchy beside it"
+        raise InputError(expected, field="--level-costs", value=":".join(map(str, level_costs)))
+    assert not isinstance(document, TreeModel | HierarchyModel | AllocationResult)
     if isinstance(document, MatrixModel):
         for field, value in (("--job", job), ("--class", node_class), ("--within", within)):
             if value is not None:
@@ -136,16 +177,45 @@ def _document(spec: str, job: str | None) -> Document | MatrixModel:
         return read_matrix_machine(spec.removeprefix(MATRIX))
     schema = _schema_of(spec)
     if schema == RESULT_SCHEMA:
-        return read_document(spec, PlacementResult, RESULT_SCHEMA)
+        result = parse_result(read_bytes(spec), spec)
+        if not isinstance(result, PlacementResult | AllocationResult):
+            expected = "a result of placement or allocation"
+            raise InputError(expected, file=spec, field="problem", value=result.problem)
+        return result
     if schema == SNAPSHOT_SCHEMA:
-        return load_snapshot(spec).snapshot
+        return load_any(spec).snapshot
     if job is not None:
         raise InputError("a snapshot or a result that has jobs", field="--on", value=spec)
     machine = load_machine(spec)
-    if not isinstance(machine, TorusModel | TreeModel):
-        expected, found = "a torus, mesh or matrix", f"a machine of kind {machine.kind}"
+    if isinstance(machine, CubesModel):
+        expected, found = "a torus, mesh, matrix, tree or hierarchy", f"a machine of {machine.kind}"
         raise InputError(expected, field="--on", value=spec, found=found)
     return machine
+
+
+_SHAREDMAP = re.compile(r"(\d{1,7}(?::\d{1,7})*)/(\d{1,7}(?::\d{1,7})*)")
+
+
+def _sharedmap(spec: str) -> tuple[HierarchyModel, tuple[int, ...]]:
+    """Return the hierarchy and the costs of ``sharedmap:4:8:6/1:10:100``.
+
+    SharedMap lists both from the bottom up: 4 processing elements on a processor at distance 1, 8
+    processors on a node, whose elements are at distance 10, and 6 nodes (Schulz and Woydt 2025).
+    """
+    match = _SHAREDMAP.fullmatch(spec.removeprefix(SHAREDMAP))
+    sizes, costs = (
+        ([int(x) for x in part.split(":")] for part in match.groups()) if match else ([], [])
+    )
+    if not sizes or len(sizes) != len(costs) or len(sizes) > len(SHAREDMAP_LEVELS):
+        expected = "a hierarchy and as many distances, such as sharedmap:4:8:6/1:10:100"
+        raise InputError(expected, field="--on", value=spec)
+    named = dict(zip(SHAREDMAP_LEVELS[-len(sizes) :], sizes[::-1], strict=True))
+    name = spec.replace(":", "-").replace("/", "-")
+    return regular_hierarchy(named, {"slots": 1}, name), tuple(costs)
+
+
+SHAREDMAP_LEVELS = (*(f"level{k}" for k in range(15, 0, -1)), "element")
+"""Names of the levels of such a hierarchy, from its last one up."""
 
 
 def _schema_of(spec: str) -> str | None:
@@ -174,6 +244,73 @@ def _of_state(spec: str, state: SnapshotState, job: str | None, node_class: str 
     return Places(machine, np.flatnonzero(usable), f"{Path(spec).name}, class {wanted}")
 
 
+# ---- Trees and hierarchies, whose nodes have names -----------------------------------------------
+
+OffTorus = tuple[TreeModel | HierarchyModel, SwitchTree | Hierarchy, IntArray]
+"""A tree or hierarchy, as a document and as a machine, and the nodes meant."""
+
+
+def off_torus(document: object, job: str | None) -> OffTorus | None:
+    """Return a tree or hierarchy and the nodes meant, in rank order; None of a torus or matrix.
+
+    Of a snapshot they are the free nodes, on a hierarchy hosts where anything is free, or those of
+    a running job; of a result those of a job that it started.
+    """
+    if isinstance(document, AllocationResult):
+        return _of_allocation(document, job)
+    if isinstance(document, TreeModel | HierarchyModel):
+        if job is not None:
+            raise InputError("a snapshot or a result that has jobs", field="job", value=job)
+        machine = tree_of(document) if isinstance(document, TreeModel) else hierarchy_of(document)
+        return document, machine, np.arange(num_nodes_of(machine))
+    if isinstance(document, Snapshot):
+        resolved = resolve_machine(document)
+        if isinstance(resolved.machine, TreeModel | HierarchyModel):
+            return _of_named(prepare_any(resolved), job)
+    return None
+
+
+def _of_allocation(result: AllocationResult, job: str | None) -> OffTorus:
+    machine = resolve_machine(result.instance).machine
+    assert isinstance(machine, TreeModel)
+    tree = tree_of(machine)
+    started = result.solution.allocations if result.solution else []
+    nodes_of = {own.request: own.nodes for own in started}
+    job = next(iter(nodes_of)) if job is None and len(nodes_of) == 1 else job
+    if job not in nodes_of:
+        raise unknown_name(str(job), nodes_of, field="job")
+    return machine, tree, numbers_of(tree, nodes_of[job])
+
+
+def _of_named(state: AnyState, job: str | None) -> OffTorus:
+    assert isinstance(state, TreeState | HierarchyState)
+    machine = state.tree if isinstance(state, TreeState) else state.machine
+    model = state.snapshot.machine
+    assert isinstance(model, TreeModel | HierarchyModel)
+    if job is not None:
+        nodes_of = {running.id: running.nodes for running in state.snapshot.running}
+        if job not in nodes_of:
+            raise unknown_name(job, nodes_of, field="job")
+        return model, machine, numbers_of(machine, expand_host_list(nodes_of[job] or ""))
+    free = state.free if isinstance(state, TreeState) else state.free.any(axis=1)
+    return model, machine, np.flatnonzero(free)
+
+
+def numbers_of(machine: AnyMachine, names: Iterable[str]) -> IntArray:
+    """Return the numbers of nodes of a tree or hosts of a hierarchy."""
+    assert isinstance(machine, SwitchTree | Hierarchy)
+    known = machine.node_names if isinstance(machine, SwitchTree) else machine.host_names
+    numbers = {name: number for number, name in enumerate(known)}
+    listed = list(names)
+    strange = [name for name in listed if name not in numbers]
+    if strange:
+        raise InputError("nodes of the machine", field="ranks", value=strange[0], known=numbers)
+    return np.array([numbers[name] for name in listed], dtype=np.int64)
+
+
+# ---- Jobs of tori and meshes ---------------------------------------------------------------------
+
+
 def _of_result(spec: str, result: PlacementResult, job: str | None) -> Places:
     placements = result.solution.placements if result.solution else []
     nodes_of = {placement.request: placement.nodes for placement in placements}
@@ -198,7 +335,7 @@ def _one_of(known: Iterable[str], what: str, field: str, value: str | None) -> I
 
 def problem_on(
     places: Places,
-    application: GridApplication | GraphApplication,
+    application: AnyApplication,
     tasks_per_node: int = 1,
     *,
     name: str | None = None,
@@ -220,6 +357,7 @@ def problem_on(
         schema_version="topoplace.mapping/1",
         name=name or application.kind,
         machine=places.machine,
+        level_costs=places.level_costs and list(places.level_costs),
         nodes=format_node_set(places.nodes.tolist()),
         tasks_per_node=tasks_per_node,
         application=application,

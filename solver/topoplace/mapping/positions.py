@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 from scipy.sparse.linalg import eigsh
 
-from topoplace.machine import MatrixMachine, Torus
+from topoplace.machine import LevelMachine, MatrixMachine, Network, Torus
 from topoplace.mapping.problem import MappingProblem
 from topoplace.types import IntArray
 
@@ -20,13 +21,16 @@ SMALL = 64
 """Routers up to which all eigenvectors are computed at once."""
 
 
-def positions(machine: Torus | MatrixMachine) -> tuple[IntArray, IntArray]:
+def positions(machine: Network) -> tuple[IntArray, IntArray]:
     """Return coordinates of all routers, and which dimensions are rings.
 
     Coordinates, not negative, have a row per router; a dimension is the length of its ring, 0 for
     a line. A machine given by its distances gets the coordinates of classical scaling (Torgerson
-    1952), rounded: near routers get near points.
+    1952), rounded: near routers get near points. A tree or hierarchy has a dimension per level, so
+    wide that what lies above is always longer.
     """
+    if isinstance(machine, LevelMachine):
+        return _level_positions(machine), np.zeros(machine.num_levels, dtype=np.int64)
     if isinstance(machine, Torus):
         lengths = [n if wraps else 0 for n, wraps in zip(machine.shape, machine.wrap, strict=True)]
         return machine.coordinates, np.asarray(lengths, dtype=np.int64)
@@ -37,13 +41,29 @@ def positions(machine: Torus | MatrixMachine) -> tuple[IntArray, IntArray]:
     return rounded, np.zeros(points.shape[1], dtype=np.int64)
 
 
+def _level_positions(machine: LevelMachine) -> IntArray:
+    """Return by level, top first, the number of a leaf's domain among those of the domain above."""
+    columns, unit = [], 1
+    for below, above in itertools.pairwise(machine.domain_of):
+        first = np.full(int(above.max()) + 1, machine.num_routers, dtype=np.int64)
+        np.minimum.at(first, above, below)
+        number = below - first[above]
+        columns.append(number * min(unit, WIDEST))
+        unit *= int(number.max()) + 1
+    return np.stack(columns[::-1], axis=1)
+
+
+WIDEST = 1 << 40
+"""Longest step between two domains: sums of coordinates stay far below 2^63."""
+
+
 def symmetric(problem: MappingProblem) -> MappingProblem:
     """Return the problem, with distances that differ by direction replaced by their mean.
 
     The mean is rounded down: good enough to search with, and never to be reported.
     """
     machine = problem.machine
-    if isinstance(machine, Torus) or (machine.distances == machine.distances.T).all():
+    if not isinstance(machine, MatrixMachine) or (machine.distances == machine.distances.T).all():
         return problem
     mean = (machine.distances + machine.distances.T) // 2
     return replace(problem, machine=MatrixMachine(mean))

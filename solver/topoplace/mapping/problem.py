@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -10,20 +11,33 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from topoplace.errors import InputError
-from topoplace.machine import MatrixMachine, Torus, parse_node_set
+from topoplace.machine import MatrixMachine, Network, Torus, parse_node_set
+from topoplace.machine.levels import levels_of_hierarchy, levels_of_tree
 from topoplace.mapping.graph import TaskGraph, VirtualGrid, grid_of
+from topoplace.mapping.parallelism import parallelism_graph
+from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import (
+    MAX_TASKS,
     GraphApplication,
     GridApplication,
+    HierarchyModel,
     MappingInstance,
     MatrixModel,
+    ParallelismApplication,
     TorusModel,
+    TreeModel,
 )
 from topoplace.snapshot.state import torus_of
+from topoplace.snapshot.tree_state import tree_of
 from topoplace.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from topoplace.mapping.recognition import Recognition
+
+MachineToMap = TorusModel | MatrixModel | TreeModel | HierarchyModel
+
+MAX_MESSAGES = 1 << 26
+"""Most messages of a parallelism grid."""
 
 MAX_HOP_BYTES = 1 << 62
 """Objectives must stay exact in 64-bit integers."""
@@ -36,7 +50,7 @@ class MappingProblem:
     Attributes
     ----------
     machine
-        The machine: a torus or mesh, or a matrix of distances.
+        The machine: a torus or mesh, a matrix of distances, or a tree or hierarchy as levels.
     nodes
         Nodes that tasks may go to, ascending.
     tasks_per_node
@@ -48,7 +62,7 @@ class MappingProblem:
     """
 
     instance: MappingInstance
-    machine: Torus | MatrixMachine
+    machine: Network
     nodes: IntArray
     tasks_per_node: int
     graph: TaskGraph
@@ -75,6 +89,15 @@ class MappingProblem:
         return recognise(self.graph) if self.grid is None else None
 
     @cached_property
+    def floor(self) -> int:
+        """Hop-bytes that no mapping is below, by what takes a moment to see."""
+        from topoplace.mapping.bounds.levels import levels_bound  # noqa: PLC0415 - a circle
+        from topoplace.mapping.bounds.total import total_bound  # noqa: PLC0415 - a circle
+
+        bound = total_bound(self) or levels_bound(self, 0.0)
+        return 0 if bound is None else int(bound.value)
+
+    @cached_property
     def capacity(self) -> IntArray:
         """Most tasks on every router, shape ``(num_routers,)``."""
         routers = self.nodes // self.machine.nodes_per_router
@@ -99,13 +122,15 @@ def prepare_mapping(instance: MappingInstance) -> MappingProblem:
         With the field at fault: lists of different length, nodes outside the machine, more tasks
         than places, or bytes so large that hop-bytes would not be exact in 64 bits.
     """
-    machine = machine_of(instance.machine)
+    machine = machine_of(instance.machine, instance.level_costs)
     nodes = np.asarray(parse_node_set(instance.nodes, machine.num_nodes, "nodes"), dtype=np.int64)
     application = instance.application
     grid = None
     if isinstance(application, GridApplication):
         grid = grid_of(application)
         graph = grid.graph()
+    elif isinstance(application, ParallelismApplication):
+        graph = _ranks(application)
     else:
         graph = graph_of(application)
     places = len(nodes) * instance.tasks_per_node
@@ -118,8 +143,26 @@ def prepare_mapping(instance: MappingInstance) -> MappingProblem:
     return MappingProblem(instance, machine, nodes, instance.tasks_per_node, graph, grid)
 
 
-def machine_of(model: TorusModel | MatrixModel) -> Torus | MatrixMachine:
-    """Return the machine a model describes."""
+def _ranks(application: ParallelismApplication) -> TaskGraph:
+    """Return the messages of a parallelism grid that is not too large."""
+    sizes = [axis.size for axis in application.axes]
+    if math.prod(sizes) > MAX_TASKS:
+        raise InputError(f"at most {MAX_TASKS} ranks", field="axes", value=sizes)
+    messages = math.prod(sizes) * sum(a.size for a in application.axes if a.pattern == "all")
+    if messages > MAX_MESSAGES:
+        raise InputError(f"at most {MAX_MESSAGES} messages", field="axes", value=sizes)
+    return parallelism_graph(application)
+
+
+def machine_of(model: MachineToMap, level_costs: Sequence[int] | None = None) -> Network:
+    """Return the machine a model describes, with costs of levels where it has any."""
+    if isinstance(model, TreeModel):
+        return levels_of_tree(tree_of(model), level_costs)
+    if isinstance(model, HierarchyModel):
+        return levels_of_hierarchy(hierarchy_of(model), level_costs)
+    if level_costs is not None:
+        expected = "no costs of levels but on trees and hierarchies"
+        raise InputError(expected, field="level_costs", value=list(level_costs))
     if isinstance(model, TorusModel):
         return torus_of(model)
     widths = {len(row) for row in model.distances}

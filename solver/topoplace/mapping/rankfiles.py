@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from topoplace.errors import InputError, unknown_name
-from topoplace.machine import Torus
+from topoplace.machine import LevelMachine, Torus
 from topoplace.mapping.problem import MappingProblem, require_mapping, spread_over_nodes
 from topoplace.snapshot.files import write_text
 from topoplace.snapshot.readers.tables import field_lines, integer
@@ -141,16 +141,23 @@ def _numbers(path: str) -> list[tuple[str, int]]:
 
 
 # ---- Host files with one line per task, as ``srun -m arbitrary`` reads ``SLURM_HOSTFILE`` --------
-# Line i names the host of task i, such as ``nid00012``. The shorter forms ``host slots=4`` and
+# Line i names the host of task i, such as ``nid00012``; on trees and hierarchies, whose nodes have
+# names, by its name. The shorter forms ``host slots=4`` and
 # ``host:4`` take the next four tasks: what is not consecutive has no such form, so they are read
 # but not written.
 
 
 def _hostfile_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> str:
+    if isinstance(problem.machine, LevelMachine):
+        return "".join(f"{problem.machine.node_names[node]}\n" for node in nodes.tolist())
     return "".join(f"nid{nids.of(node):05d}\n" for node in nodes.tolist())
 
 
 def _read_hostfile(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
+    names: dict[str, int] | None = None
+    if isinstance(problem.machine, LevelMachine):
+        names = {name: node for node, name in enumerate(problem.machine.node_names)}
+
     def lines() -> Iterator[tuple[str, int, int]]:
         task = 0
         for line, fields in field_lines(path, "#"):
@@ -158,9 +165,16 @@ def _read_hostfile(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
             host, separator, slots = text.partition(" slots=" if " slots=" in text else ":")
             count = integer(slots, 1, file=path, field=line) if separator else 1
             match = _HOST.fullmatch(host)
-            if match is None:
+            if names is not None:
+                if host not in names:
+                    raise InputError(
+                        "a host of the machine", file=path, field=line, value=host, known=names
+                    )
+                node = names[host]
+            elif match is None:
                 raise InputError("a host name such as nid00012", file=path, field=line, value=host)
-            node = nids.node(int(match[1]), file=path, field=line)
+            else:
+                node = nids.node(int(match[1]), file=path, field=line)
             for _ in range(count):
                 yield line, task, node
                 task += 1

@@ -246,10 +246,13 @@ class PackingProblem(ABC):
         prices[: self.num_covers] = self.values.max(initial=0)
         return prices
 
-    @property
-    def first_prices(self) -> FloatArray:
-        """Prices of rows at which the search begins, better ones if the problem knows some."""
-        return self.start_prices.astype(float)
+    def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]] | None:
+        """Return prices of rows at which a subproblem begins, and factors of earlier levels.
+
+        By default `start_prices` on the first level, and on later ones None: those begin at what
+        was best on the level before, and branches at what was best above them.
+        """
+        return None if sub.level else (self.start_prices.astype(float), ())
 
     # what is known of requests
 

@@ -16,7 +16,13 @@ from topoplace.packing import steering
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
-from topoplace.packing.dual.generation import Bounded, generate_columns, least, reduced_costs_at
+from topoplace.packing.dual.generation import (
+    Bounded,
+    generate_columns,
+    least,
+    lightest,
+    reduced_costs_at,
+)
 from topoplace.packing.dual.master import Master
 from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
 from topoplace.packing.dual.sparse import SparsePrices
@@ -33,6 +39,7 @@ _FIRST_STEPS = 20  # of the bundle, before it is known how large linear programs
 _LATER_WORK = 0.016  # nominal seconds of the oracle for the bounds of later levels, but if thorough
 _HEAVY_NONZEROS = 80_000  # of linear programs; a fourth, if the level is a later one
 _MOST_COLUMNS = 1200  # that an integer program bears; half as many, if the level is a later one
+_MOST_ENTRIES = 1 << 22  # rows of these columns together: seconds to write where they overlap
 _WORK = 8.0  # CP-SAT's deterministic time for it, if thorough; else half for the second level, ...
 _FIRST_WORK = 2.0  # and for the first: what it leaves open is for the primal-dual loop
 _NO_LIMIT = 1 << 62
@@ -107,7 +114,7 @@ class Search:
         self.state = State(problem, budget, relaxation, columns, self.incumbent, seed, say)
         self._master = Master(columns, budget)
         self._bundle: Bundle | None = None
-        self._last_point = DualPoint(SparsePrices.of(problem.first_prices))
+        self._last_point = DualPoint(SparsePrices.of(problem.start_prices.astype(float)))
         self._room = steering.CERTIFICATES
         self._nonzeros = -1  # of the first level's program; not known yet
 
@@ -234,20 +241,25 @@ class Search:
         return 1 + int(_LATER_WORK / self.problem.work(1))
 
     def _start_of_first(self, sub: Subproblem) -> Bounded:
-        value = self.state.relaxation.evaluate(sub, self._last_point, 4)
+        known = self.problem.first_prices(sub)
+        point = self._last_point if known is None else DualPoint(*known)
+        value = self.state.relaxation.evaluate(sub, point, 4)
         self._remember(value)
-        return Bounded(value, self._last_point)
+        return Bounded(value, point)
 
     def _start_of_later(self, sub: Subproblem) -> Bounded:
-        """Return the best of some multiples of the last level's prices, that level's row added."""
+        """Return the best of the problem's own prices, and of multiples of the last level's."""
         relaxation, last = self.state.relaxation, self._last_point
         nothing = DualPoint(np.zeros(self.problem.num_rows), (0.0,) * sub.level)
         best = Bounded(relaxation.without_pricing(sub), nothing)
+        known = self.problem.first_prices(sub)
+        points = [] if known is None else [DualPoint(*known)]
         for factor in (0.3, 1.0, 3.0):
-            if self.budget.is_over():
-                break
             multipliers = tuple(factor * m for m in (*last.multipliers, 1.0))
-            point = DualPoint(last.row_prices * factor, multipliers)
+            points.append(DualPoint(last.row_prices * factor, multipliers))
+        for point in points:
+            if self.budget.is_over() or best.value.bound <= self.incumbent.objective(sub.level):
+                break
             value = relaxation.evaluate(sub, point, 2)
             self._remember(value)
             if value.bound < best.value.bound:
@@ -273,6 +285,7 @@ class Search:
         deep = self._thorough or not level
         most = _MOST_COLUMNS if deep else _MOST_COLUMNS // 2
         kept = (reduced_costs <= gap + 1e-6) & least(reduced_costs, most)
+        kept &= lightest(columns, reduced_costs, _MOST_ENTRIES)
         if bounded.lp is not None:  # of many that lose nothing, those that go together
             of_lp = zip(bounded.lp.columns, bounded.lp.amounts.tolist(), strict=True)
             kept[columns.positions(c.candidate for c, amount in of_lp if amount > 1e-6)] = True
@@ -312,8 +325,9 @@ class Search:
         return now + share * max(0.0, budget.end - now)
 
     def _share(self, level: int) -> float:
-        """Return the share of a level that begins in what those before leave."""
-        return 1 / (len(self.problem.senses) - level) if level else steering.FIRST_LEVEL
+        """Return the share of a level that begins in what those before leave: half, or the rest."""
+        is_last = level == len(self.problem.senses) - 1
+        return steering.FIRST_LEVEL if not level else 1.0 if is_last else 0.5
 
     def _half(self, end: float) -> float:
         """Return when half of the time is over that is left until an end."""

@@ -22,7 +22,7 @@ from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import LayoutModel, MappingResult, MappingSolution
 from topoplace.result.objects import ObjectsResult, ObjectsSolution
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot.schema import GridApplication
+from topoplace.snapshot.schema import GridApplication, ParallelismApplication
 
 AnyResult = Result[Any, Any, Any]
 AnyLevel = Level[Any, Any]
@@ -203,6 +203,9 @@ def _mapped(result: MappingResult) -> str:
     application = instance.application
     if isinstance(application, GridApplication):
         what = f"grid {'x'.join(map(str, application.shape))}"
+    elif isinstance(application, ParallelismApplication):
+        axes = " x ".join(f"{axis.name} {axis.size}" for axis in application.axes)
+        what = f"training job {axes}"
     else:
         what = f"graph of {application.num_tasks} tasks"
     return f"{what}, {instance.tasks_per_node} tasks per node on {instance.machine.name}"
@@ -227,12 +230,16 @@ def _mapping(solution: MappingSolution | ObjectsSolution | None) -> list[str]:
     figures = solution.figures
     shown = [f"{hops}: {count:,}" for hops, count in enumerate(figures.histogram)]
     shown[_MOST_HOPS:] = ["..."] if len(shown) > _MOST_HOPS else []
+    unit = "hops" if figures.level_bytes is None else "cost"
     lines = [
-        f"hops {figures.hops:,}, largest {figures.max_hops}; "
+        f"{unit} {figures.hops:,}, largest {figures.max_hops}; "
         f"{figures.off_router_messages:,} messages and {figures.off_router_bytes:,} bytes "
         "leave their router",
         f"messages by hops: {', '.join(shown)}",
     ]
+    if figures.level_bytes is not None:
+        own = ", ".join(f"{size:,}" for size in figures.level_bytes)
+        lines[1] = f"bytes by the level where they turn, from one node up: {own}"
     if figures.max_link_load is not None:
         heaviest = float(exact(figures.max_link_load))
         lines.append(f"largest link load {heaviest:,.6g} bytes per unit of bandwidth")

@@ -123,6 +123,56 @@ class CutsCertificate(Model):
     )
 
 
+MOST_LAYERS = 1 << 30
+"""Most additions for a line of a product in a certificate of levels."""
+
+
+class InsideLevel(Model):
+    """What leaves the domains of a level, by the most bytes inside any set of tasks.
+
+    `slope` is the price of a task. With an `order` the grid is taken as a product of lines, put
+    together in this order (axes of one task left out); without one its inside is that of blocks.
+    """
+
+    kind: Literal["inside"] = "inside"
+    slope: Fraction
+    order: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=6)]
+
+
+class DegreesLevel(Model):
+    """What leaves the domains of a level if every task keeps its heaviest partners."""
+
+    kind: Literal["degrees"] = "degrees"
+
+
+class SpectralLevel(Model):
+    """What leaves the domains of a level, by a semidefinite matrix.
+
+    With `factors` V, scale x L + V'V + diag(prices) + balance x J must be positive semidefinite, L
+    being the Laplacian of the bytes between tasks.
+    """
+
+    kind: Literal["spectral"] = "spectral"
+    scale: Annotated[int, Field(ge=1)]
+    prices: list[int] = Field(description="per task")
+    balance: Annotated[int, Field(ge=0)]
+    factors: Annotated[list[Numbers], Field(max_length=CUT_FACTORS)] = Field(
+        description="vectors with an entry per task"
+    )
+
+
+LevelBound = Annotated[InsideLevel | DegreesLevel | SpectralLevel, Field(discriminator="kind")]
+
+
+class LevelsCertificate(Model):
+    """Bounds the cost on a tree or hierarchy level by level (docs/proofs-levels.md)."""
+
+    kind: Literal["levels"] = "levels"
+    levels: Annotated[list[LevelBound], Field(min_length=1, max_length=17)] = Field(
+        description="of the bytes that leave the domains of every level, the leaves first"
+    )
+
+
 class RecognisedCertificate(Model):
     """The bound of a grid that lies below a graph, and of what the graph has beyond it.
 
@@ -135,9 +185,9 @@ class RecognisedCertificate(Model):
     tasks: list[Annotated[int, Field(ge=0)]] = Field(
         description="task of every cell of the grid, cells row-major; each task once"
     )
-    below: Annotated[BlocksCertificate | TotalCertificate, Field(discriminator="kind")] = Field(
-        description="of the grid, on the same nodes"
-    )
+    below: Annotated[
+        BlocksCertificate | TotalCertificate | LevelsCertificate, Field(discriminator="kind")
+    ] = Field(description="of the grid, on the same nodes")
     beyond: Annotated[StarCertificate | TotalCertificate, Field(discriminator="kind")] = Field(
         description="of the bytes that are left of the graph without the grid"
     )
@@ -201,7 +251,8 @@ MappingCertificate = Annotated[
     | CutsCertificate
     | RecognisedCertificate
     | PairsCertificate
-    | TreeCertificate,
+    | TreeCertificate
+    | LevelsCertificate,
     Field(discriminator="kind"),
 ]
 
@@ -285,6 +336,11 @@ class MappingFigures(Model):
     max_hops: int
     histogram: Numbers
     max_link_load: Fraction | None = Field(description="null on a machine without links")
+    level_bytes: Numbers | None = Field(
+        default=None,
+        description="bytes by the level at which their ends meet, first those on one node; null "
+        "but on trees and hierarchies",
+    )
 
 
 class MappingSolution(Model):

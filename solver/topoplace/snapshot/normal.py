@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from topoplace.machine import format_node_set, parse_node_set
-from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list, format_host_list
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import (
     AnchoredModel,
     MappingInstance,
+    MatrixModel,
     Snapshot,
     TorusModel,
     TreeModel,
@@ -43,11 +44,15 @@ RoutedInstance = TypeVar("RoutedInstance", MappingInstance, ObjectsInstance)
 
 def normal_mapping(instance: RoutedInstance) -> RoutedInstance:
     """Return an instance of a mapping or of objects with its node sets in their shortest form."""
-    if not isinstance(instance.machine, TorusModel):
-        nodes = _tidy_numbers(instance.nodes, len(instance.machine.distances))
-        return instance.model_copy(update={"nodes": nodes})
-    machine, tidy = _normal_torus(instance.machine)
-    return instance.model_copy(update={"machine": machine, "nodes": tidy(instance.nodes)})
+    machine = instance.machine
+    if isinstance(machine, TorusModel):
+        own, tidy = _normal_torus(machine)
+        return instance.model_copy(update={"machine": own, "nodes": tidy(instance.nodes)})
+    if isinstance(machine, TreeModel):
+        machine = _normal_tree(machine)
+    limit = len(machine.distances) if isinstance(machine, MatrixModel) else MAX_HOSTS
+    nodes = _tidy_numbers(instance.nodes, limit)
+    return instance.model_copy(update={"machine": machine, "nodes": nodes})
 
 
 def sha256_of(instance: Snapshot | MappingInstance | ObjectsInstance) -> str:

@@ -445,6 +445,29 @@ class GraphApplication(Model):
     bytes: list[Bytes]
 
 
+class AxisModel(Model):
+    """An axis of a parallelism grid, and what ranks that differ on it alone send each other.
+
+    Every rank sends `bytes` to all others of its line (``all``), to the next one round a ``ring``,
+    or to its neighbours on a ``line``.
+    """
+
+    name: Name
+    size: Size
+    pattern: Literal["all", "ring", "line"]
+    bytes: Bytes
+
+
+class ParallelismApplication(Model):
+    """Ranks of a training job on a grid of data, tensor, pipeline, expert groups and the like.
+
+    Ranks are numbered row-major: the last axis varies fastest.
+    """
+
+    kind: Literal["parallelism"] = "parallelism"
+    axes: Annotated[list[AxisModel], Field(min_length=1, max_length=6)]
+
+
 class MatrixModel(Model):
     """A machine of routers with one node each, given by the distances between them."""
 
@@ -461,6 +484,12 @@ RoutedMachine = Annotated[
     Discriminator(_form("matrix", of_text="torus")),
 ]
 """A machine that has a distance between any two of its routers."""
+LevelCosts = Annotated[
+    list[Annotated[int, Field(ge=0, le=1 << 20)]], Field(min_length=1, max_length=17)
+]
+"""What a byte costs by the level at which its ends meet on a tree or hierarchy, lowest first."""
+
+AnyApplication = GridApplication | GraphApplication | ParallelismApplication
 
 
 class MappingInstance(Model):
@@ -468,8 +497,26 @@ class MappingInstance(Model):
 
     schema_version: Annotated[Literal["topoplace.mapping/1"], Field(alias="schema")]
     name: Name
-    machine: RoutedMachine
-    nodes: NodeSet = Field(description="nodes that tasks may go to")
+    machine: Annotated[
+        Annotated[TorusModel, Tag("torus")]
+        | Annotated[MatrixModel, Tag("matrix")]
+        | Annotated[TreeModel, Tag("tree")]
+        | Annotated[HierarchyModel, Tag("hierarchy")],
+        Discriminator(_form("matrix", "tree", "hierarchy", of_text="torus")),
+    ]
+    level_costs: LevelCosts | None = Field(
+        default=None,
+        description="of a byte by the level at which its ends meet, lowest first; by default two "
+        "hops per level",
+    )
+    nodes: NodeSet = Field(description="numbers of nodes that tasks may go to")
     tasks_per_node: Annotated[int, Field(ge=1, le=1 << 20)]
-    application: Annotated[GridApplication | GraphApplication, Field(discriminator="kind")]
+    application: Annotated[AnyApplication, Field(discriminator="kind")]
     source: str | None = Field(default=None, description="where the instance comes from")
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        every: dict[str, Any] = write(self)
+        if self.level_costs is None:  # other machines have none
+            del every["level_costs"]
+        return every

@@ -93,7 +93,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
     model = snapshot.machine
     if not isinstance(model, HierarchyModel):
         raise RefusedError("the machine of the instance is no hierarchy")
-    machine = _machine(model)
+    machine = machine_of(model)
     numbers = {name: host for host, name in enumerate(machine.host_names)}
     free = [list(own) for own in machine.capacity.tolist()]
     ids = Counter([job.id for job in snapshot.running] + [one.id for one in snapshot.queue])
@@ -102,16 +102,17 @@ def read_instance(snapshot: Snapshot) -> Instance:
     busy: set[int] = set()
     for job in snapshot.running:
         busy |= _run(job, machine, numbers, free)
-    for name in expand_host_list(snapshot.down, "down"):
-        if name not in numbers:
-            raise RefusedError(f"{name} is down, and no host")
+    down = expand_host_list(snapshot.down, "down")
+    if snapshot.regions or len({*down}) < len(down) or not {*down} <= numbers.keys():
+        raise RefusedError("regions, or a host that is down twice, or is none")
+    for name in down:
         free[numbers[name]] = [0] * len(machine.resources)
     queue = tuple(_asked(request, machine) for request in snapshot.queue)
     rows = tuple(tuple(own) for own in free)
     return Instance(machine, rows, frozenset(busy), queue, len(snapshot.running))
 
 
-def _machine(model: HierarchyModel) -> Hierarchy:
+def machine_of(model: HierarchyModel) -> Hierarchy:
     """Return the machine that a document describes, hosts in the order in which it names them."""
     resources = sorted({name for group in model.hosts for name in group.capacity})
     hosts: list[tuple[str, Sequence[str], Sequence[int]]] = []
@@ -134,6 +135,7 @@ def _run(
 ) -> set[int]:
     """Take what a running job holds; return its hosts."""
     names = expand_host_list(job.nodes, "nodes")
+    _require_no(job, "prism", "patterns")
     if not names or len({*names}) < len(names) or not {*names} <= numbers.keys():
         raise RefusedError(f"{job.id} runs on no hosts, a host twice, or others than there are")
     hosts = {numbers[name] for name in names}
@@ -146,6 +148,13 @@ def _run(
     return hosts
 
 
+def _require_no(job: RunningJob | Request, *names: str) -> None:
+    """Refuse fields that are about something else: a rule that is not looked at is not kept."""
+    given = [name for name in names if getattr(job, name) is not None]
+    if given:
+        raise RefusedError(f"{job.id} has {', '.join(given)}, which have no meaning here")
+
+
 def _amounts(takes: Mapping[str, int], machine: Hierarchy) -> tuple[int, ...]:
     if not takes.keys() <= {*machine.resources}:
         raise RefusedError(f"{', '.join(takes)}: not all of them resources of the machine")
@@ -154,11 +163,12 @@ def _amounts(takes: Mapping[str, int], machine: Hierarchy) -> tuple[int, ...]:
 
 def _asked(request: Request, machine: Hierarchy) -> Asked:
     value = request.priority * request.nodes
+    _require_no(request, "node_class", "shapes", "region", "patterns")
     if request.parts is None:
         own = Part(
             id=request.id,
             nodes=request.nodes,
-            takes=request.takes or {"slots": 1},
+            takes={"slots": 1} if request.takes is None else request.takes,
             segments=request.segments or [],
             required=request.required,
             exclusive=request.exclusive,
@@ -170,8 +180,8 @@ def _asked(request: Request, machine: Hierarchy) -> Asked:
             level = _level(machine, request.at_most.level, request.id)
             wanted = replace(wanted, at_most=(level, request.at_most.size))
         return Asked(request.id, value, (wanted,), (None,))
-    if request.at_most is not None:
-        raise RefusedError(f"{request.id}: at most so many domains, and parts")
+    own_rules = ("required", "preferred", "exclusive", "balance", "spread", "at_most")
+    _require_no(request, "takes", "segments", *own_rules)
     parts = [_wanted(part, machine, request.id) for part in request.parts]
     names = [part.id for part in request.parts]
     if len({*names}) < len(names) or sum(part.units for part in parts) != request.nodes:

@@ -49,9 +49,7 @@ class HierarchyOracle:
 
     def may_replace(self, one: int, other: int) -> bool:
         """Tell whether two requests ask for the same."""
-        return self.requests[one].parts == self.requests[other].parts or _alike(
-            self.requests[one], self.requests[other]
-        )
+        return _rules(self.requests[one]) == _rules(self.requests[other])
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> HierarchyOracle:
         """Return an oracle of some requests alone."""
@@ -84,10 +82,6 @@ def _rules(asked: Asked) -> tuple[Wanted, ...]:
     """Return the parts with their groups renamed by order."""
     order = list(dict.fromkeys(part.group for part in asked.parts))
     return tuple(replace(part, group=str(order.index(part.group))) for part in asked.parts)
-
-
-def _alike(one: Asked, other: Asked) -> bool:
-    return _rules(one) == _rules(other)
 
 
 def _flat(table: Rows, prices: Prices) -> IntArray:
@@ -258,7 +252,7 @@ class _Walk:
                 each = [1 if resource is None else take[resource] for take in self.takes]
                 taken = np.tensordot(np.array(each), units, axes=1)
                 whole = domain.whole[resource]
-                paid += int(self.prices[row]) * (taken * (k + 1) // (whole + 1))
+                paid += int(self.prices[row]) * np.maximum(0, -(-taken * (k + 1) // whole) - 1)
         return paid
 
     def _alone(self, domain: Domain, units: IntArray, table: IntArray) -> None:

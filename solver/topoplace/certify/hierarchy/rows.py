@@ -132,8 +132,6 @@ class Rows:
         machine = self.instance.machine
         below = level + 1
         if below >= machine.num_levels - 1:
-            if below == machine.num_levels:
-                return Domain(level, number, (), tuple(places))
             pools = [place for place in places if place.is_pool]
             hosts = [place for place in places if not place.is_pool]
             inside = [Domain(below, p.hosts[0], (), (p,)) for p in hosts]

@@ -13,13 +13,14 @@ import numpy as np
 from topoplace.certify.mapping.blocks import blocks_value, total_value
 from topoplace.certify.mapping.graphs import cuts_value, distance_classes_value, star_value
 from topoplace.certify.mapping.instance import Instance, read_instance
+from topoplace.certify.mapping.levels import levels_value
 from topoplace.certify.mapping.pairs import pairs_value
 from topoplace.certify.mapping.pencils import Window, check_layout, check_optimum
 from topoplace.certify.mapping.recognised import recognised_value
 from topoplace.certify.mapping.tree import tree_value
 from topoplace.certify.report import Claims, Problem, RefusedError
 from topoplace.errors import InputError
-from topoplace.machine import Torus
+from topoplace.machine import LevelMachine, Torus
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.mapping import MappingFigures, MappingResult, MappingSolution
 from topoplace.types import IntArray
@@ -33,6 +34,7 @@ VALUES: dict[str, Callable[[Instance, Any], int]] = {
     "recognised": recognised_value,
     "pairs": pairs_value,
     "tree": tree_value,
+    "levels": levels_value,
 }
 """What a certificate of every kind proves: hop-bytes that no mapping of the instance is below."""
 
@@ -141,9 +143,12 @@ def figures_of(instance: Instance, nodes: IntArray) -> MappingFigures:
     routers = nodes // machine.nodes_per_router
     ends = routers[instance.sources], routers[instance.targets]
     load: FractionModel | None = None
+    levels: list[int] | None = None
     if isinstance(machine, Torus):
         hops, largest = _walk(machine, *ends, instance.sizes)
         load = FractionModel(numerator=largest.numerator, denominator=largest.denominator)
+    elif isinstance(machine, LevelMachine):
+        hops, levels = _climb(machine, *ends, instance.sizes)
     else:
         hops = machine.distances[ends]
     leaving = hops > 0
@@ -155,7 +160,22 @@ def figures_of(instance: Instance, nodes: IntArray) -> MappingFigures:
         max_hops=int(hops.max(initial=0)),
         histogram=np.bincount(hops, minlength=1).tolist(),
         max_link_load=load,
+        level_bytes=levels,
     )
+
+
+def _climb(
+    machine: LevelMachine, sources: IntArray, targets: IntArray, sizes: IntArray
+) -> tuple[IntArray, list[int]]:
+    """Return what a byte of every message costs, and the bytes by the level where they turn."""
+    costs, sums = np.zeros(len(sizes), dtype=np.int64), []
+    climbing = np.arange(len(sizes))
+    for cost, domain in zip([0, *machine.costs.tolist()], machine.domain_of, strict=True):
+        costs[climbing] = cost
+        turns = domain[sources[climbing]] == domain[targets[climbing]]
+        sums.append(sum(sizes[climbing[turns]].tolist()))
+        climbing = climbing[~turns]
+    return costs, sums
 
 
 def _walk(

@@ -228,7 +228,7 @@ def cuts_value(instance: Instance, certificate: CutsCertificate) -> int:
     sides = sides_of(instance, tuple(certificate.wrap))
     volumes = mutual_volumes(instance)
     factors = _factors(instance.num_tasks, certificate.factors)
-    laplacian = _laplacian(volumes, certificate.scale)
+    laplacian = laplacian_of(volumes, certificate.scale)
     common = laplacian + product(factors.T, factors, "the products of factors")
     lines = []
     for k, line in enumerate(certificate.lines):
@@ -248,7 +248,7 @@ def _factors(num_tasks: int, rows: list[list[int]]) -> IntArray:
     return np.array(rows, dtype=np.int64).reshape(-1, num_tasks)
 
 
-def _laplacian(volumes: Volumes, scale: int) -> IntArray:
+def laplacian_of(volumes: Volumes, scale: int) -> IntArray:
     """Return the Laplacian of the bytes between tasks, times the scale."""
     what = "the bytes of a task"
     degrees = [total(volumes.of(task), what) for task in range(volumes.num_tasks)]

@@ -11,19 +11,24 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.certify.hierarchy.instance import machine_of as read_hierarchy
 from topoplace.certify.integers import require_room
 from topoplace.certify.report import RefusedError
+from topoplace.certify.switches.instance import tree_of as read_tree
 from topoplace.certify.torus.instance import torus_of
-from topoplace.machine import Torus, parse_node_set
+from topoplace.machine import Network, Torus, parse_node_set
+from topoplace.machine.levels import levels_of_hierarchy, levels_of_tree
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.result.mapping import STAR_ROUTERS
 from topoplace.snapshot.schema import (
     MAX_TASKS,
     GraphApplication,
     GridApplication,
+    HierarchyModel,
     MappingInstance,
     MatrixModel,
-    TorusModel,
+    ParallelismApplication,
+    TreeModel,
 )
 from topoplace.types import IntArray
 
@@ -39,6 +44,10 @@ class Grid:
     sent: dict[Vector, int]
 
 
+Axis = tuple[int, str, int]
+"""Of a parallelism grid: ranks, who talks to whom, and the bytes of a pair, both ways together."""
+
+
 @dataclass(frozen=True)
 class Instance:
     """An application and the places for its tasks (docs/proofs-mapping.md, "The problem").
@@ -48,7 +57,7 @@ class Instance:
     64 bits (`read_instance`), and so does what any messages cost on any routers.
     """
 
-    machine: Torus | MatrixMachine
+    machine: Network
     usable: NDArray[np.bool_]
     tasks_per_node: int
     num_tasks: int
@@ -56,6 +65,7 @@ class Instance:
     targets: IntArray
     sizes: IntArray
     grid: Grid | None
+    axes: tuple[Axis, ...] = ()
 
     @property
     def torus(self) -> Torus:
@@ -83,19 +93,24 @@ class Instance:
 
 def read_instance(model: MappingInstance) -> Instance:
     """Return the checker's view of an instance."""
-    machine = _machine(model.machine)
+    machine = _machine(model)
     usable = np.zeros(machine.num_nodes, dtype=bool)
     usable[parse_node_set(model.nodes, machine.num_nodes, "nodes")] = True
     application = model.application
     grid = None
-    if isinstance(application, GridApplication):
+    axes: tuple[Axis, ...] = ()
+    if isinstance(application, ParallelismApplication):
+        axes, num_tasks, ends = _ranks(application)
+    elif isinstance(application, GridApplication):
         grid = read_grid(application)
         num_tasks = math.prod(grid.shape)
         ends = grid_messages(grid)
     else:
         num_tasks = application.num_tasks
         ends = _listed_messages(application)
-    found = Instance(machine, usable, model.tasks_per_node, num_tasks, *ends, grid)
+    if grid is not None:
+        axes = axes_of(grid)
+    found = Instance(machine, usable, model.tasks_per_node, num_tasks, *ends, grid, axes)
     places = int(usable.sum()) * model.tasks_per_node
     if num_tasks > places:
         raise RefusedError(f"{num_tasks} tasks have only {places} places")
@@ -104,12 +119,62 @@ def read_instance(model: MappingInstance) -> Instance:
     return found
 
 
-def _machine(model: TorusModel | MatrixModel) -> Torus | MatrixMachine:
+def _machine(instance: MappingInstance) -> Network:
+    model, costs = instance.machine, instance.level_costs
+    if isinstance(model, TreeModel):
+        return levels_of_tree(read_tree(model), costs)
+    if isinstance(model, HierarchyModel):
+        return levels_of_hierarchy(read_hierarchy(model), costs)
+    if costs is not None:
+        raise RefusedError("costs of levels on a machine that has none")
     if isinstance(model, MatrixModel):
         if any(len(row) != len(model.distances) for row in model.distances):
             raise RefusedError("the matrix of distances is not square")
         return MatrixMachine(np.asarray(model.distances, dtype=np.int64))
     return torus_of(model)
+
+
+def _ranks(
+    application: ParallelismApplication,
+) -> tuple[tuple[Axis, ...], int, tuple[IntArray, IntArray, IntArray]]:
+    """Return the axes, the number of ranks, and the messages, line by line of every axis."""
+    shape = [axis.size for axis in application.axes]
+    num = math.prod(shape)
+    if num > MAX_TASKS:
+        raise RefusedError(f"the grid has more than {MAX_TASKS} ranks")
+    axes = []
+    parts = [(np.zeros(0, dtype=np.int64),) * 3]
+    for d, axis in enumerate(application.axes):
+        pairs = [
+            (a, b)
+            for a, b in itertools.permutations(range(axis.size), 2)
+            if axis.pattern == "all"
+            or (axis.pattern == "ring" and b == (a + 1) % axis.size)
+            or (axis.pattern == "line" and abs(a - b) == 1)
+        ]
+        one_way = axis.pattern == "ring" and axis.size > 2
+        axes.append((axis.size, axis.pattern, axis.bytes * (1 if one_way else 2)))
+        if not pairs or not axis.bytes:
+            continue
+        lines = np.moveaxis(np.arange(num).reshape(shape), d, 0).reshape(axis.size, -1)
+        ends = [lines[[pair[k] for pair in pairs]].ravel() for k in (0, 1)]
+        parts.append((ends[0], ends[1], np.full(len(ends[0]), axis.bytes, dtype=np.int64)))
+    sources, targets, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return tuple(axes), num, (sources, targets, sizes)
+
+
+def axes_of(grid: Grid) -> tuple[Axis, ...]:
+    """Return the dimensions of a grid as axes, none if messages go diagonally."""
+    if any(sum(map(abs, offset)) > 1 for offset in grid.sent):
+        return ()
+    return tuple(_axis(grid, dim) for dim in range(len(grid.shape)))
+
+
+def _axis(grid: Grid, dim: int) -> Axis:
+    """Return a dimension of a grid as an axis; a ring of two has both its messages with one."""
+    size, closes = grid.shape[dim], grid.periodic[dim]
+    pair = sum(sent for offset, sent in grid.sent.items() if offset[dim])
+    return size, "ring" if closes else "line", pair * (2 if closes and size == 2 else 1)
 
 
 def read_grid(application: GridApplication) -> Grid:
@@ -218,9 +283,7 @@ def merged(num: int, tasks: IntArray, partners: IntArray, sizes: IntArray) -> Vo
     return Volumes(num, pairs // num, pairs % num, sums)
 
 
-def nearest_places(
-    instance: Instance, machine: Torus | MatrixMachine, width: int
-) -> Iterator[IntArray]:
+def nearest_places(instance: Instance, machine: Network, width: int) -> Iterator[IntArray]:
     """Yield the distances from every router that takes tasks to its nearest other places.
 
     `width` of them, ascending; the machine is that of the instance, or one no larger. From more

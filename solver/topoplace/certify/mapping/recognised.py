@@ -13,11 +13,13 @@ from topoplace.certify.mapping.blocks import blocks_value, total_value
 from topoplace.certify.mapping.graphs import star_value
 from topoplace.certify.mapping.instance import (
     Instance,
+    axes_of,
     grid_messages,
     merged,
     mutual_volumes,
     read_grid,
 )
+from topoplace.certify.mapping.levels import levels_value
 from topoplace.certify.report import RefusedError
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.result.mapping import RecognisedCertificate
@@ -26,6 +28,7 @@ PARTS: dict[str, Callable[[Instance, Any], int]] = {
     "blocks": blocks_value,
     "total": total_value,
     "star": star_value,
+    "levels": levels_value,
 }
 """What a certificate of the grid, or of what is beyond it, proves."""
 
@@ -72,7 +75,13 @@ def parted(instance: Instance, certificate: RecognisedCertificate) -> tuple[Inst
         raise RefusedError("two neighbours exchange more in the grid than in the graph")
     once = (has.tasks < has.partners) & (left[:-1] > 0)
     below = replace(
-        instance, num_tasks=num_cells, sources=sources, targets=targets, sizes=sizes, grid=grid
+        instance,
+        num_tasks=num_cells,
+        sources=sources,
+        targets=targets,
+        sizes=sizes,
+        grid=grid,
+        axes=axes_of(grid),
     )
     beyond = replace(
         instance, sources=has.tasks[once], targets=has.partners[once], sizes=left[:-1][once]

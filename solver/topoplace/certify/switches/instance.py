@@ -74,7 +74,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
     model = snapshot.machine
     if not isinstance(model, TreeModel):
         raise RefusedError("the instance has no tree machine")
-    tree = _tree(model)
+    tree = tree_of(model)
     leaf_of = dict(zip(tree.node_names, tree.leaf_of_node.tolist(), strict=True))
     comm = [0] * tree.num_leaves
     held: set[str] = set()
@@ -96,7 +96,8 @@ def read_instance(snapshot: Snapshot) -> Instance:
     return Instance(tree, leaf_of, free, tuple(comm), wishes)
 
 
-def _tree(model: TreeModel) -> SwitchTree:
+def tree_of(model: TreeModel) -> SwitchTree:
+    """Return the tree that a document describes."""
     leaves: list[tuple[str, list[str]]] = []
     uppers: list[tuple[str, list[str]]] = []
     for switch in model.switches:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from topoplace import clock
+from topoplace.machine import LevelMachine
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound, reached
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
+from topoplace.mapping.bounds.levels import levels_bound
 from topoplace.mapping.bounds.pairs import pairs_bound
 from topoplace.mapping.bounds.recognised import recognised_bound
 from topoplace.mapping.bounds.star import star_bound
@@ -30,6 +32,8 @@ def best_bound(
     None if nothing is known.
     """
     stop = clock.deadline(time_limit)
+    if isinstance(problem.machine, LevelMachine):
+        return _on_levels(problem, time_limit, target)
     best = stronger(total_bound(problem), star_bound(problem))
     best = stronger(blocks_bound(problem), best)
     best = stronger(best, recognised_bound(problem))
@@ -51,3 +55,15 @@ def best_bound(
     if reached(best, target) or clock.now() >= stop:
         return best
     return stronger(best, distance_classes_bound(problem, left(), target))
+
+
+def _on_levels(
+    problem: MappingProblem, time_limit: float | None, target: int | None
+) -> Bound | None:
+    """Return the best bound on a tree or hierarchy: of levels, stars, and recognised grids."""
+    stop = clock.deadline(time_limit)
+    best = stronger(star_bound(problem), recognised_bound(problem))
+    if reached(best, target):
+        return best
+    left = None if time_limit is None else max(0.0, stop - clock.now())
+    return stronger(best, levels_bound(problem, left, target))

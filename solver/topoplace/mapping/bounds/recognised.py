@@ -9,6 +9,7 @@ import numpy as np
 from topoplace.errors import InputError
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.mapping.bounds.blocks import blocks_bound
+from topoplace.mapping.bounds.levels import levels_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.bounds.total import total_bound
 from topoplace.mapping.graph import TaskGraph, grid_of, rows_of
@@ -45,6 +46,7 @@ def bound_through(
     if grid is None:
         return None
     below = stronger(total_bound(grid), blocks_bound(grid))
+    below = stronger(below, levels_bound(grid, 0.0))
     beyond = replace(problem, graph=_beyond(problem, application, tasks))
     rest = stronger(total_bound(beyond), star_bound(beyond))
     if below is None or rest is None or below.certificate is None or rest.certificate is None:

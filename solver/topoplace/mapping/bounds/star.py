@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from topoplace.machine import Torus
+from topoplace.machine import Network, Torus
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.mapping.graph import Rows, rows_of
 from topoplace.mapping.problem import MappingProblem
@@ -68,7 +68,7 @@ def star_bound(problem: MappingProblem) -> Bound | None:
     return Bound(unit * max(0, -(-twice // (2 * unit))), StarCertificate(prices=every))
 
 
-def _ways(problem: MappingProblem, routers: IntArray) -> list[tuple[Rows, Torus | MatrixMachine]]:
+def _ways(problem: MappingProblem, routers: IntArray) -> list[tuple[Rows, Network]]:
     """Return bytes with the distances they go: both ways at once if these are symmetric."""
     graph, machine = problem.graph, problem.machine
     if isinstance(machine, MatrixMachine):
@@ -81,9 +81,7 @@ def _ways(problem: MappingProblem, routers: IntArray) -> list[tuple[Rows, Torus 
     return [(graph.exchanged, machine)]
 
 
-def nearest_places(
-    machine: Torus | MatrixMachine, capacity: IntArray, width: int
-) -> Iterator[IntArray]:
+def nearest_places(machine: Network, capacity: IntArray, width: int) -> Iterator[IntArray]:
     """Yield the distances from every router with places to the nearest other places, ascending.
 
     `width` of them. There is one list for all routers of a torus that are all alike, or more than

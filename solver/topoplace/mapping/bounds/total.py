@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from topoplace.machine import LevelMachine
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import TotalCertificate
@@ -14,9 +15,9 @@ def total_bound(problem: MappingProblem) -> Bound | None:
     """Return the sum of all bytes, if every message between two tasks takes a hop.
 
     So it does where no router takes two tasks (docs/proofs-mapping.md, "Total"), unless a
-    matrix has routers at distance 0 from each other.
+    matrix has routers at distance 0 from each other. Trees and hierarchies have `levels_bound`.
     """
-    if int(problem.capacity.max(initial=0)) > 1:
+    if int(problem.capacity.max(initial=0)) > 1 or isinstance(problem.machine, LevelMachine):
         return None
     if isinstance(problem.machine, MatrixMachine):
         apart = ~np.eye(problem.machine.num_routers, dtype=bool)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shutil
 import subprocess
 import tempfile
@@ -13,7 +14,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.errors import InputError
-from topoplace.machine import MatrixMachine, Torus
+from topoplace.machine import LevelMachine, Network, Torus
 from topoplace.mapping.bounds.recognised import grid_problem, recognised_bound
 from topoplace.mapping.bounds.total import total_bound
 from topoplace.mapping.evaluate import hop_bytes
@@ -116,8 +117,12 @@ def _grf(rows: list[list[str]]) -> str:
     return head + "".join(f"{len(row)} {' '.join(row)}\n" for row in rows)
 
 
-def _write_target(machine: Torus | MatrixMachine, chosen: IntArray, path: Path) -> bool:
+def _write_target(machine: Network, chosen: IntArray, path: Path) -> bool:
     """Write the machine; return whether Scotch numbers all its routers, or the chosen ones."""
+    leaves = _tleaf(machine, chosen) if isinstance(machine, LevelMachine) else None
+    if leaves is not None:
+        path.write_text(leaves)
+        return True
     if isinstance(machine, Torus) and machine.num_dims <= MOST_DIMS:
         kind = "torusXD" if any(machine.wrap) else "meshXD"
         # Scotch numbers vertices with the first dimension fastest
@@ -142,6 +147,25 @@ def _write_target(machine: Torus | MatrixMachine, chosen: IntArray, path: Path) 
     graph.write_text(_grf(links))
     _run([TARGET_MAKER, str(graph), str(path)])
     return False
+
+
+def _tleaf(machine: LevelMachine, chosen: IntArray) -> str | None:
+    """Return a tree as Scotch knows it, whose leaves are all our nodes in their order.
+
+    None if it is not regular, or numbered otherwise. A level has its number of children and the
+    cost of a link, of which a way has two.
+    """
+    if len(chosen) < machine.num_routers or not (np.diff(machine.domain_of, axis=1) >= 0).all():
+        return None
+    sizes = []
+    for below, above in itertools.pairwise(machine.domain_of):
+        first = np.unique(below, return_index=True)[1]
+        counts = np.unique(np.bincount(above[first]))
+        if len(counts) > 1:
+            return None
+        sizes.append(int(counts[0]))
+    links = [f"{size} {max(1, step)}" for size, step in zip(sizes, machine.steps, strict=True)]
+    return f"tleaf {len(sizes)} {' '.join(reversed(links))}\n"
 
 
 @register("mapping", "scotch")

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from topoplace.errors import InputError
+from topoplace.machine import LevelMachine
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import Rows
 from topoplace.mapping.mapped import outcome_of
@@ -150,13 +151,17 @@ def grid_order(shape: Sequence[int], cell: Sequence[int], column_major: bool = F
 
 @register("mapping", "hilbert")
 def map_hilbert(problem: MappingProblem, options: Options) -> Outcome:
-    """Fill the usable routers in the order of Hilbert's curve (`hilbert_order`).
+    """Fill the usable routers in the order of Hilbert's curve (`hilbert_order`), or of domains.
 
     Tasks come in rank order, in reverse Cuthill-McKee order, or by a depth-first search along
     the heaviest messages; the best is kept.
     """
     usable = np.flatnonzero(problem.capacity)
-    curve = usable[hilbert_order(positions(problem.machine)[0][usable])]
+    points = positions(problem.machine)[0][usable]
+    if isinstance(problem.machine, LevelMachine):
+        curve = usable[np.lexsort(points.T[::-1])]  # domain by domain
+    else:
+        curve = usable[hilbert_order(points)]
     found = (
         spread_over_nodes(problem, fill(problem, tasks, curve)) for tasks in _task_orders(problem)
     )

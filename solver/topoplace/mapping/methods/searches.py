@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from topoplace.machine import LevelMachine
 from topoplace.mapping.growing import grow_mapping
 from topoplace.mapping.halving import halve_mapping
 from topoplace.mapping.local_search import COLD, HOT, Annealing, improve, state_arrays
@@ -21,7 +22,7 @@ from topoplace.mapping.tabu_search import num_places, tabu
 from topoplace.solving import Options, Outcome, Solver, register
 from topoplace.types import IntArray
 
-SIMPLE = ("default", "grid-order", "blocks", "fold-2d", "topaware")
+SIMPLE = ("default", "grid-order", "blocks", "fold-2d", "topaware", "nested-boxes")
 """Methods cheap enough to look for a start with; those that refuse the problem are left out."""
 
 
@@ -111,6 +112,10 @@ def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
     """Offer the constructions there is time for, the one that tends to be best first."""
     problem, options = keeper.problem, keeper.options
     keeper.offer_nodes(mapped_by(map_default, problem, options), "default")
+    if isinstance(problem.machine, LevelMachine):
+        boxes = cheapest(problem, options, ["nested-boxes"])
+        if boxes is not None and boxes.solution is not None:
+            keeper.offer_nodes(boxes.solution.nodes, "nested boxes")
     size = problem.num_tasks + problem.graph.num_messages
     levels = math.log2(problem.num_tasks + 1)
     halving = BISECTION_SECONDS * levels

@@ -14,6 +14,7 @@ from topoplace.errors import InputError, unknown_name
 from topoplace.mapping.graph import grid_of
 from topoplace.mapping.objects.problem import ObjectsProblem, cap_of, objects_on
 from topoplace.mapping.onto import Places
+from topoplace.mapping.parallelism import parallelism_graph
 from topoplace.mapping.problem import machine_of
 from topoplace.snapshot.files import data_folder, read_bytes, read_document
 from topoplace.snapshot.objects import (
@@ -25,7 +26,14 @@ from topoplace.snapshot.objects import (
     ObjectsApplication,
     RuleMessages,
 )
-from topoplace.snapshot.schema import MAX_TASKS, GraphApplication, GridApplication
+from topoplace.snapshot.schema import (
+    MAX_TASKS,
+    AnyApplication,
+    GraphApplication,
+    GridApplication,
+    MatrixModel,
+    TorusModel,
+)
 from topoplace.types import IntArray
 
 BALANCE = "1.1"
@@ -245,7 +253,7 @@ def _listed(
 
 
 def problem_of(
-    application: ObjectsApplication | GraphApplication | GridApplication,
+    application: ObjectsApplication | AnyApplication,
     places: Places,
     balance: str = BALANCE,
     *,
@@ -269,6 +277,9 @@ def problem_of(
     InputError
         If the application or an argument cannot be used.
     """
+    if not isinstance(places.machine, TorusModel | MatrixModel):
+        kind = f"a machine of kind {places.machine.kind}"
+        raise InputError("a torus, mesh or matrix for objects", field="--on", found=kind)
     arrays: list[NamedArray] = []
     if isinstance(application, ObjectsApplication):
         found = expanded(application)
@@ -287,10 +298,13 @@ def problem_of(
     return objects_on(places, graph, loads, cap, pooled=pooled, fixed=stay, arrays=arrays, **named)
 
 
-def _graph_of(application: GraphApplication | GridApplication) -> GraphApplication:
+def _graph_of(application: AnyApplication) -> GraphApplication:
     if isinstance(application, GraphApplication):
         return application
-    graph = grid_of(application).graph()
+    if isinstance(application, GridApplication):
+        graph = grid_of(application).graph()
+    else:
+        graph = parallelism_graph(application)
     return GraphApplication(
         num_tasks=graph.num_tasks,
         sources=graph.sources.tolist(),

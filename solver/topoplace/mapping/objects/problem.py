@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from topoplace.errors import InputError
-from topoplace.machine import MatrixMachine, Torus, format_node_set
+from topoplace.machine import Network, format_node_set
 from topoplace.mapping.graph import TaskGraph
 from topoplace.mapping.onto import Places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
@@ -60,7 +60,7 @@ class ObjectsProblem:
     kind: ClassVar[str] = "objects"
 
     @property
-    def machine(self) -> Torus | MatrixMachine:
+    def machine(self) -> Network:
         """The machine."""
         return self.plain.machine
 

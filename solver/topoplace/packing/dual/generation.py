@@ -84,7 +84,7 @@ def generate_columns(
     weight = _SMOOTHING
     work = 0
     while work < max_work:
-        if _met(best, lower) or relaxation.budget.now() >= until:
+        if is_met(best, lower) or relaxation.budget.now() >= until:
             break
         lp = master.solve_once(sub)
         if lp is None:
@@ -118,7 +118,8 @@ def better(one: DualValue, other: DualValue) -> bool:
     return one.bound < other.bound
 
 
-def _met(best: Bounded, lower: int) -> bool:
+def is_met(best: Bounded, lower: int) -> bool:
+    """Tell whether a bound shows that nothing exceeds the incumbent."""
     return best.value.certified is None or best.value.certified <= lower
 
 
@@ -190,4 +191,13 @@ def least(reduced_costs: FloatArray, most: int) -> BoolArray:
     kept = np.ones(len(reduced_costs), dtype=bool)
     order = np.argsort(reduced_costs[::-1], kind="stable")
     kept[len(reduced_costs) - 1 - order[most:]] = False
+    return kept
+
+
+def lightest(columns: Columns, reduced_costs: FloatArray, most: int) -> BoolArray:
+    """Mark the columns of least reduced cost that take of so many rows together."""
+    order = np.argsort(reduced_costs, kind="stable")
+    taken = np.cumsum([len(columns.rows(k)) for k in order.tolist()])
+    kept = np.zeros(len(order), dtype=bool)
+    kept[order[: np.searchsorted(taken, most, side="right")]] = True
     return kept

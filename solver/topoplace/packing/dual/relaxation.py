@@ -151,7 +151,7 @@ class Relaxation:
         """The scale at which sums over all rows and requests still fit 64 bits."""
         capacities = self.problem.capacities
         held = int(capacities.sum()) + int((capacities == 0).sum())
-        return min((1 << 52) // (1 + self._total), (1 << 60) // ((1 + self._total) * held))
+        return min((1 << 52) // (1 + self._total), (1 << 60) // ((1 + self._total) * max(1, held)))
 
     def _scales(self, sub: Subproblem, point: DualPoint) -> tuple[int, float]:
         """Return the integer scale of a point, and what to multiply the point by before rounding.

@@ -50,9 +50,10 @@ def best_among(
     kept
         Which columns to use.
     seconds, work
-        Limits in wall-clock and in CP-SAT's deterministic time, which the master's budget counts.
+        Limits in wall-clock, with what it takes to write the program, and in CP-SAT's deterministic
+        time, which the master's budget counts.
     """
-    columns = master.columns
+    columns, until = master.columns, clock.now() + seconds
     kinds = Kinds(columns.problem, sub)
     chosen = set(columns.positions(columns.problem.merged(incumbent)))
     kept = kept & [kinds.admits(column.candidate) for column in columns.all]
@@ -64,7 +65,7 @@ def best_among(
     parameters = cp.SatParameters()
     parameters.parse_text_format(_PARAMETERS.format(work=work, seed=seed % (1 << 31)))
     if math.isfinite(seconds):
-        parameters.max_time_in_seconds = max(0.01, seconds)
+        parameters.max_time_in_seconds = max(0.01, until - clock.now())
     solver: Any = cp.SolveWrapper()  # its stub names no types
     solver.set_parameters(parameters)
     with clock.ended_by(solver.stop_search):

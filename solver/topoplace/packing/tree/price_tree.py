@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from topoplace.packing.dual.generation import Bounded, generate_columns
+from topoplace.packing.dual.generation import Bounded, generate_columns, is_met
 from topoplace.packing.dual.master import LpSolution, Master
-from topoplace.packing.dual.relaxation import Relaxation
+from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.problem import Kinds, Subproblem
 from topoplace.packing.tree.best_first import BestFirstTree
 from topoplace.packing.tree.branching import Branch, Dominance, split_cover, split_start
@@ -63,6 +63,14 @@ class PriceTree(BestFirstTree):
 
     def _bounded(self, sub: Subproblem, parent: Bounded, until: float) -> Bounded:
         start = Bounded(self.relaxation.evaluate(sub, parent.point), parent.point)
+        known = self.relaxation.problem.first_prices(sub) if sub.level else None
+        if known is not None and not is_met(start, self.lower()):
+            point = DualPoint(*known)
+            start = min(
+                start,
+                Bounded(self.relaxation.evaluate(sub, point), point),
+                key=lambda bounded: bounded.value.bound,
+            )
         bounded = generate_columns(
             self.relaxation, self._master, sub, start, self.lower(), until=until, max_work=1 << 62
         )

@@ -271,7 +271,7 @@ def of_domain(tree, asked, paid, v, units):
                 for p in range(4):
                     each = 1 if tree.cuts[c, 0] < 0 else asked.takes[p, tree.cuts[c, 0]]
                     taken += units[p] * each
-                cost += price * (taken * (tree.cuts[c, 2] + 1) // (tree.cuts[c, 1] + 1))
+                cost += price * max(0, (taken * (tree.cuts[c, 2] + 1) - 1) // tree.cuts[c, 1])
     return cost
 
 

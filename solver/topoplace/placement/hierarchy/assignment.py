@@ -31,11 +31,24 @@ class Assignment:
     ----------
     left
         What is left of every row.
+    deadline
+        When all of it ends, by `topoplace.clock`.
+
+    Raises
+    ------
+    topoplace.clock.OutOfTimeError
+        If it is not written by then.
     """
 
     def __init__(
-        self, layout: Layout, requests: Sequence[HierarchyRequest], left: IntArray, levels: int
+        self,
+        layout: Layout,
+        requests: Sequence[HierarchyRequest],
+        left: IntArray,
+        levels: int,
+        deadline: float,
     ) -> None:
+        self._deadline = deadline
         self._layout, self._requests, self._left = layout, requests, left
         self._model: Any = cp_model.CpModel()
         self._leaves = layout.below[-1]
@@ -44,6 +57,7 @@ class Assignment:
         self._loads: dict[int, list[Any]] = {}
         self._domains: list[list[Any]] = [[] for _ in range(levels)]
         for q, request in enumerate(requests):
+            clock.check(deadline)
             self._add(q, request)
         for row, load in self._loads.items():
             self._model.add(sum(load) <= int(left[row]))
@@ -53,7 +67,7 @@ class Assignment:
         """Return how many units on hosts and pools the program of some requests has."""
         return len(layout.below[-1]) * sum(len(request.parts) for request in requests)
 
-    def placements(self, seed: int, deadline: float) -> Iterator[list[tuple[int, Uses]]]:
+    def placements(self, seed: int) -> Iterator[list[tuple[int, Uses]]]:
         """Yield better and better placements, one for each level but the first that is not solved.
 
         The levels are the value of what starts, and the domains used, top first.
@@ -61,7 +75,7 @@ class Assignment:
         value = sum(r.value * start for r, start in zip(self._requests, self._starts, strict=True))
         sense = 1
         for objective in (value, *(sum(used) for used in self._domains)):
-            seconds = deadline - clock.now()
+            seconds = self._deadline - clock.now()
             if seconds <= 0:
                 return
             self._model.clear_objective()

@@ -1,16 +1,23 @@
-"""Good prices to begin with: a linear program over kinds of hosts and of requests.
+"""Equal places as one: kinds of hosts and racks, each with how often it is there.
 
-Of many hosts or racks that look the same, prices that are the same are as good as any: a dual
-optimum is one when it is averaged over them. So the linear relaxation has one row for each kind and
-row, and one variable for how often a kind of place gives so many units to a kind of request; 600
-racks and 200 requests make a program of some thousand variables. Any prices prove a bound, by the
-oracle; where this program leaves out what requests want, the bundle takes over from its prices.
+A *place* is a host, or a pool, which on most machines is what is free of a rack. Of 560 racks with
+18 hosts there are at most 18 kinds. What a request has in one place is a *piece*. How large the
+pieces are, and how many of which size the places of a kind give, is a program of some thousand
+numbers whatever the size of the machine:
+
+- as a linear program, with the rows of one place of every kind, it finds good prices (`prices_of`):
+  prices that are the same on places that look the same are as good as any, as a dual optimum is one
+  when it is averaged over them;
+- as an integer program, with what fills a place as a path, it finds placements (`patterns`).
+
+Any prices prove a bound, by the oracle, and any placement is one; so where the program leaves out
+what requests want, only time is lost.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +25,9 @@ import numpy as np
 import scipy.sparse as sp
 from ortools.linear_solver.python import model_builder_helper as mbh
 
-from topoplace.placement.hierarchy.layout import Layout, Rounded
+from topoplace import clock
+from topoplace.packing.problem import Subproblem
+from topoplace.placement.hierarchy.layout import Layout, rounded
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.types import FloatArray, IntArray
 
@@ -26,7 +35,7 @@ _MOST_VARIABLES = 50_000
 
 
 @dataclass
-class _Place:
+class Place:
     """A kind of hosts or pools.
 
     Attributes
@@ -38,134 +47,63 @@ class _Place:
         domain has, and `k` of rounded ones.
     rooms
         Units of every kind that one holds.
-    rows
-        Of each of them, its rows.
+    alone
+        Level of the highest domain that has nothing else in it.
+    leaves, rows
+        Of each of them, its node, and its rows.
     """
 
     capacities: tuple[int, ...]
     resources: tuple[int | None, ...]
     rounded: tuple[tuple[int | None, int, int], ...]
     rooms: tuple[int, ...]
+    alone: int
+    leaves: list[int] = field(default_factory=list)
     rows: list[list[int]] = field(default_factory=list)
+
+    @property
+    def is_pool(self) -> bool:
+        """Whether its units are on hosts of their own."""
+        return self.resources == (None,)
 
     def taken(self, kind: IntArray, units: int) -> list[int]:
         """Return what units of a kind take of every row."""
         plain = [units * (1 if r is None else int(kind[r])) for r in self.resources]
         whole = [units * (1 if r is None else int(kind[r])) for r, _, _ in self.rounded]
         pairs = zip(whole, self.rounded, strict=True)
-        return plain + [n * (most + 1) // (capacity + 1) for n, (_, capacity, most) in pairs]
+        return plain + [rounded(n, capacity, most) for n, (_, capacity, most) in pairs]
+
+    def step(self, part: PartState) -> int:
+        """Return what units of a part in it are a multiple of, by the rules of domains it fills."""
+        return max((size for level, size in rules_of(part) if level >= self.alone), default=1)
+
+    def pieces(self, part: PartState, kind: int) -> range:
+        """Return how many units of a part may be in it, by these rules."""
+        step = self.step(part)
+        return range(step, min(part.units, self.rooms[kind]) + 1, step)
 
 
-def prices_of(
-    layout: Layout, requests: Sequence[HierarchyRequest], left: IntArray
-) -> FloatArray | None:
-    """Return prices per row that bound the value of what starts, shape ``(num_rows,)``.
-
-    None if the program is too large.
-    """
-    places = list(_places(layout, left))
-    groups: dict[tuple[int, int], list[tuple[PartState, float]]] = defaultdict(list)
-    for request in requests:
-        total = sum(part.units for part in request.parts)
-        for part in request.parts:
-            size = _together(layout, part)
-            share = request.value * part.units / total
-            groups[layout.kind_of[part.takes], size].append((part, share))
-    pieces = sum(
-        min(max(p.units for p, _ in own), place.rooms[kind]) // size
-        for (kind, size), own in groups.items()
-        for place in places
-    )
-    if pieces > _MOST_VARIABLES:
-        return None
-    return _solved(layout, places, groups)
+def rules_of(part: PartState) -> list[tuple[int, int]]:
+    """Return the segments of a part: level and size. A required level is one of all units."""
+    required = [] if part.required is None else [(part.required, part.units)]
+    return [*part.segments, *required]
 
 
-def _together(layout: Layout, part: PartState) -> int:
-    """Return how many units of a part stay together in the domains above hosts."""
-    lowest = layout.machine.num_levels - 2
-    required = part.units if part.required is not None and part.required >= lowest else 1
-    return max((size for level, size in part.segments if level >= lowest), default=required)
-
-
-def _solved(
-    layout: Layout,
-    places: Sequence[_Place],
-    groups: dict[tuple[int, int], list[tuple[PartState, float]]],
-) -> FloatArray | None:
-    first = np.concatenate([[0], np.cumsum([len(place.capacities) for place in places])])
-    num_rows, program = int(first[-1]), _Program()
-    for number, ((kind, size), own) in enumerate(groups.items()):
-        for part, value in own:
-            program.add({num_rows + number: -float(part.units)}, value, 1.0)
-        most = max(part.units for part, _ in own)
-        for begin, place in zip(first.tolist(), places, strict=False):
-            for units in range(size, min(most, place.rooms[kind]) + 1, size):
-                taken = enumerate(place.taken(layout.kinds[kind], units), start=begin)
-                column = {row: float(amount) for row, amount in taken if amount}
-                program.add(column | {num_rows + number: float(units)}, 0.0, np.inf)
-    upper = [n * len(place.rows) for place in places for n in place.capacities]
-    lower = [-np.inf] * num_rows + [0.0] * len(groups)
-    duals = program.duals(np.array(lower), np.array([*upper, *(0.0 for _ in groups)]))
-    if duals is None:
-        return None
-    prices = np.zeros(len(layout.capacities))
-    for begin, place in zip(first.tolist(), places, strict=False):
-        for own_rows in place.rows:
-            prices[own_rows] = duals[begin : begin + len(own_rows)]
-    return prices
-
-
-class _Program:
-    """A linear program that is maximised, by columns."""
-
-    def __init__(self) -> None:
-        self._rows: list[int] = []
-        self._columns: list[int] = []
-        self._entries: list[float] = []
-        self._values: list[float] = []
-        self._most: list[float] = []
-
-    def add(self, column: dict[int, float], value: float, most: float) -> None:
-        """Add a variable from 0 to `most` by its coefficients, and what it is worth."""
-        self._rows += column
-        self._columns += [len(self._values)] * len(column)
-        self._entries += column.values()
-        self._values.append(value)
-        self._most.append(most)
-
-    def duals(self, lower: FloatArray, upper: FloatArray) -> FloatArray | None:
-        """Return the prices of the rows at the optimum, at least 0; None if there is none."""
-        num = len(self._values)
-        places = self._rows, self._columns
-        matrix = sp.csr_matrix((self._entries, places), shape=(len(lower), num))
-        helper: Any = mbh.ModelBuilderHelper()  # its stub names no array type that exists
-        helper.fill_model_from_sparse_data(
-            np.zeros(num), np.array(self._most), -np.array(self._values), lower, upper, matrix
-        )
-        program = mbh.ModelSolverHelper("glop")
-        program.solve(helper)
-        if program.status() != mbh.SolveStatus.OPTIMAL:
-            return None
-        return np.asarray(np.maximum(0.0, -np.array(program.dual_values())))
-
-
-def _places(layout: Layout, left: IntArray) -> Iterator[_Place]:
-    """Yield the kinds of hosts and pools that something is left of, with all of their rows."""
-    found: dict[object, _Place] = {}
+def places_of(layout: Layout, left: IntArray) -> list[Place]:
+    """Return the kinds of hosts and pools that something is left of, each with all that it is."""
+    found: dict[object, Place] = {}
     for leaf in layout.below[-1]:
-        node, parent = layout.nodes[leaf], layout.chain[leaf][1:2]
+        node = layout.nodes[leaf]
+        filled = [k for k in layout.chain[leaf] if layout.below[k] == (leaf,)]
         resources: tuple[int | None, ...] = (None,)
         base = [node.pool] if node.pool is not None else []
-        rounded: list[Rounded] = layout.rounded[leaf]
         if node.pool is None:
             resources = tuple(layout.first_row)
             base = [first + node.hosts[0] for first in layout.first_row.values()]
-        elif parent and len(layout.nodes[parent[0]].children) == 1:
-            rounded = layout.rounded[parent[0]]
         cuts = [
             (own.resource, own.capacity, most, row)
-            for own in rounded
+            for number in filled
+            for own in layout.rounded[number]
             for most, row in own.rows.items()
         ]
         rows = [*base, *(row for *_, row in cuts)]
@@ -175,11 +113,15 @@ def _places(layout: Layout, left: IntArray) -> Iterator[_Place]:
             for kind in range(len(layout.kinds))
         )
         if any(rooms):
+            alone = min(layout.nodes[k].level for k in filled)
             own = tuple(cut[:3] for cut in cuts)
-            place = _Place(capacities, resources, own, rooms)
-            key = capacities, resources, own, rooms
-            found.setdefault(key, place).rows.append(rows)
-    yield from found.values()
+            place = found.setdefault(
+                (capacities, resources, own, rooms, alone),
+                Place(capacities, resources, own, rooms, alone),
+            )
+            place.leaves.append(leaf)
+            place.rows.append(rows)
+    return [*found.values()]
 
 
 def _room(
@@ -193,3 +135,153 @@ def _room(
     takes = layout.kinds[kind][list(layout.first_row)]
     held = left[list(base)]
     return int((held[takes > 0] // takes[takes > 0]).min())
+
+
+# ---- Prices --------------------------------------------------------------------------------------
+
+
+def prices_of(
+    layout: Layout,
+    requests: Sequence[HierarchyRequest],
+    places: Sequence[Place],
+    levels: Sequence[str],
+    sub: Subproblem,
+    deadline: float,
+) -> tuple[FloatArray, tuple[float, ...]] | None:
+    """Return prices of rows that bound a subproblem, and factors of the levels before its own.
+
+    None if the program is too large, knows nothing of the level, or is not solved by the deadline.
+
+    Parameters
+    ----------
+    levels
+        The names of the levels up to its own.
+    sub
+        What branches say of rows is left out.
+    """
+    lowest = layout.machine.levels[-2:]
+    if levels[-1] not in ("nodes", *lowest):
+        return None
+    asked: dict[tuple[PartState, float], list[int]] = defaultdict(lambda: [0, 0])
+    for q, request in enumerate(requests):
+        total = sum(part.units for part in request.parts)
+        for part in request.parts:
+            number = asked[part, request.value * part.units / total]
+            number[0] += q in sub.forced
+            number[1] += q not in sub.excluded
+    program = _Program(layout, places, levels, sub.reached)
+    for (part, value), (least, most) in asked.items():
+        program.ask(part, value, least, most)
+        if program.num_variables > _MOST_VARIABLES or clock.now() >= deadline:
+            return None
+    return program.solved(deadline)
+
+
+class _Program:
+    """The linear program: rows first of the places, then of the levels reached, then of the rest.
+
+    All is maximised, and columns of rows that have to be at least something are negated.
+    """
+
+    def __init__(
+        self, layout: Layout, places: Sequence[Place], levels: Sequence[str], reached: Sequence[int]
+    ) -> None:
+        self._layout, self._places, self._levels = layout, places, levels
+        self._first = np.cumsum([0, *(len(place.capacities) for place in places)]).tolist()
+        self._upper = [float(n * len(p.rows)) for p in places for n in p.capacities]
+        self._reached = len(self._upper)
+        self._upper += [-float(value) for value in reached]
+        self._columns: list[dict[int, float]] = []
+        self._values: list[float] = []
+        self._most: list[float] = []
+        self._least: list[float] = []
+        self._given: dict[tuple[int, int], int] = {}
+        self._known: set[tuple[int, int, int]] = set()
+
+    @property
+    def num_variables(self) -> int:
+        """Number of columns."""
+        return len(self._columns)
+
+    def ask(self, part: PartState, value: float, least: int, most: int) -> None:
+        """Add equal requests: how many start, and in how many pieces of which sizes."""
+        kind = self._layout.kind_of[part.takes]
+        pieces = sorted({n for place in self._places for n in place.pieces(part, kind)})
+        if not pieces:
+            return
+        units, fewest = self._row(0.0), self._row(0.0)
+        column = {units: float(part.units), fewest: float(-(-part.units // pieces[-1]))}
+        self._add(column, {"nodes": value}, most, least)
+        for n in pieces:  # as many units as start; each piece is given by some place
+            column = {units: -float(n), fewest: -1.0, self._gives(part, kind, n): 1.0}
+            self._add(column, {}, np.inf)
+
+    def _gives(self, part: PartState, kind: int, n: int) -> int:
+        """Return the row of pieces of a kind and size; places that may have one give some."""
+        if (kind, n) not in self._given:
+            self._given[kind, n] = self._row(0.0)
+        row = self._given[kind, n]
+        for number, place in enumerate(self._places):
+            if n in place.pieces(part, kind) and (number, kind, n) not in self._known:
+                self._known.add((number, kind, n))
+                taken = enumerate(place.taken(self._layout.kinds[kind], n), self._first[number])
+                column = {k: float(amount) for k, amount in taken if amount}
+                self._add(column | {row: -1.0}, self._cost(place, n), np.inf)
+        return row
+
+    def _cost(self, place: Place, n: int) -> dict[str, float]:
+        """Return what units in a place are worth on the levels of hosts and of racks."""
+        names = self._layout.machine.levels
+        if not place.is_pool:
+            return {names[-1]: -1.0}
+        return {names[-2]: -1.0, names[-1]: -float(n)} if len(names) > 1 else {names[-1]: -float(n)}
+
+    def _row(self, upper: float) -> int:
+        self._upper.append(upper)
+        return len(self._upper) - 1
+
+    def _add(
+        self, column: dict[int, float], values: dict[str, float], most: float, least: float = 0.0
+    ) -> None:
+        """Add a variable by its coefficients, what it is worth by level, and its range."""
+        for level, name in enumerate(self._levels[:-1]):
+            if name in values:
+                column[self._reached + level] = -values[name]
+        self._columns.append(column)
+        self._values.append(values.get(self._levels[-1], 0.0))
+        self._most.append(most)
+        self._least.append(least)
+
+    def solved(self, deadline: float) -> tuple[FloatArray, tuple[float, ...]] | None:
+        """Return the prices of all rows and the factors at the optimum; None if there is none."""
+        duals = self._duals(deadline)
+        if duals is None:
+            return None
+        prices = np.zeros(len(self._layout.capacities))
+        for begin, place in zip(self._first, self._places, strict=False):
+            for own_rows in place.rows:
+                prices[own_rows] = duals[begin : begin + len(own_rows)]
+        num_levels = len(self._levels) - 1
+        return prices, tuple(duals[self._reached : self._reached + num_levels].tolist())
+
+    def _duals(self, deadline: float) -> FloatArray | None:
+        num, upper = len(self._columns), np.array(self._upper)
+        counts = [len(column) for column in self._columns]
+        places = (
+            [row for column in self._columns for row in column],
+            np.repeat(np.arange(num), counts),
+        )
+        entries = [entry for column in self._columns for entry in column.values()]
+        matrix = sp.csr_matrix((entries, places), shape=(len(upper), num))
+        lower = np.full(len(upper), -np.inf)
+        helper: Any = mbh.ModelBuilderHelper()  # its stub names no array type that exists
+        helper.fill_model_from_sparse_data(
+            np.array(self._least), np.array(self._most), -np.array(self._values),
+            lower, upper, matrix,
+        )  # fmt: skip
+        program = mbh.ModelSolverHelper("glop")
+        program.set_time_limit_in_seconds(min(3600.0, max(0.1, deadline - clock.now())))
+        program.solve(helper)
+        if program.status() != mbh.SolveStatus.OPTIMAL:
+            return None
+        return np.asarray(np.maximum(0.0, -np.array(program.dual_values())))

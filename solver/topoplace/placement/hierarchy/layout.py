@@ -308,6 +308,11 @@ class Layout:
         return len(self.nodes) - 1
 
 
+def rounded(amount: int, capacity: int, most: int) -> int:
+    """Return what an amount of what a domain has takes of a rounded row of its."""
+    return max(0, (amount * (most + 1) - 1) // capacity)
+
+
 def levels_named(part: PartState) -> set[int]:
     """Return the levels whose domains a part looks at."""
     named = {part.required, part.balance, part.exclusive} - {None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,11 +17,13 @@ from topoplace.packing.problem import (
     Cover,
     PackingProblem,
     Priced,
+    Subproblem,
     capacities_left,
 )
 from topoplace.placement.hierarchy.assignment import MOST_VARIABLES, Assignment
-from topoplace.placement.hierarchy.kinds import prices_of
-from topoplace.placement.hierarchy.layout import Layout, Node
+from topoplace.placement.hierarchy.kinds import Place, places_of, prices_of
+from topoplace.placement.hierarchy.layout import Layout, Node, rounded
+from topoplace.placement.hierarchy.patterns import Patterns
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
 from topoplace.placement.hierarchy.ruin_recreate import RuinRecreate
 from topoplace.placement.hierarchy.tables import (
@@ -107,11 +110,18 @@ class HierarchyPacking(PackingProblem):
         most[self.families["pools"]] = int(np.ceil(per_unit))
         return most
 
-    @property
-    def first_prices(self) -> FloatArray:
-        """Prices of a linear program over kinds of hosts and requests."""
-        found = prices_of(self.layout, self.requests, self.capacities)
-        return self.start_prices.astype(float) if found is None else found
+    @cached_property
+    def places(self) -> list[Place]:
+        """Kinds of hosts and pools with something left."""
+        return places_of(self.layout, self.capacities)
+
+    def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]] | None:
+        """Return prices of a linear program over kinds of hosts and requests."""
+        found = None
+        if clock.now() < self.deadline:
+            names = [name for name, _ in self.hierarchy.levels[: sub.level + 1]]
+            found = prices_of(self.layout, self.requests, self.places, names, sub, self.deadline)
+        return found or super().first_prices(sub)
 
     # ---- candidates
 
@@ -151,7 +161,7 @@ class HierarchyPacking(PackingProblem):
         for own in layout.rounded[number]:
             whole = sum(units.values()) if own.resource is None else int(taken[own.resource])
             for most, row in own.rows.items():
-                amounts[row] += whole * (most + 1) // (own.capacity + 1)
+                amounts[row] += rounded(whole, own.capacity, most)
 
     def values_of(self, candidates: Sequence[Candidate]) -> IntArray:
         """Return the values of candidates on all levels, costs negated."""
@@ -245,18 +255,28 @@ class HierarchyPacking(PackingProblem):
         return Priced(best, columns)
 
     def starts(self, deadline: float) -> Iterator[list[Candidate]]:
-        """Yield best fits, and what an integer program over all hosts finds level by level.
+        """Yield best fits, and what integer programs find: over kinds of places, or all hosts.
 
-        Those come first whose units stay together in large numbers, or those of the largest value.
+        Of best fits those come first whose units stay together in large numbers, or those of the
+        largest value.
         """
         for key in (self.hardness, self.values):
             order = np.argsort(-key, kind="stable").tolist()
             yield self.with_best_fits([], order, Budget(max(0.0, deadline - clock.now())))
-        if Assignment.num_variables(self.layout, self.requests) > MOST_VARIABLES:
+        with contextlib.suppress(clock.OutOfTimeError):
+            yield from self._programmed(deadline)
+
+    def _programmed(self, deadline: float) -> Iterator[list[Candidate]]:
+        """Yield what integer programs find."""
+        patterns = Patterns(self.layout, self.requests, self.places, deadline)
+        for found in patterns.placements(0):
+            yield [Candidate(q, uses) for q, uses in found]
+        many = Assignment.num_variables(self.layout, self.requests) > MOST_VARIABLES
+        if patterns.knows_all or many:
             return
         levels = self.layout.machine.num_levels
-        program = Assignment(self.layout, self.requests, self.capacities, levels)
-        for found in program.placements(0, deadline):
+        program = Assignment(self.layout, self.requests, self.capacities, levels, deadline)
+        for found in program.placements(0):
             yield [Candidate(q, uses) for q, uses in found]
 
     @cached_property

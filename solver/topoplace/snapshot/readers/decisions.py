@@ -390,6 +390,10 @@ def slurm_block_decision(line: Mapping[str, Any]) -> Decision:
     prepare_hierarchy(snapshot)
     outcome = _SLURM_OUTCOMES[read.outcome]
     taken = None
+    if (outcome is Decided.STARTED) != bool(read.chosen):
+        expected = "nodes if the outcome is running, and none else"
+        found = f"{len(read.chosen or [])} of a job that is {read.outcome}"
+        raise InputError(expected, field="chosen", found=found)
     if outcome is Decided.STARTED:
         taken = _slurm_taken(read, request, set(names))
     return Decision(snapshot, taken, outcome, left_out, _slurm_group(read))

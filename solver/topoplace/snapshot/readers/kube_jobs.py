@@ -13,6 +13,7 @@ from pydantic import Field
 from topoplace.errors import InputError, unknown_name
 from topoplace.snapshot.readers.kube_nodes import tier_level
 from topoplace.snapshot.readers.kube_objects import (
+    IN_A_NAME,
     Condition,
     KubeModel,
     KubeObject,
@@ -182,6 +183,9 @@ def _asked(
     elif request.preferred is not None:
         asked["preferred"] = known(request.preferred, "preferred")
     group = request.group if asked else None
+    if group is not None and not IN_A_NAME.fullmatch(group):
+        expected = "a name without spaces, commas or semicolons"
+        raise InputError(expected, field=names["group"], value=group)
     segments = [
         Segment(size=layer.size, level=known(layer.topology, "layers"))
         for layer in request.layers or ()
@@ -417,7 +421,8 @@ class _Reader:
             spec = own.template.spec
             podset = self._templated(own.name, own.replicas * spec.count, spec.template, where)
             podsets.append(self._exclusive(podset, meta, own, spec.count))
-        priority = max((own.template.spec.template.spec.priority or 0) for own in jobset.spec.jobs)
+        every = [own.template.spec.template.spec.priority or 0 for own in jobset.spec.jobs]
+        priority = max(every, default=0)
         self._wait(meta.id, podsets, priority, meta.created)
 
     def _exclusive(self, podset: Podset, meta: Meta, own: _ReplicatedJob, size: int) -> Podset:

@@ -26,18 +26,24 @@ class KubeModel(Model):
     model_config = ConfigDict(extra="ignore", defer_build=True)
 
 
+IN_A_NAME = re.compile(r"[^\s,;]{1,100}")
+KubeName = Annotated[str, Field(min_length=1, pattern=r"^[^\s,;]+$")]
+"""A name that can be in the id of a job, or that of a host."""
+_LabelValue = Annotated[str, Field(pattern=r"^[^\s,;]*$")]
+
+
 class Owner(KubeModel):
     """What an object belongs to."""
 
     kind: str
-    name: str
+    name: KubeName
     controller: bool | None = None
 
 
 class TemplateMeta(KubeModel):
     """Labels and annotations."""
 
-    labels: dict[str, str] | None = None
+    labels: dict[str, _LabelValue] | None = None
     annotations: dict[str, str] | None = None
 
     def label(self, key: str) -> str | None:
@@ -52,8 +58,8 @@ class TemplateMeta(KubeModel):
 class Meta(TemplateMeta):
     """Name, labels, annotations and owners."""
 
-    name: Annotated[str, Field(min_length=1, pattern=r"^[^\s,;]+$")]
-    namespace: str | None = None
+    name: KubeName
+    namespace: _LabelValue | None = None
     owners: Annotated[list[Owner] | None, Field(alias="ownerReferences")] = None
     created: Annotated[str | None, Field(alias="creationTimestamp")] = None
 

@@ -269,7 +269,14 @@ def _number(raw: dict[str, Any], key: str, place: str) -> int | None:
     """Return a number, plain or (since Slurm 23.02) with flags `set` and `infinite`."""
     value = raw.get(key)
     if isinstance(value, dict):
-        value = value.get("number") if value.get("set") and not value.get("infinite") else None
+        for flag in ("set", "infinite"):
+            if not isinstance(value.get(flag), bool):
+                found = None if flag in value else "nothing"
+                field, wrong = f"{place}.{key}.{flag}", value.get(flag)
+                raise InputError("true or false", field=field, value=wrong, found=found)
+        if value["infinite"] or not value["set"]:
+            return None
+        value = value.get("number", "no number")
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MAX_NUMBER:
@@ -278,7 +285,9 @@ def _number(raw: dict[str, Any], key: str, place: str) -> int | None:
 
 
 def _text(raw: dict[str, Any], key: str, place: str) -> str:
-    value = raw.get(key) or ""
+    value = raw.get(key)
+    if value is None:
+        return ""
     if not isinstance(value, str):
         raise InputError("text", field=f"{place}.{key}", value=value)
     return value

@@ -86,7 +86,10 @@ def _nodes_of(model: _Model) -> list[list[str]]:
         own = []
         for k, text in enumerate(block.nodes):
             field = f"blocks[{idx}].nodes[{k}]"
-            for node in expand_host_list(text, field):
+            named = expand_host_list(text, field)
+            if not named:
+                raise InputError("at least one node", field=field, value=text)
+            for node in named:
                 if node in place_of:
                     expected = f"each node once (it stands at {place_of[node]} too)"
                     raise InputError(expected, field=field, value=node)

@@ -1,0 +1,162 @@
+"""What a certificate of levels proves on a tree or hierarchy (docs/proofs-levels.md)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from topoplace.certify.integers import largest, product, require_room
+from topoplace.certify.mapping.blocks import inside_bound
+from topoplace.certify.mapping.graphs import (
+    LARGEST_FACTOR,
+    LIMIT,
+    laplacian_of,
+    require_semidefinite,
+)
+from topoplace.certify.mapping.instance import Instance, mutual_volumes
+from topoplace.certify.report import RefusedError, fraction_of
+from topoplace.machine.levels import LevelMachine
+from topoplace.result import mapping as schema
+from topoplace.types import IntArray
+
+
+def levels_value(instance: Instance, certificate: schema.LevelsCertificate) -> int:
+    """Return the cost that a certificate of levels proves of any mapping.
+
+    A byte pays the step of every level whose domain it leaves, so that the levels add up.
+    """
+    machine = instance.machine
+    if not isinstance(machine, LevelMachine):
+        raise RefusedError("a certificate of levels is for trees and hierarchies")
+    if len(certificate.levels) != machine.num_levels:
+        raise RefusedError(f"{len(certificate.levels)} levels of {machine.num_levels}")
+    unit = mutual_volumes(instance).unit
+    costs = [0, *machine.costs.tolist()]
+    proven = 0
+    for level, part in enumerate(certificate.levels):
+        step = costs[level + 1] - costs[level]
+        if step:
+            rooms = _rooms(instance, machine.domain_of[level])
+            leaving = LEAVING[part.kind](instance, rooms, part)
+            proven += step * max(0, unit * -(-leaving // unit))
+    return proven
+
+
+def _rooms(instance: Instance, domain: IntArray) -> list[int]:
+    """Return how many tasks every domain can take that takes any."""
+    rooms: Counter[int] = Counter()
+    for own, places in zip(domain.tolist(), instance.capacity.tolist(), strict=True):
+        rooms[own] += places
+    return [min(places, instance.num_tasks) for places in rooms.values() if places]
+
+
+def _by_degrees(instance: Instance, rooms: list[int], _: schema.DegreesLevel) -> int:
+    """Return what leaves if every task has its heaviest partners with it."""
+    volumes, most = mutual_volumes(instance), max(rooms) - 1
+    twice = 0
+    for task in range(instance.num_tasks):
+        sizes = volumes.of(task)
+        twice += sum(np.sort(sizes)[max(0, len(sizes) - most) :].tolist()) if most else 0
+    return instance.total - twice // 2
+
+
+def _by_inside(instance: Instance, rooms: list[int], part: schema.InsideLevel) -> int:
+    """Return what leaves if every domain has the most inside that so many tasks can have."""
+    psi = _inside(instance, max(rooms), part.order)
+    slope = fraction_of(part.slope)
+    worth = [slope.denominator * x - slope.numerator * s for s, x in enumerate(psi.tolist())]
+    best = [*itertools.accumulate(worth, max)]
+    kept = sum(best[min(room, len(best) - 1)] for room in rooms)
+    inside = Fraction(kept, slope.denominator) + slope * instance.num_tasks
+    return math.ceil(instance.total - inside)
+
+
+def _inside(instance: Instance, limit: int, order: list[int]) -> IntArray:
+    if not order:
+        if instance.grid is None:
+            raise RefusedError("insides of blocks are those of grids")
+        return inside_bound(instance.grid, limit)
+    lines = instance.axes
+    left_out = [k for k, (size, _, _) in enumerate(lines) if size > 1 and k not in order]
+    if left_out or len(set(order)) < len(order) or max(order) >= len(lines):
+        raise RefusedError(f"{order} is no order of the {len(lines)} axes")
+    require_room(2 * instance.total, "the bytes of all tasks")
+    psi = np.zeros(2, dtype=np.int64)
+    for k in order:
+        psi = _stacked(psi[: limit + 1], *lines[k], limit)
+    return psi
+
+
+FEW = -(1 << 62)
+"""Less than any sum: no such number of tasks."""
+
+
+def _stacked(psi: IntArray, size: int, pattern: str, pair: int, limit: int) -> IntArray:
+    """Return the most inside tasks that lie in layers along a line.
+
+    Layers are filled from the smallest up, by the number of layers still to come; `psi` is what
+    one layer has inside. Two layers that talk share no more tasks' partners than the smaller has
+    tasks, and sorted by size the layers count as often as `_counts` says.
+    """
+    tasks = min(limit, size * (len(psi) - 1))
+    if size * (len(psi) - 1) * (tasks + 1) > schema.MOST_LAYERS:
+        raise RefusedError("too many layers to check")
+    # most[t, m]: of t tasks in the layers so far, the largest of which has at most m
+    most = np.full((tasks + 1, len(psi)), FEW, dtype=np.int64)
+    most[0] = 0
+    for count in _counts(size, pattern)[::-1]:
+        grown = np.full_like(most, FEW)
+        grown[:, 0] = most[:, 0]
+        for m in range(1, len(psi)):
+            gain = int(psi[m]) + pair * count * m
+            grown[:, m] = grown[:, m - 1]
+            # sums of what is inside never exceed all bytes, and FEW stays below 0 whatever is added
+            grown[m:, m] = np.maximum(grown[m:, m], most[: tasks + 1 - m, m] + gain)
+        most = grown
+    found: IntArray = most[:, -1]
+    return found
+
+
+def _counts(size: int, pattern: str) -> list[int]:
+    """Return how often the layers of a line count, the largest first (docs/proofs-levels.md)."""
+    if pattern == "all":
+        return list(range(size))
+    counts = [0] + [1] * (size - 1)
+    if pattern == "ring" and size > 2:
+        counts[-1] += 1
+    return counts
+
+
+def _by_spectrum(instance: Instance, rooms: list[int], part: schema.SpectralLevel) -> int:
+    """Return what leaves by a semidefinite matrix, which no sum over domains is below 0 in."""
+    num = instance.num_tasks
+    if num > schema.CUT_TASKS:
+        raise RefusedError(f"{num} tasks, at most {schema.CUT_TASKS} are checked")
+    if len(part.prices) != num or any(len(row) != num for row in part.factors):
+        raise RefusedError(f"prices or a factor are not of {num} tasks")
+    if any(abs(x) >= LARGEST_FACTOR for row in part.factors for x in row):
+        raise RefusedError(f"a factor has an entry beyond {LARGEST_FACTOR}")
+    require_room(max(*map(abs, part.prices), part.balance), "a price or a balance", LIMIT)
+    factors = np.array(part.factors, dtype=np.int64).reshape(-1, num)
+    matrix = laplacian_of(mutual_volumes(instance), part.scale)
+    matrix += product(factors.T, factors, "the products of factors")
+    require_room(largest(matrix) + 2 * LIMIT, "the matrix of a level")
+    matrix += np.diag(np.array(part.prices, dtype=np.int64)) + part.balance
+    require_semidefinite(matrix, "the matrix of a level")
+    squares = sum(x * x for row in part.factors for x in row)
+    twice = -sum(part.prices) - max(rooms) * (squares + part.balance * num)
+    return -(-twice // (2 * part.scale))
+
+
+LEAVING: dict[str, Callable[[Instance, list[int], Any], int]] = {
+    "degrees": _by_degrees,
+    "inside": _by_inside,
+    "spectral": _by_spectrum,
+}
+"""Bytes that leave domains of so many places at least, by kind of what proves it."""

@@ -1,0 +1,147 @@
+"""Trees and hierarchies as machines to map to: a byte costs what the level costs where it turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from topoplace.errors import InputError
+from topoplace.machine.hierarchy import Hierarchy
+from topoplace.machine.matrix import MAX_DISTANCE, MatrixMachine
+from topoplace.machine.torus import Torus
+from topoplace.machine.tree import SwitchTree
+from topoplace.types import IntArray
+
+HOPS_PER_LEVEL = 2
+"""Hops that a level adds by default: one up and one down (Mishra 2020, eq. 4)."""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelMachine:
+    """Leaves in domains within domains; leaf and node and router are one here.
+
+    Two leaves *meet* at level k if they share a domain of that level and none below. A byte between
+    them costs ``costs[k - 1]``, nothing on one leaf.
+
+    Attributes
+    ----------
+    node_names
+        Names of the leaves.
+    domain_of
+        By level, lowest first and the leaves themselves before it, the domain of every leaf; in the
+        last row there is one domain. Shape ``(num_levels + 1, num_leaves)``.
+    costs
+        What a byte costs by the level at which its ends meet, lowest first and never falling; shape
+        ``(num_levels,)``.
+    """
+
+    node_names: tuple[str, ...]
+    domain_of: IntArray
+    costs: IntArray
+    nodes_per_router: int = 1
+
+    def __post_init__(self) -> None:
+        costs = self.costs
+        if len(costs) != self.num_levels:
+            expected = f"{self.num_levels} costs, one for every level, the lowest first"
+            raise InputError(expected, field="level_costs", value=costs.tolist())
+        if costs.min() < 0 or costs.max() > MAX_DISTANCE or (np.diff(costs) < 0).any():
+            expected = f"costs from 0 to {MAX_DISTANCE} that do not fall from level to level"
+            raise InputError(expected, field="level_costs", value=costs.tolist())
+
+    @property
+    def num_levels(self) -> int:
+        """Number of levels at which leaves can meet."""
+        return len(self.domain_of) - 1
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of leaves."""
+        return len(self.node_names)
+
+    @property
+    def num_routers(self) -> int:
+        """Number of leaves, which are routers of one node here."""
+        return len(self.node_names)
+
+    @cached_property
+    def steps(self) -> IntArray:
+        """By level what a byte costs more that leaves its domains; shape ``(num_levels,)``.
+
+        Entry k is that of ``domain_of[k]``: the first one for leaving a leaf.
+        """
+        return np.diff(self.costs, prepend=0)
+
+    @property
+    def diameter(self) -> int:
+        """Largest cost of a byte."""
+        return int(self.costs[-1])
+
+    @property
+    def text(self) -> str:
+        """Short form such as ``192 leaves in 6 > 48 domains``, the domains top first."""
+        counts = [len(np.unique(row)) for row in self.domain_of[-2:0:-1]]
+        inside = f" in {' > '.join(map(str, counts))} domains" if counts else ""
+        return f"{self.num_nodes} leaves{inside}"
+
+    def hops(self, sources: IntArray, targets: IntArray) -> IntArray:
+        """Return the cost of a byte between leaves, elementwise."""
+        ends = np.broadcast_arrays(sources, targets)
+        total = np.zeros(ends[0].shape, dtype=np.int64)
+        for step, domain in zip(self.steps.tolist(), self.domain_of[:-1], strict=True):
+            total += step * (domain[ends[0]] != domain[ends[1]])
+        return total
+
+    def meeting(self, sources: IntArray, targets: IntArray) -> IntArray:
+        """Return the level at which leaves meet, elementwise; 0 for a leaf and itself."""
+        ends = np.broadcast_arrays(sources, targets)
+        apart = self.domain_of[:, ends[0]] != self.domain_of[:, ends[1]]
+        found: IntArray = apart.sum(axis=0)
+        return found
+
+    def distances_from(self, router: int) -> IntArray:
+        """Return the cost of a byte from a leaf to every leaf."""
+        return self.hops(np.array(router), np.arange(self.num_routers))
+
+
+Network = Torus | MatrixMachine | LevelMachine
+"""What tasks are mapped to."""
+
+
+def levels_of_tree(tree: SwitchTree, costs: Sequence[int] | None = None) -> LevelMachine:
+    """Return a switch tree as levels, those of its switches; by default Mishra's distances.
+
+    Raises `InputError` if the leaves are below no common switch, or switches that overlap make
+    domains of a level that do (fat trees of several roots whose leaves differ).
+    """
+    common, rows = tree.common_level, [np.arange(tree.num_nodes)]
+    if not common.all():
+        a, b = (int(x[0]) for x in np.nonzero(common == 0))
+        found = f"{tree.switches[a].name} and {tree.switches[b].name} apart"
+        raise InputError("a tree with a switch above all", field="switches", found=found)
+    for level in range(1, int(common.max()) + 1):
+        near = common <= level
+        first = near.argmax(axis=1)
+        if (near != np.equal.outer(first, first)).any():
+            expected = f"a tree: no leaf in two domains of level {level}"
+            raise InputError(expected, field="switches", found="switches that overlap")
+        rows.append(np.unique(first, return_inverse=True)[1].ravel()[tree.leaf_of_node])
+    return _levels(tree.node_names, rows, costs)
+
+
+def levels_of_hierarchy(machine: Hierarchy, costs: Sequence[int] | None = None) -> LevelMachine:
+    """Return a hierarchy as levels: those of its domains, and one above all of them."""
+    rows = [*machine.domain_of[::-1], np.zeros(machine.num_hosts, dtype=np.int64)]
+    return _levels(machine.host_names, rows, costs)
+
+
+def _levels(
+    names: tuple[str, ...], rows: Sequence[IntArray], costs: Sequence[int] | None
+) -> LevelMachine:
+    num = len(rows) - 1
+    by_default = range(HOPS_PER_LEVEL, HOPS_PER_LEVEL * (num + 1), HOPS_PER_LEVEL)
+    given = np.array([*(by_default if costs is None else costs)], dtype=np.int64)
+    return LevelMachine(names, np.stack(rows), given)

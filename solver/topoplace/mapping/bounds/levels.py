@@ -1,0 +1,293 @@
+"""Bounds on trees and hierarchies: level by level, what must leave its domain."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.machine import LevelMachine
+from topoplace.mapping.bounds.cuts import Guest, Rounding
+from topoplace.mapping.bounds.losses import directions_of, inside_units
+from topoplace.mapping.bounds.relaxation import Relaxation
+from topoplace.mapping.parallelism import Line, lines_of_axes, lines_of_grid
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result import Fraction as FractionModel
+from topoplace.result.mapping import (
+    CUT_FACTORS,
+    CUT_TASKS,
+    MOST_LAYERS,
+    DegreesLevel,
+    InsideLevel,
+    LevelBound,
+    LevelsCertificate,
+    SpectralLevel,
+)
+from topoplace.snapshot.schema import GraphApplication, GridApplication, ParallelismApplication
+from topoplace.solving import Bound
+from topoplace.types import FloatArray, IntArray
+
+# ---- A bound for every level, which add up (docs/proofs-levels.md) -------------------------------
+
+Found = tuple[int, LevelBound]
+"""Bytes that leave their domain at least, and what proves it."""
+
+
+def levels_bound(
+    problem: MappingProblem, time_limit: float | None = None, target: int | None = None
+) -> Bound | None:
+    """Return the sum of what must leave the domains of every level, in bytes x cost.
+
+    Without a time limit the semidefinite part has as many steps each time; with one, in seconds,
+    the levels that could gain most come first. None if the machine is no tree or hierarchy.
+    """
+    machine = problem.machine
+    if not isinstance(machine, LevelMachine) or not machine.steps.any():
+        return None
+    search = _Levels(problem, machine)
+    search.quick()
+    if target is None or search.bound.value < target:
+        search.spectral(clock.deadline(time_limit))
+    return search.bound
+
+
+class _Levels:
+    """The best known of every level of a problem."""
+
+    def __init__(self, problem: MappingProblem, machine: LevelMachine) -> None:
+        self.problem, self.machine = problem, machine
+        self.total, self.unit = problem.graph.total_bytes, problem.graph.exchanged.unit
+        self.rooms = [
+            np.bincount(row, problem.capacity).astype(np.int64) for row in machine.domain_of[:-1]
+        ]
+        nothing: Found = (0, DegreesLevel())
+        self.best = [nothing] * machine.num_levels
+
+    @property
+    def paid(self) -> list[int]:
+        """The levels whose domains a byte pays to leave."""
+        return np.flatnonzero(self.machine.steps).tolist()
+
+    @property
+    def bound(self) -> Bound:
+        """What is proven so far."""
+        steps = self.machine.steps.tolist()
+        value = sum(step * least for step, (least, _) in zip(steps, self.best, strict=True))
+        return Bound(value, LevelsCertificate(levels=[part for _, part in self.best]))
+
+    def _offer(self, level: int, proven: int, part: LevelBound) -> None:
+        least = self.unit * max(0, -(-proven // self.unit))
+        if least > self.best[level][0]:
+            self.best[level] = least, part
+
+    def quick(self) -> None:
+        """Bound every level by the degrees of tasks, and by the shape of what is a product."""
+        for level in self.paid:
+            room = int(self.rooms[level].max())
+            self._offer(level, self.total - degrees_inside(self.problem, room), DegreesLevel())
+        for order, psi in self._insides():
+            for level in self.paid:
+                rooms = np.minimum(self.rooms[level], self.problem.num_tasks)
+                if int(rooms.max()) < len(psi):
+                    slope, inside = best_slope(psi, rooms, self.problem.num_tasks)
+                    part = InsideLevel(slope=FractionModel.of(slope), order=list(order))
+                    self._offer(level, math.ceil(self.total - inside), part)
+
+    def _insides(self) -> Iterator[tuple[tuple[int, ...], IntArray]]:
+        """Yield limits of the bytes inside sets of tasks, and how lines were put together."""
+        limit = int(min(self.problem.num_tasks, max(self.rooms[k].max() for k in self.paid)))
+        if self.problem.grid is not None:
+            found = directions_of(self.problem.grid)
+            yield (), found.unit * inside_units(found, limit)
+        lines = lines_of(self.problem)
+        for order in orders_of(lines or ()):
+            psi = inside_of_product([lines[k] for k in order], limit) if lines else None
+            if psi is not None:
+                yield order, psi
+
+    def spectral(self, end: float) -> None:
+        """Bound levels by a semidefinite relaxation, those first where most may be gained."""
+        num = self.problem.num_tasks
+        if not (self.total and 2 <= num <= CUT_TASKS) or self._is_product:
+            return
+        rows = self.problem.graph.exchanged
+        if int(np.bincount(rows.owner, rows.weight).max()) >= 1 << 48:
+            return
+        guest = Guest(rows.matrix(num), rows.unit)
+        steps = self.machine.steps.tolist()
+        gains = [(steps[k] * (self.total - self.best[k][0]), k) for k in self.paid]
+        order = [k for gain, k in sorted(gains, reverse=True) if gain and self._parts(k) > 1]
+        for done, level in enumerate(order):
+            now = clock.now()
+            reserved = 3 * TEST_SECONDS * num**3
+            share = (end - now) / (len(order) - done)
+            if share <= reserved:
+                break
+            room = int(min(self.rooms[level].max(), num))
+            found = spectral_level(guest, room, now + share - reserved, now + share)
+            if found is not None:
+                self._offer(level, *found)
+
+    @property
+    def _is_product(self) -> bool:
+        """Whether the shape of the application bounds what is inside sets of its tasks."""
+        return not isinstance(self.problem.instance.application, GraphApplication)
+
+    def _parts(self, level: int) -> int:
+        return int(np.count_nonzero(self.rooms[level]))
+
+
+def lines_of(problem: MappingProblem) -> tuple[Line, ...] | None:
+    """Return the lines whose product the application is; None if it is none."""
+    application = problem.instance.application
+    if isinstance(application, ParallelismApplication):
+        return lines_of_axes(application)
+    if isinstance(application, GridApplication) and application.stencil == "nearest":
+        assert problem.grid is not None
+        return lines_of_grid(problem.grid)
+    return None
+
+
+# ---- Degrees: a task keeps its heaviest partners at most -----------------------------------------
+
+
+def degrees_inside(problem: MappingProblem, room: int) -> int:
+    """Return the most bytes inside domains of so many places, by what each task could keep."""
+    rows = problem.graph.exchanged
+    order = np.lexsort((-rows.weight, rows.owner))
+    rank = np.arange(len(order)) - np.repeat(rows.first[:-1], rows.degree)
+    return sum(rows.weight[order][rank < room - 1].tolist()) // 2
+
+
+# ---- Products of lines: a set of tasks in layers (docs/proofs-levels.md, "Products") -------------
+
+MOST_ORDERS = 24
+"""Orders of lines that are tried."""
+
+
+def orders_of(lines: Sequence[Line]) -> Iterator[tuple[int, ...]]:
+    """Yield orders in which lines are put together, those of more than one task alone."""
+    real = [k for k, line in enumerate(lines) if line.size > 1]
+    seen = set()
+    for order in itertools.permutations(sorted(real, key=lambda k: -lines[k].weight)):
+        if len(seen) < MOST_ORDERS and (alike := tuple(lines[k] for k in order)) not in seen:
+            seen.add(alike)
+            yield order
+
+
+def inside_of_product(lines: Sequence[Line], limit: int) -> IntArray | None:
+    """Return psi(s) for s = 0..limit (less if there are fewer tasks): bytes inside any s tasks.
+
+    None if the layers are too many to try.
+    """
+    psi = np.zeros(2, dtype=np.int64)
+    for line in lines:
+        widest = min(len(psi) - 1, limit)
+        most = min(limit, widest * line.size)
+        if line.size * widest * (most + 1) > MOST_LAYERS:
+            return None
+        psi = _in_layers(psi[: widest + 1], line, most)
+    return psi
+
+
+def _in_layers(psi: IntArray, line: Line, most: int) -> IntArray:
+    """Return psi of layers along a line, the largest layer first, by dynamic programming.
+
+    ``best[m, s]`` is the most of s tasks in the layers from one on, none larger than m.
+    """
+    nothing = np.full(most + 1, -(1 << 62))
+    nothing[0] = 0
+    best = np.tile(nothing, (len(psi), 1))
+    for share in line.shares[::-1].tolist():
+        before, best = best, np.empty_like(best)
+        best[0] = nothing
+        for m in range(1, len(psi)):
+            best[m] = best[m - 1]
+            own = int(psi[m]) + line.weight * share * m
+            np.maximum(best[m, m:], before[m, : most + 1 - m] + own, out=best[m, m:])
+    return best[-1]
+
+
+def best_slope(psi: IntArray, rooms: IntArray, num_tasks: int) -> tuple[Fraction, Fraction]:
+    """Return the price of a task at which all tasks in domains have least inside, and that.
+
+    Any price is valid: domains hold the tasks that are worth most at the price, whose sum is paid.
+    The inside is convex in the price and bends at the slopes of the hull of psi.
+    """
+    counts = Counter(rooms[rooms > 0].tolist())
+    slopes = sorted({Fraction(-1 - 2 * int(psi.max())), *_hull_slopes(psi[: max(counts) + 1])})
+
+    def inside(slope: Fraction) -> Fraction:
+        worth = np.maximum.accumulate(
+            slope.denominator * psi.astype(object)
+            - slope.numerator * np.arange(len(psi)).astype(object)
+        )
+        kept = sum(number * int(worth[room]) for room, number in counts.items())
+        return Fraction(kept, slope.denominator) + slope * num_tasks
+
+    low, high = 0, len(slopes) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if inside(slopes[middle]) <= inside(slopes[middle + 1]):
+            high = middle
+        else:
+            low = middle + 1
+    return slopes[low], inside(slopes[low])
+
+
+def _hull_slopes(psi: IntArray) -> list[Fraction]:
+    """Return the slopes of the least concave function above psi."""
+    hull: list[tuple[int, int]] = []
+    for point in enumerate(psi.tolist()):
+        while len(hull) > 1:
+            (a, u), (b, v) = hull[-2:]
+            if (v - u) * (point[0] - b) > (point[1] - v) * (b - a):
+                break
+            hull.pop()
+        hull.append(point)
+    return [Fraction(v - u, b - a) for (a, u), (b, v) in itertools.pairwise(hull)]
+
+
+# ---- Semidefinite: domains as the blocks of a matrix of ones (docs/proofs-levels.md) -------------
+
+RANK = 12
+"""Dimensions of the vectors at least."""
+
+MOST_RANK = 40
+"""Dimensions at most: more are slower, and prove hardly more in the same time."""
+
+TEST_SECONDS = 1e-10
+"""Estimate of the time of a test on a busy core, per cube of the tasks."""
+
+
+def spectral_level(guest: Guest, room: int, stop: float, end: float) -> Found | None:
+    """Return the bytes between domains of `room` tasks, by multipliers that pass the test.
+
+    The relaxation has until the clock shows `stop`, the test until `end`. None if none passes.
+    """
+    from scipy.sparse import diags_array  # noqa: PLC0415 - heavy
+
+    num, unit = guest.num_tasks, max(1.0, float(guest.degrees.mean()))
+    laplacian = ((diags_array(guest.degrees.astype(np.float64)) - guest.sparse) / unit).tocsr()
+    rank = min(num, max(RANK, min(MOST_RANK, num // room + 6)))
+    nothing: FloatArray = np.zeros((0, num))
+    widest = float(room) if num // room < 2 * CUT_FACTORS else None
+    found = Relaxation(laplacian, float(num * room), widest, nothing, rank).solve(stop)
+    rounding = Rounding(guest, unit, found.factors[:CUT_FACTORS])
+    line = rounding.line(found, end)
+    if line is None:
+        return None
+    squares = sum(x * x for row in rounding.factors.tolist() for x in row)
+    twice = -sum(line.prices) - room * (squares + line.balance * num)
+    part = SpectralLevel(
+        scale=guest.scale,
+        prices=line.prices,
+        balance=line.balance,
+        factors=rounding.factors.tolist(),
+    )
+    return -(-twice // (2 * guest.scale)), part

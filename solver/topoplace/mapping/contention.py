@@ -1,0 +1,193 @@
+"""What messages cost each other: wormhole routing with links shared max-min fairly.
+
+Bhatele 2009, section 3.1. Alone, a message pays for its start, for every hop and for its bytes; of
+messages under way at the same time, those over one link share its bandwidth. Rates are max-min
+fair: none can grow but at the expense of one that is no larger. This is a model of machines, in
+floating point; what holds of every exchange whatever the rates is the largest link load
+(`topoplace.mapping.evaluate`), which no exchange on these routes can beat.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# The kernel is compiled for the array types it is called with; annotations would be noise.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from topoplace.kernels import kernel
+from topoplace.machine import Torus
+from topoplace.machine.links import route_links
+from topoplace.types import FloatArray, IntArray
+
+_TOGETHER = 1e-9
+"""Relative difference of times within which messages end at once."""
+
+
+@dataclass(frozen=True)
+class Wormhole:
+    """What a message takes where nothing is in its way.
+
+    Attributes
+    ----------
+    start
+        Time to send a message of no bytes to the same router.
+    per_hop
+        Time that every link adds.
+    per_byte
+        Time of a byte over a link of bandwidth 1.
+    """
+
+    start: float = 0.0
+    per_hop: float = 0.0
+    per_byte: float = 1.0
+
+    def alone(self, torus: Torus, sources: IntArray, targets: IntArray, size: int) -> FloatArray:
+        """Return how long messages between routers take, each with the machine to itself."""
+        apart = torus.hops(sources, targets)
+        slowest = np.ones(len(apart)) / max(torus.bandwidth)
+        message, link, _ = route_links(torus, sources, targets)
+        np.maximum.at(slowest, message, 1 / _bandwidth_of(torus)[link])
+        return np.asarray(
+            self.start + self.per_hop * apart + self.per_byte * size * slowest * (apart > 0)
+        )
+
+    def together(
+        self,
+        torus: Torus,
+        sources: IntArray,
+        targets: IntArray,
+        sizes: IntArray,
+        after: IntArray | None = None,
+    ) -> FloatArray:
+        """Return when messages between routers are over that are sent at once, or one by one.
+
+        `after` has by message the one that has to be over first, or -1.
+        """
+        hops = torus.hops(sources, targets).astype(np.float64)
+        delays: FloatArray = self.start + self.per_hop * hops
+        width = 1 / self.per_byte
+        return exchange_times(torus, sources, targets, sizes, after, delays, width)
+
+
+def exchange_times(
+    torus: Torus,
+    sources: IntArray,
+    targets: IntArray,
+    sizes: IntArray,
+    after: IntArray | None = None,
+    delays: FloatArray | None = None,
+    width: float = 1.0,
+) -> FloatArray:
+    """Return when each of some messages is over that share links fairly.
+
+    Parameters
+    ----------
+    sources, targets, sizes
+        Routers at the ends of every message and its bytes, shape ``(num_messages,)``.
+    after
+        By message another that has to be over first, -1 for none; none by default.
+    delays
+        By message the time from then on, or from the start, until its bytes flow; 0 by default.
+    width
+        Bytes in a unit of time over a link of bandwidth 1.
+
+    Returns
+    -------
+    FloatArray
+        Times, shape ``(num_messages,)``; a message within a router takes its delay. If all begin at
+        once, the last is over no sooner than the most loaded link allows.
+    """
+    message, link, way = route_links(torus, sources, targets)
+    used, entries = np.unique(2 * link + (way < 0), return_inverse=True)
+    starts = np.searchsorted(message, np.arange(len(sizes) + 1))
+    by_link = np.argsort(entries, kind="stable")
+    of_link = np.searchsorted(entries[by_link], np.arange(len(used) + 1))
+    routes = starts, entries, of_link, message[by_link], width * _bandwidth_of(torus)[used // 2]
+    after = np.full(len(sizes), -1) if after is None else after
+    delays = np.zeros(len(sizes)) if delays is None else delays
+    return np.asarray(_fair_times(sizes.astype(np.float64), after, delays, routes, _TOGETHER))
+
+
+def _bandwidth_of(torus: Torus) -> FloatArray:
+    """Return the bandwidth of every link, by number."""
+    return np.repeat(np.asarray(torus.bandwidth, dtype=np.float64), torus.num_routers)
+
+
+@kernel()
+def _fair_times(sizes, after, delays, routes, together):
+    """Return when every message is over, at max-min fair rates from event to event.
+
+    `routes` are `starts`, `links`, `of_link`, `messages`, `bandwidth`: message m takes
+    ``links[starts[m] : starts[m + 1]]``, link l has ``messages[of_link[l] : of_link[l + 1]]``.
+    """
+    number = sizes.shape[0]
+    begins, ends = np.full(number, np.inf), np.full(number, np.inf)
+    left, rates = np.zeros(number), np.zeros(number)
+    begun = after < 0
+    for m in range(number):
+        if begun[m]:
+            begins[m] = delays[m]
+    now = 0.0
+    while True:
+        _fair_rates(left, routes, rates)
+        next_event = np.inf
+        for m in range(number):
+            if left[m] > 0:
+                next_event = min(next_event, now + left[m] / rates[m])
+            next_event = min(next_event, begins[m])
+        if next_event == np.inf:
+            return ends
+        step, now = next_event - now, next_event
+        for m in range(number):
+            if left[m] > 0:
+                left[m] -= step * rates[m]
+                if left[m] <= together * sizes[m]:
+                    left[m] = 0.0
+                    ends[m] = now
+            elif begins[m] <= now * (1 + together):
+                begins[m] = np.inf
+                left[m] = sizes[m] if routes[0][m] < routes[0][m + 1] else 0.0
+                ends[m] = np.inf if left[m] > 0 else now
+        for m in range(number):  # who waited for a message that is over
+            if after[m] >= 0 and ends[after[m]] == now and not begun[m]:
+                begins[m], begun[m] = now + delays[m], True
+
+
+@kernel()
+def _fair_rates(left, routes, rates):
+    """Set the max-min fair rates of messages with bytes left, by progressive filling.
+
+    The link with the least share is full first, and gives it to all its messages; the shares of
+    other links only grow by that, so a heap of shares as they were is right when looked at anew.
+    """
+    starts, links, of_link, messages, bandwidth = routes
+    num_links = bandwidth.shape[0]
+    free = bandwidth.copy()
+    waiting = np.zeros(num_links, dtype=np.int64)
+    for m in range(left.shape[0]):
+        rates[m] = 0.0
+        if left[m] > 0:
+            for k in range(starts[m], starts[m + 1]):
+                waiting[links[k]] += 1
+    shares = [(free[at] / waiting[at], at) for at in range(num_links) if waiting[at] > 0]
+    heapify(shares)
+    full = 0.0  # the last share given: no later one is less, whatever rounding says
+    while len(shares) > 0:
+        share, at = heappop(shares)
+        if waiting[at] == 0:
+            continue
+        current = max(full, free[at] / waiting[at])
+        if current > share:
+            heappush(shares, (current, at))
+            continue
+        full = current
+        for k in range(of_link[at], of_link[at + 1]):
+            m = messages[k]
+            if left[m] > 0 and rates[m] == 0.0:
+                rates[m] = current
+                for e in range(starts[m], starts[m + 1]):
+                    free[links[e]] -= current
+                    waiting[links[e]] -= 1

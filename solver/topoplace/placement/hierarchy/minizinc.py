@@ -1,0 +1,145 @@
+"""Placement by the reference MiniZinc model, `models/hierarchy.mzn`.
+
+It states all rules host by host, and is there to be compared with, on machines of a dozen hosts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from topoplace.errors import InputError
+from topoplace.placement.hierarchy.outcome import worth
+from topoplace.placement.hierarchy.problem import HierarchyProblem, Started
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
+from topoplace.solving import Options, Outcome, register
+from topoplace.solving.minizinc import LevelRun, level_by_level, require_small, run_level
+
+MAX_HOSTS = 64
+"""Largest machine accepted: the model has a variable for every part, level and domain."""
+
+
+@register("hierarchy", "minizinc")
+def minizinc(problem: HierarchyProblem, options: Options) -> Outcome:
+    """Place the queue by runs of the MiniZinc model, one per level.
+
+    Raises
+    ------
+    InputError
+        If the machine or the values are too large for the model.
+    MissingToolError
+        If the `minizinc` program is not installed.
+    """
+    _require_small(problem)
+
+    def solved(level_idx: int, reached: Sequence[int], left: float | None) -> LevelRun[Started]:
+        return solve_level(problem, level_idx, reached, time_limit=left)
+
+    def worths(started: Started) -> tuple[int, ...]:
+        return totals(problem, started)
+
+    num_levels = len(problem.levels) if problem.requests else 0
+    nothing: Started = {}
+    return level_by_level(num_levels, solved, worths, nothing, options.time_limit)
+
+
+def _require_small(problem: HierarchyProblem) -> None:
+    num_hosts = problem.machine.num_hosts
+    if num_hosts > MAX_HOSTS:
+        expected = f"at most {MAX_HOSTS} hosts for method minizinc"
+        raise InputError(expected, field="machine.hosts", value=num_hosts)
+    parts = sum(len(request.parts) for request in problem.requests)
+    require_small(sum(request.value for request in problem.requests))
+    require_small(int(problem.state.free.sum()) * (1 + parts))
+
+
+def totals(problem: HierarchyProblem, started: Started) -> tuple[int, ...]:
+    """Return the values of a placement on all levels, all to be maximised."""
+    signs = [1 if sense == "max" else -1 for _, sense in problem.levels]
+    return tuple(s * v for s, v in zip(signs, worth(problem, started), strict=True))
+
+
+def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -> dict[str, Any]:
+    """Return the model's data: the snapshot, and the level to optimise; levels count from 1.
+
+    The model always has a level of balance: it reaches 0 where nobody asks for it.
+    """
+    machine, state, requests = problem.machine, problem.state, problem.requests
+    parts = [(q, part) for q, request in enumerate(requests, 1) for part in request.parts]
+    is_last = level_idx == len(problem.levels) - 1
+    goal = machine.num_levels + 3 if is_last else level_idx + 1
+    rules = [(p, *rule) for p, (_, part) in enumerate(parts, 1) for rule in _rules(part)]
+    return {
+        "hosts": machine.num_hosts,
+        "resources": len(machine.resources),
+        "levels": machine.num_levels,
+        "host_free": state.free.ravel().tolist(),
+        "domains": (machine.domain_of.ravel() + 1).tolist(),
+        "busy_hosts": {"set": (np.flatnonzero(state.occupied) + 1).tolist()},
+        "request_value": [request.value for request in requests],
+        "request_exclusive": [_number(request.exclusive) for request in requests],
+        "part_request": [q for q, _ in parts],
+        "part_group": list(_groups(requests)),
+        "part_units": [part.units for _, part in parts],
+        "part_takes": [amount for _, part in parts for amount in part.takes],
+        "part_required": [_number(part.required) for _, part in parts],
+        "part_balance": [_number(part.balance) for _, part in parts],
+        "rule_kind": [{"e": kind} for _, kind, _, _ in rules],
+        "rule_part": [p for p, _, _, _ in rules],
+        "rule_level": [level + 1 for _, _, level, _ in rules],
+        "rule_size": [size for _, _, _, size in rules],
+        "goal": goal,
+        "reached": [*reached, *[0] * (goal - 1 - len(reached))],
+    }
+
+
+def _number(level: int | None) -> int:
+    """Return the number of a level in the model, 0 for none."""
+    return 0 if level is None else level + 1
+
+
+def _groups(requests: Sequence[HierarchyRequest]) -> Iterator[int]:
+    """Yield the group of every part, numbered over all requests."""
+    before = 0
+    for request in requests:
+        yield from (before + 1 + part.group for part in request.parts)
+        before += len(request.parts)
+
+
+def _rules(part: PartState) -> Iterator[tuple[str, int, int]]:
+    """Yield kind, level and size of the rules about units in a domain, or domains used."""
+    yield from (("segment", level, size) for level, size in part.segments)
+    if part.spread is not None:
+        yield ("spread", *part.spread)
+    if part.at_most is not None:
+        yield ("at_most", *part.at_most)
+
+
+def solve_level(
+    problem: HierarchyProblem,
+    level_idx: int,
+    reached: Sequence[int],
+    *,
+    time_limit: float | None = None,
+    checked: bool = False,
+    definitions: str = "",
+) -> LevelRun[Started]:
+    """Run the model for one level, the earlier ones held at `reached` (see `run_minizinc`)."""
+
+    def read(found: Any) -> Started:
+        units = ({h: n for h, n in enumerate(own) if n} for own in found.here)
+        placed = [tuple(itertools.islice(units, len(r.parts))) for r in problem.requests]
+        return {q: own for q, own in enumerate(placed) if found.start[q]}
+
+    return run_level(
+        "hierarchy",
+        data_of(problem, level_idx, reached),
+        read,
+        lambda started: totals(problem, started)[level_idx],
+        time_limit=time_limit,
+        checked=checked,
+        definitions=definitions,
+    )

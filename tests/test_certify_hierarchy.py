@@ -1,0 +1,480 @@
+"""The checker of hierarchies: its oracle, random certificates, and results that are bent."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import random
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from bending import bent as changed
+from field_samples import refigured
+from random_certificates import Packing, best_gain, draw, oracle_is_right
+from soundness.attack import faulty
+from soundness.torus_kinds import Proving, spoilt
+from tiny_hierarchies import (
+    Place,
+    is_legal,
+    lively_hierarchy,
+    on_levels,
+    outcomes,
+    packing_of,
+    places_of,
+    prepared,
+    worth_of,
+)
+from topoplace.certify.check import check_document
+from topoplace.certify.hierarchy.instance import (
+    read_instance,
+    require_place,
+    require_room,
+    worth,
+)
+from topoplace.certify.hierarchy.oracle import HierarchyOracle
+from topoplace.certify.hierarchy.rows import Rows
+from topoplace.certify.packing import Covers, Prices
+from topoplace.certify.report import RefusedError
+from topoplace.errors import InputError
+from topoplace.machine.hostlist import expand_host_list
+from topoplace.placement.hierarchy.outcome import shares_of
+from topoplace.result.hierarchy import HierarchyResult
+from topoplace.snapshot import HierarchyState
+from topoplace.snapshot.schema import Snapshot
+from topoplace.solving import Options, solve
+
+Document = dict[str, Any]
+
+
+@cache
+def tiny(number: int) -> Document:
+    return lively_hierarchy(f"certify-{number}", 2_000)
+
+
+@cache
+def packing_on(number: int) -> Packing:
+    return packing_of(tiny(number))
+
+
+def oracle_of(document: Document) -> HierarchyOracle:
+    instance = read_instance(Snapshot.model_validate(document))
+    return HierarchyOracle(Rows(instance), instance.queue)
+
+
+# ---- The oracle ---------------------------------------------------------------------------------
+
+
+def test_the_oracle_finds_the_best_of_all_candidates() -> None:
+    """At any prices, under any covers: the best of those that brute force lists."""
+    seen: Counter[bool] = Counter()
+    for seed in range(90):
+        seen += oracle_is_right(random.Random(seed), packing_on(seed), oracle_of(tiny(seed)))
+    assert min(seen.values()) > 100, seen
+
+
+def test_who_wants_a_domain_alone_takes_nothing_of_what_it_has_none_of() -> None:
+    """A cover that keeps it off a row without capacity keeps it off nothing."""
+    host = {"hosts": "a", "domains": ["b", "r"], "capacity": {"gpus": 1}}
+    other = host | {"hosts": "c", "capacity": {"gpus": 1, "gb": 1}}
+    queue = [
+        {"id": "e", "nodes": 1, "takes": GPU, "exclusive": "host"},
+        {"id": "m", "nodes": 1, "takes": {"gb": 1}},
+    ]
+    for hosts in ([host, other], [host]):
+        machine = BASE["machine"] | {"hosts": [*hosts, other | {"hosts": "d"}]}
+        document = BASE | {"machine": machine, "running": [], "down": "d", "queue": queue}
+        packing, oracle = packing_of(document), oracle_of(document)
+        for row in range(packing.coverable):
+            for inside in (False, True):
+                covers = Covers().split(row, inside=inside)
+                found = oracle.best(Prices({}, 0, (1, 1, 1, 1)), {0: covers})
+                assert found[0] == best_gain(packing, "e", {}, (1, 1, 1, 1), covers), row
+
+
+def test_an_empty_queue_has_rows_and_a_verified_result() -> None:
+    result = solve(prepared(BASE | {"queue": []}), "exact")
+    assert [level.objective for level in result.levels] == [0] * 5
+    assert result.check().verified
+
+
+def test_values_do_not_exceed_what_the_checker_counts_with() -> None:
+    for seed in range(120):
+        packing, oracle = packing_on(seed), oracle_of(tiny(seed))
+        for column in packing.columns:
+            pairs = zip(column.values, oracle.largest, strict=True)
+            assert all(abs(value) <= most for value, most in pairs), seed
+
+
+def test_places_are_worth_what_brute_force_says() -> None:
+    for seed in range(120):
+        state, instance = prepared(tiny(seed)), read_instance(Snapshot.model_validate(tiny(seed)))
+        signs = [1 if sense == "max" else -1 for _, sense in instance.levels]
+        for request, asked in zip(state.requests, instance.queue, strict=True):
+            for place in itertools.islice(places_of(state, request), 20):
+                found = zip(signs, worth(instance, asked, place), strict=True)
+                values = on_levels(state, worth_of(state, request, place))
+                assert tuple(sign * value for sign, value in found) == values, (seed, place)
+
+
+def test_requests_replace_each_other_if_they_ask_for_the_same() -> None:
+    seen: Counter[bool] = Counter()
+    for seed in range(120):
+        packing, oracle = packing_on(seed), oracle_of(tiny(seed))
+        for one, name in enumerate(packing.names):
+            for other, second in enumerate(packing.names):
+                alike = any({name, second} <= {*kind} for kind in packing.kinds)
+                assert oracle.may_replace(one, other) is alike, (seed, name, second)
+                seen[alike and one != other] += 1
+    assert min(seen.values()) > 50, seen
+
+
+# ---- Certificates -------------------------------------------------------------------------------
+
+
+@cache
+def attacked(number: int, level_idx: int, less: bool) -> tuple[Packing, Proving, int]:
+    """Return a hierarchy as a packing, what certificates prove of a level, and the truth.
+
+    Earlier levels reach the best that they can, or what some placement does.
+    """
+    document = tiny(number)
+    every = outcomes(prepared(document))
+    of = random.Random(number).choice(sorted(every)) if less else max(every)
+    earlier = [*of[: level_idx % len(of)]]
+    at = len(earlier)
+    truth = max(o[at] for o in every if all(a >= b for a, b in zip(o, earlier, strict=False)))
+    return packing_of(document, earlier), Proving(oracle_of(document), earlier), truth
+
+
+KINDS = ["leaf", "start", "cover", "shared", "alike", "parts", "later"]
+
+
+@pytest.mark.parametrize("tries", [60, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_certificate_proves_too_much(kind: str, tries: int) -> None:
+    tally: Counter[str] = Counter()
+    for number in range(tries):
+        rng = random.Random(f"{kind}-{number}")
+        level_idx = rng.randint(1, 5) if kind == "later" else 0
+        packing, proving, truth = attacked(rng.randrange(tries // 3), level_idx, rng.random() < 0.3)
+        document = spoilt(rng, draw(rng, packing, kind if kind in KINDS[:-1] else "any"))
+        proven = proving(document)
+        tally["accepted"] += proven is not None
+        if proven is not None:
+            assert proven >= truth, (number, document)
+            tally["tight"] += proven == truth
+    assert tally["accepted"] > 0.4 * tries, tally
+    assert tally["tight"] > 0.15 * tries, tally
+
+
+# ---- Results ------------------------------------------------------------------------------------
+
+
+@cache
+def solved(number: int) -> Document:
+    result = solve(prepared(tiny(number)), "exact", Options(time_limit=20))
+    assert result.check().verified
+    return result.model_dump(mode="json")
+
+
+@cache
+def outcomes_of(instance: str) -> set[tuple[int, ...]]:
+    return outcomes(prepared(json.loads(instance)))
+
+
+def placed_in(document: Document) -> tuple[HierarchyState, list[tuple[Any, Place]]] | None:
+    """Return the machine of a result, and what it starts; None if that is no place."""
+    state = prepared(document["instance"])
+    of = {request.id: request for request in state.requests}
+    numbers = {name: host for host, name in enumerate(state.machine.host_names)}
+    placed: list[tuple[Any, Place]] = []
+    for own in document["solution"]["placements"]:
+        request = of.pop(own["request"], None)
+        if request is None or [p["part"] for p in own["parts"]] != [p.name for p in request.parts]:
+            return None
+        place = []
+        for part in own["parts"]:
+            units: dict[int, int] = {}
+            for share in part["shares"]:
+                for name in expand_host_list(share["hosts"], "hosts"):
+                    if name not in numbers or numbers[name] in units:
+                        return None
+                    units[numbers[name]] = share["units"]
+            place.append(units)
+        if not any(tuple(place) == other for other in places_of(state, request)):
+            return None
+        placed.append((request, tuple(place)))
+    return (state, placed) if is_legal(state, placed) else None
+
+
+def is_right(document: Document) -> bool:
+    """Tell by brute force whether a result keeps all rules, and all its figures are true."""
+    try:
+        found = placed_in(document)
+    except InputError:
+        return False
+    if found is None:
+        return False
+    state, placed = found
+    worths = [worth_of(state, request, place) for request, place in placed]
+    zero = [0] * (state.machine.num_levels + 3)
+    values = on_levels(state, [sum(column) for column in zip(zero, *worths, strict=True)])
+    signs = [1 if level["sense"] == "max" else -1 for level in document["levels"]]
+    told = [s * level["objective"] for s, level in zip(signs, document["levels"], strict=True)]
+    if (*told,) != values:
+        return False
+    every = outcomes_of(json.dumps(document["instance"]))
+    for k, (sign, level) in enumerate(zip(signs, document["levels"], strict=True)):
+        as_good = (o for o in every if all(a >= b for a, b in zip(o, values[:k], strict=False)))
+        if level["bound"] is not None and sign * level["bound"] < max(o[k] for o in as_good):
+            return False
+    return True
+
+
+def bent(rng: random.Random, document: Document) -> Document:
+    """Return a result of which something is changed: numbers, figures, the question, a place."""
+    mutant = copy.deepcopy(document)
+    started, instance = mutant["solution"]["placements"], mutant["instance"]
+    way = rng.randrange(7)
+    if way == 0:
+        del mutant["instance"]
+        return {**faulty(rng, mutant, rng.randint(1, 2)), "instance": instance}
+    if way == 1:
+        mutant["instance"] = faulty(rng, instance)
+        return mutant
+    if way == 2:
+        return _other_question(rng, mutant)
+    if way == 3 or not started:
+        level = rng.choice(mutant["levels"])
+        level[rng.choice(("objective", "bound"))] += rng.choice((-1, 1, 2))
+        return refigured(mutant)
+    placement = rng.choice(started)
+    if way == 4:
+        placement["request"] = rng.choice(instance["queue"])["id"]
+    elif way == 5:
+        part = rng.choice(placement["parts"])
+        share = rng.choice(part["shares"])
+        share["hosts"] = rng.choice(instance["machine"]["hosts"])["hosts"]
+        if rng.random() < 0.3:
+            part["shares"].append(copy.deepcopy(share))
+    else:
+        state = prepared(instance)
+        request = next(r for r in state.requests if r.id == placement["request"])
+        place = rng.choice(list(places_of(state, request)))
+        for part, units in zip(placement["parts"], place, strict=True):
+            shares = shares_of(units, state.machine.host_names)
+            part["shares"] = [share.model_dump() for share in shares]
+    return mutant
+
+
+def _other_question(rng: random.Random, mutant: Document) -> Document:
+    """Change capacities, domains, rules or levels of the instance of a result."""
+    instance = mutant["instance"]
+    host, request = rng.choice(instance["machine"]["hosts"]), rng.choice(instance["queue"])
+    levels = instance["machine"]["levels"]
+    ways = rng.randrange(6)
+    if ways == 0:
+        name = rng.choice([*host["capacity"]])
+        host["capacity"][name] = max(0, host["capacity"][name] + rng.choice((-1, 1)))
+    elif ways == 1 and host["domains"]:
+        host["domains"] = rng.choice(instance["machine"]["hosts"])["domains"]
+    elif ways == 2:
+        instance["down"] = ",".join(filter(None, [instance["down"], host["hosts"]]))
+    elif ways == 3 and "parts" not in request:
+        name = rng.choice(("required", "exclusive", "balance"))
+        request[name] = rng.choice([None, *levels])
+    elif ways == 4 and "parts" not in request:
+        own = {"size": rng.randint(1, 2), "level": rng.choice(levels)}
+        request |= rng.choice(({"spread": own}, {"at_most": own}, {"segments": [own]}))
+    else:
+        one, other = rng.sample(range(len(mutant["levels"])), 2)
+        for name in rng.choice((("name",), ("sense",), ("objective", "bound"))):
+            first, second = mutant["levels"][one], mutant["levels"][other]
+            first[name], second[name] = second[name], first[name]
+    return refigured(mutant)
+
+
+@pytest.mark.parametrize("tries", [400, pytest.param(4_000, marks=pytest.mark.slow)])
+def test_bent_results_are_refused_or_right(tries: int) -> None:
+    """Of those that fit the schema, and are changed at all."""
+    tally: Counter[str] = Counter()
+    for number in range(tries):
+        rng = random.Random(f"bent-{number}")
+        document = solved(rng.randrange(20))
+        mutant = bent(rng, document)
+        if mutant == document:
+            continue
+        try:
+            result = HierarchyResult.model_validate_json(json.dumps(mutant))
+        except ValidationError:
+            tally["no result"] += 1
+            continue
+        holds = check_document(result).holds
+        tally["held" if holds else "refused"] += 1
+        assert not holds or is_right(mutant), (number, mutant)
+    assert tally["refused"] > 0.5 * tries, tally
+    assert tally["held"] > 0.01 * tries, tally
+
+
+# ---- The rules, one by one ----------------------------------------------------------------------
+
+HOSTS = [
+    {"hosts": "a[0-2]", "domains": ["b0", "r0"], "capacity": {"gpus": 4, "gb": 8}},
+    {"hosts": "b[0-1]", "domains": ["b0", "r1"], "capacity": {"gpus": 4}},
+    {"hosts": "c[0-1]", "domains": ["b1", "r0"], "capacity": {"gpus": 4, "gb": 4}},
+]
+GPU = {"gpus": 1}
+GROUPED: Document = {"group": "g", "required": "block", "exclusive": "rack"}
+BASE: Document = {
+    "schema": "topoplace.snapshot/1",
+    "name": "base",
+    "machine": {
+        "kind": "hierarchy",
+        "name": "m",
+        "levels": ["block", "rack", "host"],
+        "hosts": HOSTS,
+    },
+    "down": "c1",
+    "running": [{"id": "old", "nodes": "a0", "takes": GPU}],
+    "queue": [
+        {"id": "s", "nodes": 4, "takes": GPU, "segments": [{"size": 2, "level": "rack"}]},
+        {"id": "w", "nodes": 2, "takes": GPU, "spread": {"size": 1, "level": "host"}},
+        {"id": "m", "nodes": 3, "takes": GPU, "at_most": {"size": 2, "level": "rack"}},
+        {"id": "r", "nodes": 2, "takes": {"gb": 2}, "required": "rack"},
+        {
+            "id": "p",
+            "nodes": 3,
+            "parts": [
+                {"id": "x", "nodes": 1, "takes": GPU, **GROUPED},
+                {"id": "y", "nodes": 2, "takes": {"gb": 1}, **GROUPED},
+            ],
+        },
+        {"id": "e", "nodes": 2, "takes": GPU, "exclusive": "host"},
+        {
+            "id": "t",
+            "nodes": 2,
+            "parts": [
+                {"id": "x", "nodes": 1, "takes": GPU, "group": "g", "required": "rack"},
+                {"id": "y", "nodes": 1, "takes": GPU, "group": "h", "required": "rack"},
+            ],
+        },
+    ],
+}
+
+CONTRADICTIONS = {
+    'machine = "xt3"': "no hierarchy",
+    'queue[0].id = "old"': "id is used twice",
+    'queue[1].id = "s"': "id is used twice",
+    'machine.levels = ["block", "block", "host"]': "a level twice",
+    'machine.levels = ["nodes", "rack", "host"]': "called as those of objectives",
+    'machine.levels = ["block", "rack", "stranded"]': "called as those of objectives",
+    'machine.levels = ["block", "balance", "host"]': "called as those of objectives",
+    'machine.hosts[1].hosts = "a[1-3]"': "a host or a level twice",
+    'machine.hosts[0].domains = ["b0"]': "domain of every level",
+    'machine.hosts[0].domains = ["b0", "r0", "s0"]': "domain of every level",
+    'running[0].nodes = ""': "old runs on no hosts",
+    'running[0].nodes = "a0,a0"': "a host twice",
+    'running[0].nodes = "z0"': "others than there are",
+    'running[0].takes = {"gpus": 5}': "more than a0 has",
+    'running[0].takes = {"fpgas": 1}': "resources of the machine",
+    'running[+] = {"id": "more", "nodes": "a0"}': "more than a0 has",
+    'running[0].prism = {"origin": [0], "extents": [1]}': "old has prism",
+    'running[0].patterns = [{"pattern": "ring"}]': "old has patterns",
+    'down = "z0"': "is none",
+    'down = "c1,c1"': "down twice",
+    'regions = {"r": [{"origin": [0], "extents": [1]}]}': "regions",
+    'queue[0].takes = {"fpgas": 1}': "resources of the machine",
+    'queue[0].takes = {"gpus": 0}': "take nothing",
+    "del queue[0].takes": "resources of the machine",
+    'queue[0].segments[0].level = "row"': "row is no level",
+    "queue[0].segments[0].size = 3": "do not go into each other",
+    'queue[0].segments[+] = {"size": 4, "level": "rack"}': "at no higher level",
+    'queue[0].segments[+] = {"size": 4, "level": "host"}': "at no higher level",
+    'queue[0].required = "row"': "row is no level",
+    'queue[0].exclusive = "row"': "row is no level",
+    'queue[0].balance = "row"': "row is no level",
+    'queue[1].spread.level = "row"': "row is no level",
+    'queue[2].at_most.level = "row"': "row is no level",
+    'queue[0].class = "gpu"': "s has node_class",
+    'queue[0].shapes = "2x2"': "s has shapes",
+    'queue[0].region = "r"': "s has region",
+    'queue[0].patterns = [{"pattern": "ring"}]': "s has patterns",
+    "queue[4].nodes = 4": "as all parts have",
+    'queue[4].parts[1].id = "x"': "a part twice",
+    "queue[4].parts[1].required = null": "differ in their levels",
+    'queue[4].parts[1].required = "rack"': "differ in their levels",
+    "queue[4].parts[1].exclusive = null": "differ in their levels",
+    'queue[4].at_most = {"size": 1, "level": "rack"}': "p has at_most",
+    'queue[4].spread = {"size": 1, "level": "rack"}': "p has spread",
+    'queue[4].takes = {"gpus": 1}': "p has takes",
+    "queue[4].segments = []": "p has segments",
+    'queue[4].required = "block"': "p has required",
+    'queue[4].exclusive = "rack"': "p has exclusive",
+    'queue[4].balance = "rack"': "p has balance",
+}
+
+
+@pytest.mark.parametrize("change", CONTRADICTIONS)
+def test_instances_that_contradict_themselves_are_refused(change: str) -> None:
+    read_instance(Snapshot.model_validate(BASE))
+    snapshot = Snapshot.model_validate(changed(BASE, change))
+    with pytest.raises(RefusedError, match=CONTRADICTIONS[change]):
+        read_instance(snapshot)
+
+
+BROKEN: dict[str, tuple[dict[str, list[Document]], str]] = {
+    "all right": (
+        {
+            "s": [{"a0": 2, "b0": 2}],
+            "w": [{"b0": 1, "b1": 1}],
+            "m": [{"a1": 2, "b1": 1}],
+            "r": [{"a0": 1, "a1": 1}],
+            "p": [{"c0": 1}, {"c0": 2}],
+        },
+        "",
+    ),
+    "two groups apart": ({"t": [{"b0": 1}, {"c0": 1}]}, ""),
+    "alone": ({"e": [{"a1": 1, "a2": 1}], "w": [{"b0": 1, "b1": 1}]}, ""),
+    "too few": ({"s": [{"a1": 2}]}, "2 units placed of 4"),
+    "too many": ({"s": [{"a1": 4, "a2": 2}]}, "6 units placed of 4"),
+    "a segment in two racks": ({"s": [{"a1": 3, "b0": 1}]}, "without a multiple of 2"),
+    "not spread": ({"w": [{"b0": 2}]}, "more than 1 units"),
+    "in three racks": ({"m": [{"a1": 1, "b0": 1, "c0": 1}]}, "more than 2 racks"),
+    "in two racks": ({"r": [{"a1": 1, "c0": 1}]}, "several rack"),
+    "a group in two blocks": ({"p": [{"c0": 1}, {"a1": 2}]}, "several block"),
+    "beside a job": ({"s": [{"a0": 4}]}, "4 gpus of a0, 3 are free"),
+    "on what is down": ({"s": [{"c1": 4}]}, "4 gpus of c1, 0 are free"),
+    "without memory": ({"r": [{"b0": 2}]}, "4 gb of b0, 0 are free"),
+    "together too many": ({"s": [{"a1": 4}], "w": [{"a1": 1, "a2": 1}]}, "5 gpus of a1"),
+    "in a rack of a job": ({"p": [{"b0": 1}, {"a1": 2}]}, "p shares a rack"),
+    "in a host of a job": ({"e": [{"a0": 1, "a1": 1}]}, "e shares a host"),
+    "in a host of another": ({"e": [{"a1": 2}], "w": [{"a1": 1, "a2": 1}]}, "e shares a host"),
+    "in a rack of another": ({"p": [{"c0": 1}, {"c0": 2}], "w": [{"c0": 1, "b0": 1}]}, "p shares"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_places_that_break_a_rule_are_refused(name: str) -> None:
+    placed, expected = BROKEN[name]
+    instance = read_instance(Snapshot.model_validate(BASE))
+    of = {asked.id: asked for asked in instance.queue}
+    started = [
+        (of[request], [{instance.numbers[host]: n for host, n in part.items()} for part in parts])
+        for request, parts in placed.items()
+    ]
+
+    def required() -> None:
+        for asked, place in started:
+            require_place(instance, asked, place)
+        require_room(instance, started)
+
+    if expected:
+        with pytest.raises(RefusedError, match=expected):
+            required()
+    else:
+        required()

@@ -1,0 +1,95 @@
+"""Programs over kinds of places: their placements fit, and their prices bound what is best."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from tiny_hierarchies import best_of, prepared, random_hierarchy
+from topoplace.packing.budget import Budget
+from topoplace.packing.dual.relaxation import DualPoint, Relaxation
+from topoplace.packing.problem import Subproblem, fits
+from topoplace.placement.hierarchy.layout import ROUNDED, rounded
+from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
+from topoplace.placement.hierarchy.patterns import Patterns
+from topoplace.placement.hierarchy.problem import HierarchyProblem
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
+
+RACKS = (3, 3, 5, 7, 7, 7, 2)
+
+
+def cluster(sizes: list[tuple[int, int]]) -> HierarchyPacking:
+    """Return racks of hosts that hold one unit each, and requests of units in segments."""
+    hosts = [
+        {"hosts": f"r{r}h[0-{n - 1}]", "domains": [f"r{r}"], "capacity": {"slots": 1}}
+        for r, n in enumerate(RACKS)
+    ]
+    queue = [
+        {"id": f"q{k}", "nodes": n, "segments": [{"size": size, "level": "rack"}]}
+        for k, (n, size) in enumerate(sizes)
+    ]
+    levels = ["rack", "host"]
+    machine = {"kind": "hierarchy", "name": "racks", "levels": levels, "hosts": hosts}
+    document = {"schema": SNAPSHOT_SCHEMA, "name": "racks", "machine": machine, "queue": queue}
+    return HierarchyPacking(HierarchyProblem(prepared(document)))
+
+
+def programmed(packing: HierarchyPacking) -> tuple[bool, list[list[int]]]:
+    """Return whether the program knows all, and what its placements are worth on all levels."""
+    program = Patterns(packing.layout, packing.requests, packing.places, math.inf)
+    found = []
+    for placement in program.placements(0):
+        started = [Candidate(q, uses) for q, uses in placement]
+        assert fits(packing, started)
+        found.append(packing.values_of(started).sum(axis=0).tolist())
+    return program.knows_all, found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_programmed_is_a_placement_and_best_where_all_is_known(seed: int) -> None:
+    state = prepared(random_hierarchy(random.Random(f"kinds-{seed}")))
+    packing = HierarchyPacking(HierarchyProblem(state))
+    knows_all, found = programmed(packing)
+    best = best_of(state)
+    assert all(values[0] <= best[0] for values in found)
+    if knows_all and found:
+        assert found[-1][:2] == best[:2]
+
+
+def test_pieces_fill_racks_of_a_kind() -> None:
+    # 34 hosts: the 12 in fours, one a rack of five or seven; threes in all that is left
+    packing = cluster([(12, 4), (4, 4), (9, 3), (3, 3), (3, 3), (2, 1), (30, 5)])
+    knows_all, found = programmed(packing)
+    assert knows_all
+    assert found[-1][0] == 33
+    assert found[-1][1] >= found[0][1]
+
+
+def test_prices_of_kinds_bound_both_levels() -> None:
+    packing = cluster([(12, 4), (4, 4), (9, 3), (3, 3), (3, 3), (2, 1), (30, 5)])
+    relaxation = Relaxation(packing, Budget(None))
+    value, racks = programmed(packing)[1][-1][:2]
+    for sub, reached in ((Subproblem(), value), (Subproblem(1, (value,)), racks)):
+        known = packing.first_prices(sub)
+        assert known is not None
+        certified = relaxation.evaluate(sub, DualPoint(*known)).certified
+        assert certified is not None
+        assert reached <= certified <= reached + 1
+
+
+def test_rounded_rows_hold_whatever_fits_together() -> None:
+    rng = np.random.default_rng(500)
+    for _ in range(300):
+        capacity = int(rng.integers(2, 30))
+        cuts = np.sort(rng.integers(0, capacity + 1, size=int(rng.integers(1, 6))))
+        amounts = np.diff(np.concatenate([[0], cuts])).tolist()
+        for most in (k for k in ROUNDED if k < capacity):
+            assert sum(rounded(n, capacity, most) for n in amounts) <= most
+
+
+def test_two_that_take_more_than_half_do_not_fit_a_rounded_row() -> None:
+    assert rounded(9, 16, 1) == rounded(16, 16, 1) == 1
+    assert rounded(8, 16, 1) == rounded(0, 16, 1) == 0
