@@ -259,7 +259,7 @@ FIELDS: dict[Model, Covers] = {
     objects.ObjectsFigures: same(
         claim("figures"),
         "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
-        "largest_load used_nodes",
+        "level_bytes largest_load used_nodes",
     ),
     **whole(
         evidence("hop-bytes.bound", "largest-load.bound"),
