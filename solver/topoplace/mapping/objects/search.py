@@ -154,7 +154,7 @@ class Annealing:
         routers, filled = self.problem.cells.router[cells], self.problem.filled(cells)
         lists = members(cells, len(filled))
         self.state = (cells.copy(), routers, filled, *lists)
-        self.cost = int(total_cost(self.machine, self.guest, routers))
+        self.cost = int(total_cost(self.machine, self.guest, routers.astype(np.int32)))
 
     def spent(self) -> float:
         """Return the share of the time, or of the moves, that is used up."""
