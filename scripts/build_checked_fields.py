@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 
 from topoplace import result as schema
-from topoplace.result import cubes, hierarchy, mapping, objects, tree
+from topoplace.result import cubes, hierarchy, mapping, objects, repack, tree
 from topoplace.snapshot import objects as questions
 from topoplace.snapshot import schema as snapshot
 from topoplace.snapshot.files import write_text
@@ -108,6 +108,8 @@ def same(cover: Cover, names: str) -> Covers:
 BOUNDS = ("nodes.bound", "shape.bound", "fragmentation.bound")
 DOMAINS = ("nodes", "block", "rack", "host", "balance", "stranded")  # of the samples' machine
 DOMAIN_BOUNDS = tuple(f"{name}.bound" for name in DOMAINS)
+PLANS = ("placements", "exclusive", "links", "steps", "started", "moves", "moved_nodes")
+PLAN_BOUNDS = ("started.bound", "moves.bound", "moved_nodes.bound")
 CUBES = ("placements", "exclusive", "nodes", "free_cubes")
 PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound")
 NODES_PROOF = evidence("nodes.bound")
@@ -125,6 +127,7 @@ TIME_LIMIT = harmless("It says what the solve was allowed to take, not what it f
 HIT = harmless("It says why a gap may have been left, and the gap itself is checked.")
 ANOTHER = "Another choice of as many free nodes that is worth the same is an answer as true."
 
+ANOTHER_PLAN = "Steps in another order that can be carried out are a plan as true."
 ANOTHER_MAPPING = "Tasks that cost the same on each other's nodes make another mapping as true."
 ANOTHER_LAYOUT = "Layouts of the same cells in windows that hold them describe the same mapping."
 LESS = "A lower bound, or one without a proof, says less of the same mapping, and is as true."
@@ -326,12 +329,20 @@ FIELDS: dict[Model, Covers] = {
     },
     cubes.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
     **whole(claim(*CUBES, unless=ANOTHER), cubes, "CubesPlacement"),
+    repack.RepackResult: {**RESULT, "solution": claim(*PLANS)},
+    repack.RepackLevel: {
+        **same(claim("levels"), "name sense"),
+        **same(claim("levels", *PLANS, *PLAN_BOUNDS), "status objective bound gap proof"),
+        "certificate": evidence(*PLANS, *PLAN_BOUNDS),
+    },
+    **whole(claim(*PLANS, unless=ANOTHER_PLAN), repack, "RepackSolution Step"),
     **whole(
         QUESTION,
         snapshot,
         "Snapshot TorusModel AnchoredModel TreeModel SwitchModel RunningJob Request PatternUse "
         "ShapeWeights HierarchyModel HostsModel Part Segment CubesModel",
     ),
+    **whole(QUESTION, snapshot, "RepackInstance"),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
     **whole(QUESTION, questions, "ObjectsInstance FixedObject NamedArray"),
     **whole(QUESTION, snapshot, "ParallelismApplication AxisModel"),
@@ -345,6 +356,7 @@ DOCUMENTS: dict[str, Model] = {
     "An allocation on a tree": tree.AllocationResult,
     "A placement on a hierarchy": hierarchy.HierarchyResult,
     "A placement on a pod of cubes": cubes.CubesResult,
+    "A plan of repacking": repack.RepackResult,
     "The instance of a placement or an allocation": snapshot.Snapshot,
     "The instance of a mapping": snapshot.MappingInstance,
     "The instance of a mapping of objects": questions.ObjectsInstance,
@@ -356,6 +368,7 @@ RESULTS: tuple[Model, ...] = (
     tree.AllocationResult,
     hierarchy.HierarchyResult,
     cubes.CubesResult,
+    repack.RepackResult,
 )
 
 

@@ -34,7 +34,7 @@ def stamp(script: str, arguments: Sequence[str] | None) -> str:
     """
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
     given = list(sys.argv[1:] if arguments is None else arguments)
-    for option in ("-o", "--output", "--work", "--before"):  # where to is nobody's business
+    for option in ("-o", "--output", "--work", "--before", "--data"):  # nobody's business
         if option in given:
             at = given.index(option)
             del given[at : at + 2]

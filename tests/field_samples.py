@@ -18,6 +18,7 @@ from random_certificates import certificate_of, draw
 from small_snapshot import small_document
 from solved_results import Case, rare_cases, solved_case
 from tiny_packing import packing_of
+from tiny_repacks import tiny_repack
 from topoplace.mapping.bounds.best import total_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
 from topoplace.mapping.bounds.pairs import pairs_bound
@@ -25,11 +26,13 @@ from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.placement.torus.repack.problem import repack_problem
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, prepare, prepare_cubes, prepare_hierarchy
 from topoplace.snapshot.objects import ObjectsApplication
@@ -43,9 +46,9 @@ Document = dict[str, Any]
 
 
 def samples() -> dict[str, BaseModel]:
-    """Return results by name: placements, mappings, objects, allocations, hierarchies, pods."""
+    """Return results by name, of all kinds of problems."""
     found: dict[str, BaseModel] = {}
-    for kind in (_placements, _mappings, _objects, _allocations, _hierarchies, _pods):
+    for kind in (_placements, _mappings, _objects, _allocations, _hierarchies, _pods, _plans):
         found |= {f"{kind.__name__[1:]}: {name}": result for name, result in kind()}
     return found
 
@@ -331,3 +334,13 @@ def _pods() -> Iterator[tuple[str, CubesResult]]:
     for name, own in queues.items():
         snapshot = Snapshot.model_validate(document | {"running": running, "queue": own})
         yield name, solve(prepare_cubes(snapshot), "exact", Options(time_limit=20))
+
+
+# ---- Plans of repacking -------------------------------------------------------------------------
+
+
+def _plans() -> Iterator[tuple[str, RepackResult]]:
+    """Yield plans in which jobs move, one is suspended, or not all requests start."""
+    for seed in range(12):
+        instance, rule = tiny_repack(seed)
+        yield str(seed), solve(repack_problem(instance, rule), "exact", Options(time_limit=20))

@@ -565,11 +565,31 @@ def test_bad_options(
     assert line.startswith(f"topoplace: error: {said}")
 
 
+def test_switches_of_a_tree_are_domains(tmp_path: Path) -> None:
+    """Of four free nodes on each of two leaves, two are taken, though one leaf has them all."""
+    machine = {
+        "kind": "tree",
+        "name": "two",
+        "switches": [
+            {"name": "s0", "nodes": "n[0-4]"},
+            {"name": "s1", "nodes": "n[5-9]"},
+            {"name": "top", "switches": "s[0-1]"},
+        ],
+    }
+    queue = [{"id": "j", "nodes": 4, "patterns": [{"pattern": "ring"}]}]
+    old = {"id": "old", "nodes": "n4"}
+    before = {"schema": "topoplace.snapshot/1", "name": "now", "machine": machine, "down": "n9"}
+    after = before | {"queue": [], "running": [old, {"id": "j", "nodes": "n[0-1,5-6]"}]}
+    found = audited(tmp_path, before | {"queue": queue, "running": [old]}, after)
+    (row,) = found.rows
+    assert (row.verdict, row.why) == (Verdict.SUBOPTIMAL, "2 switch0, 1 possible")
+
+
 def test_only_hierarchies_are_audited(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["audit", "blue_waters_60"]) == ExitCode.BAD_INPUT
     assert "expected recorded decisions, a result, or a snapshot with" in capsys.readouterr().err
     assert run(["audit", "blue_waters_60", "--after", "blue_waters_60"]) == ExitCode.BAD_INPUT
-    assert "expected a hierarchy, as audits are of those only" in capsys.readouterr().err
+    assert "expected a hierarchy or a tree, as audits are of those only" in capsys.readouterr().err
 
 
 def test_a_signal_leaves_what_is_judged() -> None:

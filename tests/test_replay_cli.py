@@ -327,3 +327,50 @@ def test_exact_says_which_of_its_decisions_it_proved() -> None:
     replay.run()
     assert replay.decisions is not None
     assert replay.decisions.proven == replay.decisions.asked == 4
+
+
+# Job 1 needs a whole row, so that it waits for job 0 although as many nodes are free; job 2 ends in
+# time. Job 3 fits in no way.
+TRACE = """\
+#job id,arrival time (sec),topology,shape,size,duration (sec)
+0,100.0,T2D,2x2,4,9.5
+1,101,T2D,1x4,4,5
+2,102,T2D,2x2,4,8
+3,103,T2D,1x8,8,1
+"""
+
+
+@pytest.mark.parametrize("method", ["first-fit", "exact"])
+def test_jobs_of_a_trace_have_their_shapes(
+    method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace, table, kept = tmp_path / "trace.csv", tmp_path / "jobs.csv", tmp_path / "kept"
+    trace.write_text(TRACE)
+    document = replayed(
+        capsys, str(trace), "--on", "mesh:4x2", "--method", method, "--intensive", "0",
+        "--csv", str(table), "--snapshots", str(kept), "--at", "1",
+    )  # fmt: skip
+    with table.open() as stream:
+        rows = {row["job"]: (row["start"], row["end"]) for row in csv.DictReader(stream)}
+    assert rows == {"0": ("0", "10"), "1": ("10", "15"), "2": ("2", "10")}
+    assert document["jobs_unknown"] == 1
+    (waiting,) = load_snapshot(document["snapshots"][0]).queue
+    assert [(waiting.id, shape.extents) for shape in waiting.geometries] == [("1", (4, 1))]
+
+
+def test_nodes_in_any_order_need_no_shape(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text(TRACE)
+    args = [str(trace), "--on", "mesh:4x2", "--method", "random-nodes", "--intensive", "0"]
+    assert replayed(capsys, *args)["runs"][0]["wait"] == 6 - 2  # of job 2
+
+
+def test_a_trace_needs_a_torus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text(TRACE)
+    assert run(["replay", str(trace), "--on", "tree:4x4", "--method", "default"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "expected a torus or mesh for a trace of RFold" in said

@@ -246,3 +246,53 @@ def test_what_cannot_be_drawn(node_class: str, num_jobs: int, load: float, named
     with pytest.raises(InputError) as caught:
         script("draw_log").draw_log(TABLE_II, node_class, num_jobs, XE_NODES, load, seed=1)
     assert caught.value.field == named
+
+
+def test_the_study_of_schedulers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = script("study_schedulers")
+    monkeypatch.setattr(study, "LOADS", (80,))
+    pages, own = tmp_path / "schedulers", tmp_path / "studies"
+    pages.mkdir()
+    own.mkdir()
+    (pages / "slurm-torus3d.md").write_text("# By hand\n")
+    sizes = ["--seeds", "900", "--jobs", "2", "-o", str(own)]
+    for part in ("alone", "queue"):
+        study.main([part, "--racks", "9", "--time-limit", "5", *sizes])
+    study.main(["torus", *sizes])
+    rows = {part: rows_in(own / f"schedulers_{part}.csv") for part in ("alone", "queue", "torus")}
+    assert len(rows["alone"]) == 2 * 9  # kinds of requests, methods
+    for row in (*rows["alone"], *rows["torus"]):
+        assert int(row["fewest"]) <= int(row["used"])
+        assert int(row["optimal"]) <= int(row["placed"]) <= int(row["fit"]) <= 2
+        assert row["method"] != "exact" or row["placed"] == row["fit"]
+    bounds = {row["load"]: int(row["bound"]) for row in rows["queue"] if row["method"] == "exact"}
+    assert all(int(row["hosts"]) <= bounds[row["load"]] for row in rows["queue"])
+    text = (own / "schedulers.md").read_text()
+    assert text.count("<!-- end of tables -->") == 3
+    assert str(tmp_path) not in text
+    assert "| slurm-torus3d |" in (pages / "slurm-torus3d.md").read_text()
+    assert pictures_in(own) == {"schedulers_alone.png", "schedulers_queue.png"}
+
+
+def test_the_study_of_recorded_decisions(tmp_path: Path) -> None:
+    data, own = tmp_path / "data", tmp_path / "studies"
+    own.mkdir()
+    for name, few in (("slurm_block", (0, 1, -1)), ("kueue_real", (0, 1))):
+        lines = real_file(f"{name}/decisions.jsonl").read_text().splitlines()
+        (data / name).mkdir(parents=True)
+        (data / name / "decisions.jsonl").write_text("\n".join(lines[k] for k in few))
+    (data / "slurm_real").mkdir()
+    decisions = json.loads(real_file("slurm_real/decisions.json").read_text())
+    (data / "slurm_real" / "decisions.json").write_text(json.dumps(decisions[:2]))
+    topology = real_file("slurm_real/topology.conf").read_text()
+    (data / "slurm_real" / "topology.conf").write_text(topology)
+    script("study_schedulers").main(["recorded", "--data", str(data), "-o", str(own)])
+    rows = rows_in(own / "schedulers_recorded.csv")
+    assert [row["scheduler"] for row in rows] == [
+        *["slurm-block"] * 2,
+        *["slurm-tree"] * 3,
+        *["kueue"] * 2,
+    ]
+    text = (own / "schedulers.md").read_text()
+    assert "| tree, select/linear | 2 | 2 | 100.0 % |" in text
+    assert str(tmp_path) not in text

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from topoplace.front import methods as methods
     from topoplace.front import place as place
     from topoplace.front import recognise as recognise
+    from topoplace.front import repack as repack
     from topoplace.front import snapshots as snapshots
     from topoplace.front import topology as topology
     from topoplace.mapping.parallelism import Transformer as Transformer
@@ -49,7 +50,7 @@ _NAMES = {
     "errors": ("InputError", "TopoplaceError"),
     "front": (
         *("audit", "check", "compare", "load", "machines", "map"),
-        *("methods", "place", "recognise", "snapshots", "topology"),
+        *("methods", "place", "recognise", "repack", "snapshots", "topology"),
     ),
     "mapping.parallelism": ("Transformer", "parallelism"),
     "model": (

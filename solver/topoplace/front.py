@@ -34,6 +34,7 @@ from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import machine_names, parse_object, read_bytes, snapshot_names
 from topoplace.snapshot.machines import PROBLEMS, is_machine, load_machine
@@ -43,12 +44,15 @@ from topoplace.snapshot.objects import (
     ObjectsInstance,
 )
 from topoplace.snapshot.schema import (
+    MAX_COST,
     AnyApplication,
     GraphApplication,
     GridApplication,
+    KeepShape,
     MappingInstance,
     MatrixModel,
     ParallelismApplication,
+    RepackInstance,
     Snapshot,
 )
 from topoplace.snapshot.state import SnapshotState
@@ -160,6 +164,78 @@ def place(
     compile_for(PROBLEMS[state.snapshot.machine.kind], [method])
     with _watched(options, display, callback) as watched:
         return solve(state, method, watched)
+
+
+def repack(
+    instance: Instance,
+    start: Sequence[str],
+    *,
+    fixed: Sequence[str] = (),
+    costs: Mapping[str, int] | None = None,
+    keep_shape: str = "as-good",
+    time_limit: float | None = None,
+    interference: str = "strict",
+    seed: int = 0,
+    display: bool = False,
+    callback: Watch | None = None,
+) -> RepackResult:
+    """Find the fewest running jobs to move so that requests start, and prove that fewer do not do.
+
+    Parameters
+    ----------
+    instance
+        A `Model` of a torus or mesh, or whatever `load` takes for one.
+    start
+        Ids of the requests that have to start.
+    fixed
+        Ids of running jobs that stay; those without a prism do anyway.
+    costs
+        What it costs to move running jobs, by id; 1 by default. Nodes moved come second.
+    keep_shape
+        Shapes for jobs that move: ``as-good`` (of no less shape score), ``same`` extents, ``any``.
+    time_limit, interference, seed, display, callback
+        As of `place`.
+
+    Raises
+    ------
+    InputError
+        If an argument or a field of the instance cannot be used.
+    """
+    from topoplace.placement.torus.repack.problem import repack_problem  # noqa: PLC0415 - heavy
+
+    options = _options(time_limit, seed, interference)
+    document = repack_instance(
+        _model_of(instance).prepare().snapshot, start, fixed, costs or {}, keep_shape
+    )
+    problem = repack_problem(document, options.interference)
+    compile_for("repack", ["exact"])
+    with _watched(options, display, callback) as watched:
+        return solve(problem, "exact", watched)
+
+
+def repack_instance(
+    snapshot: Snapshot,
+    start: Sequence[str],
+    fixed: Sequence[str],
+    costs: Mapping[str, int],
+    keep_shape: str,
+) -> RepackInstance:
+    """Return an instance of repacking; `InputError` names what is wrong with it."""
+    if not start:
+        raise InputError("requests to start", field="start", found="none")
+    if keep_shape not in list(KeepShape):
+        raise unknown_name(keep_shape, KeepShape, field="keep_shape")
+    for name, cost in costs.items():
+        if not 1 <= cost <= MAX_COST:
+            raise InputError(f"from 1 to {MAX_COST}", field=f"costs.{name}", value=cost)
+    return RepackInstance(
+        name=snapshot.name,
+        snapshot=snapshot,
+        start=list(start),
+        fixed=list(fixed),
+        costs=dict(costs),
+        keep_shape=KeepShape(keep_shape),
+    )
 
 
 def map(

@@ -12,6 +12,7 @@ _FITS = "topoplace.placement.torus.heuristics.fits"
 _TORUS3D = "topoplace.placement.torus.heuristics.slurm_torus3d"
 _MINIZINC = "topoplace.placement.torus.minizinc"
 _THRESHOLDS = "topoplace.placement.switches.exact.method"
+_REPACK = "topoplace.placement.torus.repack.outcome"
 _CUBES = "topoplace.placement.cubes.exact"
 _IN_CUBES = "topoplace.placement.cubes.heuristics"
 _DOMAINS = "topoplace.placement.hierarchy.exact"
@@ -77,6 +78,9 @@ METHODS: dict[str, dict[str, tuple[str, str]]] = {
         "exact": (_CUBES, "most value, then most cubes left free; certified bounds"),
         "best-fit": (_IN_CUBES, "in queue order, parts in the fullest cube that has room"),
         "first-fit": (_IN_CUBES, "in queue order, the first cube or cubes that have room"),
+    },
+    "repack": {
+        "exact": (_REPACK, "fewest moves so that requests start, by branch and price; certified"),
     },
     "mapping": {
         "auto": (_BEST, "the best of the constructions; for graphs as exact, within a time"),

@@ -23,6 +23,7 @@ from topoplace.certify.report import (
     check_top,
 )
 from topoplace.certify.torus.check import TorusPlacement
+from topoplace.certify.torus.repack import Repack
 from topoplace.errors import InputError
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result
 from topoplace.result.cubes import CubesResult
@@ -30,6 +31,7 @@ from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
 from topoplace.result.reading import parse_instance, parse_result
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.normal import sha256_of
@@ -93,6 +95,8 @@ def _problem_of(result: AnyResult) -> Problem[Any]:
         return TorusPlacement(result)
     if isinstance(result, MappingResult):
         return Mapping(result)
+    if isinstance(result, RepackResult):
+        return Repack(result)
     if isinstance(result, HierarchyResult):
         return HierarchyPlacements(result)
     if isinstance(result, CubesResult):

@@ -19,6 +19,7 @@ from topoplace.cli.options import VERBOSITY, argument, flag, with_options
 from topoplace.cli.output import QUIET, USUAL, VERBOSE, print_json, say, set_verbosity
 from topoplace.cli.place import place
 from topoplace.cli.recognise import recognise
+from topoplace.cli.repack import repack
 from topoplace.cli.replay import replay
 from topoplace.cli.shipped_names import epilogue
 from topoplace.cli.studies import batch, compare
@@ -57,6 +58,7 @@ def warmup(problems: list[str] | None = None, *, as_json: bool = False) -> None:
 
 COMMANDS = {
     "place": (place, epilogue("placement", "allocation", "hierarchy", "cubes", snapshots=True)),
+    "repack": (repack, epilogue(snapshots=True)),
     "layouts": (layouts, epilogue(machines=True)),
     "recognise": (recognise, None),
     "map": (map_command, epilogue("mapping", "objects", machines=True)),

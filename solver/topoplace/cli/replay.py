@@ -36,7 +36,7 @@ DEFAULT_MIX = "B"
 
 
 @with_options(
-    log=argument("LOG", "A job log (SWF)."),
+    log=argument("LOG", "A job log (SWF), or a trace of RFold (CSV)."),
     machine=option(
         "MACHINE",
         "A machine: a file, a shipped name, tree:24x16 or torus:8x8x8.",
@@ -106,6 +106,7 @@ def replay(
     from topoplace.kernels import compile_for
     from topoplace.report.replay import replay_document
     from topoplace.snapshot import SnapshotState, TreeState, load_machine, prepare_empty
+    from topoplace.snapshot.schema import TorusModel
     from topoplace.study.external.verdict import VerdictError
     from topoplace.study.replay import Protocol, Setup, read_log, with_intensive
 
@@ -116,7 +117,8 @@ def replay(
     if protocol == Protocol.INDIVIDUAL:
         refuse("a continuous run beside it", snapshots=snapshots, timeline=timeline)
     require_writable(csv=csv, timeline=timeline, output=output)
-    state = prepare_empty(load_machine(machine))
+    model = load_machine(machine)
+    state = prepare_empty(model)
     if not isinstance(state, SnapshotState | TreeState):
         raise InputError("a torus, mesh or tree", field="--machine", value=machine)
     if isinstance(state, TreeState):
@@ -125,7 +127,8 @@ def replay(
         refuse("a torus to share links on", interference=shared)
     allocators = _methods_to_run(state, method, command, against, in_prisms=prisms)
     patterns = _patterns_of(mix, pattern, share)
-    read = read_log(log, procs_per_node=procs_per_node)
+    torus = model if isinstance(model, TorusModel) else None
+    read = read_log(log, procs_per_node=procs_per_node, machine=torus)
     jobs = with_intensive(read.jobs[:limit], intensive, patterns, seed)
     if not jobs:
         raise InputError("at least one job of known size and times", file=str(log))
@@ -145,6 +148,7 @@ def replay(
         "log": str(log),
         "command": command,
         "jobs_unknown": read.num_left_out,
+        "jobs_unknown_why": read.why_left_out,
         "patterns": [use.model_dump(mode="json") for use in patterns],
         "intensive_percent": intensive,
         "snapshots": [] if writer is None else [str(path) for path in writer.written],
@@ -198,7 +202,7 @@ def _tell(
     counts = {
         "decisions": decisions_text(runs),
         missing: len(setup.jobs) - len(runs[-1].records),
-        "jobs of unknown size or times": document["jobs_unknown"],
+        f"jobs {document['jobs_unknown_why']}": document["jobs_unknown"],
         "snapshots": snapshots and f"{len(document['snapshots'])} in {snapshots}",
     }
     say_files({label: count or None for label, count in counts.items()})

@@ -11,6 +11,7 @@ _TITLES = {
     "allocation": "Methods on a tree",
     "hierarchy": "Methods on a hierarchy",
     "cubes": "Methods on a pod of cubes",
+    "repack": "Methods of repacking",
     "mapping": "Methods of mapping",
     "objects": "Methods for objects (--objects)",
 }

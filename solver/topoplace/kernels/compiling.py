@@ -84,6 +84,7 @@ PROBLEMS = {
     "allocation": (_TREES,),
     "hierarchy": (_EXACT, _DOMAINS),
     "cubes": (_EXACT,),
+    "repack": (_EXACT,),
     "mapping": (_BOUNDS, _BRANCH, _GROW, _HALVE, _ANNEAL, _TABU, _CHECK),
     "objects": (_OBJECTS, _HALVE, _ANNEAL),
 }
@@ -95,6 +96,7 @@ _NEEDED: dict[str, dict[str, tuple[str, ...]]] = {
     "allocation": {"exact": (_TREES,)},
     "hierarchy": {"exact": (_EXACT, _DOMAINS)},
     "cubes": {"exact": (_EXACT,)},
+    "repack": {"exact": (_EXACT,)},
     "mapping": {
         "auto": (*_SEARCH, _BRANCH),
         "exact": (*_SEARCH, _BRANCH),
@@ -113,6 +115,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "allocation": (),
     "hierarchy": (),
     "cubes": (),
+    "repack": (),
     "mapping": (_BOUNDS,),
     "objects": (_OBJECTS, _HALVE),
 }

@@ -11,6 +11,7 @@ import numpy as np
 
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.report.repack import before_and_after
 from topoplace.report.text import csv_of, plain_table
 from topoplace.result import Fraction as FractionModel
 from topoplace.result import PlacementResult, Result, Status
@@ -18,6 +19,7 @@ from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult, Share
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import prepare
 from topoplace.snapshot.cubes_state import CubesRequest, prepare_cubes
@@ -115,6 +117,8 @@ def starts_of(result: AnyResult) -> list[Start]:
     """Return the requests that start, in the order of the result; none without a solution."""
     if result.solution is None:
         return []
+    if isinstance(result, RepackResult):
+        return starts_of(before_and_after(result)[1])
     if isinstance(result, AllocationResult):
         return _on_tree(result)
     if isinstance(result, HierarchyResult):
@@ -263,6 +267,8 @@ def columns_of(result: AnyResult) -> dict[str, list[Any]]:
     """Return a result as named columns: a row for every request, or for every task of a mapping."""
     if isinstance(result, MappingResult | ObjectsResult):
         return _task_columns(result)
+    if isinstance(result, RepackResult):
+        return columns_of(before_and_after(result)[1])
     starts = {start.request: start for start in starts_of(result)}
     waits, names = waiting_texts(result), [request.id for request in result.instance.queue]
     own: Sequence[str] = ()

@@ -7,7 +7,7 @@ see. What stands where is in `cells`; `tiles`, `voxels` and `mapping_plane` draw
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,12 +32,14 @@ from topoplace.report.cells import (
     job_colour,
     palette_png,
 )
+from topoplace.report.repack import before_and_after, plan_lines
 from topoplace.report.summary import AnyResult, headline, layout_text
 from topoplace.report.tiles import RIM, draw_tiles, tiles_height, tiles_of
 from topoplace.report.voxels import draw_torus
 from topoplace.result import reading
 from topoplace.result.mapping import MappingResult, MappingSolution
 from topoplace.result.objects import ObjectsResult
+from topoplace.result.repack import RepackResult
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.files import write_bytes
 from topoplace.study import case
@@ -112,18 +114,30 @@ def figure_png(result: AnyResult, *, dark: bool = False) -> bytes:
     """Return the full picture of a result as the bytes of a PNG file."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - heavy
 
-    figure = full_figure(result, dark=dark)
-    figure.dpi = _DPI
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()  # type: ignore[no-untyped-call]
-    return palette_png(np.asarray(canvas.buffer_rgba()))  # type: ignore[no-untyped-call]
+    if isinstance(result, RepackResult):
+        before, after = before_and_after(result)
+        heads = [*title(result)[:1], "before"], ["after", *plan_lines(result)[:1]]
+        views = zip((before, after), heads, strict=True)
+        figures = [full_figure(view, dark=dark, head=head) for view, head in views]
+    else:
+        figures = [full_figure(result, dark=dark)]
+    pixels = []
+    for figure in figures:
+        figure.dpi = _DPI
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()  # type: ignore[no-untyped-call]
+        pixels.append(np.asarray(canvas.buffer_rgba()))  # type: ignore[no-untyped-call]
+    return palette_png(np.concatenate(pixels))
 
 
-def full_figure(result: AnyResult, *, dark: bool = False) -> Figure:
-    """Return the figure that `write_figure` writes."""
+def full_figure(
+    result: AnyResult, *, dark: bool = False, head: Sequence[str] | None = None
+) -> Figure:
+    """Return the figure that `write_figure` writes, below some lines, by default its `title`."""
     with _styled(dark):
         picture = _picture_of(result)
-        head = [part for line in title(result) for part in textwrap.wrap(line, 130)]
+        lines = title(result) if head is None else head
+        head = [part for line in lines for part in textwrap.wrap(line, 130)]
         figure = _assembled(picture, 0.15 + 0.18 * len(head))
         high = 1 - 0.1 / figure.get_figheight()
         figure.text(0.02, high, "\n".join(head), va="top", fontsize=9)
@@ -137,6 +151,8 @@ def title(result: AnyResult) -> list[str]:
         return lines
     if isinstance(result, ObjectsResult):
         return [*lines, f"hop-bytes {result.objective:,}"]
+    if isinstance(result, RepackResult):
+        return [*lines, *plan_lines(result)[:1]]
     if not isinstance(result, MappingResult):
         started = len(started_names(result))
         return [*lines, f"{started} of {len(result.instance.queue)} requests start"]
@@ -146,6 +162,8 @@ def title(result: AnyResult) -> list[str]:
 
 def _picture_of(result: AnyResult) -> _Picture:
     assert isinstance(result, reading.AnyResult)
+    if isinstance(result, RepackResult):
+        return _picture_of(before_and_after(result)[1])
     state = case.state_of(result)
     state = state.plain if isinstance(state, ObjectsProblem) else state
     cells = cells_of(result, state)

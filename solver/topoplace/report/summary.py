@@ -16,11 +16,13 @@ from topoplace.report.answer import (
     started_names,
     waiting_texts,
 )
+from topoplace.report.repack import plan_lines
 from topoplace.report.text import gap_text, plain_table
 from topoplace.result import Level, PlacementResult, Proof, Result, Status
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import LayoutModel, MappingResult, MappingSolution
 from topoplace.result.objects import ObjectsResult, ObjectsSolution
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import GridApplication, ParallelismApplication
 
@@ -55,6 +57,8 @@ def summary(
     if isinstance(result, ObjectsResult):
         lines = [headline(result), _objects(result), levels, *_mapping(result.solution)]
         return "\n".join([*lines, *result.notes])
+    if isinstance(result, RepackResult):
+        return "\n".join([headline(result), levels, *plan_lines(result)])
     lines, queue = [headline(result), levels], result.instance.queue
     if result.solution is None:
         return "\n".join([*lines, f"nothing found that starts any of the {len(queue)} requests"])
@@ -82,7 +86,7 @@ def headline(result: AnyResult) -> str:
     else:
         text = "; ".join(_proven(result, level) for level in found)
     rule = ""
-    if isinstance(result, PlacementResult):
+    if isinstance(result, PlacementResult | RepackResult):
         rule = f"{result.limits.interference} interference, "
     solver = f"{result.method}, {rule}{result.seconds:.2f} s"
     return f"{result.instance.name}: {text}{_stopped(result)} ({solver})"

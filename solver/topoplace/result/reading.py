@@ -8,6 +8,7 @@ from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
 from topoplace.result.placement import PlacementResult
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_document, parse_object
 from topoplace.snapshot.objects import OBJECTS_SCHEMA, ObjectsInstance
@@ -18,6 +19,7 @@ AnyResult = (
     | AllocationResult
     | HierarchyResult
     | CubesResult
+    | RepackResult
     | MappingResult
     | ObjectsResult
 )
@@ -30,6 +32,7 @@ def parse_result(text: bytes, file: str) -> AnyResult:
         "allocation": AllocationResult,
         "hierarchy": HierarchyResult,
         "cubes": CubesResult,
+        "repack": RepackResult,
         "mapping": MappingResult,
         "objects": ObjectsResult,
     }

@@ -17,6 +17,7 @@ from topoplace.snapshot.schema import (
     AnchoredModel,
     MappingInstance,
     MatrixModel,
+    RepackInstance,
     Snapshot,
     TorusModel,
     TreeModel,
@@ -55,7 +56,9 @@ def normal_mapping(instance: RoutedInstance) -> RoutedInstance:
     return instance.model_copy(update={"machine": machine, "nodes": nodes})
 
 
-def sha256_of(instance: Snapshot | MappingInstance | ObjectsInstance) -> str:
+def sha256_of(
+    instance: Snapshot | MappingInstance | ObjectsInstance | RepackInstance,
+) -> str:
     """Return the SHA-256 sum of the normal form of an instance, in hexadecimal digits.
 
     It is that of the JSON document of the normal form with its keys sorted, no spaces, and every
@@ -66,11 +69,13 @@ def sha256_of(instance: Snapshot | MappingInstance | ObjectsInstance) -> str:
     InputError
         If the instance has no normal form.
     """
-    normal: Snapshot | MappingInstance | ObjectsInstance
+    normal: Snapshot | MappingInstance | ObjectsInstance | RepackInstance
     if isinstance(instance, Snapshot):
         normal = normal_snapshot(instance)
     elif isinstance(instance, MappingInstance):
         normal = normal_mapping(instance)
+    elif isinstance(instance, RepackInstance):
+        normal = instance.model_copy(update={"snapshot": normal_snapshot(instance.snapshot)})
     else:
         normal = normal_mapping(instance)
     document = normal.model_dump(mode="json")

@@ -520,3 +520,38 @@ class MappingInstance(Model):
         if self.level_costs is None:  # other machines have none
             del every["level_costs"]
         return every
+
+
+# ---- Repacking -----------------------------------------------------------------------------------
+
+REPACK_SCHEMA: Final = "topoplace.repack/1"
+
+MAX_COST: Final = 1_000_000
+
+
+class KeepShape(StrEnum):
+    """What prisms a job that moves may get: as good a shape as it has, the same extents, or any."""
+
+    AS_GOOD = "as-good"
+    SAME = "same"
+    ANY = "any"
+
+
+class RepackInstance(Model):
+    """A snapshot, the requests that have to start, and what the running jobs may do.
+
+    Who has a prism, nodes of one class, and shares no link against the rule with another running
+    job may move, unless it is `fixed`.
+    """
+
+    schema_version: Annotated[Literal["topoplace.repack/1"], Field(alias="schema")] = REPACK_SCHEMA
+    name: Name
+    snapshot: Snapshot
+    start: Annotated[list[Name], Field(min_length=1)] = Field(
+        description="requests of the snapshot's queue that have to start"
+    )
+    fixed: list[Name] = Field(default_factory=list, description="running jobs that stay")
+    costs: dict[Name, Annotated[int, Field(ge=1, le=MAX_COST)]] = Field(
+        default_factory=dict, description="what it costs to move a running job; default 1"
+    )
+    keep_shape: Annotated[KeepShape, Field(strict=False)] = KeepShape.AS_GOOD

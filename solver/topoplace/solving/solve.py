@@ -19,6 +19,7 @@ from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.solving.outcome import WATCH_SECONDS, Bound, Incumbent, Number, Outcome, gap_of
 from topoplace.solving.registry import Method, Options, method_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from topoplace.placement.hierarchy.problem import HierarchyProblem
     from topoplace.placement.switches.problem import TreeProblem
     from topoplace.placement.torus.problem import PlacementProblem
+    from topoplace.placement.torus.repack.problem import RepackProblem
     from topoplace.snapshot import (
         AnyState,
         CubesState,
@@ -101,6 +103,7 @@ _MODULES = {
     "allocation": "topoplace.placement.switches.outcome",
     "hierarchy": "topoplace.placement.hierarchy.outcome",
     "cubes": "topoplace.placement.cubes.outcome",
+    "repack": "topoplace.placement.torus.repack.outcome",
     "mapping": "topoplace.mapping.outcome",
     "objects": "topoplace.mapping.objects.outcome",
 }
@@ -161,6 +164,10 @@ def solve(
 def solve(
     problem: CubesState | CubesProblem, method: str = ..., options: Options | None = ...
 ) -> CubesResult: ...
+@overload
+def solve(
+    problem: RepackProblem, method: str = ..., options: Options | None = ...
+) -> RepackResult: ...
 @overload
 def solve(
     problem: MappingProblem, method: str = ..., options: Options | None = ...

@@ -16,6 +16,7 @@ from topoplace.result import RESULT_SCHEMA, PlacementResult
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.reading import AnyInstance, AnyResult, parse_instance, parse_result
+from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import (
     AnyState,
@@ -111,6 +112,8 @@ def load_instance(source: File | Document) -> AnyInstance:
 
 def state_of(document: AnyInstance | AnyResult) -> State:
     """Check an instance, or that inside a result; `InputError` names the field at fault."""
+    if isinstance(document, RepackResult):
+        raise InputError("a placement, an allocation or a mapping", found="a plan of repacking")
     instance = document.instance if isinstance(document, AnyResult) else document
     if isinstance(instance, MappingInstance):
         return prepare_mapping(instance)

@@ -214,10 +214,11 @@ class TorusPacking(PackingProblem):
         if self.is_small:
             return self._listed.price(row_prices, weights, per_request, covers)
         return self._scan.price(
-            self._prices(row_prices), Weights(*weights), per_request, covers, exact_for=exact_for
+            self.priced(row_prices), Weights(*weights), per_request, covers, exact_for=exact_for
         )
 
-    def _prices(self, row_prices: IntArray) -> Prices:
+    def priced(self, row_prices: IntArray) -> Prices:
+        """Return prices of rows as those of routers, and of links by family."""
         links = {}
         for k, family in enumerate(self._families):
             part = row_prices[self._links_of(k)]
@@ -233,7 +234,7 @@ class TorusPacking(PackingProblem):
         for candidate in fixed:
             taken[self.rows_of(candidate)] = 1
         narrowed = copy(self)
-        narrowed._pricer = self._scan.beside(self._prices(taken))
+        narrowed._pricer = self._scan.beside(self.priced(taken))
         return narrowed
 
     @cached_property

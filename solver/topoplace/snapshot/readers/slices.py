@@ -222,37 +222,23 @@ _CLOS = "CLOS"
 _MAX_SECONDS = 1 << 40
 
 
+def is_rfold(path: str | Path) -> bool:
+    """Tell whether the first line of a file that is no comment has the columns of a trace."""
+    first = next((text for _, text in lines_of(path, "#;")), "")
+    return first.count(",") == len(_COLUMNS) - 1
+
+
 def read_rfold(
     path: str | Path, machine: TorusModel, limit: int | None = None
 ) -> tuple[Snapshot, tuple[str, ...]]:
-    """Read a trace of RFold as the queue of an empty torus or mesh.
-
-    Lines are ``job id,arrival time,topology,shape,size,duration``; ``#`` starts a comment. A job
-    of a torus or mesh with as many dimensions as the machine takes its shape, turned in any way.
-    Others, and those of Clos networks, take any prism. What is not whole is rounded up.
+    """Read a trace of RFold (`rfold_jobs`) as the queue of an empty torus or mesh.
 
     Raises
     ------
     InputError
         With the line and the column at fault.
     """
-    prepare(Snapshot(schema_version=SNAPSHOT_SCHEMA, name="empty", machine=machine))
-    num_nodes = math.prod(machine.shape) * machine.nodes_per_router
-    queue: list[Request] = []
-    line_of: dict[str, str] = {}
-    left_out = {"larger than the machine": 0, "of a shape that does not fit": 0}
-    for line, text in lines_of(path, "#"):
-        with blamed_on(path, line):
-            request, shapes = _traced(text.split(","), machine)
-            require_once(line_of, request.id, line, "job", field=_COLUMNS[0])
-            if request.nodes > num_nodes:
-                left_out["larger than the machine"] += 1
-            elif shapes is not None and not shapes:
-                left_out["of a shape that does not fit"] += 1
-            else:
-                queue.append(request)
-        if len(queue) == limit:
-            break
+    queue, left_out = rfold_jobs(path, machine, limit)
     snapshot = Snapshot(
         schema_version=SNAPSHOT_SCHEMA,
         name=name_of(path),
@@ -264,6 +250,41 @@ def read_rfold(
         prepare(snapshot)
     notes = [f"{len(queue)} jobs queued"]
     return snapshot, (*notes, *(f"left out, {why}: {n}" for why, n in left_out.items() if n))
+
+
+def rfold_jobs(
+    path: str | Path, machine: TorusModel, limit: int | None = None
+) -> tuple[list[Request], dict[str, int]]:
+    """Return the jobs of a trace of RFold that fit a torus or mesh, and how many do not, by reason.
+
+    Lines are ``job id,arrival time,topology,shape,size,duration``; ``#`` starts a comment. A job
+    of a torus or mesh with as many dimensions as the machine takes its shape, turned in any way.
+    Others, and those of Clos networks, take any prism. What is not whole is rounded up. Walltimes
+    are the durations.
+
+    Raises
+    ------
+    InputError
+        With the line and the column at fault.
+    """
+    prepare(Snapshot(schema_version=SNAPSHOT_SCHEMA, name="empty", machine=machine))
+    num_nodes = math.prod(machine.shape) * machine.nodes_per_router
+    jobs: list[Request] = []
+    line_of: dict[str, str] = {}
+    left_out = {"larger than the machine": 0, "of a shape that does not fit": 0}
+    for line, text in lines_of(path, "#"):
+        with blamed_on(path, line):
+            request, shapes = _traced(text.split(","), machine)
+            require_once(line_of, request.id, line, "job", field=_COLUMNS[0])
+            if request.nodes > num_nodes:
+                left_out["larger than the machine"] += 1
+            elif shapes is not None and not shapes:
+                left_out["of a shape that does not fit"] += 1
+            else:
+                jobs.append(request)
+        if len(jobs) == limit:
+            break
+    return jobs, left_out
 
 
 def _traced(fields: Sequence[str], machine: TorusModel) -> tuple[Request, str | None]:

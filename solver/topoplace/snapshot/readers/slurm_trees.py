@@ -5,7 +5,13 @@ from __future__ import annotations
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import format_host_list
 from topoplace.snapshot.readers.slurm_blocks import NODE
-from topoplace.snapshot.schema import HierarchyModel, HostsModel, TreeModel
+from topoplace.snapshot.schema import (
+    Communication,
+    HierarchyModel,
+    HostsModel,
+    Snapshot,
+    TreeModel,
+)
 from topoplace.snapshot.tree_state import tree_of
 
 
@@ -41,4 +47,27 @@ def hierarchy_of_tree(model: TreeModel) -> HierarchyModel:
             for own, path in zip(names, path_of, strict=True)
         ],
         source=model.source,
+    )
+
+
+def on_switches(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot of a switch tree as one of its hierarchy; others are returned as they are.
+
+    Its machine is written out (`topoplace.snapshot.machines.resolve_machine`). How jobs communicate
+    has no form there, and is left out.
+
+    Raises
+    ------
+    InputError
+        As of `hierarchy_of_tree`.
+    """
+    if not isinstance(snapshot.machine, TreeModel):
+        return snapshot
+    plain = {"patterns": None, "communication": Communication.STRICT}
+    return snapshot.model_copy(
+        update={
+            "machine": hierarchy_of_tree(snapshot.machine),
+            "running": [job.model_copy(update=plain) for job in snapshot.running],
+            "queue": [request.model_copy(update=plain) for request in snapshot.queue],
+        }
     )

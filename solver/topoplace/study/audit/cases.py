@@ -18,6 +18,7 @@ from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
 from topoplace.snapshot.hierarchy_state import HierarchyState, PartState, prepare_hierarchy
+from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.readers.decisions import (
     Decided,
     Decision,
@@ -25,6 +26,7 @@ from topoplace.snapshot.readers.decisions import (
     decision_of,
     read_decisions,
 )
+from topoplace.snapshot.readers.slurm_trees import on_switches
 from topoplace.snapshot.schema import HierarchyModel, RunningJob, Snapshot
 from topoplace.study.case import load_instance, state_of
 
@@ -168,7 +170,8 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
 def _require_hierarchy(snapshot: Snapshot) -> None:
     if not isinstance(snapshot.machine, HierarchyModel):
         kind = snapshot.machine if isinstance(snapshot.machine, str) else snapshot.machine.kind
-        raise InputError("a hierarchy, as audits are of those only", field="machine", found=kind)
+        expected = "a hierarchy or a tree, as audits are of those only"
+        raise InputError(expected, field="machine", found=kind)
 
 
 def _entries(request: str, running: Iterable[RunningJob]) -> list[RunningJob]:
@@ -262,6 +265,7 @@ def _snapshot(source: File | Snapshot) -> Snapshot:
     try:
         if not isinstance(found, Snapshot):
             raise InputError("a snapshot", found="a mapping instance")
+        found = on_switches(resolve_machine(found))
         _require_hierarchy(found)
         prepare_hierarchy(found)
     except InputError as error:

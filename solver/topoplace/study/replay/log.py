@@ -14,8 +14,9 @@ import numpy as np
 
 from topoplace.errors import InputError
 from topoplace.placement.switches.cost import runtime
+from topoplace.snapshot.readers.slices import is_rfold, rfold_jobs
 from topoplace.snapshot.readers.tables import read_swf
-from topoplace.snapshot.schema import Communication, Pattern, PatternUse, Request
+from topoplace.snapshot.schema import Communication, Pattern, PatternUse, Request, TorusModel
 from topoplace.snapshot.tree_state import TreeRequest
 
 
@@ -25,7 +26,8 @@ class LogJob:
 
     `seconds` is the run time in the log, taken for that under the reference allocation of eq. (7);
     `walltime` was asked for: backfilling reckons with it, and a job may run longer. One without
-    patterns is compute-intensive.
+    patterns is compute-intensive. `shapes` are the prisms that the job may have on a torus; None if
+    any will do.
     """
 
     id: str
@@ -34,6 +36,7 @@ class LogJob:
     seconds: int
     walltime: int
     patterns: tuple[PatternUse, ...] = ()
+    shapes: str | None = None
 
     @property
     def request(self) -> TreeRequest:
@@ -50,6 +53,7 @@ class LogJob:
         return Request(
             id=self.id,
             nodes=self.nodes,
+            shapes=self.shapes,
             communication=self.communication,
             patterns=(list(self.patterns) or None) if with_patterns else None,
             walltime=self.walltime,
@@ -64,36 +68,62 @@ class LogJob:
 
 @dataclass(frozen=True)
 class JobLog:
-    """The jobs of a log by submission, and how many it says too little about."""
+    """The jobs of a log by submission, and how many are left out of it, for one reason."""
 
     jobs: tuple[LogJob, ...]
     num_left_out: int
+    why_left_out: str
 
 
-def read_log(path: str | Path, *, procs_per_node: int = 1) -> JobLog:
-    """Read a log in the Standard Workload Format; submissions count from the first one.
+def read_log(
+    path: str | Path, *, procs_per_node: int = 1, machine: TorusModel | None = None
+) -> JobLog:
+    """Read a log in the Standard Workload Format, or a trace of RFold, as its first line tells.
 
-    Jobs of which the log does not know size, submission and run time are left out. Sizes are
-    those of `topoplace.snapshot.readers.tables.read_swf`.
+    Submissions count from the first one. Jobs of which a log does not know size, submission and
+    run time are left out. Sizes are those of `topoplace.snapshot.readers.tables.read_swf`. A job of
+    a trace asks for the seconds that it runs, and for the shape that it has on this machine
+    (`topoplace.snapshot.readers.slices.rfold_jobs`).
 
     Raises
     ------
     InputError
-        Naming file, line, field and value.
+        Naming file, line, field and value; for a trace without a torus or mesh.
     """
+    is_trace = is_rfold(path)
+    jobs, num_jobs = _traced(path, machine) if is_trace else _logged(path, procs_per_node)
+    first = min((job.submitted for job in jobs), default=0)
+    jobs = [
+        dataclasses.replace(job, submitted=job.submitted - first)
+        for job in sorted(jobs, key=lambda job: job.submitted)
+    ]
+    why = "too large, or of a shape that does not fit" if is_trace else "of unknown size or times"
+    return JobLog(tuple(jobs), num_jobs - len(jobs), why)
+
+
+def _logged(path: str | Path, procs_per_node: int) -> tuple[list[LogJob], int]:
+    """Return the jobs of an SWF log that it says enough about, and how many it has in all."""
     log = read_swf(path, procs_per_node=procs_per_node)
     jobs = [
         LogJob(request.id, request.nodes, request.submitted, seconds, request.walltime)
         for request, seconds in zip(log.requests, log.run_times, strict=True)
         if request.submitted is not None and request.walltime is not None and seconds is not None
     ]
-    first = min((job.submitted for job in jobs), default=0)
+    return jobs, log.num_without_size + len(log.requests)
+
+
+def _traced(path: str | Path, machine: TorusModel | None) -> tuple[list[LogJob], int]:
+    """Return the jobs of a trace of RFold that fit a machine, and how many it has in all."""
+    if machine is None:
+        expected = "a torus or mesh for a trace of RFold, whose jobs have shapes"
+        raise InputError(expected, file=str(path), field="machine")
+    traced, left_out = rfold_jobs(path, machine)
     jobs = [
-        dataclasses.replace(job, submitted=job.submitted - first)
-        for job in sorted(jobs, key=lambda job: job.submitted)
+        LogJob(q.id, q.nodes, q.submitted, q.walltime, q.walltime, shapes=q.shapes)
+        for q in traced
+        if q.submitted is not None and q.walltime is not None
     ]
-    num_left_out = log.num_without_size + len(log.requests) - len(jobs)
-    return JobLog(tuple(jobs), num_left_out)
+    return jobs, len(traced) + sum(left_out.values())
 
 
 def require_percent(percent: int) -> None:

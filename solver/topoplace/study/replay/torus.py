@@ -23,9 +23,11 @@ from topoplace.machine import (
 )
 from topoplace.placement.torus.anchored import prisms_of
 from topoplace.placement.torus.footprints import Reach, footprints_of
+from topoplace.placement.torus.heuristics.fits import first_fit
 from topoplace.placement.torus.outcome import prism_model, worth
 from topoplace.placement.torus.problem import Candidate, PlacementProblem, job_links
-from topoplace.snapshot import QueuedState, RunningState, SnapshotState
+from topoplace.snapshot import Geometry, QueuedState, RunningState, SnapshotState
+from topoplace.snapshot.geometry import parse_geometry
 from topoplace.snapshot.schema import Communication, RunningJob, Snapshot
 from topoplace.solving import Method, Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
@@ -57,11 +59,12 @@ class TorusSite:
     A job fits if some prism with enough usable nodes of the default class has no router of
     another job and, where it communicates under a rule, no link of one. Under a method that
     ignores prisms, and under an allocator that does not say that it needs them, it fits if enough
-    such nodes are usable.
+    such nodes are usable. A job with shapes fits, under a method that uses prisms, if one of its
+    shapes does.
 
-    A method of ours sees one job at a time: all that look alike to it, by size and use of links,
-    are one question until a job starts or ends. `running` has who runs besides those of `state`;
-    `known` keeps what anybody has found out until then.
+    A method of ours sees one job at a time: all that look alike to it, by size, shapes and use of
+    links, are one question until a job starts or ends. `running` has who runs besides those of
+    `state`; `known` keeps what anybody has found out until then.
     """
 
     def __init__(
@@ -127,6 +130,8 @@ class TorusSite:
         """Tell whether a job would fit; if not, no method finds a place."""
         if self._footprints is not None and self._state.anchored:
             return job.nodes in self._anchored(bool(job.patterns))
+        if self._footprints is not None and job.shapes is not None:
+            return job.nodes <= self.num_free and self._has_shape(job)
         return job.nodes <= self.num_free and job.nodes <= self._most(bool(job.patterns))
 
     may_start = holds
@@ -149,6 +154,13 @@ class TorusSite:
                 footprints.sums(there), footprints.bases, footprints.box, footprints.signs,
             )  # fmt: skip
         return int(self.known[communicates])
+
+    def _has_shape(self, job: LogJob) -> bool:
+        """Tell whether one of a job's shapes is left: first fit of one job finds it if so."""
+        key = "shaped", job.nodes, job.shapes, job.communication
+        if key not in self.known:
+            self.known[key] = bool(first_fit(self._problem_for(job)))
+        return bool(self.known[key])
 
     def _anchored(self, communicates: bool) -> set[int]:
         """Return the sizes, in nodes, of the anchored prisms that are left."""
@@ -196,7 +208,7 @@ class TorusSite:
 
     def decide(self, job: LogJob) -> Decision | None:
         """Return what is decided for a job now, or None if no place is found."""
-        alike = job.nodes, job.communication
+        alike = job.nodes, job.shapes, job.communication
         place: Place | None
         if isinstance(self._who, Allocator):
             place = self._asked(self._who, job)
@@ -217,10 +229,10 @@ class TorusSite:
         return parse_node_set(found.nodes, self._torus.num_nodes), prism
 
     def _found(self, method: Method, job: LogJob) -> Place | None:
-        state, rule = self._state_for(job), self._options.interference
-        problem = PlacementProblem(state, rule)
         if method.uses_prisms:
-            problem = _ProblemNow(state, rule, used_links=self._users > 0)
+            problem = self._problem_for(job)
+        else:
+            problem = PlacementProblem(self._state_for(job), self._options.interference)
         outcome = found_by(method, problem, self._options)
         started = outcome.solution or ()
         item = next(iter(started), None)
@@ -234,9 +246,15 @@ class TorusSite:
             return problem.choose_nodes(item), item.prism
         return None if item is None else (item.nodes, None)
 
+    def _problem_for(self, job: LogJob) -> PlacementProblem:
+        """Return the problem of one job on what is free now."""
+        rule = self._options.interference
+        return _ProblemNow(self._state_for(job), rule, used_links=self._users > 0)
+
     def _state_for(self, job: LogJob) -> SnapshotState:
         """Return the machine as it is, with a queue of one job; its document stays as it was."""
-        request = QueuedState(job.id, job.nodes, 0, 1, (), None, job.communication)
+        shapes = self._geometries(job)
+        request = QueuedState(job.id, job.nodes, 0, 1, shapes, None, job.communication)
         return dataclasses.replace(
             self._state,
             usable=self._usable,
@@ -245,15 +263,21 @@ class TorusSite:
             queue=(request,),
         )
 
+    def _geometries(self, job: LogJob) -> tuple[Geometry, ...]:
+        if job.shapes is None:
+            return ()
+        return parse_geometry(job.shapes, self._torus, job.nodes, f"job {job.id}")
+
     def interior(self, job: LogJob, seconds_left: dict[str, int]) -> Decision | None:
         """Return idle nodes inside running jobs' prisms for a job, or None.
 
         They are all in one prism, whose job may run at least as long as this one by their
         walltimes; and this one sends nothing over a link: it only computes, or has one router
-        (Enos 2014, section III.A). Of several prisms it gets the one with the fewest idle nodes.
+        (Enos 2014, section III.A), nor does it ask for shapes. Of several prisms it gets the one
+        with the fewest idle nodes.
         """
         per = self._torus.nodes_per_router
-        if job.patterns and job.nodes > per:
+        if (job.patterns and job.nodes > per) or job.shapes is not None:
             return None
         best: IntArray | None = None
         idle = self._state.usable & (self._state.node_class == 0)
@@ -276,7 +300,8 @@ class TorusSite:
             return Decision(nodes, Fraction(0), Fraction(0), job.seconds, prism)
         box = prism or box_around(self._torus, np.unique(nodes // self._torus.nodes_per_router))
         cost = self._model.cost(box.extents)
-        least = self._model.least_cost(job.nodes)
+        own = [self._model.cost(shape.extents) for shape in self._geometries(job)]
+        least = min(own) if own else self._model.least_cost(job.nodes)
         return Decision(nodes, cost, least, job.seconds_at(cost, least), prism)
 
     def snapshot(self, name: str, queue: Sequence[LogJob]) -> Snapshot:

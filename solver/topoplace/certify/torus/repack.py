@@ -1,0 +1,535 @@
+"""The claims of a plan to repack a torus or mesh, and what its bounds prove (docs/proofs.md)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
+
+import numpy as np
+
+from topoplace.certify.packing import Covers, Prices, certified_bound
+from topoplace.certify.report import Claims, Number, Problem, RefusedError
+from topoplace.certify.torus.check import Start, check_exclusive, count_shared_links, read_starts
+from topoplace.certify.torus.instance import Instance, Job, Request, read_instance
+from topoplace.certify.torus.oracle import TorusOracle
+from topoplace.certify.torus.shapes import Box, ShapeTables, num_origins
+from topoplace.machine import Torus, uses_whole_ring
+from topoplace.result import Interference, Solution
+from topoplace.result.repack import Action, RepackResult, RepackSolution
+from topoplace.snapshot.geometry import Geometry
+from topoplace.snapshot.schema import Communication, KeepShape, RepackInstance
+from topoplace.types import BoolArray, IntArray
+
+Extents = tuple[int, ...]
+
+MOST_SETS = 200_000
+"""Sets of jobs, too few to be suspended, that are tried one by one."""
+
+
+@dataclass(frozen=True)
+class Repacking:
+    """An instance as the checker reads it.
+
+    Attributes
+    ----------
+    whole
+        The snapshot with all that runs, and the requests that have to start as its queue.
+    movers
+        The jobs that may move, and what each costs.
+    emptied
+        The snapshot without them, which are the first of its queue.
+    """
+
+    whole: Instance
+    movers: tuple[Job, ...]
+    costs: tuple[int, ...]
+    emptied: Instance
+
+    def after(self, moved: Iterable[str]) -> Instance:
+        """Return the snapshot without some movers, which are requests beside those that start."""
+        names = set(moved)
+        snapshot = self.whole.snapshot
+        stay = [job for job in snapshot.running if job.id not in names]
+        left = read_instance(snapshot.model_copy(update={"running": stay}), self.whole.interference)
+        gone = tuple(r for r in self.emptied.requests[: len(self.movers)] if r.id in names)
+        return replace(left, requests=(*gone, *left.requests))
+
+
+def read_repacking(document: RepackInstance, interference: Interference) -> Repacking:
+    """Return the checker's view of an instance."""
+    snapshot = document.snapshot
+    queue = {request.id: request for request in snapshot.queue}
+    names = {job.id for job in snapshot.running}
+    for some, known in ((document.start, queue), (document.fixed, names), (document.costs, names)):
+        if len({*some}) < len(some) or not {*some} <= {*known}:
+            raise RefusedError("start, fixed or costs name somebody twice, or nobody")
+    wanted = [queue[name] for name in document.start]
+    whole = read_instance(snapshot.model_copy(update={"queue": wanted}), interference)
+    if whole.anchored:
+        raise RefusedError("prisms of the machine are anchored")
+    movers = tuple(j for j in whole.jobs if j.id not in document.fixed and _may_move(whole, j))
+    moving = {job.id for job in movers}
+    stay = [job for job in snapshot.running if job.id not in moving]
+    left = read_instance(
+        snapshot.model_copy(update={"queue": wanted, "running": stay}), interference
+    )
+    requests = (*(_as_request(whole, job, document.keep_shape) for job in movers), *left.requests)
+    costs = tuple(document.costs.get(job.id, 1) for job in movers)
+    return Repacking(whole, movers, costs, replace(left, requests=requests))
+
+
+def _may_move(whole: Instance, job: Job) -> bool:
+    """Tell whether a job has a prism, nodes of one class, and shares no link against the rule."""
+    if job.prism is None or len({*whole.node_class[job.nodes].tolist()}) > 1:
+        return False
+    mine = set(job.links.tolist())
+    for other in whole.jobs:
+        both = job.sharing is other.sharing is Communication.TOLERANT
+        if other is not job and not both and mine & set(other.links.tolist()):
+            return False
+    return True
+
+
+def _as_request(whole: Instance, job: Job, keep: KeepShape) -> Request:
+    """Return a running job as a request for the prisms that it may move to."""
+    assert job.prism is not None
+    torus, tables, own = whole.torus, ShapeTables(whole), job.prism.extents
+    shapes: list[Extents] = [own] if keep is KeepShape.SAME else []
+    if keep is KeepShape.AS_GOOD:
+        every = [*itertools.product(*(range(1, n + 1) for n in torus.shape))]
+        scores = tables.scores(np.array([own, *every], dtype=np.int64)).tolist()
+        size = len(job.nodes)
+        shapes = [
+            e
+            for e, score in zip(every, scores[1:], strict=True)
+            if score >= scores[0] and math.prod(e) * torus.nodes_per_router >= size
+        ]
+    class_idx = int(whole.node_class[job.nodes[0]])
+    geometries = tuple(Geometry(extents) for extents in shapes)
+    return Request(job.id, len(job.nodes), 0, class_idx, geometries, None, job.sharing)
+
+
+# ---- The plan ------------------------------------------------------------------------------------
+
+
+class Repack(Problem[RepackResult]):
+    """A plan, as the frame asks for it."""
+
+    levels = (("started", "max"), ("moves", "min"), ("moved_nodes", "min"))
+    searches = "none"
+    _repacking: Repacking
+
+    def read(self) -> str:
+        """Read the instance and return what it is."""
+        rule = self.result.limits.interference
+        self._repacking = read_repacking(self.result.instance, rule)
+        whole, movers = self._repacking.whole, self._repacking.movers
+        counts = f"{len(whole.jobs)} running, {len(movers)} may move, {len(whole.requests)} start"
+        return f"{whole.torus.text}, {counts}, {rule.value} interference"
+
+    def follow(self, claims: Claims) -> bool:
+        """Add the claims about the places, and about the steps that lead there."""
+        solution = self.result.solution
+        if solution is None:
+            return True
+        found = claims.add("placements", lambda: self._starts(solution), _counts)
+        if found is None:
+            return False
+        after, starts = found
+        claims.add("exclusive", lambda: check_exclusive(after, starts))
+        claims.add("links", lambda: _no_links(after, starts))
+        claims.add("steps", lambda: _check_steps(self._repacking, starts, solution))
+        if claims.hold:
+            moved = {placement.request for placement in solution.moves}
+            names = (job.id for job in self._repacking.movers)
+            costs = dict(zip(names, self._repacking.costs, strict=True))
+            nodes = sum(len(start.nodes) for start in starts if start.id in moved)
+            cost = sum(costs[name] for name in moved)
+            self.values = [len(solution.placements), cost, nodes]
+        return True
+
+    def _starts(self, solution: RepackSolution) -> tuple[Instance, list[Start]]:
+        moved = [placement.request for placement in solution.moves]
+        if not {*moved} <= {job.id for job in self._repacking.movers}:
+            raise RefusedError("a job moves that may not")
+        queue = {request.id for request in self._repacking.whole.requests}
+        if not {placement.request for placement in solution.placements} <= queue:
+            raise RefusedError("a request starts that is none of those that have to")
+        after = self._repacking.after(moved)
+        every = [*solution.moves, *solution.placements]
+        if any(placement.prism is None for placement in every):
+            raise RefusedError("a job has no prism")
+        placed = Solution(placements=every, num_shared_links=0, conforming=True)
+        return after, read_starts(after, placed)
+
+    def bound(self, level_idx: int) -> tuple[Number, str]:
+        """Return what the certificate of a level proves, and where."""
+        level = self.result.levels[level_idx]
+        assert level.certificate is not None
+        oracle = self._oracle
+        shift = len(self._repacking.movers) * oracle.weight
+        known = [int(value) for value in self.values[:level_idx] if value is not None]
+        earlier = [shift + known[0], *(-value for value in known[1:])] if known else []
+        proven = certified_bound(oracle, level.certificate, earlier)
+        if proven is None:
+            raise RefusedError("the certificate leaves no plan at all")
+        return -proven.value if level_idx else proven.value - shift, proven.where
+
+    @cached_property
+    def _oracle(self) -> RepackOracle:
+        return RepackOracle(self._repacking, tuple(range(len(self._repacking.emptied.requests))))
+
+
+def _counts(found: tuple[Instance, list[Start]]) -> str:
+    return f"{len(found[1])} jobs move or start"
+
+
+def _no_links(after: Instance, starts: list[Start]) -> str:
+    shared = count_shared_links(after, starts)
+    if shared:
+        raise RefusedError(f"{shared} links are shared against the rule")
+    return "no link is shared against the rule"
+
+
+def _apart(one: Job, other: Job) -> bool:
+    """Tell whether two jobs may stand at the same time."""
+    if set(one.routers.tolist()) & set(other.routers.tolist()):
+        return False
+    both = one.sharing is other.sharing is Communication.TOLERANT
+    return both or not set(one.links.tolist()) & set(other.links.tolist())
+
+
+def _check_steps(repacking: Repacking, starts: list[Start], solution: RepackSolution) -> str:
+    """Carry out the steps one by one; raise at the first that is not possible."""
+    present: dict[str, Job] = {job.id: job for job in repacking.whole.jobs}
+    target: dict[str, Job] = {start.id: start for start in starts}
+    moved = {placement.request for placement in solution.moves}
+    done: dict[str, list[Action]] = {}
+    for step in solution.steps:
+        name, action = step.job, step.action
+        done.setdefault(name, []).append(action)
+        if name not in target:
+            raise RefusedError(f"a step of {name}, which neither moves nor starts")
+        if action is not Action.SUSPEND:
+            for other in present.values():
+                if not _apart(target[name], other):
+                    raise RefusedError(f"{name} would stand where {other.id} stands")
+            present[name] = target[name]
+        else:
+            present.pop(name, None)
+    aside = {n for n, actions in done.items() if actions == [Action.SUSPEND, Action.RESUME]}
+    for name in target:
+        right = [[Action.MOVE], [Action.SUSPEND, Action.RESUME]]
+        if done.get(name) not in (right if name in moved else [[Action.START]]):
+            raise RefusedError(f"the steps of {name} are not what moves or starts it")
+    if len(solution.suspended) != len(aside) or {*solution.suspended} != aside:
+        raise RefusedError("other jobs are suspended than the steps say")
+    if solution.fewest_suspended:
+        _check_fewest(repacking, {name: target[name] for name in moved}, len(aside))
+    return f"{len(solution.steps)} steps, {len(aside)} jobs suspended"
+
+
+def _check_fewest(repacking: Repacking, target: Mapping[str, Job], number: int) -> None:
+    """Raise unless no fewer jobs, suspended, let the others move through free space."""
+    now = {job.id: job for job in repacking.movers}
+    waits = {
+        name: {other for other in target if not _apart(job, now[other])}
+        for name, job in target.items()
+    }
+    turning = {name for name in waits if name in _reached(waits, name)}
+    if number and math.comb(len(turning), number - 1) > MOST_SETS:
+        raise RefusedError("too many jobs move to try all that might be suspended")
+    if not number:
+        return
+    for gone in itertools.combinations(sorted(turning), min(number - 1, len(turning))):
+        left = {name: others - {*gone} for name, others in waits.items() if name not in gone}
+        if not any(name in _reached(left, name) for name in left):
+            raise RefusedError(f"{number} jobs are suspended where {number - 1} would do")
+
+
+def _reached(waits: Mapping[str, set[str]], name: str) -> set[str]:
+    """Return for whom a job waits, for whom these wait, and so on."""
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        new = waits[todo.pop()] - found
+        found |= new
+        todo += new
+    return found
+
+
+# ---- The packing ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Party:
+    """A mover or a request that has to start, as the packing has it."""
+
+    id: str
+    value: int
+
+
+@dataclass(frozen=True)
+class RepackOracle:
+    """Movers where they stand or elsewhere, and requests (see `CheckingOracle`).
+
+    `chosen` are the numbers of the requests that it has, of all of the emptied instance.
+    """
+
+    repacking: Repacking
+    chosen: tuple[int, ...]
+
+    @property
+    def _num_movers(self) -> int:
+        return len(self.repacking.movers)
+
+    @property
+    def weight(self) -> int:
+        """What a mover is worth on the first level: more than all that have to start."""
+        return len(self.repacking.whole.requests) + 1
+
+    @cached_property
+    def requests(self) -> tuple[Party, ...]:
+        """The movers, then the requests that have to start."""
+        every = self.repacking.emptied.requests
+        return tuple(
+            Party(every[q].id, self.weight if q < self._num_movers else 1) for q in self.chosen
+        )
+
+    @property
+    def _num_routers(self) -> int:
+        return self.repacking.whole.torus.num_routers
+
+    @property
+    def _num_pairs(self) -> int:
+        return self._num_movers * len(self.repacking.whole.requests)
+
+    @property
+    def coverable(self) -> int:
+        """Routers and pairs are covered."""
+        return self._num_routers + self._num_pairs
+
+    @cached_property
+    def rows(self) -> dict[str, IntArray]:
+        """One job per router, pair and link."""
+        of_torus = TorusOracle(self.repacking.emptied).rows
+        pairs = {"pairs": np.ones(self._num_pairs, dtype=np.int64)}
+        return {"routers": of_torus["routers"]} | pairs | of_torus
+
+    @cached_property
+    def largest(self) -> tuple[int, int, int]:
+        """Of the first level, of costs and of nodes."""
+        nodes = (len(job.nodes) for job in self.repacking.movers)
+        return self.weight, max(self.repacking.costs, default=0), max(nodes, default=0)
+
+    def may_replace(self, one: int, other: int) -> bool:
+        """Nobody takes another's place."""
+        return one == other
+
+    def among(self, chosen: Sequence[tuple[int, int]]) -> RepackOracle:
+        """Return an oracle of some requests alone."""
+        return replace(self, chosen=tuple(self.chosen[q] for q, _ in chosen))
+
+    def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> dict[int, int | None]:
+        """Return what the best places gain, going through all of them."""
+        factors = (*prices.factors, 0, 0)[:3]
+        found: dict[int, int | None] = {}
+        for q, covers in wanted.items():
+            own = self.chosen[q]
+            gains = [self._starting(own, prices, covers, factors)]
+            if own < self._num_movers:
+                gains.append(self._staying(own, prices, covers, factors[0]))
+            found[q] = max((gain for gain in gains if gain is not None), default=None)
+        return found
+
+    def _staying(self, q: int, prices: Prices, covers: Covers, to_value: int) -> int | None:
+        """Return what a mover gains where it stands, None if it may not stay there."""
+        job = self.repacking.movers[q]
+        start, step = self._num_routers + q, self._num_movers
+        held = {*job.routers.tolist(), *range(start, self.coverable, step)}
+        if not covers.inside <= held or covers.outside & held:
+            return None
+        paid = 0
+        if "routers" in prices.rows:
+            paid += int(prices.rows["routers"][job.routers].sum())
+        if "pairs" in prices.rows:
+            paid += int(prices.rows["pairs"][q::step].sum())
+        links = self._links(q, prices)
+        if links is not None:
+            paid += int(links[job.links].sum())
+        return to_value * self.weight - paid
+
+    def _starting(
+        self, q: int, prices: Prices, covers: Covers, factors: tuple[int, ...]
+    ) -> int | None:
+        """Return what a mover gains elsewhere, or a request, None if it has no place."""
+        gain, amounts = factors[0], np.zeros(self._num_movers, dtype=np.int64)
+        first = (q - self._num_movers) * self._num_movers
+        mine = range(first, first + self._num_movers) if first >= 0 else range(0)
+        if first < 0:
+            nodes = len(self.repacking.movers[q].nodes)
+            gain = gain * self.weight - factors[1] * self.repacking.costs[q] - factors[2] * nodes
+        elif "pairs" in prices.rows:
+            amounts = prices.rows["pairs"][mine.start : mine.stop]
+        places, routers = self._places_of(q), prices.rows.get("routers")
+        least: int | None = None
+        for some in places:
+            kept = np.ones(len(some.origins), dtype=bool)
+            for row, inside in _told(covers):
+                taken = np.zeros_like(kept)
+                if row < self._num_routers:
+                    taken = some.holding(row)
+                elif row - self._num_routers in mine:
+                    taken = some.beside[:, row - self._num_routers - first] == 0
+                kept &= taken == inside
+            if not kept.any():
+                continue
+            paid = some.paid(routers, self._links(q, prices))
+            if amounts.any():
+                paid = paid + (~some.beside).astype(np.int64) @ amounts
+            cheapest = int(paid[kept].min())
+            least = cheapest if least is None else min(least, cheapest)
+        return None if least is None else gain - least
+
+    def _links(self, q: int, prices: Prices) -> IntArray | None:
+        """Return what a request pays by link: in all families, or in its own if it is tolerant."""
+        request = self.repacking.emptied.requests[q]
+        is_strict = request.sharing is Communication.STRICT
+        paid = [
+            row
+            for family, row in prices.rows.items()
+            if (is_strict and family not in ("routers", "pairs"))
+            or family == f"links of {request.id}"
+        ]
+        return np.asarray(np.sum(paid, axis=0)) if paid else None
+
+    def _places_of(self, q: int) -> list[Places]:
+        """Return the places of a request, as those of its kind have them."""
+        r = self.repacking.emptied.requests[q]
+        key = q >= self._num_movers, r.kind, r.nodes, r.geometries
+        if key not in self._known:
+            jobs = self.repacking.movers if q >= self._num_movers else ()
+            self._known[key] = [*_places(self.repacking.emptied, r, jobs)]
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[object, list[Places]]:
+        return {}
+
+
+def _told(covers: Covers) -> Iterator[tuple[int, bool]]:
+    yield from ((row, True) for row in covers.inside)
+    yield from ((row, False) for row in covers.outside)
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places of a request with the same extents.
+
+    `beside` tells beside which jobs each of them leaves room, shape ``(num_places, num_jobs)``.
+    """
+
+    box: Box
+    origins: IntArray
+    beside: BoolArray
+
+    def holding(self, router: int) -> BoolArray:
+        """Tell which places have a router."""
+        torus = self.box.instance.torus
+        ahead = (np.array(torus.coords(router)) - self.origins) % np.array(torus.shape)
+        return np.asarray((ahead < np.array(self.box.extents)).all(axis=1))
+
+    def paid(self, routers: IntArray | None, links: IntArray | None) -> IntArray:
+        """Return what the places pay for routers and links."""
+        at, total = tuple(self.origins.T), np.zeros(len(self.origins), dtype=np.int64)
+        if routers is not None and routers.any():
+            total = total + self.box.sums(routers)[at]
+        if links is not None and links.any():
+            total = total + self.box.links(links)[at]
+        return total
+
+
+def _places(instance: Instance, request: Request, jobs: Sequence[Job]) -> Iterator[Places]:
+    """Yield the prisms that a request may have and that contain no smaller one that it may have.
+
+    What a prism takes of is among what one around it takes of, so that the smaller ones suffice.
+    """
+    torus = instance.torus
+    asked = {(*g.extents[:-1], depth) for g in request.geometries for depth in g.depths}
+    blocked, closed = ~instance.allowed(request), instance.closed(request.sharing)
+
+    @cache
+    def free(extents: Extents) -> BoolArray:
+        box = Box(instance, extents)
+        return np.asarray(box.sums(blocked) + box.links(closed) == 0)
+
+    @cache
+    def good(extents: Extents) -> BoolArray:
+        return np.asarray(free(extents) & Box(instance, extents).enough(request))
+
+    heads = itertools.product(*(range(1, n + 1) for n in torus.shape[:-1]))
+    for head in heads:
+        most = math.prod(head) * torus.nodes_per_router
+        for depth in range(1, torus.shape[-1] + 1):
+            extents = (*head, depth)
+            if most * depth < request.nodes or (asked and extents not in asked):
+                continue
+            fitting = good(extents)
+            minimal = fitting.copy()
+            for d, e in enumerate(extents):
+                less = (*extents[:d], e - 1, *extents[d + 1 :])
+                if e > 1 and (not asked or less in asked):
+                    minimal &= ~_holds(torus, d, e, good(less))
+            if minimal.any():
+                origins = np.argwhere(minimal)
+                yield Places(
+                    Box(instance, extents), origins, _beside(torus, request, extents, origins, jobs)
+                )
+            if not asked and (fitting | ~free(extents)).all():
+                break  # deeper ones are blocked, or contain one of these
+
+
+def _holds(torus: Torus, dim: int, extent: int, smaller: BoolArray) -> BoolArray:
+    """Tell which prisms contain one of those whose extent in a dimension is less by one."""
+    n = torus.shape[dim]
+    num = num_origins(n, torus.wrap[dim], extent)
+    if torus.wrap[dim] and extent == n:
+        return np.asarray(smaller.any(axis=dim, keepdims=True))
+    cut = (slice(None),) * dim
+    at = np.arange(num)
+    first, second = smaller[(*cut, at)], smaller[(*cut, (at + 1) % smaller.shape[dim])]
+    return np.asarray(first | second)
+
+
+def _beside(
+    torus: Torus, request: Request, extents: Extents, origins: IntArray, jobs: Sequence[Job]
+) -> BoolArray:
+    """Tell which prisms leave room for which jobs, shape ``(num_prisms, num_jobs)``."""
+    found = np.ones((len(origins), len(jobs)), dtype=bool)
+    for k, job in enumerate(jobs):
+        assert job.prism is not None
+        spans = [*zip(torus.shape, extents, job.prism.origin, job.prism.extents, strict=True)]
+        meets = [_meeting(n, e, o, x)[origins[:, d]] for d, (n, e, o, x) in enumerate(spans)]
+        clash = np.logical_and.reduce(meets)
+        both = request.sharing is job.sharing is Communication.TOLERANT
+        if not both and Communication.NONE not in (request.sharing, job.sharing):
+            for d, (n, e, o, x) in enumerate(spans):
+                along = _meeting(n, _length(torus, d, e), o, _length(torus, d, x))[origins[:, d]]
+                clash |= np.logical_and.reduce([along, *meets[:d], *meets[d + 1 :]])
+        found[:, k] = ~clash
+    return found
+
+
+def _length(torus: Torus, dim: int, extent: int) -> int:
+    """Return how many links in a row a prism uses along a dimension."""
+    return torus.shape[dim] if uses_whole_ring(torus, dim, extent) else extent - 1
+
+
+@lru_cache(maxsize=1 << 16)
+def _meeting(n: int, mine: int, origin: int, theirs: int) -> BoolArray:
+    """Tell by origin whether so many places in a row have one in common with others in a row."""
+    held = {(origin + k) % n for k in range(theirs)}
+    return np.array([any((o + k) % n in held for k in range(mine)) for o in range(n)])

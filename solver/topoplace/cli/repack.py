@@ -1,0 +1,79 @@
+"""`topoplace repack`: which running jobs move so that requests start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from topoplace.cli.options import argument, option, require_writable, solve_options, with_options
+from topoplace.cli.output import end_with, shown
+from topoplace.cli.shipped_names import snapshots_like
+from topoplace.errors import InputError
+
+
+@with_options(
+    snapshot=argument(
+        "SNAPSHOT",
+        "A snapshot file of a torus or mesh, the name of a shipped one, or - for stdin.",
+        autocompletion=snapshots_like,
+    ),
+    start=option("ID[,ID..]", "Requests of the queue that have to start."),
+    fixed=option("ID[,ID..]", "Running jobs that may not move."),
+    cost=option("ID=N[,ID=N..]", "What it costs to move a running job; default 1."),
+    keep_shape=option(
+        "as-good|same|any",
+        "Shapes for jobs that move: of no less shape score, of the same extents, any.",
+    ),
+    output=option("RESULT", "Write the result file here.", "-o", "--output"),
+    png=option("F", "Draw the machine before and after into a PNG file."),
+)
+def repack(
+    snapshot: Path,
+    *,
+    start: str,
+    fixed: str = "",
+    cost: str = "",
+    keep_shape: str = "as-good",
+    time_limit: float | None = None,
+    interference: str = "strict",
+    seed: int = 0,
+    output: Path | None = None,
+    png: Path | None = None,
+    as_json: bool = False,
+) -> None:
+    """Find the fewest running jobs of SNAPSHOT to move so that requests start, and prove it."""
+    from topoplace.front import repack_instance
+    from topoplace.kernels import compile_for
+    from topoplace.placement.torus.repack.problem import repack_problem
+    from topoplace.snapshot import load_any
+    from topoplace.snapshot.files import write_document
+    from topoplace.solving import solve
+
+    options = solve_options(time_limit, interference, seed)
+    require_writable(output=output, png=png)
+    costs = dict(_cost(part) for part in _listed(cost))
+    instance = repack_instance(
+        load_any(snapshot).snapshot, _listed(start), _listed(fixed), costs, keep_shape
+    )
+    problem = repack_problem(instance, options.interference)
+    compile_for("repack", ["exact"])
+    with shown() as watch:
+        result = solve(problem, "exact", replace(options, watch=watch))
+    if output is not None:
+        write_document(output, result)
+    if png is not None:
+        from topoplace.report.figure import write_figure
+
+        write_figure(result, png)
+    end_with(result, {"result": output, "picture": png})
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _cost(text: str) -> tuple[str, int]:
+    name, sign, number = text.rpartition("=")
+    if not sign or not number.isdecimal():
+        raise InputError("ID=N", field="--cost", value=text)
+    return name, int(number)

@@ -1,0 +1,89 @@
+"""The method `exact` of repacking, and the form of its plans in a result document."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topoplace.machine import format_node_set
+from topoplace.packing.budget import Budget
+from topoplace.placement.engine import solved
+from topoplace.placement.torus.outcome import prism_model
+from topoplace.placement.torus.packing import TorusPacking
+from topoplace.placement.torus.problem import Candidate
+from topoplace.placement.torus.repack.order import After, fewest_suspended, ordered, without
+from topoplace.placement.torus.repack.packing import RepackPacking
+from topoplace.placement.torus.repack.problem import LEVELS, RepackProblem, Seat
+from topoplace.result import Placement
+from topoplace.result.repack import Action, RepackLevel, RepackResult, RepackSolution, Step
+from topoplace.solving import Options, Outcome, register
+from topoplace.solving.solve import Frame, called
+
+
+@register("repack", "exact")
+def exact(problem: RepackProblem, options: Options) -> Outcome:
+    """Find the plan of least cost, proven or as near as the time limit allows."""
+    packing, budget = RepackPacking(problem), Budget(options.time_limit)
+    return solved(packing, options, budget, problem.settled)
+
+
+def waits_for(problem: RepackProblem, seats: list[Seat]) -> After:
+    """Return by job that moves those whose present places stand in the way of its new one."""
+    moved, rows = problem.moved(seats), TorusPacking(problem.emptied).rows_of
+
+    def taken(seat: Seat) -> set[int]:
+        return set(rows(Candidate(seat.request_idx, seat.prism)).tolist())
+
+    left = {s.request_idx: taken(problem.stays[s.request_idx]) for s in moved}
+    return {
+        s.request_idx: frozenset(k for k, rows in left.items() if rows & taken(s)) for s in moved
+    }
+
+
+def _solution(problem: RepackProblem, seats: list[Seat]) -> RepackSolution:
+    after = waits_for(problem, seats)
+    suspended, proven = fewest_suspended(after)
+    order = ordered(without(after, suspended))
+    assert order is not None, "the others have an order"
+    started = sorted(problem.started(seats))
+    steps = [
+        *((Action.SUSPEND, q) for q in suspended),
+        *((Action.MOVE, q) for q in order),
+        *((Action.RESUME, q) for q in suspended),
+        *((Action.START, seat.request_idx) for seat in started),
+    ]
+    names = [request.id for request in problem.requests]
+
+    def placement(seat: Seat) -> Placement:
+        nodes = format_node_set(np.sort(problem.nodes_of(seat)).tolist())
+        return Placement(
+            request=names[seat.request_idx], prism=prism_model(seat.prism), nodes=nodes
+        )
+
+    return RepackSolution(
+        moves=[placement(seat) for seat in sorted(problem.moved(seats))],
+        placements=[placement(seat) for seat in started],
+        steps=[Step(action=action, job=names[q]) for action, q in steps],
+        suspended=[names[q] for q in suspended],
+        fewest_suspended=proven,
+    )
+
+
+def _facts(result: RepackResult) -> dict[str, int | None]:
+    found = result.solution
+    return {
+        "started": None if found is None else len(found.placements),
+        "queued": len(result.instance.start),
+    }
+
+
+FRAME = Frame(
+    lambda problem: LEVELS,
+    called,
+    RepackProblem.worth,
+    RepackResult,
+    RepackLevel,
+    _solution,
+    lambda problem: problem.instance,
+    rule=lambda problem: {"interference": problem.interference},
+    facts=_facts,
+)

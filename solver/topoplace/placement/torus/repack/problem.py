@@ -1,0 +1,183 @@
+"""Running jobs that may move, as requests beside those that have to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from topoplace.errors import InputError
+from topoplace.machine import Prism
+from topoplace.placement.torus.problem import Candidate, Levels, PlacementProblem
+from topoplace.result import Interference
+from topoplace.snapshot import Geometry, QueuedState, RunningState, prepare
+from topoplace.snapshot.schema import KeepShape, RepackInstance
+from topoplace.types import IntArray
+
+LEVELS: Levels = (("started", "max"), ("moves", "min"), ("moved_nodes", "min"))
+
+
+@dataclass(frozen=True, order=True)
+class Seat:
+    """A running job or a request, by its number in `RepackProblem.requests`, on a prism.
+
+    `stays` tells a running job that keeps its prism.
+    """
+
+    request_idx: int
+    prism: Prism
+    stays: bool = False
+
+
+@dataclass(frozen=True)
+class RepackProblem:
+    """A snapshot whose running jobs may move (docs/proofs.md, "Repacking").
+
+    Attributes
+    ----------
+    movable
+        The running jobs that may move.
+    emptied
+        The machine without them. They are the first of its queue, the requests that have to start
+        the others.
+    costs
+        What it costs to move each of them, shape ``(num_movable,)``.
+    """
+
+    instance: RepackInstance
+    interference: Interference
+    movable: tuple[RunningState, ...]
+    emptied: PlacementProblem
+    costs: IntArray
+    kind: ClassVar[str] = "repack"
+
+    @property
+    def requests(self) -> tuple[QueuedState, ...]:
+        """The jobs that may move, then the requests that have to start."""
+        return self.emptied.requests
+
+    @property
+    def num_movable(self) -> int:
+        """How many jobs may move."""
+        return len(self.movable)
+
+    @cached_property
+    def stays(self) -> list[Seat]:
+        """The jobs that may move, where they are."""
+        return [Seat(q, _prism(job), stays=True) for q, job in enumerate(self.movable)]
+
+    def settled(self, seats: Iterable[Seat]) -> list[Seat]:
+        """Return seats in which nobody moves to where it is."""
+        there = dict(enumerate(self.stays))
+        return [
+            there[s.request_idx]
+            if s.request_idx in there and there[s.request_idx].prism == s.prism
+            else s
+            for s in seats
+        ]
+
+    def moved(self, seats: Iterable[Seat]) -> list[Seat]:
+        """Return the seats of running jobs that move."""
+        return [s for s in seats if s.request_idx < self.num_movable and not s.stays]
+
+    def started(self, seats: Iterable[Seat]) -> list[Seat]:
+        """Return the seats of requests that start."""
+        return [s for s in seats if s.request_idx >= self.num_movable]
+
+    def worth(self, seats: Sequence[Seat]) -> list[int]:
+        """Return the figures of the levels, as they are reported."""
+        moved = [s.request_idx for s in self.moved(seats)]
+        nodes = sum(self.requests[q].nodes for q in moved)
+        return [len(self.started(seats)), int(self.costs[moved].sum()), nodes]
+
+    def nodes_of(self, seat: Seat) -> IntArray:
+        """Return the nodes of a seat: where a job stays, those it has."""
+        if seat.stays:
+            return self.movable[seat.request_idx].nodes
+        return self.emptied.choose_nodes(Candidate(seat.request_idx, seat.prism))
+
+
+def _prism(job: RunningState) -> Prism:
+    assert job.prism is not None
+    return job.prism
+
+
+def repack_problem(
+    instance: RepackInstance, interference: Interference = Interference.STRICT
+) -> RepackProblem:
+    """Check an instance and return the problem.
+
+    Raises
+    ------
+    InputError
+        Naming the field at fault.
+    """
+    snapshot = instance.snapshot
+    state = prepare(snapshot)
+    if state.anchored:
+        raise InputError("a machine on which any prism will do", field="machine.anchored")
+    queued = {request.id: request for request in snapshot.queue}
+    running = {job.id for job in snapshot.running}
+    require_names(instance.start, queued, "start", "requests that wait, each once")
+    require_names(instance.fixed, running, "fixed", "running jobs, each once")
+    require_names([*instance.costs], running, "costs", "running jobs")
+    whole = PlacementProblem(state, interference)
+    movable = _may_move(whole, instance)
+    names = {job.id for job in movable}
+    update = {
+        "running": [job for job in snapshot.running if job.id not in names],
+        "queue": [queued[name] for name in instance.start],
+    }
+    left = prepare(snapshot.model_copy(update=update))
+    movers = [_as_request(whole, job, instance.keep_shape) for job in movable]
+    emptied = PlacementProblem(replace(left, queue=(*movers, *left.queue)), interference)
+    costs = [instance.costs.get(job.id, 1) for job in movable]
+    return RepackProblem(
+        instance, interference, tuple(movable), emptied, np.array(costs, dtype=np.int64)
+    )
+
+
+def require_names(names: Sequence[str], known: Iterable[str], where: str, expected: str) -> None:
+    """Raise `InputError` for the first name that is not known, or there twice."""
+    every = list(known)
+    for idx, name in enumerate(names):
+        if name not in every or name in names[:idx]:
+            raise InputError(expected, field=f"{where}[{idx}]", value=name, known=every)
+
+
+def _may_move(whole: PlacementProblem, instance: RepackInstance) -> list[RunningState]:
+    """Return the jobs that may move: they have a prism, nodes of a class, and break no rule."""
+    running, links = whole.state.running, whole.running_links
+    users, strict = np.zeros((2, whole.torus.num_links), dtype=np.int64)
+    for job, own in zip(running, links, strict=True):
+        users[own] += 1
+        strict[own] |= not whole.is_tolerant(job.communication)
+    broken = (users > 1) & (strict > 0)
+    return [
+        job
+        for job, own in zip(running, links, strict=True)
+        if job.prism is not None
+        and job.id not in instance.fixed
+        and len(np.unique(whole.state.node_class[job.nodes])) == 1
+        and not broken[own].any()
+    ]
+
+
+def _as_request(whole: PlacementProblem, job: RunningState, keep: KeepShape) -> QueuedState:
+    """Return a running job as a request for the prisms that it may move to."""
+    torus, nodes = whole.torus, len(job.nodes)
+    own = _prism(job).extents
+    shapes: tuple[Geometry, ...] = ()
+    if keep is KeepShape.SAME:
+        shapes = (Geometry(own),)
+    elif keep is KeepShape.AS_GOOD:
+        score = whole.shape_parts
+        least = int(score[tuple(e - 1 for e in own)])
+        good = np.argwhere(score >= least) + 1
+        large = good.prod(axis=1) * torus.nodes_per_router >= nodes
+        shapes = tuple(Geometry(tuple(extents)) for extents in good[large].tolist())
+    class_idx = int(whole.state.node_class[job.nodes[0]])
+    return QueuedState(job.id, nodes, class_idx, 1, shapes, None, job.communication)

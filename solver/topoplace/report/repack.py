@@ -1,0 +1,83 @@
+"""A plan as two placements, before and after, in which all that moves or starts has its colour."""
+
+from __future__ import annotations
+
+from topoplace.machine import Prism, parse_node_set
+from topoplace.result import Placement, PlacementLimits, PlacementResult, Solution
+from topoplace.result.repack import Action, RepackResult
+from topoplace.snapshot import prepare
+from topoplace.snapshot.machines import resolve_machine
+from topoplace.snapshot.schema import PrismModel, Request, RunningJob, Snapshot
+
+
+def before_and_after(result: RepackResult) -> tuple[PlacementResult, PlacementResult]:
+    """Return what stands where now, and by the plan; jobs that stay are running in both."""
+    snapshot, solution = resolve_machine(result.instance.snapshot), result.solution
+    moves, starts = (solution.moves, solution.placements) if solution else ([], [])
+    moving = {placement.request for placement in moves}
+    old = [job for job in snapshot.running if job.id in moving]
+    wanted = {*result.instance.start}
+    queue = [_waiting(snapshot, job) for job in old]
+    queue += [request for request in snapshot.queue if request.id in wanted]
+    rest = [job for job in snapshot.running if job.id not in moving]
+    view = snapshot.model_copy(update={"running": rest, "queue": queue})
+    now = [Placement(request=job.id, prism=job.prism, nodes=job.nodes) for job in old]
+    return _placed(result, view, now), _placed(result, view, [*moves, *starts])
+
+
+def _waiting(snapshot: Snapshot, job: RunningJob) -> Request:
+    """Return a job that moves as a request: of the class of its nodes."""
+    state = prepare(snapshot.model_copy(update={"queue": []}))
+    nodes = parse_node_set(job.nodes, state.torus.num_nodes)
+    name = state.classes[int(state.node_class[nodes[0]])]
+    return Request(id=job.id, nodes=len(nodes), node_class=name, communication=job.communication)
+
+
+def _placed(result: RepackResult, view: Snapshot, placements: list[Placement]) -> PlacementResult:
+    limits = PlacementLimits(interference=result.limits.interference)
+    fields = {name: getattr(result, name) for name in type(result).model_fields}
+    changed = {
+        "problem": "placement",
+        "limits": limits,
+        "levels": [],
+        "solution": Solution(placements=placements, num_shared_links=0, conforming=True),
+        "instance": view,
+    }
+    return PlacementResult.model_construct(**(fields | changed))
+
+
+def plan_lines(result: RepackResult) -> list[str]:
+    """Return what is done, step by step."""
+    solution = result.solution
+    if solution is None:
+        return ["no plan found"]
+    start, num = result.instance.start, len(solution.placements)
+    if num < len(start):
+        proven = result.bound == num
+        why = "cannot start, however the others move" if proven else "were not started"
+        left = sorted({*start} - {placement.request for placement in solution.placements})
+        found = f"{len(left)} of {len(start)} requests {why}: {', '.join(left)}"
+        if num == 0:
+            return [found]
+    else:
+        found = f"{num} of {num} requests start"
+    jobs = {job.id: job for job in result.instance.snapshot.running}
+    to = {p.request: p for p in (*solution.moves, *solution.placements)}
+    lines = [f"{found}; {len(solution.moves)} of {len(jobs)} running jobs move"]
+    for number, step in enumerate(solution.steps, start=1):
+        place = _text(to[step.job].prism)
+        if step.action is Action.MOVE:
+            told = f"move {step.job} from {_text(jobs[step.job].prism)} to {place}"
+        elif step.action is Action.SUSPEND:
+            told = f"suspend {step.job} on {_text(jobs[step.job].prism)}"
+        else:
+            told = f"{step.action} {step.job} on {place}"
+        lines.append(f"{number:3d}. {told}")
+    if solution.suspended:
+        fewer = "no fewer would do" if solution.fewest_suspended else "fewer might do"
+        lines.append(f"{len(solution.suspended)} suspended, for want of free space: {fewer}")
+    return lines
+
+
+def _text(model: PrismModel | None) -> str:
+    return "-" if model is None else Prism(tuple(model.origin), tuple(model.extents)).text

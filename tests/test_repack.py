@@ -1,0 +1,185 @@
+"""Which running jobs move: plans equal brute force, are certified, and can be carried out."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+import topoplace as tp
+from field_samples import refigured
+from tiny_repacks import TinyRepack, fewest_suspended, replayed, tiny_repack
+from topoplace.placement.torus.repack.order import fewest_suspended as fewest_suspended_of
+from topoplace.placement.torus.repack.order import ordered, without
+from topoplace.placement.torus.repack.problem import repack_problem
+from topoplace.report.summary import summary
+from topoplace.result.repack import RepackResult
+from topoplace.snapshot.schema import Snapshot
+from topoplace.solving import Options, solve
+
+Document = dict[str, Any]
+
+
+@cache
+def solved(seed: int) -> RepackResult:
+    instance, rule = tiny_repack(seed)
+    return solve(repack_problem(instance, rule), "exact", Options(time_limit=60))
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(40), pytest.param(range(40, 340), marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_plans_equal_brute_force_and_are_certified(seeds: range) -> None:
+    kinds: Counter[str] = Counter()
+    for seed in seeds:
+        result = solved(seed)
+        best = TinyRepack(*tiny_repack(seed)).best()
+        assert tuple(level.objective for level in result.levels) == best, seed
+        assert tuple(level.bound for level in result.levels) == best, seed
+        assert result.check().verified, (seed, result.check())
+        document = result.model_dump(mode="json", by_alias=True)
+        assert replayed(document) == best, seed
+        assert result.solution is not None
+        assert len(result.solution.suspended) == fewest_suspended(document), seed
+        assert result.solution.fewest_suspended
+        kinds["all" if best[0] == len(result.instance.start) else "not all"] += 1
+        kinds["moves" if best[1] else "no moves"] += 1
+        kinds["suspended"] += bool(result.solution.suspended)
+    assert min(kinds[k] for k in ("all", "not all", "moves", "no moves")) >= len(seeds) // 10, kinds
+    assert kinds["suspended"], kinds
+
+
+def bent(rng: random.Random, document: Document) -> Document:
+    """Return a plan of which something is changed: a figure, a place, a step, or the evidence."""
+    mutant = copy.deepcopy(document)
+    solution = mutant["solution"]
+    places = [*solution["moves"], *solution["placements"]]
+    way = rng.randrange(8)
+    if way == 0 or not places:
+        level = rng.choice(mutant["levels"])
+        level[rng.choice(("objective", "bound"))] += rng.choice((-1, 1, 2))
+    elif way == 1:
+        prism = rng.choice(places)["prism"]
+        at = rng.randrange(len(prism["origin"]))
+        prism[rng.choice(("origin", "extents"))][at] += rng.choice((-1, 1))
+    elif way == 2:
+        rng.choice(places)["nodes"] = rng.choice(places)["nodes"]
+    elif way == 3:
+        rng.shuffle(solution["steps"])
+    elif way == 4:
+        step = rng.choice(solution["steps"])
+        step["action"] = rng.choice(("suspend", "move", "resume", "start"))
+    elif way == 5:
+        solution["steps"].remove(rng.choice(solution["steps"]))
+    elif way == 6:
+        own = rng.choice([mine for mine in (solution["moves"], solution["placements"]) if mine])
+        own.remove(rng.choice(own))
+    else:
+        level = rng.choice(mutant["levels"])
+        level["certificate"] = {"kind": "leaf", "scale": 1, "prices": {}, "multipliers": []}
+        level["bound"] += rng.choice((-1, 0, 1))
+    return refigured(mutant) if rng.random() < 0.7 else mutant
+
+
+@pytest.mark.parametrize(
+    "number", [150, pytest.param(1000, marks=pytest.mark.slow)], ids=["some", "thousand"]
+)
+def test_bent_plans_are_refused_or_right(number: int) -> None:
+    refused = held = tried = 0
+    documents = [solved(seed).model_dump(mode="json", by_alias=True) for seed in range(40)]
+    while refused < number:
+        tried += 1
+        rng = random.Random(tried)
+        seed = rng.randrange(len(documents))
+        mutant = bent(rng, documents[seed])
+        if mutant == documents[seed]:
+            continue
+        try:
+            result = RepackResult.model_validate_json(json.dumps(mutant))
+        except ValidationError:
+            refused += 1
+            continue
+        if not result.check().holds:
+            refused += 1
+            continue
+        held += 1
+        levels = mutant["levels"]
+        assert replayed(mutant) == tuple(level["objective"] for level in levels), tried
+        best = TinyRepack(*tiny_repack(seed)).best()
+        assert levels[0]["bound"] >= best[0], tried
+        if levels[0]["objective"] == best[0]:
+            assert levels[1]["bound"] <= best[1], tried
+    assert held < number, "most are refused"
+
+
+def test_jobs_that_change_places_are_suspended_and_no_more_than_have_to_be() -> None:
+    after = {0: frozenset({1}), 1: frozenset({2}), 2: frozenset({0}), 3: frozenset({0})}
+    assert ordered(after) is None
+    assert fewest_suspended_of(after) == ((0,), True)
+    assert ordered(without(after, (0,))) == [2, 3, 1]
+    # A job whose places overlap waits for itself; two rings that share a job need that one alone.
+    assert fewest_suspended_of({5: frozenset({5})}) == ((5,), True)
+    eight = {0: frozenset({1, 2}), 1: frozenset({0}), 2: frozenset({0})}
+    assert fewest_suspended_of(eight) == ((0,), True)
+
+
+ROW: Document = {
+    "schema": "topoplace.snapshot/1",
+    "name": "row",
+    "machine": "mesh:8",
+    "running": [
+        {"id": "a", "nodes": "2", "prism": {"origin": [2], "extents": [1]}},
+        {"id": "b", "nodes": "5", "prism": {"origin": [5], "extents": [1]}},
+    ],
+    "queue": [{"id": "wide", "nodes": 4}, {"id": "all", "nodes": 7}],
+}
+
+
+def test_costs_fixed_jobs_and_what_cannot_start() -> None:
+    def figures(**options: Any) -> list[int | None]:
+        result = tp.repack(Snapshot.model_validate(ROW), ["wide"], **options)
+        assert result.check().verified
+        return [level.objective for level in result.levels]
+
+    assert figures() == [1, 1, 1]
+    assert figures(costs={"a": 5, "b": 2}) == [1, 2, 1]
+    assert figures(fixed=["b"]) == [1, 1, 1]
+    assert figures(fixed=["a", "b"]) == [0, 0, 0]
+    never = tp.repack(Snapshot.model_validate(ROW), ["all"])
+    assert never.status == "optimal"
+    assert (never.objective, never.bound) == (0, 0)
+    assert "1 of 1 requests cannot start, however the others move: all" in summary(never)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"start": []}, "start: expected requests to start"),
+        ({"start": ["x"]}, "start[0]: expected requests that wait, each once, found 'x'"),
+        ({"start": ["wide"], "fixed": ["c"]}, "fixed[0]: expected running jobs, each once"),
+        ({"start": ["wide"], "costs": {"a": 0}}, "costs.a: expected from 1 to"),
+        ({"start": ["wide"], "keep_shape": "best"}, "keep_shape: expected"),
+    ],
+)
+def test_wrong_input_is_told_in_a_line(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(tp.InputError) as error:
+        tp.repack(Snapshot.model_validate(ROW), **options)
+    assert told in str(error.value)
+
+
+@pytest.mark.slow
+def test_a_blocked_request_of_blue_waters_60_starts_by_the_fewest_moves() -> None:
+    result = tp.repack("blue_waters_60", ["milc-xe-1372"], time_limit=60)
+    assert [(level.objective, level.bound) for level in result.levels] == [(1, 1), (1, 1), (64, 64)]
+    assert result.check().verified
+    assert result.solution is not None
+    assert [(step.action, step.job) for step in result.solution.steps] == [
+        ("move", "r015-namd-xe-64"),
+        ("start", "milc-xe-1372"),
+    ]
