@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import EnumType
 from pathlib import Path
 from types import ModuleType, UnionType
@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 
 from topoplace import result as schema
-from topoplace.result import cubes, hierarchy, mapping, objects, repack, tree
+from topoplace.result import cubes, frontier, hierarchy, mapping, objects, repack, tree
 from topoplace.snapshot import objects as questions
 from topoplace.snapshot import schema as snapshot
 from topoplace.snapshot.files import write_text
@@ -111,8 +111,8 @@ DOMAIN_BOUNDS = tuple(f"{name}.bound" for name in DOMAINS)
 PLANS = ("placements", "exclusive", "links", "steps", "started", "moves", "moved_nodes")
 PLAN_BOUNDS = ("started.bound", "moves.bound", "moved_nodes.bound")
 CUBES = ("placements", "exclusive", "nodes", "free_cubes")
-PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound")
-NODES_PROOF = evidence("nodes.bound")
+PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound", "steps")
+NODES_PROOF = evidence("nodes.bound", "steps")
 LEVELS = ("levels", "nodes", "shape", "fragmentation")
 HOP_BOUND = evidence("hop-bytes.bound")
 COST_BOUND = evidence("cost.bound")
@@ -132,6 +132,13 @@ ANOTHER_MAPPING = "Tasks that cost the same on each other's nodes make another m
 ANOTHER_LAYOUT = "Layouts of the same cells in windows that hold them describe the same mapping."
 LESS = "A lower bound, or one without a proof, says less of the same mapping, and is as true."
 NO_OPTIMUM = "Without it, less is said of the same mapping."
+
+REQUIRED = claim(
+    *("nodes", "shape", "fragmentation", *DOMAINS[1:], *CUBES[2:]),
+    *(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound"),
+    unless="What the placement reaches may as well be required, or nothing be.",
+)
+POINTS = ("points", "open")
 
 RESULT: Covers = {
     **same(FIXED, "schema_version problem"),
@@ -164,6 +171,7 @@ FIELDS: dict[Model, Covers] = {
         **same(claim("levels"), "name sense"),
         **same(claim(*LEVELS), "status objective bound gap proof"),
         "certificate": evidence(*LEVELS, *BOUNDS),
+        "required": REQUIRED,
     },
     schema.Solution: {
         "placements": claim(
@@ -302,6 +310,7 @@ FIELDS: dict[Model, Covers] = {
         **same(claim("levels"), "name sense"),
         **same(claim("levels", *DOMAINS, *DOMAIN_BOUNDS), "status objective bound gap proof"),
         "certificate": evidence(*DOMAINS, *DOMAIN_BOUNDS),
+        "required": REQUIRED,
     },
     hierarchy.HierarchySolution: {
         "placements": claim("placements", "hosts", *DOMAINS, unless="Their order says nothing.")
@@ -326,6 +335,7 @@ FIELDS: dict[Model, Covers] = {
             "status objective bound gap proof",
         ),
         "certificate": evidence(*CUBES, "nodes.bound", "free_cubes.bound"),
+        "required": REQUIRED,
     },
     cubes.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
     **whole(claim(*CUBES, unless=ANOTHER), cubes, "CubesPlacement"),
@@ -336,6 +346,31 @@ FIELDS: dict[Model, Covers] = {
         "certificate": evidence(*PLANS, *PLAN_BOUNDS),
     },
     **whole(claim(*PLANS, unless=ANOTHER_PLAN), repack, "RepackSolution Step"),
+    frontier.Frontier: {
+        **same(FIXED, "schema_version"),
+        "problem": claim("instance"),
+        "method": METHOD,
+        "levels": claim("levels"),
+        "traded": claim("levels", *POINTS, unless="Less may be claimed of the same points."),
+        "complete": claim("open"),
+        "seconds": SECONDS,
+        "limits": PARTS,
+        "seed": SEED,
+        "versions": VERSIONS,
+        "points": claim(*POINTS),
+        "steps": claim("steps", "open", unless="Other steps may prove as much."),
+        "open": claim("open"),
+        "instance": QUESTION,
+    },
+    frontier.FrontierLevel: same(claim("levels"), "name sense"),
+    frontier.FrontierPoint: {"values": claim("points"), "solution": claim("points", "steps")},
+    frontier.FrontierStep: {
+        "required": claim("steps", "open", unless="More may be required for the same bound."),
+        "level": claim("steps"),
+        "bound": claim("steps", "open", unless="A weaker bound may do as well."),
+        "certificate": evidence("steps"),
+    },
+    frontier.OpenBox: same(claim("open"), "worst best"),
     **whole(
         QUESTION,
         snapshot,
@@ -349,6 +384,14 @@ FIELDS: dict[Model, Covers] = {
     **whole(HOLDER, snapshot, "PrismModel"),
 }
 
+_IN_POINTS = (
+    *(schema.Solution, schema.Placement, hierarchy.HierarchySolution, hierarchy.HierarchyPlacement),
+    *(hierarchy.PlacedPart, hierarchy.Share, cubes.CubesSolution, cubes.CubesPlacement),
+)
+for _model in _IN_POINTS:  # of a frontier as well
+    for _name, _cover in FIELDS[_model].items():
+        FIELDS[_model][_name] = replace(_cover, names=(*_cover.names, "points", "steps"))
+
 DOCUMENTS: dict[str, Model] = {
     "A placement on a torus or mesh": schema.PlacementResult,
     "A mapping of tasks": mapping.MappingResult,
@@ -357,6 +400,7 @@ DOCUMENTS: dict[str, Model] = {
     "A placement on a hierarchy": hierarchy.HierarchyResult,
     "A placement on a pod of cubes": cubes.CubesResult,
     "A plan of repacking": repack.RepackResult,
+    "A frontier": frontier.Frontier,
     "The instance of a placement or an allocation": snapshot.Snapshot,
     "The instance of a mapping": snapshot.MappingInstance,
     "The instance of a mapping of objects": questions.ObjectsInstance,
@@ -369,6 +413,7 @@ RESULTS: tuple[Model, ...] = (
     hierarchy.HierarchyResult,
     cubes.CubesResult,
     repack.RepackResult,
+    frontier.Frontier,
 )
 
 

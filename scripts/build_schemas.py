@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from topoplace.result import PlacementResult
+from topoplace.result.frontier import Frontier
 from topoplace.snapshot import HierarchyModel, Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.files import write_text
 from topoplace.snapshot.objects import ObjectsApplication
@@ -22,6 +23,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "hierarchy-machine": HierarchyModel,
     "result": PlacementResult,
     "application": ObjectsApplication,
+    "frontier": Frontier,
     "placements": Placements,
     "tree-placements": TreePlacements,
     "kueue-decision": KueueLine,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
+from ast import literal_eval
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -19,6 +21,7 @@ from small_snapshot import small_document
 from solved_results import Case, rare_cases, solved_case
 from tiny_packing import packing_of
 from tiny_repacks import tiny_repack
+from topoplace.certify import check_document
 from topoplace.mapping.bounds.best import total_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
 from topoplace.mapping.bounds.pairs import pairs_bound
@@ -27,8 +30,10 @@ from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.placement.torus.repack.problem import repack_problem
+from topoplace.placement.trade_off import traded_off
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.cubes import CubesResult
+from topoplace.result.frontier import OpenBox
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
@@ -51,6 +56,28 @@ def samples() -> dict[str, BaseModel]:
     for kind in (_placements, _mappings, _objects, _allocations, _hierarchies, _pods, _plans):
         found |= {f"{kind.__name__[1:]}: {name}": result for name, result in kind()}
     return found
+
+
+def frontiers() -> dict[str, BaseModel]:
+    """Return frontiers by name: of a torus complete and not, of a hierarchy, of a pod of cubes."""
+    document = small_document()
+    document["machine"]["bandwidth"] = [1, 2, 1]
+    torus = prepare(Snapshot.model_validate(document))
+    options = Options(20.0, interference=Interference.TOLERANT)
+    whole = traded_off(torus, ["nodes", "shape"], options)
+    cut = whole.model_copy(update={"steps": whole.steps[:1]})
+    [wrong] = [c for c in check_document(cut).claims if c.name == "open"]
+    boxes = re.findall(r"OpenBox\(worst=(\[.*?\]), best=(\[.*?\])\)", wrong.detail)
+    opened = [OpenBox(worst=literal_eval(w), best=literal_eval(b)) for w, b in boxes]
+    small = next(iter(dict(_hierarchies()).values())).instance
+    pods = [result.instance for _, result in _pods()]
+    return {
+        "frontiers: torus": whole,
+        "frontiers: open": cut.model_copy(update={"open": opened, "complete": False}),
+        "frontiers: fragmentation": traded_off(torus, ["nodes", "fragmentation"], options),
+        "frontiers: hierarchy": traded_off(prepare_hierarchy(small), ["nodes", "host"]),
+        "frontiers: cubes": traded_off(prepare_cubes(pods[1]), ["nodes", "free_cubes"]),
+    }
 
 
 def value_of(figure: Any) -> Fraction:
@@ -94,6 +121,8 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
     state = prepare(Snapshot.model_validate(small_document()))
     for method, rule in (("first-fit", Interference.TOLERANT), ("random-nodes", Interference.OFF)):
         yield method, solve(state, method, Options(interference=rule, time_limit=9.0, seed=4))
+    options = Options(20.0, required={"nodes": 4})
+    yield "required", solve(state, "exact", options)
     anchored = {"dims": [1, 2, 2], "seed": [0, 0, 1], "spacing": [1, 2, 2]}
     machine = {"name": "anchored", "shape": [2, 2, 4], "anchored": [anchored]}
     queue = [{"id": "a", "nodes": 4}, {"id": "b", "nodes": 4}]

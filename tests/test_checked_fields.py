@@ -16,19 +16,23 @@ import pytest
 from pydantic import BaseModel
 
 from field_changes import Change, Changer, Field, fields, models_of
-from field_samples import samples
+from field_samples import frontiers, samples
 from scripts_of_the_project import script
 from topoplace.certify import Report, check_document, sha256_of
 from topoplace.errors import InputError
 from topoplace.machine import parse_node_set
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.result import Fraction
+from topoplace.result.frontier import Frontier
 
 PAGE = script("build_checked_fields")
 Group = tuple[type[BaseModel], type[BaseModel], str, str]
 """Document, model, field and sort of cover."""
 
-solved = cache(samples)
+
+@cache
+def solved() -> dict[str, BaseModel]:
+    return samples() | frontiers()
 
 
 @cache
@@ -175,6 +179,8 @@ def _is_zero(change: Change, result: BaseModel) -> bool:
 
 
 def _bounds(result: Any) -> list[Any]:
+    if isinstance(result, Frontier):
+        return [(step.required, step.level, step.bound) for step in result.steps]
     return [(level.status, level.objective, level.bound) for level in result.levels]
 
 

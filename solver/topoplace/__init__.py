@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from topoplace.front import audit as audit
     from topoplace.front import check as check
     from topoplace.front import compare as compare
+    from topoplace.front import frontier as frontier
     from topoplace.front import load as load
     from topoplace.front import machines as machines
     from topoplace.front import map as map
@@ -49,7 +50,7 @@ _NAMES = {
     "certify.report": ("Report",),
     "errors": ("InputError", "TopoplaceError"),
     "front": (
-        *("audit", "check", "compare", "load", "machines", "map"),
+        *("audit", "check", "compare", "frontier", "load", "machines", "map"),
         *("methods", "place", "recognise", "repack", "snapshots", "topology"),
     ),
     "mapping.parallelism": ("Transformer", "parallelism"),

@@ -30,12 +30,15 @@ from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
 from topoplace.model import Machine, Model
 from topoplace.result import Interference, PlacementResult, Result
+from topoplace.result.base import Kept
 from topoplace.result.cubes import CubesResult
+from topoplace.result.frontier import Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
+from topoplace.snapshot import AnyState
 from topoplace.snapshot.files import machine_names, parse_object, read_bytes, snapshot_names
 from topoplace.snapshot.machines import PROBLEMS, is_machine, load_machine
 from topoplace.snapshot.objects import (
@@ -82,7 +85,7 @@ _PROBLEMS = (*PROBLEMS.values(), "mapping", "objects")
 
 def load(
     source: File | Document,
-) -> Model | Machine | MappingInstance | ObjectsInstance | Result[Any, Any, Any]:
+) -> Model | Machine | MappingInstance | ObjectsInstance | Result[Any, Any, Any] | Frontier:
     """Return what a file, a shipped name or a document in memory holds.
 
     Parameters
@@ -93,8 +96,8 @@ def load(
 
     Returns
     -------
-    Model, a machine such as TorusModel, MappingInstance, ObjectsInstance or Result
-        Of a snapshot, a machine, an instance of a mapping or of objects, or a result.
+    Model, a machine such as TorusModel, MappingInstance, ObjectsInstance, Result or Frontier
+        Of a snapshot, a machine, an instance of a mapping or of objects, a result, or a frontier.
 
     Raises
     ------
@@ -106,7 +109,7 @@ def load(
     found = load_document(source)
     if isinstance(found, MappingProblem | ObjectsProblem):
         return found.instance
-    return found if isinstance(found, Result) else Model.of(found.snapshot)
+    return found if isinstance(found, Kept) else Model.of(found.snapshot)
 
 
 def place(
@@ -118,6 +121,7 @@ def place(
     contract: str | None = None,
     seed: int = 0,
     thorough: bool = False,
+    required: Mapping[str, int] | None = None,
     display: bool = False,
     callback: Watch | None = None,
 ) -> PlacementResult | AllocationResult | HierarchyResult | CubesResult:
@@ -141,6 +145,9 @@ def place(
         Of whatever the method draws at random.
     thorough
         On tori, whether ``exact`` spends what is left of the time limit on the later levels.
+    required
+        By level what is required of it instead of its optimum, at least this of levels that are
+        maximised, at most of others: ``{"nodes": 6000}``. Of method ``exact``, not on trees.
     display
         Whether to show on stderr where the solve is: one live line at a terminal.
     callback
@@ -151,19 +158,57 @@ def place(
     InputError
         If an argument or a field of the instance cannot be used.
     """
-    state = _model_of(instance).prepare()
-    if contract is not None:
-        from topoplace.placement.hierarchy.contract import prepared_under  # noqa: PLC0415 - rare
-
-        state = prepared_under(state.snapshot, contract)
-    options = replace(_options(time_limit, seed, interference), thorough=thorough)
-    if not isinstance(state, SnapshotState) and options.interference is not Interference.STRICT:
-        expected = "strict, but on tori and meshes"
-        raise InputError(expected, field="interference", value=interference)
+    options = _options(time_limit, seed, interference)
+    state = _prepared(instance, contract, options)
+    options = replace(options, thorough=thorough, required=dict(required or {}))
     assert not isinstance(state.snapshot.machine, str), "a model has its machine"
     compile_for(PROBLEMS[state.snapshot.machine.kind], [method])
     with _watched(options, display, callback) as watched:
         return solve(state, method, watched)
+
+
+def frontier(
+    instance: Instance,
+    levels: Sequence[str] = ("nodes", "shape"),
+    *,
+    time_limit: float | None = None,
+    interference: str = "strict",
+    contract: str | None = None,
+    seed: int = 0,
+    display: bool = False,
+    callback: Watch | None = None,
+) -> Frontier:
+    """Trade levels of placements off: return the best placements, and prove that these are all.
+
+    Parameters
+    ----------
+    instance
+        A `Model`, or whatever `load` takes for one, of a torus, mesh, hierarchy or pod of cubes.
+    levels
+        Two or three levels of the objective; of the others anything will do.
+    time_limit
+        Seconds; by default some 300. What is open then is told.
+    interference, contract, seed, display, callback
+        As of `place`.
+
+    Returns
+    -------
+    Frontier
+        Its `points`; printed, it is a table. It plots itself, and can be checked.
+
+    Raises
+    ------
+    InputError
+        If an argument or a field of the instance cannot be used.
+    """
+    from topoplace.placement.trade_off import traded_off  # noqa: PLC0415 - heavy
+
+    options = _options(time_limit, seed, interference)
+    state = _prepared(instance, contract, options)
+    assert not isinstance(state.snapshot.machine, str), "a model has its machine"
+    compile_for(PROBLEMS[state.snapshot.machine.kind], ["exact"])
+    with _watched(options, display, callback) as watched:
+        return traded_off(state, levels, watched)
 
 
 def repack(
@@ -459,8 +504,8 @@ def audit(
         )
 
 
-def check(result: Result[Any, Any, Any] | File | Document) -> Report:
-    """Recompute every claim of a result from the instance inside, sharing no code with solvers.
+def check(result: Kept | File | Document) -> Report:
+    """Recompute every claim of a result or frontier from the instance inside, with code apart.
 
     Returns
     -------
@@ -472,8 +517,8 @@ def check(result: Result[Any, Any, Any] | File | Document) -> Report:
     InputError
         If what is given is no result.
     """
-    found = result if isinstance(result, Result) else load(result)
-    if not isinstance(found, Result):
+    found = result if isinstance(result, Kept) else load(result)
+    if not isinstance(found, Kept):
         raise InputError("a result", field="result", found=type(found).__name__)
     return check_document(found)
 
@@ -592,6 +637,19 @@ def methods(problem: str | None = None) -> dict[str, str]:
     if problem not in _PROBLEMS:
         raise unknown_name(problem, _PROBLEMS, field="problem")
     return {name: method.summary for name, method in registered(problem).items()}
+
+
+def _prepared(instance: Instance, contract: str | None, options: Options) -> AnyState:
+    """Return an instance ready to be placed, under a contract and with a rule that fit it."""
+    state = _model_of(instance).prepare()
+    if contract is not None:
+        from topoplace.placement.hierarchy.contract import prepared_under  # noqa: PLC0415 - rare
+
+        state = prepared_under(state.snapshot, contract)
+    if not isinstance(state, SnapshotState) and options.interference is not Interference.STRICT:
+        expected = "strict, but on tori and meshes"
+        raise InputError(expected, field="interference", value=options.interference)
+    return state
 
 
 def _options(time_limit: float | None, seed: int, interference: str = "strict") -> Options:

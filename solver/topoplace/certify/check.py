@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from topoplace.certify.cubes.check import CubesPlacements
+from topoplace.certify.frontier import follow_frontier
 from topoplace.certify.hierarchy.check import HierarchyPlacements
 from topoplace.certify.mapping.check import Mapping
 from topoplace.certify.report import (
@@ -26,11 +27,13 @@ from topoplace.certify.torus.check import TorusPlacement
 from topoplace.certify.torus.repack import Repack
 from topoplace.errors import InputError
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result
+from topoplace.result.base import Kept
 from topoplace.result.cubes import CubesResult
+from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
-from topoplace.result.reading import parse_instance, parse_result
+from topoplace.result.reading import parse_checkable, parse_instance
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_object, read_bytes
@@ -56,7 +59,7 @@ def check_file(path: str | Path, instance: str | Path | None = None) -> Report:
         If a file is no such document: an unreadable file claims nothing.
     """
     wanted = None if instance is None else _sha256_in(instance)
-    report = check_document(parse_result(read_bytes(path), str(path)))
+    report = check_document(parse_checkable(read_bytes(path), str(path)))
     if wanted is None:
         return report
     same = report.sha256 == wanted
@@ -69,12 +72,14 @@ def check_file(path: str | Path, instance: str | Path | None = None) -> Report:
 def _sha256_in(path: str | Path) -> str:
     """Return the checksum of the instance that a file is, or has inside."""
     text, file = read_bytes(path), str(path)
-    is_result = parse_object(text, file).get("schema") == RESULT_SCHEMA
-    return sha256_of(parse_result(text, file).instance if is_result else parse_instance(text, file))
+    holds_instance = parse_object(text, file).get("schema") in (RESULT_SCHEMA, FRONTIER_SCHEMA)
+    parse = parse_checkable if holds_instance else parse_instance
+    found = parse(text, file)
+    return sha256_of(found.instance if isinstance(found, Kept) else found)
 
 
-def check_document(result: AnyResult) -> Report:
-    """Check all claims of a result of any problem.
+def check_document(result: Kept) -> Report:
+    """Check all claims of a result of any problem, or of a frontier.
 
     Returns
     -------
@@ -83,24 +88,29 @@ def check_document(result: AnyResult) -> Report:
         followed further.
     """
     claims = Claims()
-    _follow(_problem_of(result), result, claims)
+    if isinstance(result, Frontier):
+        follow_frontier(result, claims)
+    else:
+        assert isinstance(result, Result)
+        _follow(_problem_of(result), result, claims)
     try:
         return Report(tuple(claims), sha256_of(result.instance))
     except InputError:
         return Report(tuple(claims))
 
 
+_PROBLEMS: dict[type[AnyResult], Callable[[Any], Problem[Any]]] = {
+    PlacementResult: TorusPlacement,
+    MappingResult: Mapping,
+    RepackResult: Repack,
+    HierarchyResult: HierarchyPlacements,
+    CubesResult: CubesPlacements,
+}
+
+
 def _problem_of(result: AnyResult) -> Problem[Any]:
-    if isinstance(result, PlacementResult):
-        return TorusPlacement(result)
-    if isinstance(result, MappingResult):
-        return Mapping(result)
-    if isinstance(result, RepackResult):
-        return Repack(result)
-    if isinstance(result, HierarchyResult):
-        return HierarchyPlacements(result)
-    if isinstance(result, CubesResult):
-        return CubesPlacements(result)
+    if type(result) in _PROBLEMS:
+        return _PROBLEMS[type(result)](result)
     # the others load numba, which takes longer than most checks
     if isinstance(result, ObjectsResult):
         from topoplace.certify.objects.check import Objects  # noqa: PLC0415
@@ -141,7 +151,7 @@ def _names(problem: Problem[Any], result: AnyResult) -> str:
 
 def _bound(problem: Problem[Any], level: AnyLevel, idx: int) -> str:
     """Check what supports a bound: a search is not repeated, and may not hide a certificate."""
-    if any(earlier is None for earlier in problem.values[:idx]):
+    if any(earlier is None for earlier in problem.held[:idx]):
         raise RefusedError("the earlier levels have no objective to hold")
     searched = level.proof is Proof.SEARCH
     if level.certificate is None:

@@ -6,15 +6,16 @@ Requests want rows, of which there are so many; who wants what is up to the orac
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from topoplace.certify.integers import require_room
-from topoplace.certify.report import RefusedError
+from topoplace.certify.report import AnyResult, Number, Problem, RefusedError
 from topoplace.result.certificate import (
     Certificate,
     CertificateNode,
@@ -130,15 +131,55 @@ class Proven:
     where: str = ""
 
 
+Earlier = Sequence[int | None]
+"""What the levels before one reach, in maximising sense; None where nothing is required."""
+
+
+class Packings(Problem[AnyResult]):
+    """Placements that are packings: what certificates prove of any of them."""
+
+    searches = "none"
+
+    @property
+    @abstractmethod
+    def oracle(self) -> CheckingOracle:
+        """The oracle of the instance; known after `read`."""
+
+    def turned(self, level_idx: int, value: int) -> int:
+        """Return a value of a level as it is maximised, or of such a one what is reported."""
+        return value if self.levels[level_idx][1] == "max" else -value
+
+    @property
+    def held(self) -> Sequence[Number | None]:
+        """By level what the user required of it, else what the solution is worth."""
+        required = (level.required for level in self.result.levels)
+        return [v if r is None else r for r, v in zip(required, self.values, strict=True)]
+
+    def bound(self, level_idx: int) -> tuple[int, str]:
+        """Return what the certificate of a level proves, and where."""
+        certificate = self.result.levels[level_idx].certificate
+        return self.proven(level_idx, certificate, self.held[:level_idx])
+
+    def proven(
+        self, level_idx: int, certificate: Any, held: Sequence[Number | None]
+    ) -> tuple[int, str]:
+        """Return what a certificate proves of a level of placements that are as good before it."""
+        earlier = [None if v is None else self.turned(k, int(v)) for k, v in enumerate(held)]
+        proven = certified_bound(self.oracle, certificate, earlier)
+        if proven is None:
+            raise RefusedError("the certificate leaves no placement at all")
+        return self.turned(level_idx, proven.value), proven.where
+
+
 def certified_bound(
-    oracle: CheckingOracle, certificate: Certificate, earlier: Sequence[int]
+    oracle: CheckingOracle, certificate: Certificate, earlier: Earlier
 ) -> Proven | None:
     """Return the bound of a certificate in maximising sense, None if it leaves no packing.
 
     Parameters
     ----------
     earlier
-        Objectives V_1 .. V_{k-1} of the levels before level k, in maximising sense.
+        V_1 .. V_{k-1}, what the levels before level k reach, in maximising sense.
 
     Raises
     ------
@@ -213,9 +254,7 @@ def _parts_of(
         yield oracle.among([(numbers[n], numbers[n]) for n in part.requests]), part.certificate
 
 
-def _bound_of_tree(
-    oracle: CheckingOracle, root: WholeTree, earlier: Sequence[int]
-) -> Proven | None:
+def _bound_of_tree(oracle: CheckingOracle, root: WholeTree, earlier: Earlier) -> Proven | None:
     if not isinstance(root, SharedLeaves):
         return _Walk(oracle, earlier, (), ()).bound(root)
     if earlier and root.leaves:
@@ -286,7 +325,7 @@ class _Walk:
     def __init__(
         self,
         oracle: CheckingOracle,
-        earlier: Sequence[int],
+        earlier: Earlier,
         groups: Sequence[Sequence[int]],
         leaves: Sequence[Leaf],
     ) -> None:
@@ -377,7 +416,10 @@ class _Walk:
         *multipliers, scale = leaf.prices.factors
         # `over` times the scale makes all of it true units
         side = times * leaf.prices.total
-        side -= sum(m * v for m, v in zip(multipliers, self._earlier, strict=True))
+        for m, v in zip(multipliers, self._earlier, strict=True):
+            if v is None and m:
+                raise RefusedError("a multiplier of a level of which nothing is required")
+            side -= m * (v or 0)
         for q, best in leaf.best(places).items():
             if best is not None:
                 gain = times * best + (over - times) * scale * self._requests[q].value

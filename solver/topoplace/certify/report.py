@@ -158,6 +158,11 @@ class Problem(ABC, Generic[AnyResult]):
     def levels(self) -> Sequence[tuple[str, str]]:
         """Name and sense of every level that a result of this instance has."""
 
+    @property
+    def held(self) -> Sequence[Number | None]:
+        """What bounds of later levels take for granted of every level."""
+        return self.values
+
     @abstractmethod
     def read(self) -> str:
         """Read the instance and return what it is; raise if it contradicts itself."""
@@ -196,15 +201,21 @@ def check_figures(level: AnyLevel, value: Number | None, searches: Searches) -> 
     if objective != value:
         raise RefusedError(f"objective is {objective}, the solution's is {value}")
     _check_proof(level, searches)
+    required: int | None = getattr(level, "required", None)
+    if objective is not None and required is not None and _is_beyond(level, objective, required):
+        raise RefusedError(f"objective is {objective}, required was {required}")
     status = Status.OPTIMAL if objective == bound else Status.FEASIBLE
     if objective is None:
         status = Status.UNKNOWN
+        if bound is not None and required is not None and _is_beyond(level, bound, required):
+            status = Status.INFEASIBLE
     if level.status is not status:
         raise RefusedError(f"status is {level.status.value}, the figures say {status.value}")
     _check_gap(level.gap, objective, bound)
     if objective is not None and bound is not None and _is_beyond(level, bound, objective):
         raise RefusedError(f"bound is {bound}, the solution reaches {objective}")
-    return f"{level.status.value}, objective {objective}, bound {bound}"
+    as_set = "" if required is None else f", {required} required"
+    return f"{level.status.value}, objective {objective}, bound {bound}{as_set}"
 
 
 def check_proven(level: AnyLevel, value: Number | None, proven: Number, where: str = "") -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from topoplace.cli.options import argument, option, require_writable, with_options
+from topoplace.cli.options import argument, option, refuse, require_writable, with_options
 from topoplace.cli.output import print_json, say, say_files
 from topoplace.errors import ExitCode, InputError
 
@@ -54,14 +54,21 @@ def show(
     if png is None and html is None:
         raise InputError("a file to write, --png F or --html F", field="--png", found="neither")
     require_writable(png=png, html=html)
-    from topoplace.study.case import load_result
+    from topoplace.result.frontier import Frontier
+    from topoplace.study.case import load_checkable
 
-    document = load_result(result)
-    if png is not None:
+    document = load_checkable(result)
+    if isinstance(document, Frontier):
+        from topoplace.report.frontier import write_plot
+
+        refuse("no page of a frontier", html=html)
+        assert png is not None, "there is a file to write"
+        write_plot(document, png)
+    elif png is not None:
         from topoplace.report.figure import write_figure
 
         write_figure(document, png)
-    if html is not None:
+    if html is not None and not isinstance(document, Frontier):
         from topoplace.report.page.pages import result_page
         from topoplace.snapshot.files import write_text
 

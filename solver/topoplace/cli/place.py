@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
 
 from topoplace.cli.options import (
     argument,
@@ -15,7 +17,7 @@ from topoplace.cli.options import (
     solve_options,
     with_options,
 )
-from topoplace.cli.output import end_with, print_json, shown, tell_trials
+from topoplace.cli.output import end_with, print_json, say, say_files, shown, tell_trials
 from topoplace.cli.shipped_names import methods_like, snapshots_like
 
 if TYPE_CHECKING:
@@ -44,6 +46,10 @@ DEFAULT_METHOD = "exact"
     png=option("F", "Draw the machine and its jobs into a PNG file."),
     hostlist=option("F", "Write a line per request that starts: its name, its nodes."),
     csv=option("F", "Write what starts as CSV: request, nodes, prism, hosts, cost, score."),
+    required=option(
+        "'LEVEL>=N,..'", "Require this of a level (quote it), instead of its optimum.", "--set"
+    ),
+    pareto=option("A,B[,C]", "Trade these levels off: all their best placements, and the proof."),
 )
 def place(
     snapshot: Path,
@@ -60,12 +66,15 @@ def place(
     png: Path | None = None,
     hostlist: Path | None = None,
     csv: Path | None = None,
+    required: str | None = None,
+    pareto: str | None = None,
     as_json: bool = False,
 ) -> None:
     """Place the queue of SNAPSHOT on its machine and prove how good the answer is."""
     from topoplace.report.answer import csv_text, hostlist_text
     from topoplace.snapshot import SnapshotState, load_any
     from topoplace.snapshot.files import write_document, write_text
+    from topoplace.solving.solve import required_in
 
     options = solve_options(time_limit, interference, seed, thorough=thorough)
     require_writable(output=output, png=png, stderr=stderr, hostlist=hostlist, csv=csv)
@@ -76,6 +85,14 @@ def place(
         from topoplace.placement.hierarchy.contract import prepared_under
 
         state = prepared_under(state.snapshot, contract)
+    if pareto is not None:
+        refuse(
+            "no other than -o and --png beside --pareto",
+            method=method, command=command, set=required, hostlist=hostlist, csv=csv,
+        )  # fmt: skip
+        _trade_off(state, pareto.split(","), options, output, png)
+    if required is not None:
+        options = replace(options, required=required_in(required, state, options))
     with shown() as watch:
         result = _placed(state, method, command, stderr, replace(options, watch=watch))
     if output is not None:
@@ -90,6 +107,30 @@ def place(
         write_figure(result, png)
     files = {"result": output, "picture": png, "host lists": hostlist, "csv": csv, "stderr": stderr}
     end_with(result, files)
+
+
+def _trade_off(
+    state: AnyState, levels: list[str], options: Options, output: Path | None, png: Path | None
+) -> NoReturn:
+    """Trade levels off, and end the command."""
+    from topoplace.kernels import compile_for
+    from topoplace.placement.trade_off import traded_off
+    from topoplace.report.frontier import exit_code_of, write_plot
+    from topoplace.snapshot.files import write_document
+    from topoplace.snapshot.machines import PROBLEMS
+
+    assert not isinstance(state.snapshot.machine, str), "a snapshot read has its machine"
+    compile_for(PROBLEMS[state.snapshot.machine.kind], [DEFAULT_METHOD])
+    with shown() as watch:
+        frontier = traded_off(state, levels, replace(options, watch=watch))
+    if output is not None:
+        write_document(output, frontier)
+    if png is not None:
+        write_plot(frontier, png)
+    say(str(frontier))
+    say_files({"frontier": output, "picture": png})
+    print_json(frontier.model_dump(mode="json"))
+    raise typer.Exit(exit_code_of(frontier))
 
 
 def _placed(

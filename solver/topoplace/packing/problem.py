@@ -149,7 +149,7 @@ class PackingProblem(ABC):
         return frozenset(np.flatnonzero(np.asarray(self.values) == 0).tolist())
 
     def reported(self, level: int, value: int) -> int:
-        """Return a value of a level, or a bound on it, as it is reported."""
+        """Return a value of a level, or a bound on it, as reported, or the other way round."""
         return self.senses[level] * value
 
     @cached_property
@@ -402,12 +402,12 @@ class Residual:
 class Subproblem:
     """A level of the objective, with what earlier levels must reach and what branching fixed.
 
-    `fixed` are jobs in their places, whose requests are among the excluded; a subproblem with
-    fixed jobs has no certificate.
+    Of an earlier level that `reached` has None for, nothing is required. `fixed` are jobs in their
+    places, whose requests are among the excluded; a subproblem with fixed jobs has no certificate.
     """
 
     level: int = 0
-    reached: tuple[int, ...] = ()
+    reached: tuple[int | None, ...] = ()
     forced: frozenset[int] = frozenset()
     excluded: frozenset[int] = frozenset()
     covers: tuple[Cover, ...] = ()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -58,11 +59,20 @@ class Found:
     """What a search has: the best placement, its values, and what is proven of the levels so far.
 
     Values and bounds are in maximising sense; a bound is None where nothing is proven.
+
+    Attributes
+    ----------
+    is_answer
+        Whether the placement reaches what it has to.
+    reached
+        What the levels solved so far have to reach, or do: later bounds hold under that.
     """
 
     placement: list[Any]
     values: list[int]
     bounds: tuple[LevelBound | None, ...]
+    is_answer: bool = True
+    reached: tuple[int | None, ...] = ()
 
 
 class Search:
@@ -74,8 +84,12 @@ class Search:
         Whether later levels are worked on as hard as the first.
     start
         A placement to begin with; None for that of the heuristics.
+    floors
+        What levels have to reach instead of their optimum, in maximising sense; None for anything.
     to_beat
-        A first-level objective that is known: the search looks for nothing that does not exceed it.
+        By level an objective that is known: the search looks for nothing that does not exceed it.
+    num_levels
+        How many levels to solve; by default all.
     report
         Takes what there is whenever it changes.
     say
@@ -90,21 +104,26 @@ class Search:
         seed: int = 0,
         thorough: bool = False,
         start: Sequence[Any] | None = None,
-        to_beat: int = 0,
+        floors: Mapping[int, int | None] = MappingProxyType({}),
+        to_beat: Mapping[int, int] = MappingProxyType({}),
+        num_levels: int | None = None,
         report: Callable[[Found], None] = lambda found: None,
         say: Say = silent,
     ) -> None:
         problem.deadline = budget.deadline
         self.problem, self.budget, self.seed = problem, budget, seed
         self._thorough = thorough or problem.is_small
+        self._floors, self._num_levels = floors, num_levels or len(problem.senses)
         bounds: list[LevelBound | None] = []
         self._bounds = bounds
+        known = {k: v - 1 for k, v in floors.items() if v is not None} | dict(to_beat)
 
         def tell(incumbent: Incumbent) -> None:
             report(_found(incumbent, bounds))
 
         # nothing in a search refers back to it: as soon as it ends, its memory is free again
-        self.incumbent, self._tell = Incumbent(problem, start or [], to_beat, tell), tell
+        self.incumbent = Incumbent(problem, start or [], floors, known, tell)
+        self._tell = tell
         if start is None:
             limit = budget.limit - clock.now()
             until = clock.now() + max(_LEAST_START, _START_SHARE * limit)
@@ -119,16 +138,20 @@ class Search:
         self._nonzeros = -1  # of the first level's program; not known yet
 
     def run(self) -> Found:
-        """Solve the levels one after the other."""
-        reached: list[int] = []
-        for level in range(len(self.problem.senses)):
-            stopped = level and clock.is_stopped()  # as far as it is proven, and no further
+        """Solve the levels one after the other, as far as they reach what they have to."""
+        reached: list[int | None] = []
+        for level in range(self._num_levels):
+            # as far as it is proven, and no further
+            stopped = (level and clock.is_stopped()) or self.incumbent.meets(level)
             proven = None if stopped else self._proven(_level(self.problem, level, reached))
             return_memory()
             self._bounds.append(proven)
-            reached.append(self.incumbent.objective(level))
+            if level in self._floors and not self.incumbent.meets(level):
+                break
+            value = self.incumbent.totals(self.incumbent.best)[level]
+            reached.append(self._floors.get(level, value))
             self._tell(self.incumbent)
-        return _found(self.incumbent, self._bounds)
+        return _found(self.incumbent, self._bounds, reached)
 
     def _proven(self, sub: Subproblem) -> LevelBound | None:
         """Solve a level, and return what is proven of it."""
@@ -136,7 +159,8 @@ class Search:
         if root.bound is None:
             return None
         certificate = root.certificate(self.state.relaxation)
-        assert root.bound >= self.incumbent.objective(sub.level), "a bound holds"
+        reached = self.incumbent.totals(self.incumbent.best)[sub.level]
+        assert root.bound >= reached, "a bound holds"
         self._room -= size_of(certificate)
         return LevelBound(root.bound, certificate)
 
@@ -153,7 +177,7 @@ class Search:
             self.budget.within(seconds),
             seed=self.seed,
             start=start and rest.here(start),
-            to_beat=self.incumbent.objective(0) - rest.worth,
+            to_beat={0: self.incumbent.objective(0) - rest.worth},
         )
         inner.solve_level(_level(rest.problem, 0, ()))
         return rest.together(inner.incumbent.best)
@@ -248,14 +272,18 @@ class Search:
         return Bounded(value, point)
 
     def _start_of_later(self, sub: Subproblem) -> Bounded:
-        """Return the best of the problem's own prices, and of multiples of the last level's."""
+        """Return the best of the problem's own prices, and of multiples of the last ones.
+
+        Those get the rows of the levels since.
+        """
         relaxation, last = self.state.relaxation, self._last_point
         nothing = DualPoint(np.zeros(self.problem.num_rows), (0.0,) * sub.level)
         best = Bounded(relaxation.without_pricing(sub), nothing)
         known = self.problem.first_prices(sub)
         points = [] if known is None else [DualPoint(*known)]
+        own = last.multipliers + (1.0,) * (sub.level - len(last.multipliers))
         for factor in (0.3, 1.0, 3.0):
-            multipliers = tuple(factor * m for m in (*last.multipliers, 1.0))
+            multipliers = tuple(factor * m for m in own)
             points.append(DualPoint(last.row_prices * factor, multipliers))
         for point in points:
             if self.budget.is_over() or best.value.bound <= self.incumbent.objective(sub.level):
@@ -326,7 +354,7 @@ class Search:
 
     def _share(self, level: int) -> float:
         """Return the share of a level that begins in what those before leave: half, or the rest."""
-        is_last = level == len(self.problem.senses) - 1
+        is_last = level == self._num_levels - 1
         return steering.FIRST_LEVEL if not level else 1.0 if is_last else 0.5
 
     def _half(self, end: float) -> float:
@@ -335,11 +363,17 @@ class Search:
         return now + 0.5 * max(0.0, end - now)
 
 
-def _level(problem: PackingProblem, level: int, reached: Sequence[int]) -> Subproblem:
+def _level(problem: PackingProblem, level: int, reached: Sequence[int | None]) -> Subproblem:
     """Return a level as a subproblem."""
     return Subproblem(level, tuple(reached), excluded=frozenset() if level else problem.worthless)
 
 
-def _found(incumbent: Incumbent, bounds: Sequence[LevelBound | None]) -> Found:
+def _found(
+    incumbent: Incumbent,
+    bounds: Sequence[LevelBound | None],
+    reached: Sequence[int | None] = (),
+) -> Found:
     """Return what there is of a search."""
-    return Found(incumbent.best, incumbent.totals(incumbent.best), tuple(bounds))
+    best = incumbent.best
+    is_answer, reached = incumbent.is_answer, tuple(reached)
+    return Found(best, incumbent.totals(best), tuple(bounds), is_answer, reached)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from topoplace.packing.budget import Budget
@@ -11,6 +12,8 @@ from topoplace.packing.dual.columns import Columns
 from topoplace.packing.dual.relaxation import Relaxation
 from topoplace.packing.problem import PackingProblem, Subproblem, fits
 from topoplace.packing.tree.nodes import Root
+
+_NOTHING = -(1 << 62)
 
 Say = Callable[[str, int, int | None], None]
 """Takes what a search is doing: the phase, the level, and that level's bound if it is known."""
@@ -25,8 +28,10 @@ class Incumbent:
 
     Parameters
     ----------
+    floors
+        By level what a placement has to reach there, where that is enough; None for anything.
     to_beat
-        A first-level objective that is known: the search looks for nothing that does not exceed it.
+        By level an objective that is known: the search looks for nothing that does not exceed it.
     report
         Is told when there is a better placement.
 
@@ -40,18 +45,38 @@ class Incumbent:
         self,
         problem: PackingProblem,
         start: Iterable[Any],
-        to_beat: int = 0,
+        floors: Mapping[int, int | None] = MappingProxyType({}),
+        to_beat: Mapping[int, int] = MappingProxyType({}),
         report: Callable[[Incumbent], None] = lambda incumbent: None,
     ) -> None:
-        self._problem, self._to_beat, self._report = problem, to_beat, report
+        self._problem, self._report = problem, report
+        self._floors, self._to_beat = floors, to_beat
         self._known_values: dict[Any, list[int]] = {}
         self.best: list[Any] = problem.completed(start)
         self.first = self.best
 
     def objective(self, level: int) -> int:
         """Return the incumbent's value on a level, or what it has to exceed."""
-        reached = self.totals(self.best)[level]
-        return reached if level else max(reached, self._to_beat)
+        return max(self.totals(self.best)[level], self._to_beat.get(level, _NOTHING))
+
+    def meets(self, level: int) -> bool:
+        """Tell whether the incumbent reaches what it has to on a level; not if none is told."""
+        return level in self._floors and self._short(self.totals(self.best))[level] == 0
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the incumbent reaches what it has to on all levels."""
+        return all(self.meets(level) for level in self._floors)
+
+    def _short(self, totals: Sequence[int]) -> list[int]:
+        """Return by level how far totals are below its floor, negated; 0 without one."""
+        floors = [self._floors.get(level) for level in range(len(totals))]
+        return [0 if f is None else min(0, v - f) for v, f in zip(totals, floors, strict=True)]
+
+    def _rank(self, totals: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return totals such that better ones are larger."""
+        short = self._short(totals)
+        return short, [0 if level in self._floors else v for level, v in enumerate(totals)]
 
     def totals(self, started: Sequence[Any]) -> list[int]:
         """Return what some candidates are worth on every level."""
@@ -65,7 +90,7 @@ class Incumbent:
         """Take a placement if it is the best of its level."""
         started = self._problem.completed(placement)
         totals = self.totals(started)
-        reached = all(totals[k] >= v for k, v in enumerate(sub.reached))
+        reached = all(v is None or totals[k] >= v for k, v in enumerate(sub.reached))
         if reached and totals[sub.level] > self.objective(sub.level):
             assert fits(self._problem, started), "no row is overfull"
             self.best = started
@@ -74,13 +99,15 @@ class Incumbent:
     def offer_start(self, placement: Iterable[Any]) -> None:
         """Take a placement of a heuristic if it is the best by all levels, one after the other."""
         started = self._problem.completed(placement)
-        if self.totals(started) > self.totals(self.best) or not self.best:
+        better = self._rank(self.totals(started)) > self._rank(self.totals(self.best))
+        if better or not self.best:
             self.best = self.first = started
             self._report(self)
 
     def closes(self, root: Root) -> bool:
-        """Tell whether the placement meets a bound."""
-        return root.bound is None or root.bound <= self.objective(root.sub.level)
+        """Tell whether the placement meets a bound, or is good enough."""
+        level = root.sub.level
+        return root.bound is None or self.meets(level) or root.bound <= self.objective(level)
 
 
 @dataclass(frozen=True)

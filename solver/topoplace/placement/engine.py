@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from topoplace.packing.budget import Budget
 from topoplace.packing.problem import PackingProblem
 from topoplace.packing.search import Found, Search
+from topoplace.shipped import METHODS
 from topoplace.solving import Bound, Options, Outcome
+from topoplace.solving.solve import Problem, frame_of
 
 _ALL_BUT = 0.9
 """Share of a time limit after which a search without a proof was ended by it."""
 
 
-def solved(
-    packing: PackingProblem,
-    options: Options,
-    budget: Budget,
-    solution_of: Callable[[list[Any]], Any],
-) -> Outcome:
-    """Solve a packing; `solution_of` turns its placements into solutions of the problem."""
+@dataclass(frozen=True)
+class Packed:
+    """A problem as a packing; `solution_of` turns placements into solutions of the problem."""
+
+    packing: PackingProblem
+    solution_of: Callable[[list[Any]], Any]
+
+
+def packed(problem: Problem) -> Packed:
+    """Return a problem as a packing, as its method `exact` makes it."""
+    module = importlib.import_module(METHODS[problem.kind]["exact"][0])
+    found: Packed = module.packed(problem)
+    return found
+
+
+def solved(problem: Problem, own: Packed, options: Options, budget: Budget) -> Outcome:
+    """Solve a problem that is a packing."""
+    packing, solution_of = own.packing, own.solution_of
 
     def bounds_of(found: Found) -> list[Bound | None]:
         return [
@@ -29,15 +44,30 @@ def solved(
         ]
 
     def report(found: Found) -> None:
+        if not found.is_answer:
+            options.report(None, (), bounds_of(found))
+            return
         values = [packing.reported(level, value) for level, value in enumerate(found.values)]
         options.report(solution_of(found.placement), values, bounds_of(found))
 
     def say(phase: str, level: int, bound: int | None) -> None:
         options.say(phase, level, None if bound is None else packing.reported(level, bound))
 
+    names = [name for name, _ in frame_of(problem.kind).levels(problem)]
+    required = {names.index(name): value for name, value in options.required.items()}
     found = Search(
-        packing, budget, seed=options.seed, thorough=options.thorough, report=report, say=say
+        packing,
+        budget,
+        seed=options.seed,
+        thorough=options.thorough or bool(required),
+        floors={level: packing.reported(level, value) for level, value in required.items()},
+        report=report,
+        say=say,
     ).run()
-    proven = all(b and b.value == v for b, v in zip(found.bounds, found.values, strict=True))
+    proven = all(
+        level in required or (b is not None and b.value == v)
+        for level, (b, v) in enumerate(zip(found.bounds, found.values, strict=False))
+    )
     hit = not proven and budget.now() - budget.start >= _ALL_BUT * budget.length
-    return Outcome(solution_of(found.placement), bounds_of(found), hit)
+    solution = solution_of(found.placement) if found.is_answer else None
+    return Outcome(solution, bounds_of(found), hit)

@@ -89,7 +89,7 @@ def draw(
     """
     from matplotlib import rcParams  # noqa: PLC0415 - heavy
 
-    with _styled(dark):
+    with styled(dark):
         picture = _picture_of(result)
         if axes is None:
             essential = replace(picture, space=None, loads=None)
@@ -112,15 +112,18 @@ def write_figure(result: AnyResult, path: str | Path, *, dark: bool = False) -> 
 
 def figure_png(result: AnyResult, *, dark: bool = False) -> bytes:
     """Return the full picture of a result as the bytes of a PNG file."""
+    if not isinstance(result, RepackResult):
+        return png_of(full_figure(result, dark=dark))
+    before, after = before_and_after(result)
+    heads = [*title(result)[:1], "before"], ["after", *plan_lines(result)[:1]]
+    views = zip((before, after), heads, strict=True)
+    return png_of(*(full_figure(view, dark=dark, head=head) for view, head in views))
+
+
+def png_of(*figures: Figure) -> bytes:
+    """Return figures, one below the other, as the bytes of a PNG file."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - heavy
 
-    if isinstance(result, RepackResult):
-        before, after = before_and_after(result)
-        heads = [*title(result)[:1], "before"], ["after", *plan_lines(result)[:1]]
-        views = zip((before, after), heads, strict=True)
-        figures = [full_figure(view, dark=dark, head=head) for view, head in views]
-    else:
-        figures = [full_figure(result, dark=dark)]
     pixels = []
     for figure in figures:
         figure.dpi = _DPI
@@ -134,7 +137,7 @@ def full_figure(
     result: AnyResult, *, dark: bool = False, head: Sequence[str] | None = None
 ) -> Figure:
     """Return the figure that `write_figure` writes, below some lines, by default its `title`."""
-    with _styled(dark):
+    with styled(dark):
         picture = _picture_of(result)
         lines = title(result) if head is None else head
         head = [part for line in lines for part in textwrap.wrap(line, 130)]
@@ -245,7 +248,8 @@ def _greys(cells: Cells, unit: str) -> list[Artist]:
     ]
 
 
-def _styled(dark: bool) -> AbstractContextManager[None]:
+def styled(dark: bool) -> AbstractContextManager[None]:
+    """Return a block in which matplotlib draws for a light or a dark page."""
     from matplotlib import rc_context  # noqa: PLC0415 - heavy
 
     name = "dark" if dark else "light"

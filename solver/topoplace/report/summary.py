@@ -74,6 +74,9 @@ def summary(
 def headline(result: AnyResult) -> str:
     """Return one line: what is proven of every level, why it stopped, and who solved it."""
     found = [level for level in result.levels if level.objective is not None]
+    as_set = [level for level in found if _required(level) is not None]
+    if found:
+        found = [level for level in found if level not in as_set] or found
     if not found:
         text = _nothing(result)
     elif all(level.bound is None for level in found):
@@ -85,6 +88,7 @@ def headline(result: AnyResult) -> str:
         text = " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) + " optimal"
     else:
         text = "; ".join(_proven(result, level) for level in found)
+    text += "".join(f", {_required_text(result, level)}" for level in as_set)
     rule = ""
     if isinstance(result, PlacementResult | RepackResult):
         rule = f"{result.limits.interference} interference, "
@@ -100,7 +104,7 @@ def level_name(result: AnyResult, name: str) -> str:
 
 def exit_code_of(result: AnyResult) -> ExitCode:
     """Return the exit code that tells a script how a solve ended."""
-    if result.status is Status.INFEASIBLE:
+    if any(level.status is Status.INFEASIBLE for level in result.levels):
         return ExitCode.INFEASIBLE
     if result.solution is None or result.status is Status.UNKNOWN:
         return ExitCode.NO_SOLUTION
@@ -152,7 +156,21 @@ def _proven(result: AnyResult, level: AnyLevel) -> str:
     return f"{name} within {gap_text(level.gap)}{by_search}"
 
 
+def _required(level: AnyLevel) -> int | None:
+    """Return what was required of a level, if anything."""
+    required: int | None = getattr(level, "required", None)
+    return required
+
+
+def _required_text(result: AnyResult, level: AnyLevel) -> str:
+    most = "at least" if level.sense == "max" else "at most"
+    return f"{level_name(result, level.name)} {most} {_required(level):,} as set"
+
+
 def _nothing(result: AnyResult) -> str:
+    for level in result.levels:
+        if level.status is Status.INFEASIBLE:
+            return f"infeasible: {_required_text(result, level)}, the bound is {level.bound:,}"
     first = result.levels[0]
     if first.bound is None:
         return "nothing found"

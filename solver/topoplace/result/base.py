@@ -84,7 +84,24 @@ class Level(Model, Generic[Value, Certificate]):
     certificate: Certificate | None = None
 
 
-class Result(Model, Generic[LevelType, SolutionType, InstanceType]):
+class Kept(Model):
+    """A document that is written to files, and whose claims can be checked."""
+
+    def check(self) -> Report:
+        """Recompute every claim from the instance inside, with code that no solver shares."""
+        from topoplace.certify.check import check_document  # noqa: PLC0415 - only when asked
+
+        return check_document(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the document to a file, all of it or nothing; `check` and `show` take it."""
+        from topoplace.snapshot.files import write_document  # noqa: PLC0415 - only when asked
+
+        write_document(path, self)
+        return Path(path)
+
+
+class Result(Kept, Generic[LevelType, SolutionType, InstanceType]):
     """One solve of one instance: what was asked, what was found, and the evidence.
 
     `objective`, `bound`, `gap`, `proof` and `status` are those of the first level.
@@ -112,19 +129,6 @@ class Result(Model, Generic[LevelType, SolutionType, InstanceType]):
         from topoplace.report.answer import starts_of  # noqa: PLC0415 - only when asked
 
         return starts_of(self)
-
-    def check(self) -> Report:
-        """Recompute every claim from the instance inside, with code that no solver shares."""
-        from topoplace.certify.check import check_document  # noqa: PLC0415 - only when asked
-
-        return check_document(self)
-
-    def save(self, path: str | Path) -> Path:
-        """Write the result file, all of it or nothing; `check` and `show` take it."""
-        from topoplace.snapshot.files import write_document  # noqa: PLC0415 - only when asked
-
-        write_document(path, self)
-        return Path(path)
 
     def to_frame(self) -> DataFrame:
         """Return a row for every request, or for every task of a mapping (pandas)."""

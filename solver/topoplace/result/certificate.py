@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from topoplace.result.base import Level
 from topoplace.snapshot.schema import Model, Name
 
 DEEPEST = 150
@@ -101,6 +102,19 @@ Certificate = Annotated[
     Leaf | LeafRef | SharedLeaves | StartBranch | CoverBranch | Parts, Field(discriminator="kind")
 ]
 """One tree, or one for each part of the queue."""
+
+
+class PackingLevel(Level[int, Certificate]):
+    """A level of a placement.
+
+    Certificates bound the maximum, of the negated objective where `sense` is min. A bound holds
+    among the placements whose earlier levels are as good as reported, or as required.
+    """
+
+    required: int | None = Field(
+        default=None,
+        description="what the user set: at least (max) or at most (min) this, not the optimum",
+    )
 
 
 def size_of(part: Model) -> int:

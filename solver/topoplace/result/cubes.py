@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from topoplace.result.base import Level, Result
-from topoplace.result.certificate import Certificate
+from topoplace.result.base import Result
+from topoplace.result.certificate import PackingLevel
 from topoplace.snapshot.schema import Coordinate, Model, Name, NodeSet, PrismModel, Snapshot
 
 
-class CubesLevel(Level[int, Certificate]):
+class CubesLevel(PackingLevel):
     """A level: ``nodes`` started, or ``free_cubes`` left free as a whole; both are maximised."""
 
 

@@ -6,16 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from topoplace.result.base import Level, Result
-from topoplace.result.certificate import Certificate
+from topoplace.result.base import Result
+from topoplace.result.certificate import PackingLevel
 from topoplace.snapshot.schema import Model, Name, NodeSet, Snapshot
 
 
-class HierarchyLevel(Level[int, Certificate]):
-    """A level: ``nodes`` started (max), domains used by level of the machine, ``stranded`` (min).
-
-    Certificates bound the maximum, of the negated objective where `sense` is min.
-    """
+class HierarchyLevel(PackingLevel):
+    """A level: ``nodes`` started (max), domains used by level of it, ``stranded`` (min)."""
 
 
 class Share(Model):

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from topoplace.result.base import Level, Limits, Result
-from topoplace.result.certificate import Certificate
+from topoplace.result.base import Limits, Result
+from topoplace.result.certificate import PackingLevel
 from topoplace.snapshot.schema import Model, Name, NodeSet, PrismModel, Snapshot
 
 
@@ -20,11 +20,8 @@ class Interference(StrEnum):
     OFF = "off"
 
 
-class PlacementLevel(Level[int, Certificate]):
-    """A level of a placement.
-
-    Certificates bound the maximum, of the negated objective where `sense` is min.
-    """
+class PlacementLevel(PackingLevel):
+    """A level: ``nodes`` started (max), ``shape`` (max), ``fragmentation`` (min)."""
 
 
 class Placement(Model):

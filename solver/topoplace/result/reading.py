@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from topoplace.result.base import RESULT_SCHEMA
 from topoplace.result.cubes import CubesResult
+from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
@@ -24,6 +25,13 @@ AnyResult = (
     | ObjectsResult
 )
 AnyInstance = Snapshot | MappingInstance | ObjectsInstance
+
+
+def parse_checkable(text: bytes, file: str) -> AnyResult | Frontier:
+    """Return the result or the frontier that a text is."""
+    if parse_object(text, file).get("schema") != FRONTIER_SCHEMA:
+        return parse_result(text, file)
+    return parse_document(text, Frontier, FRONTIER_SCHEMA, file)
 
 
 def parse_result(text: bytes, file: str) -> AnyResult:

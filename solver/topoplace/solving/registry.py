@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from topoplace.errors import unknown_name
@@ -29,6 +29,8 @@ class Options:
         levels. Without it a limit only ends what would go on for longer.
     seed
         Of whatever a method draws at random.
+    required
+        Of packings: by level what is required of it, in the level's sense, instead of its optimum.
     cell
         Of mappings: tasks of a cell of `grid-order`, per virtual dimension.
     column_major
@@ -47,6 +49,7 @@ class Options:
     interference: Interference = Interference.STRICT
     seed: int = 0
     thorough: bool = False
+    required: Mapping[str, int] = field(default_factory=dict)
     cell: tuple[int, ...] | None = None
     column_major: bool = False
     max_depth: int | None = None

@@ -6,13 +6,15 @@ import importlib
 import importlib.metadata
 import math
 import platform
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from topoplace import __version__
+from topoplace.errors import InputError, unknown_name
 from topoplace.interrupts import ended_in_time, heeded
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result, Status
 from topoplace.result.cubes import CubesResult
@@ -209,6 +211,8 @@ def solve(
     problem = problem_of(problem, options)
     chosen, frame = method_of(problem.kind, method), frame_of(problem.kind)
     levels = frame.levels(problem)
+    if options.required:
+        require_levels(options.required, [name for name, _ in levels], problem.kind, method)
     incumbent = options.incumbent or Incumbent(levels, frame.instance(problem).name, method)
     options = replace(options, incumbent=incumbent)
     with heeded():
@@ -253,7 +257,7 @@ def result_of(
     values = worth if outcome.solution is None else frame.worth(problem, outcome.solution)
     bounds = [*outcome.bounds, *worth][: len(worth)]
     levels = [
-        frame.level(**_level(frame, name, sense, value, bound))
+        frame.level(**_level(frame, name, sense, value, bound, options.required.get(name)))
         for (name, sense), value, bound in zip(names, values, bounds, strict=True)
     ]
     hit = outcome.time_limit_hit and any(level.status is not Status.OPTIMAL for level in levels)
@@ -269,7 +273,7 @@ def result_of(
         seconds=round(seconds, 3),
         limits={"time_limit": options.time_limit, "hit": hit, **frame.rule(problem)},
         seed=options.seed,
-        versions=_versions() | dict(outcome.versions),
+        versions=versions() | dict(outcome.versions),
         levels=levels,
         solution=None if outcome.solution is None else frame.solution(problem, outcome.solution),
         instance=frame.instance(problem),
@@ -278,16 +282,22 @@ def result_of(
 
 
 def _level(
-    frame: Frame, name: str, sense: str, value: Number | None, bound: Bound | None
+    frame: Frame,
+    name: str,
+    sense: str,
+    value: Number | None,
+    bound: Bound | None,
+    required: int | None,
 ) -> dict[str, Any]:
     """Return the fields of a level of the result."""
     status = Status.UNKNOWN if value is None else Status.FEASIBLE
     if bound is not None and bound.value == value:
         status = Status.OPTIMAL
-    return {
+    short = bound is not None and required is not None and is_short(bound.value, required, sense)
+    return ({} if required is None else {"required": required}) | {
         "name": name,
         "sense": sense,
-        "status": status,
+        "status": Status.INFEASIBLE if short else status,
         "objective": None if value is None else frame.number(value),
         "bound": None if bound is None else frame.number(bound.value),
         "gap": gap_of(value, None if bound is None else bound.value),
@@ -296,6 +306,55 @@ def _level(
     }
 
 
-def _versions() -> dict[str, str]:
+def is_short(value: Number, required: int, sense: str) -> bool:
+    """Tell whether a value of a level is worse than what is required of it."""
+    return value < required if sense == "max" else value > required
+
+
+def require_levels(
+    given: Iterable[str], known: Sequence[str], kind: str, method: str = "exact"
+) -> None:
+    """Raise `InputError` unless each of these is a level of which the method can take account."""
+    if "required" not in frame_of(kind).level.model_fields or method != "exact":
+        expected = "method exact, on tori, meshes, hierarchies or pods of cubes"
+        raise InputError(expected, field="levels", found=f"{method} of {kind}")
+    for name in given:
+        if name not in known:
+            raise unknown_name(name, known, field="levels")
+
+
+_REQUIRED = re.compile(r"([^\s<>=]+)(>=|<=|=)(-?[0-9]{1,18})")
+
+
+def required_in(text: str, instance: AnyState | Problem, options: Options) -> dict[str, int]:
+    """Return what a text such as ``nodes>=6000,shape>=100`` requires of the levels of a problem.
+
+    At most, ``<=``, is for levels that are minimised; ``=`` stands for what fits the level.
+
+    Raises
+    ------
+    InputError
+        Where the text is not of this form, or a level is none or has the other sense.
+    """
+    problem = problem_of(instance, options)
+    senses = dict(frame_of(problem.kind).levels(problem))
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        match = _REQUIRED.fullmatch(part.strip())
+        if match is None:
+            raise InputError("LEVEL>=NUMBER, or LEVEL<=NUMBER", field="--set", value=part)
+        name, sign, number = match.groups()
+        if name not in senses:
+            raise unknown_name(name, senses, field="--set")
+        fits = ">=" if senses[name] == "max" else "<="
+        if sign not in ("=", fits):
+            expected = f"{fits} for {name}, of which {senses[name]} is best"
+            raise InputError(expected, field="--set", value=part)
+        found[name] = int(number)
+    return found
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what takes part in every solve."""
     packages = {name: importlib.metadata.version(name) for name in ("numpy", "ortools")}
     return {"topoplace": __version__, "python": platform.python_version(), **packages}

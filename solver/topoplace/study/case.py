@@ -14,8 +14,15 @@ from topoplace.mapping.objects.problem import ObjectsProblem, prepare_objects
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import RESULT_SCHEMA, PlacementResult
 from topoplace.result.cubes import CubesResult
+from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.result.hierarchy import HierarchyResult
-from topoplace.result.reading import AnyInstance, AnyResult, parse_instance, parse_result
+from topoplace.result.reading import (
+    AnyInstance,
+    AnyResult,
+    parse_checkable,
+    parse_instance,
+    parse_result,
+)
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import (
@@ -80,8 +87,8 @@ class Case:
         return sha256_of(self.instance)
 
 
-def load_document(source: File | Document) -> State | AnyResult:
-    """Read a snapshot, an instance of a mapping or of objects, or a result, as its `schema` says.
+def load_document(source: File | Document) -> State | AnyResult | Frontier:
+    """Read a snapshot, an instance of tasks or objects, a result or a frontier, by its `schema`.
 
     The source is a file, the name of a shipped snapshot, ``-`` for standard input, or the document
     itself. Instances are checked and ready to solve; that of a result is checked by `state_of`.
@@ -92,8 +99,8 @@ def load_document(source: File | Document) -> State | AnyResult:
         Naming the file, the field and the value at fault.
     """
     text, name = _read(source)
-    if parse_object(text, name).get("schema") == RESULT_SCHEMA:
-        return parse_result(text, name)
+    if parse_object(text, name).get("schema") in (RESULT_SCHEMA, FRONTIER_SCHEMA):
+        return parse_checkable(text, name)
     try:
         return state_of(_instance(text, name))
     except InputError as error:
@@ -103,6 +110,11 @@ def load_document(source: File | Document) -> State | AnyResult:
 def load_result(source: File | Document) -> AnyResult:
     """Read the result of any problem (see `load_document`)."""
     return parse_result(*_read(source))
+
+
+def load_checkable(source: File | Document) -> AnyResult | Frontier:
+    """Read a result or a frontier."""
+    return parse_checkable(*_read(source))
 
 
 def load_instance(source: File | Document) -> AnyInstance:
@@ -133,6 +145,9 @@ def load_case(source: Source) -> Case:
     document = source if isinstance(source, AnyResult) else load_document(source)
     if isinstance(document, State):
         return Case(document)
+    if isinstance(document, Frontier) or any(getattr(v, "required", None) for v in document.levels):
+        expected = "an instance, or a result whose levels are solved one after the other"
+        raise InputError(expected, file=str(source) if isinstance(source, File) else None)
     try:
         case = Case(state_of(document), (document,))
         names = [name for name, _ in frame_of(document.problem).levels(case.problem)]

@@ -8,17 +8,16 @@ import numpy as np
 
 from topoplace.certify.cubes.instance import Instance, read_instance
 from topoplace.certify.cubes.oracle import CubesOracle, Tables
-from topoplace.certify.packing import certified_bound
-from topoplace.certify.report import Claims, Number, Problem, RefusedError
+from topoplace.certify.packing import Packings
+from topoplace.certify.report import Claims, RefusedError
 from topoplace.machine import parse_node_set
 from topoplace.result.cubes import CubesPlacement, CubesResult, CubesSolution
 
 
-class CubesPlacements(Problem[CubesResult]):
+class CubesPlacements(Packings[CubesResult]):
     """A placement on a pod of cubes, as the frame asks for it."""
 
     levels = (("nodes", "max"), ("free_cubes", "max"))
-    searches = "none"
     _instance: Instance
 
     def read(self) -> str:
@@ -45,18 +44,9 @@ class CubesPlacements(Problem[CubesResult]):
             self.values = [value, int(left.all(axis=1).sum())]
         return True
 
-    def bound(self, level_idx: int) -> tuple[Number, str]:
-        """Return what the certificate of a level proves, and where."""
-        level = self.result.levels[level_idx]
-        assert level.certificate is not None
-        earlier = [int(value) for value in self.values[:level_idx] if value is not None]
-        proven = certified_bound(self._oracle, level.certificate, earlier)
-        if proven is None:
-            raise RefusedError("the certificate leaves no placement at all")
-        return proven.value, proven.where
-
     @cached_property
-    def _oracle(self) -> CubesOracle:
+    def oracle(self) -> CubesOracle:
+        """The oracle of spots."""
         return CubesOracle(self._instance.requests, Tables(self._instance))
 
 

@@ -16,16 +16,14 @@ from topoplace.certify.hierarchy.instance import (
 )
 from topoplace.certify.hierarchy.oracle import HierarchyOracle
 from topoplace.certify.hierarchy.rows import Rows
-from topoplace.certify.packing import certified_bound
-from topoplace.certify.report import Claims, Number, Problem, RefusedError
+from topoplace.certify.packing import Packings
+from topoplace.certify.report import Claims, RefusedError
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.result.hierarchy import HierarchyPlacement, HierarchyResult
 
 
-class HierarchyPlacements(Problem[HierarchyResult]):
+class HierarchyPlacements(Packings[HierarchyResult]):
     """A placement on a hierarchy, as the frame asks for it."""
-
-    searches = "none"
 
     @cached_property
     def _instance(self) -> Instance:
@@ -93,20 +91,6 @@ class HierarchyPlacements(Problem[HierarchyResult]):
         return self._instance.numbers
 
     @cached_property
-    def _oracle(self) -> HierarchyOracle:
+    def oracle(self) -> HierarchyOracle:
+        """The oracle of domains."""
         return HierarchyOracle(Rows(self._instance), self._instance.queue)
-
-    def bound(self, level_idx: int) -> tuple[Number, str]:
-        """Return what the certificate of a level proves."""
-        levels = self.levels
-        signs = [1 if sense == "max" else -1 for _, sense in levels]
-        earlier: list[int] = []
-        for sign, value in zip(signs, self.values[:level_idx], strict=False):
-            assert isinstance(value, int)
-            earlier.append(sign * value)
-        certificate = self.result.levels[level_idx].certificate
-        assert certificate is not None
-        proven = certified_bound(self._oracle, certificate, earlier)
-        if proven is None:
-            raise RefusedError("the certificate leaves no packing at all")
-        return signs[level_idx] * proven.value, proven.where

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from topoplace.certify.packing import ANYWHERE, CheckingOracle, Prices, certified_bound
-from topoplace.certify.report import Claims, Number, Problem, RefusedError
+from topoplace.certify.packing import ANYWHERE, CheckingOracle, Packings, Prices
+from topoplace.certify.report import Claims, RefusedError
 from topoplace.certify.torus.anchored import Anchored, oracle_of, why_not
 from topoplace.certify.torus.instance import (
     Instance,
@@ -28,10 +28,9 @@ from topoplace.result import Explanation, Placement, PlacementResult, Solution
 from topoplace.snapshot.schema import Communication, TorusModel
 
 
-class TorusPlacement(Problem[PlacementResult]):
+class TorusPlacement(Packings[PlacementResult]):
     """A placement, as the frame asks for it."""
 
-    searches = "none"
     _instance: Instance
     _scattered = False
 
@@ -69,20 +68,22 @@ class TorusPlacement(Problem[PlacementResult]):
             self.values = worth(instance, known)
         return True
 
-    def bound(self, level_idx: int) -> tuple[Number, str]:
+    @cached_property
+    def oracle(self) -> CheckingOracle:
+        """The oracle of prisms."""
+        return _oracle_of(self._instance)
+
+    def turned(self, level_idx: int, value: int) -> int:
+        """Return a value as it is maximised; of anchored prisms that is what stays free."""
+        if level_idx and self._instance.anchored:
+            return Anchored(self._instance).total - value
+        return super().turned(level_idx, value)
+
+    def bound(self, level_idx: int) -> tuple[int, str]:
         """Return what the certificate of a level proves, and where."""
-        level = self.result.levels[level_idx]
-        assert level.certificate is not None
         if self._scattered:
             raise RefusedError("a bound on prisms says nothing of scattered nodes")
-        # only the last level is minimised, so those before it are in their maximising sense
-        earlier = [int(value) for value in self.values[:level_idx] if value is not None]
-        proven = certified_bound(_oracle_of(self._instance), level.certificate, earlier)
-        if proven is None:
-            raise RefusedError("the certificate leaves no placement at all")
-        if level_idx and self._instance.anchored:  # what stays free at most
-            return Anchored(self._instance).total - proven.value, proven.where
-        return -proven.value if level.sense == "min" else proven.value, proven.where
+        return super().bound(level_idx)
 
 
 def _counts(starts: list[Start]) -> str:

@@ -142,11 +142,13 @@ class _FlatColumns:
         earlier = self._values[:level]
         # a level's row has one price where a column takes of many others: let it go farther
         size = np.maximum(1.0, (earlier**2).mean(axis=1)) if num else np.ones(level)
+        reached = np.array([v or 0.0 for v in self._sub.reached])
+        size[[v is None for v in self._sub.reached]] = _FIXED  # its multiplier stays 0
         rows = self._tight_rows
         usual = _LEVEL_REACH * step_size * max(1, len(self._rows)) / max(1, num)
         prices, multipliers, model, solved = minimise_near(
             first, members, self._kinds.least, self._kinds.most, self._values[level], earlier,
-            np.array(self._sub.reached, dtype=float), self._starts, self._rows,
+            reached, self._starts, self._rows,
             self._capacities[rows].astype(float), self._problem.is_unit,
             best.point.row_prices[rows], step_size, self._free[rows],
             np.array(best.point.multipliers, dtype=float), usual / size, self._amounts,
@@ -166,6 +168,7 @@ class _FlatColumns:
 
 
 _ENTERING = 10  # columns of a request in a round, about
+_FIXED = 1e15  # of what no step changes
 _ROW_WORK, _PAIR_WORK = 1e-8, 5e-12  # nominal seconds, by row of a column, pair and row
 
 _ACCURACY = 0.3  # of the minimum over the model, as a share of the descent it predicts

@@ -119,7 +119,7 @@ class Master:
             shape=(num_requests, len(owner)),
         )
         # the level rows are scaled to 1 so that the simplex sees numbers of one size
-        sizes = [max(1.0, abs(float(v))) for v in sub.reached]
+        sizes = [max(1.0, abs(float(v or 0))) for v in sub.reached]
         level_rows = [sp.csr_matrix(values[:, j] / size) for j, size in enumerate(sizes)]
         lower = np.full(num_packing + num_requests + len(sizes), -np.inf)
         upper = np.ones(len(lower))
@@ -128,19 +128,23 @@ class Master:
         lower[num_packing + must] = kinds.least[must]
         upper[num_packing : num_packing + num_requests] = kinds.most
         for j, (value, size) in enumerate(zip(sub.reached, sizes, strict=True)):
-            lower[num_packing + num_requests + j] = value / size
+            if value is not None:
+                lower[num_packing + num_requests + j] = value / size
             upper[num_packing + num_requests + j] = np.inf
         admitted = np.array([kinds.admits(c.candidate) for c in columns.all], dtype=bool)
         matrix = sp.vstack([packing, choice, *level_rows], format="csr")
         self.budget.spend(_WORK * (matrix.nnz + 1))
         cost = values[:, sub.level]
-        # what must be reached may be missed at a price above any gain: never without a solution
+        # what must be reached may be missed at a price above any gain: never without a solution,
+        # and a whole unit missed leaves less than any placement has
         needed = np.flatnonzero(lower > -np.inf)
         slack = sp.csr_matrix(
             (np.ones(len(needed)), (needed, np.arange(len(needed)))),
             shape=(matrix.shape[0], len(needed)),
         )
-        worth = np.concatenate([np.ones(num_packing + num_requests), sizes])[needed]
+        # a start is not missed to reach a level, where starting takes from it
+        of_start = 1.0 + np.abs(values[:, : len(sizes)]).max(axis=0, initial=0).sum()
+        worth = np.concatenate([np.full(num_packing + num_requests, of_start), sizes])[needed]
         miss = (1.0 + 2.0 * _largest_gain(kinds, cost, owner)) * worth
         helper: Any = mbh.ModelBuilderHelper()  # its stub names no array type that exists
         helper.fill_model_from_sparse_data(
@@ -183,7 +187,7 @@ class Master:
 
 
 def _largest_gain(kinds: Kinds, cost: FloatArray, owner: IntArray) -> float:
-    """Return the sum over requests of the largest absolute value of a column."""
+    """Return the sum over requests, started or not, of the largest absolute value of a column."""
     largest = np.zeros(len(kinds.most))
     np.maximum.at(largest, owner, np.abs(cost))
-    return float(largest @ kinds.most)
+    return float(largest[kinds.first].sum())

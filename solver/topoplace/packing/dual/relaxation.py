@@ -165,7 +165,7 @@ class Relaxation:
         worth = float(np.maximum(point.prices, 0) @ held)
         for level, multiplier in enumerate((*point.multipliers, 1.0)):
             worth += max(0.0, multiplier) * self.problem.largest(level)
-        fine = max(_LATER_FINE, _PER_REACHED * sum(abs(v) for v in sub.reached))
+        fine = max(_LATER_FINE, _PER_REACHED * sum(abs(v or 0) for v in sub.reached))
         scale = max(1, min(fine, self._finest, int(_ROOM / max(1.0, worth))))
         return scale, scale * min(1.0, _ROOM / max(1.0, scale * worth))
 
@@ -189,7 +189,10 @@ class Relaxation:
         prices[~problem.takable[rows]] = 0
         row_prices = np.zeros(problem.num_rows, dtype=np.int64)
         row_prices[rows] = prices
-        multipliers = tuple(max(0, round(m * factor)) for m in point.multipliers)
+        multipliers = tuple(
+            0 if v is None else max(0, round(m * factor))
+            for m, v in zip(point.multipliers, sub.reached, strict=True)
+        )
         weights = (*multipliers, scale)
         capacities, total = problem.capacities, 0
         if sub.fixed:
@@ -221,7 +224,7 @@ class Relaxation:
         kept = SparsePrices.of(row_prices) if sub.fixed else own
         if pool is not None:
             pool.add(own, worth, priced.best)
-        total -= sum(m * v for m, v in zip(multipliers, sub.reached, strict=True))
+        total -= sum(m * (v or 0) for m, v in zip(multipliers, sub.reached, strict=True))
         best, forced = priced.best, sorted(sub.forced)
         may = np.ones(len(best), dtype=bool)
         may[[*forced, *sub.excluded]] = False

@@ -104,10 +104,10 @@ def _model(master: Master, sub: Subproblem, kinds: Kinds, positions: IntArray) -
             taken = packing.matrix.data[starts:ends].astype(np.int64)
             _add(row, own, taken, (-_NO_LIMIT, int(capacity)))
     # the first level only counts who starts
-    for level in range(len(sub.reached)):
-        if level or len(sub.decided) < num_requests:
+    for level, floor in enumerate(sub.reached):
+        if floor is not None and (level or len(sub.decided) < num_requests):
             row = model.constraints.add()
-            _add(row, np.arange(len(owner)), values[:, level], (sub.reached[level], _NO_LIMIT))
+            _add(row, np.arange(len(owner)), values[:, level], (floor, _NO_LIMIT))
     model.objective.vars.extend(np.arange(len(owner)))
     model.objective.coeffs.extend(-values[:, sub.level])
     return model

@@ -7,12 +7,18 @@ from functools import partial
 from topoplace.packing.budget import Budget
 from topoplace.placement.cubes.packing import CubesPacking, unpooled
 from topoplace.placement.cubes.problem import CubesProblem
-from topoplace.placement.engine import solved
+from topoplace.placement.engine import Packed, solved
 from topoplace.solving import Options, Outcome, register
+
+
+def packed(problem: CubesProblem) -> Packed:
+    """Return the problem for the engine."""
+    packing = CubesPacking(problem)
+    return Packed(packing, partial(unpooled, packing))
 
 
 @register("cubes", "exact")
 def exact(problem: CubesProblem, options: Options) -> Outcome:
     """Place to proven optimality, or as near as the time limit allows."""
-    budget, packing = Budget(options.time_limit), CubesPacking(problem)
-    return solved(packing, options, budget, partial(unpooled, packing))
+    budget = Budget(options.time_limit)
+    return solved(problem, packed(problem), options, budget)

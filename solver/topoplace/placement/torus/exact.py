@@ -8,7 +8,7 @@ from dataclasses import replace
 from topoplace import clock
 from topoplace.memory import return_large_arrays
 from topoplace.packing.budget import Budget
-from topoplace.placement.engine import solved
+from topoplace.placement.engine import Packed, solved
 from topoplace.placement.torus.anchored_packing import AnchoredPacking
 from topoplace.placement.torus.explain import explain
 from topoplace.placement.torus.footprints import quickest_footprints
@@ -23,22 +23,29 @@ _QUICK_TABLE = 1 << 24
 """Pairs of footprint and router above which they take longer; a 24^3 machine has half as many."""
 
 
-@register("placement", "exact")
-def exact(problem: PlacementProblem, options: Options) -> Outcome:
-    """Place to proven optimality, or as near as the time limit allows."""
+def packed(problem: PlacementProblem) -> Packed:
+    """Return the problem for the engine."""
     return_large_arrays()
-    budget = Budget(options.time_limit)
 
     def jobs(placement: Sequence[Candidate]) -> list[Candidate]:
         """Return the jobs of a placement: prisms that stay free are numbered after them."""
         return [c for c in placement if c.request_idx < len(problem.requests)]
 
-    # the packing is let go: explanations have large tables, too
     plug_in = AnchoredPacking if problem.is_anchored else TorusPacking
-    outcome = solved(plug_in(problem), options, budget, jobs)
+    return Packed(plug_in(problem), jobs)
+
+
+@register("placement", "exact")
+def exact(problem: PlacementProblem, options: Options) -> Outcome:
+    """Place to proven optimality, or as near as the time limit allows."""
+    budget = Budget(options.time_limit)
+    # the packing is let go: explanations have large tables, too
+    outcome = solved(problem, packed(problem), options, budget)
+    if outcome.solution is None:
+        return outcome
     left = budget.limit - clock.now()
     size = len(quickest_footprints(problem.torus).extents) * problem.torus.num_routers
     if left < _EXPLAINING and size > _QUICK_TABLE and not problem.is_anchored:
         return outcome
     until = clock.now() + max(left, _EXPLAINING)
-    return replace(outcome, explanations=explain(problem, outcome.solution or [], until))
+    return replace(outcome, explanations=explain(problem, outcome.solution, until))

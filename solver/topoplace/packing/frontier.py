@@ -1,0 +1,191 @@
+"""What levels cost each other: all best placements of several, by what is required of the earlier.
+
+A *point* is a placement that no other one surpasses on some levels. What no point covers are
+*corners*: every placement that is worth more than all points on some level reaches all numbers of a
+corner. A search that has to reach those of the earlier levels finds another point, or proves that
+none is there (the epsilon-constraint method of Haimes, Lasdon and Wismer 1971, for three levels as
+Kirlik and Sayin 2014).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from topoplace.packing.budget import Budget
+from topoplace.packing.problem import PackingProblem
+from topoplace.packing.search import Found, LevelBound, Search
+from topoplace.packing.state import Say, silent
+
+Corner = tuple[float, ...]
+"""A number per level that is traded; minus infinity where any will do."""
+
+_SHARE = 0.25
+"""Of the time that is left, for one search."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A placement and its values, on all levels."""
+
+    values: tuple[int, ...]
+    placement: list[Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    """No placement that reaches `floors` on the levels before is worth more than the bound."""
+
+    floors: tuple[int | None, ...]
+    bound: LevelBound
+
+
+@dataclass
+class TradeOff:
+    """What is known of the trade-off between some levels, in maximising sense.
+
+    Attributes
+    ----------
+    traded
+        Numbers of the levels, ascending.
+    points
+        The best placements known: none is as good as another on all these levels.
+    steps
+        What is proven.
+    """
+
+    traded: tuple[int, ...]
+    points: list[Point] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    def add(self, found: Point) -> None:
+        """Take in a placement."""
+        if any(_covers(self._of(p), self._of(found)) for p in self.points):
+            return
+        kept = [p for p in self.points if not _covers(self._of(found), self._of(p))]
+        self.points = sorted([*kept, found], key=self._of, reverse=True)
+
+    def boxes(self) -> list[tuple[Corner, Corner]]:
+        """Return where other points may be: from a corner that no step rules out to the best."""
+        found: list[Corner] = [(-math.inf,) * len(self.traded)]
+        for values in map(self._of, self.points):
+            inside = [c for c in found if _covers(values, c)]
+            moved = [(*c[:k], v + 1, *c[k + 1 :]) for c in inside for k, v in enumerate(values)]
+            found = _least([*(c for c in found if c not in inside), *moved])
+        limits = {c: [self._limits(step, c) for step in self.steps] for c in found}
+        return [
+            (c, tuple(min(column, default=math.inf) for column in zip(*own, strict=True)))
+            for c, own in limits.items()
+            if None not in own
+        ]
+
+    def _of(self, point: Point) -> tuple[int, ...]:
+        return tuple(point.values[level] for level in self.traded)
+
+    def _limits(self, step: Step, corner: Corner) -> Corner | None:
+        """Return how far levels may go from a corner by a step; None if it rules the corner out."""
+        least = [-math.inf if f is None else f for f in (*step.floors, step.bound.value + 1)]
+        at = dict(zip(self.traded, corner, strict=True))
+        lacks = [k for k, v in enumerate(least) if at.get(k, -math.inf) < v]
+        if not lacks:
+            return None
+        limits = dict.fromkeys(self.traded, math.inf)
+        if len(lacks) == 1 and lacks[0] in limits:
+            limits[lacks[0]] = least[lacks[0]] - 1
+        return tuple(limits.values())
+
+
+def _covers(values: Sequence[float], others: Sequence[float]) -> bool:
+    """Tell whether values are as good as others everywhere."""
+    return all(v >= o for v, o in zip(values, others, strict=True))
+
+
+def _least(corners: Iterable[Corner]) -> list[Corner]:
+    """Return corners without those that reach all numbers of another."""
+    every = set(corners)
+    return sorted(c for c in every if not any(_covers(c, o) for o in every if o != c))
+
+
+def trade_off(
+    packing: PackingProblem,
+    traded: Sequence[int],
+    budget: Budget,
+    *,
+    seed: int = 0,
+    report: Callable[[TradeOff], None] = lambda found: None,
+    progress: Callable[[Found], None] = lambda found: None,
+    say: Say = silent,
+) -> TradeOff:
+    """Return the frontier of some levels, as far as the budget allows.
+
+    The first search solves the levels one after the other, which gives one end. On large machines
+    every other one begins in the middle of what is open, lest much is when time is up.
+
+    Parameters
+    ----------
+    report
+        Takes what there is before every search but the first.
+    progress, say
+        Of every search (see `Search`).
+    """
+    found = TradeOff(tuple(traded))
+    search = partial(
+        Search, packing, seed=seed, thorough=True, num_levels=found.traded[-1] + 1,
+        report=progress, say=say,
+    )  # fmt: skip
+    _extend(found, search, None, budget)
+    tried: set[Corner] = set()
+    halve = False
+    while not budget.is_over():
+        report(found)
+        boxes = [box for box in found.boxes() if box[0][:-1] not in tried]
+        if not boxes:
+            break
+        corner = _middle(boxes) if halve else boxes[0][0]
+        halve = not halve and not packing.is_small
+        tried.add(corner[:-1])
+        _extend(found, search, corner, budget)
+    return found
+
+
+def _middle(boxes: Sequence[tuple[Corner, Corner]]) -> Corner:
+    """Return a corner in the middle of the widest box, by the first level, or its own."""
+    worst, best = max(boxes, key=lambda box: min(box[1][0], 1e18) - max(box[0][0], 0))
+    if best[0] == math.inf:
+        return worst
+    return ((max(worst[0], 0) + best[0] + 1) // 2, *worst[1:])
+
+
+def _extend(
+    known: TradeOff, search: Callable[..., Search], corner: Corner | None, budget: Budget
+) -> None:
+    """Look for the best placement at a corner, without one for the best level by level."""
+    last = known.traded[-1]
+    floors: dict[int, int | None] = {k: None for k in range(last) if k not in known.traded}
+    to_beat, start = {}, None
+    if corner is not None:
+        pairs = zip(known.traded, corner, strict=True)
+        needed = {k: None if c == -math.inf else int(c) for k, c in pairs}
+        least = needed.pop(last)
+        floors |= needed
+        to_beat = {} if least is None else {last: least - 1}
+        start = _best_within(known, floors, last)
+    share = budget.within(_SHARE * (budget.end - budget.now()))
+    found = search(budget=share, start=start, floors=floors, to_beat=to_beat).run()
+    known.add(Point(tuple(found.values), found.placement))
+    known.steps += [
+        Step(found.reached[:level], bound)
+        for level, bound in enumerate(found.bounds)
+        if bound is not None and level in known.traded
+    ]
+
+
+def _best_within(known: TradeOff, floors: dict[int, int | None], last: int) -> list[Any] | None:
+    """Return the known placement that is best on the last level and reaches the floors."""
+    fitting = [
+        p for p in known.points if all(f is None or p.values[k] >= f for k, f in floors.items())
+    ]
+    return max(fitting, key=lambda p: p.values[last]).placement if fitting else None

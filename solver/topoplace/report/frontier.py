@@ -1,0 +1,140 @@
+"""What levels cost each other, in words and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from topoplace.errors import ExitCode
+from topoplace.report.cells import job_colour
+from topoplace.report.text import plain_table
+from topoplace.result.frontier import Frontier, OpenBox
+from topoplace.result.placement import PlacementLimits
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_SHOWN = 40
+_HEIGHT, _WIDTH = 4.2, 900 / 96
+_TWO = 2
+
+
+def summary(frontier: Frontier) -> str:
+    """Return the points as a table, and what is open."""
+    header = [f"{level.name} ({level.sense})" for level in frontier.levels]
+    rows = [
+        [f"{value:,}" for value in point.values] + [str(len(point.solution.placements))]
+        for point in frontier.points
+    ]
+    more = len(rows) - _MOST_SHOWN
+    shown = rows if more <= 0 else rows[: _MOST_SHOWN - 1]
+    lines = [
+        headline(frontier),
+        plain_table([*header, "start"], shown, right=range(len(header) + 1)),
+    ]
+    if more > 0:
+        lines.append(f"... and {len(rows) - len(shown):,} more points in the file")
+    return "\n".join([*lines, *(_open_text(frontier, box) for box in frontier.open)])
+
+
+def headline(frontier: Frontier) -> str:
+    """Return one line: what is traded, how many points there are, and whether these are all."""
+    num, limits = len(frontier.points), frontier.limits
+    rule = f"{limits.interference} interference, " if isinstance(limits, PlacementLimits) else ""
+    state = "complete" if frontier.complete else f"{len(frontier.open):,} boxes open"
+    if limits.hit:
+        state += (
+            f" at the time limit of {limits.time_limit:g} s" if limits.time_limit else ", ended"
+        )
+    text = f"{' against '.join(frontier.traded)}, {num:,} point{'s' * (num > 1)}, {state}"
+    solver = f"{frontier.method}, {rule}{frontier.seconds:.2f} s"
+    return f"{frontier.instance.name}: {text} ({solver})"
+
+
+def exit_code_of(frontier: Frontier) -> ExitCode:
+    """Return the exit code that tells a script whether there are points."""
+    return ExitCode.DONE if frontier.points else ExitCode.NO_SOLUTION
+
+
+def _open_text(frontier: Frontier, box: OpenBox) -> str:
+    ranges = zip(frontier.traded, box.worst, box.best, strict=True)
+    return "open: " + ", ".join(f"{name} {_range(*ends)}" for name, *ends in ranges)
+
+
+def _range(worst: int | None, best: int | None) -> str:
+    """Return a range as text, the worse end first."""
+    low, high = (None if v is None else f"{v:,}" for v in (worst, best))
+    if low is None or high is None:
+        return "any" if low == high else f"from {low}" if high is None else f"up to {high}"
+    return low if low == high else f"{low} to {high}"
+
+
+def draw(frontier: Frontier, axes: Axes, *, dark: bool = False) -> Axes:
+    """Draw the first two levels traded against each other; colours tell the third."""
+    from topoplace.report.figure import styled  # noqa: PLC0415 - heavy
+
+    senses = {level.name: level.sense for level in frontier.levels}
+    numbers = [[*senses].index(name) for name in frontier.traded]
+    columns = [[point.values[k] for point in frontier.points] for k in numbers]
+    labels = [f"{name} ({senses[name]})" for name in frontier.traded]
+    with styled(dark):
+        from matplotlib import rcParams  # noqa: PLC0415 - heavy
+
+        ink = rcParams["text.color"]
+        axes.set_facecolor(rcParams["axes.facecolor"])
+        axes.tick_params(colors=ink)
+        axes.grid(visible=True)
+        axes.set_axisbelow(True)
+        axes.set_xlabel(labels[0], color=ink, fontsize=8)
+        axes.set_ylabel(labels[1], color=ink, fontsize=8)
+        if len(columns) == _TWO:
+            axes.plot(*_staircase(*columns), color=job_colour(0), linewidth=1)
+            axes.plot(*columns, "o", color=job_colour(0), markersize=5)
+            _draw_open(frontier, axes, [senses[name] for name in frontier.traded])
+        else:
+            dots = axes.scatter(columns[0], columns[1], c=columns[2], cmap="viridis", zorder=3)
+            bar = axes.figure.colorbar(dots, ax=axes)
+            bar.set_label(labels[2], color=ink, fontsize=8)
+            bar.ax.tick_params(colors=ink)
+    return axes
+
+
+def _staircase(first: Sequence[int], second: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the best of the second level for every value of the first, as corners of a line."""
+    xs, ys = [x for x in first for _ in range(2)], [y for y in second for _ in range(2)]
+    return xs[1:], ys[:-1]
+
+
+def _draw_open(frontier: Frontier, axes: Axes, senses: Sequence[str]) -> None:
+    """Shade where another point may be, up to the edge where there is no limit."""
+    from matplotlib.patches import Rectangle  # noqa: PLC0415 - heavy
+
+    edges = [axes.get_xlim(), axes.get_ylim()]
+    for box in frontier.open:
+        ends = []
+        for (low, high), sense, *own in zip(edges, senses, box.worst, box.best, strict=True):
+            limits = (low, high) if sense == "max" else (high, low)
+            ends.append([e if v is None else v for e, v in zip(limits, own, strict=True)])
+        (left, right), (down, up) = ends
+        shade = Rectangle((left, down), right - left, up - down, color=job_colour(3), alpha=0.35)
+        shade.set_label("may hold other points" if box is frontier.open[0] else "")
+        axes.add_patch(shade)
+    if frontier.open:
+        axes.autoscale_view()
+        axes.legend(loc="best")
+
+
+def write_plot(frontier: Frontier, path: str | Path, *, dark: bool = False) -> None:
+    """Write the picture as a PNG file, all of it or nothing."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
+
+    from topoplace.report.figure import png_of, styled  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.files import write_bytes  # noqa: PLC0415 - heavy
+
+    with styled(dark):
+        figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
+        draw(frontier, figure.add_subplot(), dark=dark)
+        figure.suptitle(headline(frontier), fontsize=9, x=0.02, ha="left")
+        content = png_of(figure)
+    write_bytes(path, content)
