@@ -97,7 +97,6 @@ def by_plain_model(seed: int, size: Size) -> Run:
             break
         figures += [round(solver.objective_value), round(solver.best_objective_bound)]
         if status != cp_model.OPTIMAL:
-            figures += [round(solver.value(racks)), None] if maximise else []
             break
         model.add(objective == figures[-2])
         model.clear_hints()
@@ -194,8 +193,8 @@ def _runs(seed: int, size: Size) -> list[tuple[str, Run]]:
     best = max(heuristics, key=lambda run: (run.nodes or 0, -(run.racks or 0)))
     slurm = next(run for run in heuristics if run.method == "slurm-block")
     kueue = next(run for run in heuristics if run.method == "kueue")
-    found = {"exact": exact, "plain CP-SAT": plain, "best": best, "slurm": slurm, "kueue": kueue}
-    return [*found.items()]
+    rules = {run.method: run for run in (best, slurm, kueue)}
+    return [*({"exact": exact, "plain CP-SAT": plain} | rules).items()]
 
 
 def _summary(who: str, runs: list[Run]) -> str:

@@ -139,6 +139,7 @@ REQUIRED = claim(
     unless="What the placement reaches may as well be required, or nothing be.",
 )
 POINTS = ("points", "open")
+AS_GOOD = "Another placement that is worth the same is as true."
 
 RESULT: Covers = {
     **same(FIXED, "schema_version problem"),
@@ -339,13 +340,6 @@ FIELDS: dict[Model, Covers] = {
     },
     cubes.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
     **whole(claim(*CUBES, unless=ANOTHER), cubes, "CubesPlacement"),
-    repack.RepackResult: {**RESULT, "solution": claim(*PLANS)},
-    repack.RepackLevel: {
-        **same(claim("levels"), "name sense"),
-        **same(claim("levels", *PLANS, *PLAN_BOUNDS), "status objective bound gap proof"),
-        "certificate": evidence(*PLANS, *PLAN_BOUNDS),
-    },
-    **whole(claim(*PLANS, unless=ANOTHER_PLAN), repack, "RepackSolution Step"),
     frontier.Frontier: {
         **same(FIXED, "schema_version"),
         "problem": claim("instance"),
@@ -363,7 +357,10 @@ FIELDS: dict[Model, Covers] = {
         "instance": QUESTION,
     },
     frontier.FrontierLevel: same(claim("levels"), "name sense"),
-    frontier.FrontierPoint: {"values": claim("points"), "solution": claim("points", "steps")},
+    frontier.FrontierPoint: {
+        "values": claim("points"),
+        "solution": claim("points", "steps", unless=AS_GOOD),
+    },
     frontier.FrontierStep: {
         "required": claim("steps", "open", unless="More may be required for the same bound."),
         "level": claim("steps"),
@@ -371,6 +368,13 @@ FIELDS: dict[Model, Covers] = {
         "certificate": evidence("steps"),
     },
     frontier.OpenBox: same(claim("open"), "worst best"),
+    repack.RepackResult: {**RESULT, "solution": claim(*PLANS)},
+    repack.RepackLevel: {
+        **same(claim("levels"), "name sense"),
+        **same(claim("levels", *PLANS, *PLAN_BOUNDS), "status objective bound gap proof"),
+        "certificate": evidence(*PLANS, *PLAN_BOUNDS),
+    },
+    **whole(claim(*PLANS, unless=ANOTHER_PLAN), repack, "RepackSolution Step"),
     **whole(
         QUESTION,
         snapshot,
@@ -399,8 +403,8 @@ DOCUMENTS: dict[str, Model] = {
     "An allocation on a tree": tree.AllocationResult,
     "A placement on a hierarchy": hierarchy.HierarchyResult,
     "A placement on a pod of cubes": cubes.CubesResult,
-    "A plan of repacking": repack.RepackResult,
     "A frontier": frontier.Frontier,
+    "A plan of repacking": repack.RepackResult,
     "The instance of a placement or an allocation": snapshot.Snapshot,
     "The instance of a mapping": snapshot.MappingInstance,
     "The instance of a mapping of objects": questions.ObjectsInstance,
@@ -412,8 +416,8 @@ RESULTS: tuple[Model, ...] = (
     tree.AllocationResult,
     hierarchy.HierarchyResult,
     cubes.CubesResult,
-    repack.RepackResult,
     frontier.Frontier,
+    repack.RepackResult,
 )
 
 

@@ -36,7 +36,7 @@ from topoplace.mapping.parallelism import (
 )
 from topoplace.mapping.rankfiles import read_mapping, write_mapping
 from topoplace.result.mapping import MappingResult
-from topoplace.snapshot.schema import ParallelismApplication, Snapshot
+from topoplace.snapshot.schema import GraphApplication, ParallelismApplication, Snapshot
 from topoplace.solving import Options, method_names, solve
 
 SLOW = [pytest.param(block, marks=pytest.mark.slow) for block in range(1, 25)]
@@ -295,7 +295,7 @@ def test_the_checker_refuses_what_solvers_do_not_prove(monkeypatch: pytest.Monke
 
 
 def test_a_job_without_messages_costs_nothing() -> None:
-    silent = tp.graph([], num_tasks=4)
+    silent = GraphApplication(num_tasks=4, sources=[], targets=[], bytes=[])
     result = tp.map(silent, "tree:2x2")
     assert (result.objective, result.bound) == (0, 0)
     assert result.check().holds

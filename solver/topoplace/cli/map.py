@@ -295,7 +295,7 @@ def _application_and_places(
     if (form or graph_format(graph)) != OF_GRAPH_FILE:
         raise InputError("a QAPLIB file with --on qaplib", file=str(graph), field="--graph")
     instance = read_qaplib(graph, flow)
-    return instance.graph, load_places(instance.machine, **parts)
+    return instance.graph, load_places(instance.machine, level_costs=level_costs, **parts)
 
 
 def _write(

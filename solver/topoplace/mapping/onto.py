@@ -146,7 +146,9 @@ def load_places(
             raise InputError("a torus or mesh beside it", field="--class", value=node_class)
         label = on if isinstance(on, str) else named[0].name
         source = Path(label).name + (f", job {job}" if job else "")
-        found = Places(named[0], np.sort(named[2]), source, level_costs and tuple(level_costs))
+        found = Places(
+            named[0], np.sort(named[2]), source, tuple(level_costs) if level_costs else None
+        )
         return found if within is None else found.within(within)
     if level_costs is not None:
         expected = "a tree or hierarchy beside it"
@@ -357,7 +359,7 @@ def problem_on(
         schema_version="topoplace.mapping/1",
         name=name or application.kind,
         machine=places.machine,
-        level_costs=places.level_costs and list(places.level_costs),
+        level_costs=list(places.level_costs) if places.level_costs else None,
         nodes=format_node_set(places.nodes.tolist()),
         tasks_per_node=tasks_per_node,
         application=application,

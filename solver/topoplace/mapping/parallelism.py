@@ -124,7 +124,7 @@ def parallelism(
     sizes = {name: int(size) for name, size, *_ in parts}
     if len(sizes) < len(parts):
         raise InputError("each axis once", field=field, value=axes)
-    if not (min(sizes.values()) >= 1 and max(sizes.values()) <= MAX_TASKS and len(sizes) <= 6):
+    if len(sizes) > 6 or not all(1 <= size <= MAX_TASKS for size in sizes.values()):
         raise InputError(f"up to 6 axes of 1 to {MAX_TASKS} ranks", field=field, value=axes)
     sent = traffic(sizes, model or Transformer())
     found = []

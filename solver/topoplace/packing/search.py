@@ -272,16 +272,13 @@ class Search:
         return Bounded(value, point)
 
     def _start_of_later(self, sub: Subproblem) -> Bounded:
-        """Return the best of the problem's own prices, and of multiples of the last ones.
-
-        Those get the rows of the levels since.
-        """
+        """Return the best of the problem's own prices, and of multiples of the last ones."""
         relaxation, last = self.state.relaxation, self._last_point
         nothing = DualPoint(np.zeros(self.problem.num_rows), (0.0,) * sub.level)
         best = Bounded(relaxation.without_pricing(sub), nothing)
         known = self.problem.first_prices(sub)
         points = [] if known is None else [DualPoint(*known)]
-        own = last.multipliers + (1.0,) * (sub.level - len(last.multipliers))
+        own = last.multipliers + (1.0,) * (sub.level - len(last.multipliers))  # of levels since
         for factor in (0.3, 1.0, 3.0):
             multipliers = tuple(factor * m for m in own)
             points.append(DualPoint(last.row_prices * factor, multipliers))

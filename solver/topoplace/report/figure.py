@@ -112,16 +112,18 @@ def write_figure(result: AnyResult, path: str | Path, *, dark: bool = False) -> 
 
 def figure_png(result: AnyResult, *, dark: bool = False) -> bytes:
     """Return the full picture of a result as the bytes of a PNG file."""
-    if not isinstance(result, RepackResult):
-        return png_of(full_figure(result, dark=dark))
-    before, after = before_and_after(result)
-    heads = [*title(result)[:1], "before"], ["after", *plan_lines(result)[:1]]
-    views = zip((before, after), heads, strict=True)
-    return png_of(*(full_figure(view, dark=dark, head=head) for view, head in views))
+    if isinstance(result, RepackResult):
+        before, after = before_and_after(result)
+        heads = [*title(result)[:1], "before"], ["after", *plan_lines(result)[:1]]
+        views = zip((before, after), heads, strict=True)
+        figures = [full_figure(view, dark=dark, head=head) for view, head in views]
+    else:
+        figures = [full_figure(result, dark=dark)]
+    return png_of(*figures)
 
 
 def png_of(*figures: Figure) -> bytes:
-    """Return figures, one below the other, as the bytes of a PNG file."""
+    """Return figures, one above the other, as the bytes of a PNG file."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - heavy
 
     pixels = []

@@ -498,10 +498,9 @@ def _holds(torus: Torus, dim: int, extent: int, smaller: BoolArray) -> BoolArray
     num = num_origins(n, torus.wrap[dim], extent)
     if torus.wrap[dim] and extent == n:
         return np.asarray(smaller.any(axis=dim, keepdims=True))
-    cut = (slice(None),) * dim
     at = np.arange(num)
-    first, second = smaller[(*cut, at)], smaller[(*cut, (at + 1) % smaller.shape[dim])]
-    return np.asarray(first | second)
+    after = np.take(smaller, (at + 1) % smaller.shape[dim], axis=dim)
+    return np.asarray(np.take(smaller, at, axis=dim) | after)
 
 
 def _beside(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import clock
-from topoplace.machine import Torus
+from topoplace.machine import MatrixMachine, Torus
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import DistanceClassesCertificate
 from topoplace.solving import Bound
@@ -140,6 +140,8 @@ def host_of(problem: MappingProblem) -> tuple[Scheme, IntArray] | None:
         return _costed(problem, scheme_of(shape, per_router), machine.shape)
     most = MAX_PLACES // per_router
     if machine.num_routers > most:
+        return None
+    if not isinstance(machine, MatrixMachine):
         return None
     best: tuple[Scheme, IntArray] | None = None
     for sizes in _factorisations(machine.num_routers):

@@ -161,7 +161,7 @@ def degrees_inside(problem: MappingProblem, room: int) -> int:
     rows = problem.graph.exchanged
     order = np.lexsort((-rows.weight, rows.owner))
     rank = np.arange(len(order)) - np.repeat(rows.first[:-1], rows.degree)
-    return sum(rows.weight[order][rank < room - 1].tolist()) // 2
+    return int(sum(rows.weight[order][rank < room - 1].tolist())) // 2
 
 
 # ---- Products of lines: a set of tasks in layers (docs/proofs-levels.md, "Products") -------------
@@ -173,7 +173,7 @@ MOST_ORDERS = 24
 def orders_of(lines: Sequence[Line]) -> Iterator[tuple[int, ...]]:
     """Yield orders in which lines are put together, those of more than one task alone."""
     real = [k for k, line in enumerate(lines) if line.size > 1]
-    seen = set()
+    seen: set[tuple[Line, ...]] = set()
     for order in itertools.permutations(sorted(real, key=lambda k: -lines[k].weight)):
         if len(seen) < MOST_ORDERS and (alike := tuple(lines[k] for k in order)) not in seen:
             seen.add(alike)
@@ -210,7 +210,7 @@ def _in_layers(psi: IntArray, line: Line, most: int) -> IntArray:
             best[m] = best[m - 1]
             own = int(psi[m]) + line.weight * share * m
             np.maximum(best[m, m:], before[m, : most + 1 - m] + own, out=best[m, m:])
-    return best[-1]
+    return np.asarray(best[-1], dtype=np.int64)
 
 
 def best_slope(psi: IntArray, rooms: IntArray, num_tasks: int) -> tuple[Fraction, Fraction]:

@@ -309,7 +309,8 @@ def _links(problem: MappingProblem, usable: IntArray) -> Rows:
         near, _ = torus_neighbours(machine)
         tails, heads = np.repeat(np.arange(len(near)), near.shape[1]), near.ravel()
     else:
-        near = machine.distances == 1
+        each = np.arange(machine.num_routers)
+        near = machine.hops(each[:, None], each) == 1
         tails, heads = np.nonzero(near & near.T)
     place = np.full(machine.num_routers, -1)
     place[usable] = np.arange(len(usable))

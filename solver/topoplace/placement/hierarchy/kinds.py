@@ -169,7 +169,10 @@ def prices_of(
             number = asked[part, request.value * part.units / total]
             number[0] += q in sub.forced
             number[1] += q not in sub.excluded
-    program = _Program(layout, places, levels, sub.reached)
+    reached = [value for value in sub.reached if value is not None]
+    if len(reached) < len(sub.reached):
+        return None
+    program = _Program(layout, places, levels, reached)
     for (part, value), (least, most) in asked.items():
         program.ask(part, value, least, most)
         if program.num_variables > _MOST_VARIABLES or clock.now() >= deadline:

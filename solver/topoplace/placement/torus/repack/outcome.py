@@ -6,7 +6,7 @@ import numpy as np
 
 from topoplace.machine import format_node_set
 from topoplace.packing.budget import Budget
-from topoplace.placement.engine import solved
+from topoplace.placement.engine import Packed, solved
 from topoplace.placement.torus.outcome import prism_model
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import Candidate
@@ -23,7 +23,7 @@ from topoplace.solving.solve import Frame, called
 def exact(problem: RepackProblem, options: Options) -> Outcome:
     """Find the plan of least cost, proven or as near as the time limit allows."""
     packing, budget = RepackPacking(problem), Budget(options.time_limit)
-    return solved(packing, options, budget, problem.settled)
+    return solved(problem, Packed(packing, problem.settled), options, budget)
 
 
 def waits_for(problem: RepackProblem, seats: list[Seat]) -> After:

@@ -105,7 +105,7 @@ class RepackPacking(PackingProblem):
     def displaced(self, seat: Seat) -> IntArray:
         """Return the jobs that may move and cannot stay beside a seat, ascending."""
         held = np.unique(self._holder[self._own_rows(seat)])
-        return held[(held >= 0) & (held != seat.request_idx)]
+        return np.asarray(held[(held >= 0) & (held != seat.request_idx)])
 
     def _pairs_of(self, seat: Seat) -> IntArray:
         """Return the rows of pairs that a seat takes."""

@@ -124,7 +124,7 @@ class Places:
                 if less in enough:
                     inside = enough[less] | np.roll(enough[less], -1, axis=d)
                     if torus.wrap[d] and e[d] == torus.shape[d]:
-                        inside = inside.any(axis=d, keepdims=True)
+                        inside = np.asarray(inside.any(axis=d, keepdims=True))
                     minimal &= ~inside
             enough[e] = fits
             for gone in [k for k in enough if k[0] < e[0] - 1]:
