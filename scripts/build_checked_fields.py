@@ -12,7 +12,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 
 from topoplace import result as schema
-from topoplace.result import cubes, frontier, hierarchy, mapping, repack, tree
+from topoplace.result import cubes, frontier, hierarchy, mapping, objects, repack, tree
+from topoplace.snapshot import objects as questions
 from topoplace.snapshot import schema as snapshot
 from topoplace.snapshot.files import write_text
 
@@ -115,6 +116,7 @@ NODES_PROOF = evidence("nodes.bound", "steps")
 LEVELS = ("levels", "nodes", "shape", "fragmentation")
 HOP_BOUND = evidence("hop-bytes.bound")
 COST_BOUND = evidence("cost.bound")
+OBJECTS = ("hop-bytes", "largest-load", "hop-bytes.bound", "largest-load.bound")
 TREE_LEVELS = ("levels", "nodes", "nodes.bound", "cost", "cost.bound")
 
 METHOD = harmless("It says who found the answer, and the answer is as good whoever found it.")
@@ -251,6 +253,31 @@ FIELDS: dict[Model, Covers] = {
         "PairsCertificate TreeCertificate LevelsCertificate InsideLevel DegreesLevel SpectralLevel "
         "Packed",
     ),
+    objects.ObjectsResult: {
+        **RESULT,
+        "solution": claim("solution", "figures", "hop-bytes", "largest-load"),
+        "notes": harmless("They say how the mapping came about, and it is as good however it did."),
+    },
+    objects.ObjectsLevel: {
+        "name": claim("levels"),
+        "sense": FIXED,
+        **same(claim("levels", *OBJECTS), "status objective bound gap proof"),
+        "certificate": evidence(*OBJECTS),
+    },
+    objects.ObjectsSolution: {
+        "nodes": claim("solution", "figures", unless=ANOTHER_MAPPING),
+        "figures": claim("figures"),
+    },
+    objects.ObjectsFigures: same(
+        claim("figures"),
+        "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
+        "level_bytes largest_load used_nodes",
+    ),
+    **whole(
+        evidence("hop-bytes.bound", "largest-load.bound"),
+        objects,
+        "SharesCertificate ObjectCutsCertificate EnumerationCertificate SpreadCertificate",
+    ),
     tree.AllocationResult: {
         **RESULT,
         "solution": claim("allocations", "costs", "nodes", "cost"),
@@ -356,6 +383,7 @@ FIELDS: dict[Model, Covers] = {
     ),
     **whole(QUESTION, snapshot, "RepackInstance"),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
+    **whole(QUESTION, questions, "ObjectsInstance FixedObject NamedArray"),
     **whole(QUESTION, snapshot, "ParallelismApplication AxisModel"),
     **whole(HOLDER, snapshot, "PrismModel"),
 }
@@ -371,6 +399,7 @@ for _model in _IN_POINTS:  # of a frontier as well
 DOCUMENTS: dict[str, Model] = {
     "A placement on a torus or mesh": schema.PlacementResult,
     "A mapping of tasks": mapping.MappingResult,
+    "A mapping of objects": objects.ObjectsResult,
     "An allocation on a tree": tree.AllocationResult,
     "A placement on a hierarchy": hierarchy.HierarchyResult,
     "A placement on a pod of cubes": cubes.CubesResult,
@@ -378,10 +407,12 @@ DOCUMENTS: dict[str, Model] = {
     "A plan of repacking": repack.RepackResult,
     "The instance of a placement or an allocation": snapshot.Snapshot,
     "The instance of a mapping": snapshot.MappingInstance,
+    "The instance of a mapping of objects": questions.ObjectsInstance,
 }
 RESULTS: tuple[Model, ...] = (
     schema.PlacementResult,
     mapping.MappingResult,
+    objects.ObjectsResult,
     tree.AllocationResult,
     hierarchy.HierarchyResult,
     cubes.CubesResult,

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from generate_snapshots import FEATURE_DEPTH, XK_BLOCK, generate_snapshot, load_workload
 from topoplace.machine import Torus, format_node_set
+from topoplace.mapping.objects.builders import BUILDERS
 from topoplace.snapshot import CubesModel, MachineModel, TorusModel
 from topoplace.snapshot.files import write_text
 from topoplace.types import IntArray
@@ -120,10 +121,12 @@ def _blades_per_row(rng: random.Random, num_rows: int) -> list[int]:
 
 
 def main() -> None:
-    """Write every shipped machine and snapshot."""
+    """Write every shipped machine, application and snapshot."""
     machines = build_machines()
     for name, machine in machines.items():
         _write(INSTANCES / "machines" / f"{name}.json", machine)
+    for name, build in BUILDERS.items():
+        _write(INSTANCES / "applications" / f"{name}.json", build())
     workload, machine = load_workload(), blue_waters()
     for percent in BUSY_PERCENTS:
         snapshot = generate_snapshot(machine, workload, percent, SEED + percent)

@@ -45,6 +45,7 @@ PACKAGES = {
     "mapping.halving": ("topoplace.mapping.halving",),
     "mapping.local_search": ("topoplace.mapping.local_search",),
     "mapping.tabu_search": ("topoplace.mapping.tabu_search",),
+    "mapping.objects": ("topoplace.mapping.objects", "topoplace.certify.objects"),
 }
 """The packages and modules of every group of kernels."""
 

@@ -11,6 +11,7 @@ from topoplace.result import PlacementResult
 from topoplace.result.frontier import Frontier
 from topoplace.snapshot import HierarchyModel, Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.files import write_text
+from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.readers.decisions import KueueLine, SlurmLine
 from topoplace.study.external.answer import Placements, TreePlacements
 
@@ -21,6 +22,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "tree-machine": TreeModel,
     "hierarchy-machine": HierarchyModel,
     "result": PlacementResult,
+    "application": ObjectsApplication,
     "frontier": Frontier,
     "placements": Placements,
     "tree-placements": TreePlacements,

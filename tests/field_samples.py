@@ -26,6 +26,8 @@ from topoplace.mapping.bounds.best import total_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
 from topoplace.mapping.bounds.pairs import pairs_bound
 from topoplace.mapping.mapped import outcome_of
+from topoplace.mapping.objects.applications import problem_of
+from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.placement.torus.repack.problem import repack_problem
 from topoplace.placement.trade_off import traded_off
@@ -34,9 +36,11 @@ from topoplace.result.cubes import CubesResult
 from topoplace.result.frontier import OpenBox
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
+from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, prepare, prepare_cubes, prepare_hierarchy
+from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     Communication,
@@ -55,7 +59,7 @@ Document = dict[str, Any]
 def samples() -> dict[str, BaseModel]:
     """Return results by name, of all kinds of problems."""
     found: dict[str, BaseModel] = {}
-    for kind in (_placements, _mappings, _allocations, _hierarchies, _pods, _plans):
+    for kind in (_placements, _mappings, _objects, _allocations, _hierarchies, _pods, _plans):
         found |= {f"{kind.__name__[1:]}: {name}": result for name, result in kind()}
     return found
 
@@ -321,6 +325,31 @@ def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
 
 
 # ---- Pods of cubes ------------------------------------------------------------------------------
+
+
+def _objects() -> Iterator[tuple[str, ObjectsResult]]:
+    """Yield results of objects: all mappings gone through, stars, cuts; fixed and pooled ones."""
+    application = ObjectsApplication.model_validate(
+        {
+            "schema": "topoplace.application/1",
+            "name": "halos",
+            "arrays": [{"name": "A", "shape": [3, 2], "load": 2}, {"name": "B", "shape": [3]}],
+            "messages": [
+                {"rule": "A(i,j) <-> A(i+1,j)", "bytes": 4, "periodic": True},
+                {"rule": "B(i) -> A(i,*)", "bytes": 3},
+            ],
+        }
+    )
+    for name, machine, method, more in (
+        ("enumeration", "torus:2x2", "exact", {"balance": "1.2"}),
+        ("shares", "mesh:3x2", "search", {"balance": "1.2", "fixed": [(0, 1)]}),
+        ("object-cuts", "torus:2:2", "bisection", {"balance": "1.2", "pooled": True}),
+    ):
+        problem = problem_of(application, load_places(machine), **more)
+        found = solve(problem, method, Options(time_limit=0.5))
+        kinds = [level.certificate.kind for level in found.levels if level.certificate]
+        assert name in kinds, (name, kinds)
+        yield name, found
 
 
 def _pods() -> Iterator[tuple[str, CubesResult]]:

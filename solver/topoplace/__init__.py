@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from topoplace.model import grid as grid
     from topoplace.model import hierarchy as hierarchy
     from topoplace.model import mesh as mesh
+    from topoplace.model import objects as objects
     from topoplace.model import torus as torus
     from topoplace.model import tree as tree
     from topoplace.result import Result as Result
@@ -53,7 +54,9 @@ _NAMES = {
         *("methods", "place", "recognise", "repack", "snapshots", "topology"),
     ),
     "mapping.parallelism": ("Transformer", "parallelism"),
-    "model": ("Model", "cubes", "graph", "grid", "hierarchy", "mesh", "torus", "tree"),
+    "model": (
+        *("Model", "cubes", "graph", "grid", "hierarchy", "mesh", "objects", "torus", "tree"),
+    ),
     "result": ("Result",),
     "solving": ("Progress",),
     "study.audit.run": ("Audit",),

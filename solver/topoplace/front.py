@@ -16,6 +16,13 @@ from topoplace.kernels import compile_for
 from topoplace.machine.topology import Topology
 from topoplace.mapping.allocated import Allocated, Ranks, topology_of
 from topoplace.mapping.graph import grid_of
+from topoplace.mapping.objects.applications import (
+    BALANCE,
+    application_names,
+    problem_of,
+    read_application,
+)
+from topoplace.mapping.objects.problem import ObjectsProblem, prepare_objects
 from topoplace.mapping.onto import Source, load_places, problem_on
 from topoplace.mapping.parallelism import parallelism_graph
 from topoplace.mapping.problem import MappingProblem, graph_of, prepare_mapping
@@ -28,11 +35,17 @@ from topoplace.result.cubes import CubesResult
 from topoplace.result.frontier import Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
+from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import AnyState
-from topoplace.snapshot.files import machine_names, snapshot_names
+from topoplace.snapshot.files import machine_names, parse_object, read_bytes, snapshot_names
 from topoplace.snapshot.machines import PROBLEMS, is_machine, load_machine
+from topoplace.snapshot.objects import (
+    APPLICATION_SCHEMA,
+    ObjectsApplication,
+    ObjectsInstance,
+)
 from topoplace.snapshot.schema import (
     MAX_COST,
     AnyApplication,
@@ -60,18 +73,19 @@ from topoplace.study.compare import compare as compare_cases
 
 Instance = Model | Snapshot | File | Document
 Application = AnyApplication | MappingInstance | File
+Objects = ObjectsApplication | ObjectsInstance
 
 Placed = AllocationResult | HierarchyResult | CubesResult
 """Results that no mapping goes on yet: they are told so in a line."""
 
 MAX_SEED = 2**31 - 1
 
-_PROBLEMS = (*PROBLEMS.values(), "mapping")
+_PROBLEMS = (*PROBLEMS.values(), "mapping", "objects")
 
 
 def load(
     source: File | Document,
-) -> Model | Machine | MappingInstance | Result[Any, Any, Any] | Frontier:
+) -> Model | Machine | MappingInstance | ObjectsInstance | Result[Any, Any, Any] | Frontier:
     """Return what a file, a shipped name or a document in memory holds.
 
     Parameters
@@ -82,8 +96,8 @@ def load(
 
     Returns
     -------
-    Model, a machine such as TorusModel, MappingInstance, Result or Frontier
-        Of a snapshot, a machine, a mapping instance, a result, or a frontier.
+    Model, a machine such as TorusModel, MappingInstance, ObjectsInstance, Result or Frontier
+        Of a snapshot, a machine, an instance of a mapping or of objects, a result, or a frontier.
 
     Raises
     ------
@@ -93,7 +107,7 @@ def load(
     if isinstance(source, str) and is_machine(source):
         return load_machine(source)
     found = load_document(source)
-    if isinstance(found, MappingProblem):
+    if isinstance(found, MappingProblem | ObjectsProblem):
         return found.instance
     return found if isinstance(found, Kept) else Model.of(found.snapshot)
 
@@ -270,11 +284,14 @@ def repack_instance(
 
 
 def map(
-    application: Application,
+    application: Application | Objects,
     on: Source | Model | MatrixModel | Placed | Path | None = None,
     method: str = "auto",
     *,
     tasks_per_node: int = 1,
+    balance: float | str | None = None,
+    pooled: bool = False,
+    fixed: Mapping[int, int] | None = None,
     level_costs: Sequence[int] | None = None,
     job: str | None = None,
     node_class: str | None = None,
@@ -283,21 +300,29 @@ def map(
     seed: int = 0,
     display: bool = False,
     callback: Watch | None = None,
-) -> MappingResult:
-    """Map the tasks of an application to nodes and bound the hop-bytes of any mapping.
+) -> MappingResult | ObjectsResult:
+    """Map the tasks or objects of an application to nodes; bound the hop-bytes of any mapping.
 
     Parameters
     ----------
     application
-        A `grid`, `graph` or `parallelism`, the file of a graph, or a mapping instance or its file.
+        A `grid`, `graph` or `parallelism`, the file of a graph, or a mapping instance or its file;
+        or `objects`, their file, a shipped name such as ``namd_apoa1``, or an instance of objects.
     on
         Where to: a machine (or its name, file or shorthand), a `Model` or snapshot file (its free
         nodes), or the result of a placement (the nodes of one of its jobs). Not with a mapping
         instance, which says so itself.
     method
-        A name of ``methods("mapping")``.
+        A name of ``methods("mapping")``, for objects of ``methods("objects")``.
     tasks_per_node
         Most tasks on a node.
+    balance
+        Of objects: most load of a node, in averages; 1.1 by default. With it, the tasks of a grid
+        or graph are objects of load 1.
+    pooled
+        Of objects: whether the nodes of a router share their loads.
+    fixed
+        Of objects: those that stay, each with its node.
     level_costs
         On a tree or hierarchy, what a byte costs by the level at which its ends meet, the lowest
         first; by default two hops per level.
@@ -321,7 +346,12 @@ def map(
     options = _options(time_limit, seed)
     if isinstance(application, str | Path):
         application = _application_of(application)
-    if isinstance(application, MappingInstance):
+    problem: MappingProblem | ObjectsProblem
+    if isinstance(application, ObjectsInstance):
+        if on is not None or balance is not None or pooled or fixed is not None:
+            raise InputError("nothing beside an instance, which says it", field="application")
+        problem = prepare_objects(application)
+    elif isinstance(application, MappingInstance):
         if on is not None:
             raise InputError("no places beside those of the instance", field="on")
         problem = prepare_mapping(application)
@@ -335,9 +365,23 @@ def map(
         places = load_places(
             source, level_costs=level_costs, job=job, node_class=node_class, within=within
         )
-        problem = problem_on(places, application, tasks_per_node)
-    compile_for("mapping", [method])
+        if balance is not None or isinstance(application, ObjectsApplication):
+            problem = problem_of(
+                application,
+                places,
+                BALANCE if balance is None else str(balance),
+                pooled=pooled,
+                fixed=(fixed or {}).items(),
+            )
+        else:
+            problem = problem_on(places, application, tasks_per_node)
+    is_objects = isinstance(problem, ObjectsProblem)
+    if not is_objects and (pooled or fixed is not None):
+        raise InputError("objects, or balance beside it", field="pooled" if pooled else "fixed")
+    compile_for(problem.kind, ["search" if is_objects and method == "auto" else method])
     with _watched(options, display, callback) as watched:
+        if isinstance(problem, ObjectsProblem):
+            return solve(problem, "search" if method == "auto" else method, watched)
         return solve(problem, method, watched)
 
 
@@ -498,7 +542,10 @@ def recognise(application: Application | GraphApplication | MappingResult) -> Re
         If the file or a field of it cannot be used.
     """
     if isinstance(application, str | Path):
-        application = _application_of(application, results=True)
+        found = _application_of(application, results=True)
+        if isinstance(found, ObjectsApplication | ObjectsInstance):
+            raise InputError("a graph or a grid", file=str(application), found="objects")
+        application = found
     if isinstance(application, MappingResult):
         application = application.instance
     if isinstance(application, MappingInstance):
@@ -576,8 +623,9 @@ def methods(problem: str | None = None) -> dict[str, str]:
     Parameters
     ----------
     problem
-        ``placement`` (on tori), ``allocation`` (on trees), ``hierarchy``, ``cubes`` or
-        ``mapping``; by default all, their names before those of the methods: ``placement exact``.
+        ``placement`` (on tori), ``allocation`` (on trees), ``hierarchy``, ``cubes``,
+        ``mapping`` or ``objects``; by default all, their names before those of the methods:
+        ``placement exact``.
 
     Raises
     ------
@@ -638,8 +686,12 @@ def _model_of(instance: Instance) -> Model:
     return found
 
 
-def _application_of(path: File, *, results: bool = False) -> GraphApplication | MappingInstance:
+def _application_of(
+    path: File, *, results: bool = False
+) -> GraphApplication | MappingInstance | ObjectsApplication | ObjectsInstance:
     """Return what a file says of an application; the instance of a result only if asked to."""
+    if not results and (str(path) in application_names() or _is_application(path)):
+        return read_application(path)
     from topoplace.mapping.graphfiles import read_graph  # noqa: PLC0415 - heavy
 
     if Path(path).suffix != ".json":
@@ -647,6 +699,13 @@ def _application_of(path: File, *, results: bool = False) -> GraphApplication | 
     found = load(path)
     if results and isinstance(found, MappingResult):
         return found.instance
-    if not isinstance(found, MappingInstance):
+    if not isinstance(found, MappingInstance if results else MappingInstance | ObjectsInstance):
         raise InputError("a graph or a mapping instance", file=str(path))
     return found
+
+
+def _is_application(path: File) -> bool:
+    """Tell whether a file is an application of objects."""
+    if Path(path).suffix != ".json" or not Path(path).is_file():
+        return False
+    return parse_object(read_bytes(path), str(path)).get("schema") == APPLICATION_SCHEMA

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, unknown_name
 from topoplace.machine import Prism, format_node_set
 from topoplace.machine.hostlist import format_host_list
 from topoplace.snapshot.faults import faults_of
@@ -22,6 +22,7 @@ from topoplace.snapshot.machines import (
     regular_tree,
     resolve_machine,
 )
+from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     CubesModel,
@@ -472,6 +473,52 @@ def graph(
         sources=table[:, 0].tolist(),
         targets=table[:, 1].tolist(),
         bytes=table[:, 2].tolist(),
+    )
+
+
+def objects(
+    arrays: Mapping[str, Sequence[int]],
+    rules: Mapping[str, int],
+    *,
+    loads: Mapping[str, int | Sequence[int]] | None = None,
+    periodic: bool = False,
+    name: str = "objects",
+) -> ObjectsApplication:
+    """Return an application of arrays of objects that send messages by rules (docs/objects.md).
+
+    Parameters
+    ----------
+    arrays
+        The shape of every array, by its name.
+    rules
+        The bytes of a message, by its rule: ``{"G(s,*) -> R(s,*)": 8}``.
+    loads
+        Of the objects of an array: one for all, or one for each, row-major; 1 by default.
+    periodic
+        Whether sums of an index, such as ``i+1``, wrap round.
+
+    Raises
+    ------
+    InputError
+        With the argument at fault.
+    """
+    given = loads or {}
+    for one in given:
+        if one not in arrays:
+            raise unknown_name(one, arrays, field="loads")
+    listed: list[dict[str, Any]] = []
+    for array, shape in arrays.items():
+        load = given.get(array, 1)
+        own = {"load": load} if isinstance(load, int) else {"loads": [int(x) for x in load]}
+        listed.append({"name": array, "shape": list(shape), **own})
+    return _checked(
+        ObjectsApplication,
+        schema_version="topoplace.application/1",
+        name=name,
+        arrays=listed,
+        messages=[
+            {"rule": rule, "bytes": size, "periodic": periodic} for rule, size in rules.items()
+        ],
     )
 
 

@@ -28,6 +28,9 @@ _BUILT = "topoplace.mapping.methods.constructions"
 _NESTED = "topoplace.mapping.methods.nested"
 _ORDERS = "topoplace.mapping.methods.orders"
 _SEARCHES = "topoplace.mapping.methods.searches"
+_OBJECTS = "topoplace.mapping.objects.search"
+_PAPERS = "topoplace.mapping.objects.papers"
+_FEW = "topoplace.mapping.objects.exact"
 
 METHODS: dict[str, dict[str, tuple[str, str]]] = {
     "placement": {
@@ -102,6 +105,15 @@ METHODS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "tabu": (_SEARCHES, "robust tabu search, for machines of few places"),
         "topaware": (_BUILT, "best-ranked layout, leftmost routers of every pencil"),
+    },
+    "objects": {
+        "search": (_OBJECTS, "annealing under the caps, from the best of the others"),
+        "bisection": (_OBJECTS, "machine and objects halved together, again and again"),
+        "bricks": (_PAPERS, "patches by bisection, computes between theirs (Bhatele 2009, 3.3.2)"),
+        "exact": (_FEW, "all mappings of a few objects; more by search"),
+        "in-order": (_OBJECTS, "consecutive objects, the average load on node after node"),
+        "oblivious": (_OBJECTS, "the largest load first, on the emptiest node"),
+        "prisms": (_PAPERS, "GSpace, RealSpace, PairCalculators in prisms (Bhatele 2009, 3.3.1)"),
     },
 }
 """By problem, the module that registers a method when imported, and a line on what it does."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from topoplace.result.cubes import CubesResult
 from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
+from topoplace.result.objects import ObjectsResult
 from topoplace.result.reading import parse_checkable, parse_instance
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
@@ -98,19 +99,24 @@ def check_document(result: Kept) -> Report:
         return Report(tuple(claims))
 
 
+_PROBLEMS: dict[type[AnyResult], Callable[[Any], Problem[Any]]] = {
+    PlacementResult: TorusPlacement,
+    MappingResult: Mapping,
+    RepackResult: Repack,
+    HierarchyResult: HierarchyPlacements,
+    CubesResult: CubesPlacements,
+}
+
+
 def _problem_of(result: AnyResult) -> Problem[Any]:
-    if isinstance(result, PlacementResult):
-        return TorusPlacement(result)
-    if isinstance(result, MappingResult):
-        return Mapping(result)
-    if isinstance(result, RepackResult):
-        return Repack(result)
-    if isinstance(result, HierarchyResult):
-        return HierarchyPlacements(result)
-    if isinstance(result, CubesResult):
-        return CubesPlacements(result)
+    if type(result) in _PROBLEMS:
+        return _PROBLEMS[type(result)](result)
+    # the others load numba, which takes longer than most checks
+    if isinstance(result, ObjectsResult):
+        from topoplace.certify.objects.check import Objects  # noqa: PLC0415
+
+        return Objects(result)
     assert isinstance(result, AllocationResult)
-    # loads numba, which takes longer than most checks
     from topoplace.certify.switches.check import TreeAllocation  # noqa: PLC0415
 
     return TreeAllocation(result)

@@ -61,7 +61,7 @@ COMMANDS = {
     "repack": (repack, epilogue(snapshots=True)),
     "layouts": (layouts, epilogue(machines=True)),
     "recognise": (recognise, None),
-    "map": (map_command, epilogue("mapping", machines=True)),
+    "map": (map_command, epilogue("mapping", "objects", machines=True)),
     "check": (check, None),
     "compare": (compare, epilogue(*METHODS, snapshots=True)),
     "batch": (batch, epilogue(*METHODS)),

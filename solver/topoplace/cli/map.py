@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from topoplace.mapping.onto import Places
     from topoplace.mapping.problem import MappingProblem
     from topoplace.result.mapping import MappingResult
+    from topoplace.snapshot.objects import ObjectsApplication
     from topoplace.snapshot.schema import AnyApplication
 
     Application = AnyApplication
@@ -58,6 +59,17 @@ RANK_FILE = "The mapping in this form (docs/formats.md)."
             "first|second",
             "qaplib: which matrix is the flows; by default the one with more zeros.",
         ),
+    ),
+    **in_panel(
+        "Objects with loads, any number on a node",
+        objects=option(
+            "APPLICATION", "Arrays of objects: a file or a shipped name (docs/objects.md)."
+        ),
+        balance=option(
+            "1.1", "Most load of a node, in averages; with a grid or graph, tasks are objects too."
+        ),
+        pooled=flag("The nodes of a router share their loads.", "--pooled"),
+        fixed=option("CSV", "Objects that stay: columns object and node."),
     ),
     **in_panel(
         "Where to map to",
@@ -120,6 +132,10 @@ def map_command(
     graph: Path | None = None,
     graph_format: str | None = None,
     flow: str | None = None,
+    objects: str | None = None,
+    balance: str | None = None,
+    pooled: bool = False,
+    fixed: Path | None = None,
     parallelism: str | None = None,
     level_costs: str | None = None,
     tasks_per_node: int = 1,
@@ -146,11 +162,13 @@ def map_command(
     scotch_map: Path | None = None,
     as_json: bool = False,
 ) -> None:
-    """Map the tasks of a grid, graph or training job onto MACHINE, and bound any mapping."""
+    """Map a grid, a graph, a training job or objects onto MACHINE, and bound any mapping."""
+    from topoplace.cli.objects import Loads, map_objects
     from topoplace.kernels import compile_for
     from topoplace.mapping.onto import load_places, problem_on
     from topoplace.mapping.parallelism import parallelism as training_job
     from topoplace.mapping.rankfiles import read_mapping
+    from topoplace.snapshot.objects import ObjectsApplication
     from topoplace.snapshot.readers.tables import name_of
     from topoplace.solving import solve
 
@@ -161,26 +179,25 @@ def map_command(
     require_writable(**files)
     parts = {"job": job, "node_class": node_class, "within": within}
     shape = (periodic, message_bytes, stencil, diagonal_bytes)
-    if graph is None:
-        refuse("a graph file (--graph) with this option", graph_format=graph_format, flow=flow)
-    else:
-        given = dict(zip(("periodic", "bytes", "stencil", "diagonal_bytes"), shape, strict=True))
-        given["stencil"] = stencil.replace("nearest", "")
-        refuse("no such option beside --graph", grid=grid, **given)
-    application: Application
+    _refuse_beside(objects, grid, shape, graph, graph_format, flow, parallelism)
+    application: Application | ObjectsApplication
     if parallelism is not None:
-        refuse("no such option beside --parallelism", grid=grid, graph=graph)
-        given = dict(zip(("periodic", "bytes", "stencil", "diagonal_bytes"), shape, strict=True))
-        given["stencil"] = stencil.replace("nearest", "")
-        refuse("a grid (--grid) with this option", **given)
         application = training_job(parallelism, field="--parallelism")
         places = load_places(on, level_costs=_costs(level_costs), **parts)
     else:
         application, places = _application_and_places(
-            grid, shape, graph, graph_format, flow, on, parts, _costs(level_costs)
+            grid, shape, graph, graph_format, flow, on, parts, _costs(level_costs), objects
         )
     if subset is not None:
         places = places.only(subset)
+    if isinstance(application, ObjectsApplication) or balance is not None:
+        expected = "no such option for objects"
+        refuse(expected, cell=cell, column_major=column_major, max_depth=max_depth)
+        refuse(expected, tasks_per_node=tasks_per_node > 1, mapping=mapping)
+        refuse(expected, rank_order=rank_order, **forms | {"csv": None})
+        how = Loads(balance, pooled, fixed)
+        map_objects(application, places, how, method, options, progress, output, png, csv)
+    refuse("--objects or --balance with this option", pooled=pooled, fixed=fixed)
     name, file = (name_of(graph), str(graph)) if graph else (None, None)
     problem = problem_on(places, application, tasks_per_node, name=name, file=file)
     if maplib is not None:
@@ -220,6 +237,31 @@ def _node_list(rank_order: Path | None, node_list: Path | None) -> Path | None:
     return node_list_beside(rank_order) if rank_order and not node_list else node_list
 
 
+def _refuse_beside(
+    objects: str | None,
+    grid: str | None,
+    shape: tuple[str, str | None, str, str | None],
+    graph: Path | None,
+    form: str | None,
+    flow: str | None,
+    parallelism: str | None,
+) -> None:
+    """Refuse options of grids and graph files beside applications of another kind."""
+    given = dict(zip(("periodic", "bytes", "stencil", "diagonal_bytes"), shape, strict=True))
+    given["stencil"] = shape[2].replace("nearest", "")
+    if objects is not None:
+        refuse("no such option beside --objects", parallelism=parallelism)
+    if parallelism is not None:
+        refuse("no such option beside --parallelism", grid=grid, graph=graph)
+        refuse("a grid (--grid) with this option", **given)
+    if objects is not None:
+        refuse("no such option beside --objects", grid=grid, graph=graph, **given)
+    if graph is None:
+        refuse("a graph file (--graph) with this option", graph_format=form, flow=flow)
+    else:
+        refuse("no such option beside --graph", grid=grid, **given)
+
+
 def _application_and_places(
     grid: str | None,
     shape: tuple[str, str | None, str, str | None],
@@ -229,11 +271,16 @@ def _application_and_places(
     on: str,
     parts: Parts,
     level_costs: tuple[int, ...] | None,
-) -> tuple[Application, Places]:
-    """Return a grid, or the graph of a file, and the places to map it to: given, or that file's."""
+    objects: str | None,
+) -> tuple[Application | ObjectsApplication, Places]:
+    """Return objects, a grid, or the graph of a file, and the places: given, or that file's."""
     from topoplace.mapping.graphfiles import graph_format, read_graph, read_qaplib
+    from topoplace.mapping.objects.applications import read_application
     from topoplace.mapping.onto import load_places
 
+    if objects is not None:
+        places = load_places(on, level_costs=level_costs, **parts)
+        return read_application(objects), places
     if graph is None:
         if on == OF_GRAPH_FILE:
             raise InputError("a graph file with --on qaplib", field="--graph", found="none")

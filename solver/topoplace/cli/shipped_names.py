@@ -13,6 +13,7 @@ _TITLES = {
     "cubes": "Methods on a pod of cubes",
     "repack": "Methods of repacking",
     "mapping": "Methods of mapping",
+    "objects": "Methods for objects (--objects)",
 }
 
 

@@ -76,6 +76,7 @@ _EXACT, _PRISMS, _TREES = "placement.exact", "placement.heuristics", "allocation
 _DOMAINS = "hierarchy"
 _BOUNDS, _BRANCH, _GROW = "mapping.bounds", "mapping.exact", "mapping.growing"
 _CHECK = "mapping.certify"
+_OBJECTS = "mapping.objects"
 _HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
 
 PROBLEMS = {
@@ -85,6 +86,7 @@ PROBLEMS = {
     "cubes": (_EXACT,),
     "repack": (_EXACT,),
     "mapping": (_BOUNDS, _BRANCH, _GROW, _HALVE, _ANNEAL, _TABU, _CHECK),
+    "objects": (_OBJECTS, _HALVE, _ANNEAL),
 }
 """The groups of every kind of problem."""
 
@@ -104,6 +106,7 @@ _NEEDED: dict[str, dict[str, tuple[str, ...]]] = {
         "greedy": (_BOUNDS, _GROW),
         "tabu": (_BOUNDS, _GROW, _TABU),
     },
+    "objects": {"search": (_OBJECTS, _HALVE, _ANNEAL), "exact": (_OBJECTS, _HALVE, _ANNEAL)},
 }
 """What methods need that need more than the rest of their kind."""
 
@@ -114,6 +117,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "cubes": (),
     "repack": (),
     "mapping": (_BOUNDS,),
+    "objects": (_OBJECTS, _HALVE),
 }
 
 

@@ -121,8 +121,10 @@ def next_vertex(heaps, size, filled, low, high):
 
 
 @kernel()
-def descend(machine, guest, coordinates, rings, room, routers, random):
+def descend(machine, guest, size, coordinates, rings, room, routers, random):
     """Return the router of every task; all go to `routers`, which are reordered.
+
+    Tasks take as much of the room of routers as their `size`.
 
     Regions are halved level by level. A task's place is, until its region is a single router,
     the middle of the region.
@@ -146,15 +148,17 @@ def descend(machine, guest, coordinates, rings, room, routers, random):
         cut = low + split(coordinates, rings, room, routers[low:high])
         near, far = routers[low:cut], routers[cut:high]
         homes = (middle(coordinates, rings, near), middle(coordinates, rings, far))
+        total = size[tasks[begin:end]].sum()
         side = halves(
             machine,
             guest,
+            size,
             place,
             local,
             tasks[begin:end],
             homes,
-            max(0, end - begin - room[far].sum()),
-            min(end - begin, room[near].sum()),
+            max(0, total - room[far].sum()),
+            min(total, room[near].sum()),
             random,
         )
         here = tasks[begin:end].copy()
@@ -231,10 +235,10 @@ def split(coordinates, rings, room, routers):
 
 
 @kernel()
-def halves(machine, guest, place, local, tasks, homes, low, high, random):
-    """Return the half (0 or 1) of every task of a region, `low` to `high` of them in the first."""
+def halves(machine, guest, size, place, local, tasks, homes, low, high, random):
+    """Return the half of every task of a region: 0, of a size of `low` to `high`, or 1."""
     num_local = tasks.shape[0]
-    if low == num_local:
+    if low == size[tasks].sum():
         return np.zeros(num_local, dtype=np.int8)
     if high == 0:
         return np.ones(num_local, dtype=np.int8)
@@ -262,7 +266,7 @@ def halves(machine, guest, place, local, tasks, homes, low, high, random):
         first[k + 1] = count
     for k in range(num_local):
         local[tasks[k]] = -1
-    return bisect(first, other[:count], weight[:count], bias, low, high, random)
+    return bisect(first, other[:count], weight[:count], bias, size[tasks], low, high, random)
 
 
 # ---- Compiled multilevel bisection (Hendrickson and Leland 1995; Karypis and Kumar 1998) ---------
@@ -273,18 +277,17 @@ TRIALS = 6
 
 
 @kernel()
-def bisect(first, other, weight, bias, low, high, random):
-    """Return a side, 0 or 1, for every vertex, `low` to `high` of them on side 0.
+def bisect(first, other, weight, bias, size, low, high, random):
+    """Return a side, 0 or 1, for every vertex, a size of `low` to `high` on side 0.
 
     Minimised is the weight between the sides plus `bias` over side 1 (refined, not optimal).
     """
-    size = np.ones(first.shape[0] - 1, dtype=np.int64)
     graphs = [(first, other, weight, bias, size)]
     maps = [size]  # maps[level] leads from the vertices of a level to those of the next
     maps.pop()
     while graphs[-1][4].shape[0] > COARSE:
         graph = graphs[-1]
-        heaviest = max(2, 3 * size.shape[0] // (2 * COARSE))
+        heaviest = max(2 * size.max(), 3 * size.sum() // (2 * COARSE))
         coarse, count = matching(graph, heaviest, random)
         if count > 0.95 * graph[4].shape[0]:
             break
@@ -409,6 +412,7 @@ def halve_mapping(problem: MappingProblem, *, seed: int = 0) -> IntArray:
     found = descend(
         machine_arrays(problem.machine, problem.capacity),
         problem.graph.exchanged,
+        np.ones(problem.num_tasks, dtype=np.int64),
         coordinates,
         rings,
         room,

@@ -18,6 +18,7 @@ from topoplace.result import PlacementResult, Result, Status
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult, Share
 from topoplace.result.mapping import MappingResult
+from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import prepare
@@ -264,7 +265,7 @@ def csv_text(result: AnyResult) -> str:
 
 def columns_of(result: AnyResult) -> dict[str, list[Any]]:
     """Return a result as named columns: a row for every request, or for every task of a mapping."""
-    if isinstance(result, MappingResult):
+    if isinstance(result, MappingResult | ObjectsResult):
         return _task_columns(result)
     if isinstance(result, RepackResult):
         return columns_of(before_and_after(result)[1])
@@ -287,14 +288,22 @@ def columns_of(result: AnyResult) -> dict[str, list[Any]]:
     }
 
 
-def _task_columns(result: MappingResult) -> dict[str, list[Any]]:
+def _task_columns(result: MappingResult | ObjectsResult) -> dict[str, list[Any]]:
     from topoplace.machine import Torus  # noqa: PLC0415 - only here
+    from topoplace.mapping.objects.problem import prepare_objects  # noqa: PLC0415 - heavy
     from topoplace.mapping.problem import prepare_mapping  # noqa: PLC0415 - heavy
 
-    problem = prepare_mapping(result.instance)
+    problem = (
+        prepare_objects(result.instance).plain
+        if isinstance(result, ObjectsResult)
+        else prepare_mapping(result.instance)
+    )
     nodes = np.array(result.solution.nodes if result.solution else [], dtype=np.int64)
     routers = problem.routers_of(nodes)
-    columns = {"task": list(range(len(nodes))), "node": nodes.tolist(), "router": routers.tolist()}
+    columns: dict[str, list[Any]] = {"task": list(range(len(nodes)))}
+    if isinstance(result, ObjectsResult):
+        columns = {"object": columns["task"], "load": result.instance.loads[: len(nodes)]}
+    columns |= {"node": nodes.tolist(), "router": routers.tolist()}
     if isinstance(problem.machine, Torus):
         for dim, at in enumerate(problem.machine.coordinates[routers].T.tolist()):
             columns[f"x{dim}"] = at

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from topoplace.result.cubes import CubesResult
     from topoplace.result.hierarchy import HierarchyResult
     from topoplace.result.mapping import MappingResult
+    from topoplace.result.objects import ObjectsResult
     from topoplace.result.tree import AllocationResult
     from topoplace.snapshot import SnapshotState
     from topoplace.study.case import State
@@ -248,7 +249,7 @@ def _of_cubes(result: CubesResult, state: CubesState) -> Cells:
     return Cells(codes, owner, np.zeros(codes.shape, dtype=bool), jobs=dict(sorted(jobs.items())))
 
 
-def _of_mapping(result: MappingResult, problem: MappingProblem) -> Cells:
+def _of_mapping(result: MappingResult | ObjectsResult, problem: MappingProblem) -> Cells:
     """Return how far the messages of every router of a mapping go, and the tasks on it.
 
     The code of a router with tasks is the mean of the hops of the bytes that it sends and receives,

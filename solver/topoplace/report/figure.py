@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topoplace.machine import Torus
+from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report import mapping_plane as pencils
 from topoplace.report.answer import started_names
@@ -36,7 +37,8 @@ from topoplace.report.summary import AnyResult, headline, layout_text
 from topoplace.report.tiles import RIM, draw_tiles, tiles_height, tiles_of
 from topoplace.report.voxels import draw_torus
 from topoplace.result import reading
-from topoplace.result.mapping import MappingResult
+from topoplace.result.mapping import MappingResult, MappingSolution
+from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.files import write_bytes
@@ -152,6 +154,8 @@ def title(result: AnyResult) -> list[str]:
     lines, solution = [headline(result)], result.solution
     if solution is None:
         return lines
+    if isinstance(result, ObjectsResult):
+        return [*lines, f"hop-bytes {result.objective:,}"]
     if isinstance(result, RepackResult):
         return [*lines, *plan_lines(result)[:1]]
     if not isinstance(result, MappingResult):
@@ -166,9 +170,10 @@ def _picture_of(result: AnyResult) -> _Picture:
     if isinstance(result, RepackResult):
         return _picture_of(before_and_after(result)[1])
     state = case.state_of(result)
+    state = state.plain if isinstance(state, ObjectsProblem) else state
     cells = cells_of(result, state)
     if isinstance(state, MappingProblem):
-        assert isinstance(result, MappingResult)
+        assert isinstance(result, MappingResult | ObjectsResult)
         return _mapping(result, state, cells)
     unit = "routers" if isinstance(state, SnapshotState) else "nodes"
     return _flat(state, cells, _jobs(cells, unit))
@@ -187,13 +192,15 @@ def _flat(state: case.State, cells: Cells, entries: list[Artist]) -> _Picture:
     )
 
 
-def _mapping(result: MappingResult, problem: MappingProblem, cells: Cells) -> _Picture:
+def _mapping(
+    result: MappingResult | ObjectsResult, problem: MappingProblem, cells: Cells
+) -> _Picture:
     """Return a plane of pencils if there is a layout, else all routers with their tasks."""
     solution, greys = result.solution, _greys(cells, "routers")
     if solution is None:
         return _flat(problem, cells, greys)
     nodes = np.asarray(solution.nodes, dtype=np.int64)
-    layout = solution.layout
+    layout = solution.layout if isinstance(solution, MappingSolution) else None
     if layout is None:
         picture = _flat(problem, cells, _hops(cells, problem) + greys)
     else:

@@ -21,6 +21,7 @@ from topoplace.report.text import gap_text, plain_table
 from topoplace.result import Level, PlacementResult, Proof, Result, Status
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import LayoutModel, MappingResult, MappingSolution
+from topoplace.result.objects import ObjectsResult, ObjectsSolution
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import GridApplication, ParallelismApplication
@@ -52,6 +53,9 @@ def summary(
     levels = plain_table(LEVEL_HEADER, level_rows(result), right=(1, 2, 3))
     if isinstance(result, MappingResult):
         lines = [headline(result), _mapped(result), levels, *_mapping(result.solution)]
+        return "\n".join([*lines, *result.notes])
+    if isinstance(result, ObjectsResult):
+        lines = [headline(result), _objects(result), levels, *_mapping(result.solution)]
         return "\n".join([*lines, *result.notes])
     if isinstance(result, RepackResult):
         return "\n".join([headline(result), levels, *plan_lines(result)])
@@ -229,7 +233,20 @@ def _mapped(result: MappingResult) -> str:
     return f"{what}, {instance.tasks_per_node} tasks per node on {instance.machine.name}"
 
 
-def _mapping(solution: MappingSolution | None) -> list[str]:
+def _objects(result: ObjectsResult) -> str:
+    """Return what objects were mapped to what, under which cap."""
+    instance = result.instance
+    total, shared = sum(instance.loads), ", pooled by router" if instance.pooled else ""
+    fixed = f", {len(instance.fixed):,} fixed" if instance.fixed else ""
+    arrays = ", ".join(f"{a.name} {'x'.join(map(str, a.shape))}" for a in instance.arrays)
+    what = f"{len(instance.loads):,} objects{fixed}" + (f" ({arrays})" if arrays else "")
+    return (
+        f"{what} of load {total:,} on {instance.machine.name}, "
+        f"at most {instance.cap:,} per node{shared}"
+    )
+
+
+def _mapping(solution: MappingSolution | ObjectsSolution | None) -> list[str]:
     if solution is None:
         return ["no mapping found"]
     figures = solution.figures
@@ -248,6 +265,8 @@ def _mapping(solution: MappingSolution | None) -> list[str]:
     if figures.max_link_load is not None:
         heaviest = float(exact(figures.max_link_load))
         lines.append(f"largest link load {heaviest:,.6g} bytes per unit of bandwidth")
+    if isinstance(solution, ObjectsSolution):
+        return [*lines, f"{solution.figures.used_nodes:,} nodes have objects"]
     if solution.layout is not None:
         lines.append(layout_text(solution.layout))
     optimum = solution.optimum

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topoplace.machine import Torus
-from topoplace.mapping.problem import MappingProblem
 from topoplace.report.cells import CLASS_COLOUR, Cells
-from topoplace.snapshot import CubesState, HierarchyState, TreeState
+from topoplace.snapshot import CubesState, HierarchyState, SnapshotState, TreeState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def tiles_of(state: State) -> Tiles:
     if isinstance(state, CubesState):
         names = [f"cube {cube}" for cube in range(state.machine.num_cubes)]
         return leaf_tiles(names, np.full(len(names), state.machine.volume), "chips of the cube")
-    machine = state.machine if isinstance(state, MappingProblem) else state.torus
+    machine = state.torus if isinstance(state, SnapshotState) else state.machine
     return machine_tiles(machine.shape if isinstance(machine, Torus) else (machine.num_routers,))
 
 

@@ -7,10 +7,12 @@ from topoplace.result.cubes import CubesResult
 from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
+from topoplace.result.objects import ObjectsResult
 from topoplace.result.placement import PlacementResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_document, parse_object
+from topoplace.snapshot.objects import OBJECTS_SCHEMA, ObjectsInstance
 from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance, Snapshot
 
 AnyResult = (
@@ -20,7 +22,9 @@ AnyResult = (
     | CubesResult
     | RepackResult
     | MappingResult
+    | ObjectsResult
 )
+AnyInstance = Snapshot | MappingInstance | ObjectsInstance
 
 
 def parse_checkable(text: bytes, file: str) -> AnyResult | Frontier:
@@ -38,13 +42,16 @@ def parse_result(text: bytes, file: str) -> AnyResult:
         "cubes": CubesResult,
         "repack": RepackResult,
         "mapping": MappingResult,
+        "objects": ObjectsResult,
     }
     model = models.get(str(parse_object(text, file).get("problem")), PlacementResult)
     return parse_document(text, model, RESULT_SCHEMA, file)
 
 
-def parse_instance(text: bytes, file: str) -> Snapshot | MappingInstance:
-    """Return the snapshot or the mapping instance that a text is."""
+def parse_instance(text: bytes, file: str) -> AnyInstance:
+    """Return the snapshot, or the instance of a mapping or of objects, that a text is."""
+    if parse_object(text, file).get("schema") == OBJECTS_SCHEMA:
+        return parse_document(text, ObjectsInstance, OBJECTS_SCHEMA, file)
     if parse_object(text, file).get("schema") == MAPPING_SCHEMA:
         return parse_document(text, MappingInstance, MAPPING_SCHEMA, file)
     return parse_document(text, Snapshot, SNAPSHOT_SCHEMA, file)

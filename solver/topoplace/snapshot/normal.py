@@ -7,10 +7,12 @@ import json
 import math
 import re
 from collections.abc import Callable
+from typing import TypeVar
 
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list, format_host_list
 from topoplace.snapshot.machines import resolve_machine
+from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import (
     AnchoredModel,
     MappingInstance,
@@ -38,8 +40,11 @@ def normal_snapshot(snapshot: Snapshot) -> Snapshot:
     return snapshot.model_copy(update=update)
 
 
-def normal_mapping(instance: MappingInstance) -> MappingInstance:
-    """Return a mapping instance with its node sets in their shortest form."""
+RoutedInstance = TypeVar("RoutedInstance", MappingInstance, ObjectsInstance)
+
+
+def normal_mapping(instance: RoutedInstance) -> RoutedInstance:
+    """Return an instance of a mapping or of objects with its node sets in their shortest form."""
     machine = instance.machine
     if isinstance(machine, TorusModel):
         own, tidy = _normal_torus(machine)
@@ -51,7 +56,9 @@ def normal_mapping(instance: MappingInstance) -> MappingInstance:
     return instance.model_copy(update={"machine": machine, "nodes": nodes})
 
 
-def sha256_of(instance: Snapshot | MappingInstance | RepackInstance) -> str:
+def sha256_of(
+    instance: Snapshot | MappingInstance | ObjectsInstance | RepackInstance,
+) -> str:
     """Return the SHA-256 sum of the normal form of an instance, in hexadecimal digits.
 
     It is that of the JSON document of the normal form with its keys sorted, no spaces, and every
@@ -62,13 +69,15 @@ def sha256_of(instance: Snapshot | MappingInstance | RepackInstance) -> str:
     InputError
         If the instance has no normal form.
     """
-    normal: Snapshot | MappingInstance | RepackInstance
+    normal: Snapshot | MappingInstance | ObjectsInstance | RepackInstance
     if isinstance(instance, Snapshot):
         normal = normal_snapshot(instance)
     elif isinstance(instance, MappingInstance):
         normal = normal_mapping(instance)
-    else:
+    elif isinstance(instance, RepackInstance):
         normal = instance.model_copy(update={"snapshot": normal_snapshot(instance.snapshot)})
+    else:
+        normal = normal_mapping(instance)
     document = normal.model_dump(mode="json")
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -479,6 +479,11 @@ class MatrixModel(Model):
     source: str | None = Field(default=None, description="where the figures come from")
 
 
+RoutedMachine = Annotated[
+    Annotated[TorusModel, Tag("torus")] | Annotated[MatrixModel, Tag("matrix")],
+    Discriminator(_form("matrix", of_text="torus")),
+]
+"""A machine that has a distance between any two of its routers."""
 LevelCosts = Annotated[
     list[Annotated[int, Field(ge=0, le=1 << 20)]], Field(min_length=1, max_length=17)
 ]

@@ -20,12 +20,14 @@ from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result, Stat
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
+from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.solving.outcome import WATCH_SECONDS, Bound, Incumbent, Number, Outcome, gap_of
 from topoplace.solving.registry import Method, Options, method_of
 
 if TYPE_CHECKING:
+    from topoplace.mapping.objects.problem import ObjectsProblem
     from topoplace.mapping.problem import MappingProblem
     from topoplace.placement.cubes.problem import CubesProblem
     from topoplace.placement.hierarchy.problem import HierarchyProblem
@@ -105,6 +107,7 @@ _MODULES = {
     "cubes": "topoplace.placement.cubes.outcome",
     "repack": "topoplace.placement.torus.repack.outcome",
     "mapping": "topoplace.mapping.outcome",
+    "objects": "topoplace.mapping.objects.outcome",
 }
 
 
@@ -171,6 +174,10 @@ def solve(
 def solve(
     problem: MappingProblem, method: str = ..., options: Options | None = ...
 ) -> MappingResult: ...
+@overload
+def solve(
+    problem: ObjectsProblem, method: str = ..., options: Options | None = ...
+) -> ObjectsResult: ...
 @overload
 def solve(
     problem: AnyState, method: str = ..., options: Options | None = ...

@@ -10,12 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from topoplace.errors import InputError
+from topoplace.mapping.objects.problem import ObjectsProblem, prepare_objects
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import RESULT_SCHEMA, PlacementResult
 from topoplace.result.cubes import CubesResult
 from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.result.hierarchy import HierarchyResult
-from topoplace.result.reading import AnyResult, parse_checkable, parse_instance, parse_result
+from topoplace.result.reading import (
+    AnyInstance,
+    AnyResult,
+    parse_checkable,
+    parse_instance,
+    parse_result,
+)
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import (
@@ -29,15 +36,16 @@ from topoplace.snapshot import (
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.normal import sha256_of
+from topoplace.snapshot.objects import OBJECTS_SCHEMA, ObjectsInstance
 from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, frame_of, problem_of
 
-State = AnyState | MappingProblem
+State = AnyState | MappingProblem | ObjectsProblem
 File = str | Path
 Document = Mapping[str, Any]
-Source = File | Document | Snapshot | MappingInstance | AnyResult
+Source = File | Document | AnyInstance | AnyResult
 
 _OF_RESULTS: Mapping[type, Callable[[Snapshot], State]] = {
     PlacementResult: prepare,
@@ -45,7 +53,7 @@ _OF_RESULTS: Mapping[type, Callable[[Snapshot], State]] = {
     HierarchyResult: prepare_hierarchy,
     CubesResult: prepare_cubes,
 }
-_SCHEMAS = (SNAPSHOT_SCHEMA, MAPPING_SCHEMA, RESULT_SCHEMA)
+_SCHEMAS = (SNAPSHOT_SCHEMA, MAPPING_SCHEMA, OBJECTS_SCHEMA, RESULT_SCHEMA)
 _MOST_NAMED = 3
 
 
@@ -67,11 +75,11 @@ class Case:
         return self.problem.kind
 
     @property
-    def instance(self) -> Snapshot | MappingInstance:
+    def instance(self) -> AnyInstance:
         """The document of the instance."""
-        return (
-            self.state.instance if isinstance(self.state, MappingProblem) else self.state.snapshot
-        )
+        if isinstance(self.state, MappingProblem | ObjectsProblem):
+            return self.state.instance
+        return self.state.snapshot
 
     @cached_property
     def sha256(self) -> str:
@@ -80,7 +88,7 @@ class Case:
 
 
 def load_document(source: File | Document) -> State | AnyResult | Frontier:
-    """Read a snapshot, a mapping instance, a result or a frontier, as its `schema` says.
+    """Read a snapshot, an instance of tasks or objects, a result or a frontier, by its `schema`.
 
     The source is a file, the name of a shipped snapshot, ``-`` for standard input, or the document
     itself. Instances are checked and ready to solve; that of a result is checked by `state_of`.
@@ -109,18 +117,20 @@ def load_checkable(source: File | Document) -> AnyResult | Frontier:
     return parse_checkable(*_read(source))
 
 
-def load_instance(source: File | Document) -> Snapshot | MappingInstance:
-    """Read a snapshot, with its machine written out, or a mapping instance, without checking it."""
+def load_instance(source: File | Document) -> AnyInstance:
+    """Read an instance without checking it; that of a snapshot with its machine written out."""
     return _instance(*_read(source))
 
 
-def state_of(document: Snapshot | MappingInstance | AnyResult) -> State:
+def state_of(document: AnyInstance | AnyResult) -> State:
     """Check an instance, or that inside a result; `InputError` names the field at fault."""
     if isinstance(document, RepackResult):
         raise InputError("a placement, an allocation or a mapping", found="a plan of repacking")
     instance = document.instance if isinstance(document, AnyResult) else document
     if isinstance(instance, MappingInstance):
         return prepare_mapping(instance)
+    if isinstance(instance, ObjectsInstance):
+        return prepare_objects(instance)
     prepared: Callable[[Snapshot], State] = prepare_any
     for model, of in _OF_RESULTS.items():  # of the machine that a result speaks of
         if isinstance(document, model):
@@ -130,7 +140,7 @@ def state_of(document: Snapshot | MappingInstance | AnyResult) -> State:
 
 def load_case(source: Source) -> Case:
     """Read an instance, or a result with its instance (see `load_document`)."""
-    if isinstance(source, Snapshot | MappingInstance):
+    if isinstance(source, AnyInstance):
         return Case(state_of(source))
     document = source if isinstance(source, AnyResult) else load_document(source)
     if isinstance(document, State):
@@ -186,9 +196,9 @@ def _schema(path: Path) -> object:
     return parse_object(read_bytes(path), str(path)).get("schema")
 
 
-def _instance(text: bytes, name: str) -> Snapshot | MappingInstance:
+def _instance(text: bytes, name: str) -> AnyInstance:
     instance = parse_instance(text, name)
     try:
-        return instance if isinstance(instance, MappingInstance) else resolve_machine(instance)
+        return resolve_machine(instance) if isinstance(instance, Snapshot) else instance
     except InputError as error:
         raise error.located(name) from None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.interrupts import Interrupted, heeded, is_asked
+from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof
 from topoplace.result.reading import AnyResult
@@ -145,7 +146,7 @@ def compare(
         results, unsuited = _solved(case, own, options)
         for method, why in unsuited.items() if own is not None else ():
             notes.setdefault(method, f"{name}: {method}: {why}")
-        if not isinstance(case.state, MappingProblem):
+        if not isinstance(case.state, MappingProblem | ObjectsProblem):
             for allocator in () if is_asked() else others:
                 trials.append(try_on(case.state, allocator, options))
                 results.append(trials[-1].result)

@@ -1,0 +1,247 @@
+"""What certificates prove of hop-bytes and loads of objects (docs/proofs-objects.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from topoplace.certify.integers import require_room
+from topoplace.certify.mapping.graphs import LIMIT, require_semidefinite
+from topoplace.certify.objects._kernels import walk
+from topoplace.certify.objects.instance import Instance
+from topoplace.certify.report import RefusedError
+from topoplace.machine import Torus
+from topoplace.result.mapping import CUT_LAYERS
+from topoplace.result.objects import (
+    CUT_OBJECTS,
+    DENOMINATOR,
+    ENUMERATION_WORK,
+    EnumerationCertificate,
+    ObjectCutsCertificate,
+    SharesCertificate,
+)
+from topoplace.result.packed import unpacked
+from topoplace.types import BoolArray, IntArray
+
+# ---- Shares --------------------------------------------------------------------------------------
+
+
+def shares_value(instance: Instance, certificate: SharesCertificate) -> int:
+    """Return the hop-bytes that a certificate of shares proves."""
+    volumes = instance.volumes
+    lower = volumes.tasks < volumes.partners
+    shares = unpacked(certificate.shares, int(lower.sum()), "shares")
+    if len(shares) and not 0 <= int(shares.min()) <= int(shares.max()) <= DENOMINATOR:
+        raise RefusedError(f"a share is not between 0 and {DENOMINATOR}")
+    require_room(DENOMINATOR * instance.plain.total, "shares of all bytes")
+    # ascending by the lower object, then the higher one, as `volumes` lists the pairs
+    given = dict(
+        zip(
+            zip(volumes.tasks[lower].tolist(), volumes.partners[lower].tolist(), strict=True),
+            shares.tolist(),
+            strict=True,
+        )
+    )
+    around = _around(instance)
+    known: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
+    total = 0
+    for task, partners in _stars(instance):
+        star = []
+        for partner, size in partners:
+            share = given[min(task, partner), max(task, partner)]
+            part = size * (share if task < partner else DENOMINATOR - share)
+            star.append((part, int(instance.loads[partner])))
+        key = int(instance.loads[task]), tuple(sorted(star))
+        if key not in known:
+            known[key] = _least_star(key[1], [room - key[0] for room in around])
+        total += known[key]
+    return volumes.rounded_up(total, DENOMINATOR)
+
+
+def _stars(instance: Instance) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """Yield every object that has partners, with these and their bytes."""
+    volumes = instance.volumes
+    begins = np.searchsorted(volumes.tasks, np.arange(instance.num_objects + 1)).tolist()
+    partners, sizes = volumes.partners.tolist(), volumes.sizes.tolist()
+    for task, (begin, end) in enumerate(pairwise(begins)):
+        if end > begin:
+            yield task, list(zip(partners[begin:end], sizes[begin:end], strict=True))
+
+
+def _around(instance: Instance) -> list[int]:
+    """Return the most load within 0, 1, 2, ... hops of a usable router, before all fits."""
+    machine, room = instance.plain.machine, instance.room
+    centres = np.flatnonzero(instance.plain.usable_nodes)
+    if isinstance(machine, Torus) and all(machine.wrap) and (room == room[0]).all():
+        centres = centres[:1]
+    most: dict[int, int] = {}
+    for centre in centres.tolist():
+        away = machine.hops(np.full(len(room), centre), np.arange(len(room)))
+        near = np.bincount(away, weights=None, minlength=1)
+        inside = 0
+        for hops in range(len(near)):
+            # all rooms are at most the load of all objects, and there are fewer than 2^22 of them
+            inside += sum(room[away == hops].tolist())
+            most[hops] = max(most.get(hops, 0), inside)
+    found: list[int] = []
+    for hops in range(len(most)):
+        if most[hops] >= instance.total:
+            return found
+        found.append(most[hops])
+    return found
+
+
+def _least_star(star: tuple[tuple[int, int], ...], rooms: list[int]) -> int:
+    """Return the least cost of an object's partners, (bytes, load) each, around it.
+
+    Within every distance there is only so much room. What fits in at the most is a knapsack with
+    fractions: by bytes per load, the most first. Whatever is left outside takes one hop more.
+    """
+    weightless = sum(part for part, load in star if not load)
+    order = sorted(
+        ((part, load) for part, load in star if load),
+        key=lambda each: Fraction(*each),
+        reverse=True,
+    )
+    every, cost = sum(part for part, _ in star), 0
+    for room in rooms:
+        left, inside = max(0, room), weightless
+        for part, load in order:
+            if load > left:
+                inside += part * left // load
+                break
+            left -= load
+            inside += part
+        cost += every - inside
+    return cost
+
+
+# ---- Cuts ----------------------------------------------------------------------------------------
+
+
+def object_cuts_value(instance: Instance, certificate: ObjectCutsCertificate) -> int:
+    """Return the hop-bytes that a certificate of cuts proves."""
+    num, volumes, loads = instance.num_objects, instance.volumes, instance.loads
+    if not 2 <= num <= CUT_OBJECTS:
+        raise RefusedError(f"{num} objects, 2 to {CUT_OBJECTS} are checked")
+    prices = unpacked(certificate.prices, num, "prices")
+    scale, balance = certificate.scale, certificate.balance
+    require_room(balance * int(loads.max()) ** 2, "the balance times squares of loads", LIMIT)
+    require_room(max(map(abs, prices.tolist())), "a price", LIMIT)
+    degrees = np.zeros(num, dtype=np.int64)
+    np.add.at(degrees, volumes.tasks, volumes.sizes)  # no more than twice all bytes
+    require_room(scale * int(degrees.max()), "scale times the bytes of an object", LIMIT)
+    matrix = balance * np.outer(loads, loads)
+    matrix[volumes.tasks, volumes.partners] -= scale * volumes.sizes
+    matrix[np.arange(num), np.arange(num)] += scale * degrees + prices
+    require_semidefinite(matrix, "the matrix of the cuts")
+    paid, unit = sum(prices.tolist()), volumes.unit
+    twice = 0
+    for weight, most in _cuts(instance):
+        crossing = Fraction(-paid - balance * most**2, 4 * scale * unit)
+        twice += weight * unit * max(0, -(-crossing.numerator // crossing.denominator))
+    return volumes.rounded_up(twice, 2)
+
+
+def _cuts(instance: Instance) -> Iterator[tuple[int, int]]:
+    """Yield twice the weight of every cut, and how uneven the loads of its sides may be."""
+    torus = instance.plain.torus
+    if max(torus.shape) > CUT_LAYERS:
+        raise RefusedError(f"a dimension of more than {CUT_LAYERS} layers")
+    for d, size in enumerate(torus.shape):
+        at = torus.coordinates[:, d]
+        layers = [sum(instance.room[at == layer].tolist()) for layer in range(size)]
+        for weight, side in _sides(size, torus.wrap[d]):
+            near = sum(layers[k] for k in range(size) if side[k])
+            far = sum(layers) - near
+            yield weight, 2 * min(instance.total, max(near, far)) - instance.total
+
+
+def _sides(size: int, wraps: bool) -> Iterator[tuple[int, BoolArray]]:
+    """Yield windows of half a ring, each half a cut, or what is before each plane of a line."""
+    layers = np.arange(size)
+    if size > 1 and wraps:
+        for k in range(size):
+            yield 1, (layers - k) % size < size // 2
+    elif not wraps:
+        for k in range(1, size):
+            yield 2, layers < k
+
+
+# ---- Enumeration ---------------------------------------------------------------------------------
+
+
+def enumerated(
+    instance: Instance, certificate: EnumerationCertificate, hops: int, load: int | None
+) -> str:
+    """Refuse unless no mapping has fewer hop-bytes than `hops` and no larger load than `load`.
+
+    The mappings are gone through here, by at most `ENUMERATION_WORK`; None stands for any load.
+    """
+    order = np.asarray(certificate.order, dtype=np.int64)
+    num = instance.num_objects
+    if sorted(certificate.order) != list(range(num)):
+        raise RefusedError("the order is not one of all objects")
+    machine = instance.plain.machine
+    where, rooms = _cells(instance, load)
+    if num * len(where) > 1 << 16:
+        raise RefusedError(f"{num} objects on {len(where)} places are too many to go through")
+    between = machine.hops(where[:, None], where[None, :])
+    require_room(int(between.max()) * instance.plain.total, "bytes times distances")
+    bytes_ = np.zeros((num, num), dtype=np.int64)
+    volumes = instance.volumes
+    bytes_[volumes.tasks, volumes.partners] = volumes.sizes
+    allowed = np.ones((num, len(where)), dtype=np.bool_)
+    for one, node in instance.fixed.items():
+        allowed[one] = _is_cell(instance, node)
+    torus = isinstance(machine, Torus) and all(machine.wrap)
+    if torus and not instance.fixed and len(set(instance.plain.usable_nodes.tolist())) == 1:
+        allowed[order[0]] &= where == where[0]  # any mapping may be moved round the torus
+    # no sum of loads leaves 64 bits, nor do rooms, which are cut down to all loads
+    most = ENUMERATION_WORK // allowed.size**2
+    steps = walk(between, bytes_, instance.loads, rooms, allowed, order, hops, most)
+    if steps == -1:
+        raise RefusedError(f"there is a mapping of less than {hops} hop-bytes under these caps")
+    if steps < 0:
+        raise RefusedError(f"more than {most} steps")
+    return f"{steps} steps"
+
+
+def _cells(instance: Instance, load: int | None) -> tuple[IntArray, IntArray]:
+    """Return the routers of all that has a cap, in the order of nodes, and the load it may have."""
+    nodes = instance.plain.usable_nodes
+    cap = instance.cap if load is None else min(instance.cap, load)
+    routers = np.flatnonzero(nodes)
+    if instance.pooled:
+        widths = nodes[routers].tolist()
+    else:
+        routers = np.repeat(routers, nodes[routers])
+        widths = [1] * len(routers)
+    rooms = [min(cap * width, instance.total) for width in widths]
+    return routers, np.array(rooms, dtype=np.int64)
+
+
+def _is_cell(instance: Instance, node: int) -> BoolArray:
+    """Tell of all that has a cap whether it is that of a node."""
+    usable = np.flatnonzero(instance.plain.usable)
+    if not instance.pooled:
+        return np.equal(usable, node)
+    per = instance.plain.machine.nodes_per_router
+    return np.equal(np.unique(usable // per), node // per)
+
+
+# ---- The largest load ----------------------------------------------------------------------------
+
+
+def spread_value(instance: Instance) -> int:
+    """Return a load that some node has in any mapping."""
+    nodes = int(instance.plain.usable.sum())
+    average = -(-instance.total // nodes)
+    if instance.pooled:
+        return average
+    loads: list[int] = sorted(instance.loads.tolist(), reverse=True)
+    two = loads[nodes - 1] + loads[nodes] if len(loads) > nodes else 0
+    return max(average, loads[0], two)

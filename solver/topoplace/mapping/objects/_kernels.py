@@ -1,0 +1,305 @@
+"""Compiled moves of objects between cells, under their room."""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# Compiled for the array types it is called with; annotations would be noise.
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from topoplace.kernels import kernel
+from topoplace.mapping.local_search import below, chance, distance, draw
+
+WALK_TRIES = 4
+PICKS, DEPTH = 3, 12
+"""Objects that are asked to make room, out of the first so many of a cell."""
+
+
+@kernel()
+def settle(machine, first, cell_router, room, loads, home, order, wanted):
+    """Return a cell for every object: in the router it wants, else the nearest with room; or -1.
+
+    Objects come in `order`; those with a `home` (a cell) stay there. Of a router's cells it is the
+    emptiest, of routers as near the one with most room left.
+    """
+    cell = home.copy()
+    left = room.copy()
+    for one in range(cell.shape[0]):
+        if home[one] >= 0:
+            left[home[one]] -= loads[one]
+    for one in order:
+        if home[one] >= 0:
+            continue
+        best, near = -1, np.int64(1) << 60
+        for c in range(first[wanted[one]], first[wanted[one] + 1]):
+            if left[c] >= loads[one] and (best < 0 or left[c] > left[best]):
+                best = c
+        if best < 0:
+            for c in range(left.shape[0]):
+                if left[c] >= loads[one]:
+                    away = distance(machine, wanted[one], cell_router[c])
+                    if best < 0 or away < near or (away == near and left[c] > left[best]):
+                        best, near = c, away
+        cell[one] = best
+        if best >= 0:
+            left[best] -= loads[one]
+    return cell
+
+
+@kernel()
+def members(cell, num_cells):
+    """Return the heads of lists of the objects of every cell, and links to the next and last."""
+    head = np.full(num_cells, -1, dtype=np.int64)
+    after = np.full(cell.shape[0], -1, dtype=np.int64)
+    before = np.full(cell.shape[0], -1, dtype=np.int64)
+    for one in range(cell.shape[0]):
+        insert(head, after, before, one, cell[one])
+    return head, after, before
+
+
+@kernel(inline="always")
+def insert(head, after, before, one, at):
+    """Put an object at the head of a list."""
+    old = head[at]
+    after[one], before[one], head[at] = old, -1, one
+    if old >= 0:
+        before[old] = one
+
+
+@kernel(inline="always")
+def remove(head, after, before, one, at):
+    """Take an object out of its list."""
+    if before[one] >= 0:
+        after[before[one]] = after[one]
+    else:
+        head[at] = after[one]
+    if after[one] >= 0:
+        before[after[one]] = before[one]
+
+
+@kernel(inline="always")
+def added(machine, guest, router, one, goal, without):
+    """Return what moving an object to a router adds, its messages with `without` left out."""
+    here, total = router[one], np.int64(0)
+    if here == goal:
+        return total
+    for e in range(guest.first[one], guest.first[one + 1]):
+        other = guest.other[e]
+        if other != without:
+            at = router[other]
+            step = distance(machine, goal, at) - distance(machine, here, at)
+            total += guest.weight[e] * step
+    return total
+
+
+@kernel(inline="always")
+def aim(machine, guest, router, first, one, random, wander):
+    """Return a router with cells: a partner's or one close to it, or (rarely) any; -1 if none."""
+    count = guest.first[one + 1] - guest.first[one]
+    if count == 0 or chance(random) < wander:
+        return np.int64(machine.usable[below(random, machine.usable.shape[0])])
+    goal = router[guest.other[guest.first[one] + below(random, count)]]
+    if draw(random) & np.uint64(1):
+        return goal
+    for _ in range(WALK_TRIES):
+        goal = np.int64(machine.near[goal, below(random, machine.num_near[goal])])
+        if first[goal + 1] > first[goal]:
+            return goal
+    return np.int64(-1)
+
+
+@kernel(inline="always")
+def who_leaves(head, after, goal, home, loads, least, most, random):
+    """Return an object of a cell, not fixed, whose load is in a range; -1 if a few have none."""
+    for _ in range(PICKS):
+        other = head[goal]
+        for _ in range(below(random, DEPTH)):
+            if other >= 0 and after[other] >= 0:
+                other = after[other]
+        if other >= 0 and home[other] < 0 and least <= loads[other] <= most:
+            return other
+    return -1
+
+
+@kernel()
+def anneal_objects(
+    machine, guest, first, cell_router, room, loads, home, movable, state, random, work, wander
+):
+    """Try random moves and swaps of objects, accepted as Metropolis has it; return the change.
+
+    `state` are cell, router and the load of every cell, and the lists of `members`; `work` the
+    temperature (0 accepts no worsening) and the number of moves to try.
+    """
+    cell, router, filled, head, after, before = state
+    temperature, num_moves = work
+    total = np.int64(0)
+    for _ in range(num_moves):
+        one = movable[below(random, movable.shape[0])]
+        target = aim(machine, guest, router, first, one, random, wander)
+        if target < 0 or first[target + 1] == first[target]:
+            continue
+        here = cell[one]
+        goal = first[target] + below(random, first[target + 1] - first[target])
+        if goal == here:
+            continue
+        short = loads[one] - (room[goal] - filled[goal])
+        other = -1
+        if short > 0 or draw(random) & np.uint64(3) == np.uint64(0):
+            spare = room[here] - filled[here] + loads[one]
+            other = who_leaves(head, after, goal, home, loads, max(0, short), spare, random)
+            if other < 0 and short > 0:
+                continue
+        delta = added(machine, guest, router, one, cell_router[goal], other)
+        if other >= 0:
+            delta += added(machine, guest, router, other, cell_router[here], one)
+        if delta > 0 and (
+            temperature <= 0.0
+            or delta > 40.0 * temperature
+            or chance(random) >= math.exp(-delta / temperature)
+        ):
+            continue
+        shift(cell, router, filled, head, after, before, loads, one, goal, cell_router)
+        if other >= 0:
+            shift(cell, router, filled, head, after, before, loads, other, here, cell_router)
+        total += delta
+    return total
+
+
+@kernel(inline="always")
+def shift(cell, router, filled, head, after, before, loads, one, goal, cell_router):
+    """Move an object to a cell."""
+    remove(head, after, before, one, cell[one])
+    insert(head, after, before, one, goal)
+    filled[cell[one]] -= loads[one]
+    filled[goal] += loads[one]
+    cell[one], router[one] = goal, cell_router[goal]
+
+
+@kernel()
+def level_out(machine, guest, cell_router, width, loads, home, state):
+    """Move objects off the fullest cells while that costs no hop-bytes; return how many."""
+    cell, router, filled, head, after, before = state
+    moved = 0
+    while True:
+        full = 0
+        for c in range(filled.shape[0]):
+            if filled[c] * width[full] > filled[full] * width[c]:
+                full = c
+        best, goal = -1, -1
+        one = head[full]
+        while one >= 0 and best < 0:
+            if home[one] < 0 and loads[one] > 0:
+                for c in range(filled.shape[0]):
+                    new = filled[c] + loads[one]
+                    if new * width[full] < filled[full] * width[c] and (
+                        added(machine, guest, router, one, cell_router[c], -1) <= 0
+                    ):
+                        best, goal = one, c
+                        break
+            one = after[one]
+        if best < 0:
+            return moved
+        shift(cell, router, filled, head, after, before, loads, best, goal, cell_router)
+        moved += 1
+
+
+# ---- All mappings of few objects, one object after the other -------------------------------------
+
+
+@kernel()
+def enumerate_all(hops, bytes_, loads, room, goals, order, limit, most, stop, found):
+    """Look for the mapping of fewest hop-bytes below a limit; return it and the steps taken.
+
+    `hops` are distances of cells, `bytes_` of objects, both square; `goals[one, c]` tells where an
+    object may go. Fills in the cells of the best mapping in `found`. With `stop` the first mapping
+    below the limit ends it; `most` steps do so, too: then the steps are negative.
+    """
+    num, cells = loads.shape[0], room.shape[0]
+    left = room.copy()
+    at = np.full(num, -1, dtype=np.int64)
+    # cost[k, o, c]: of an open object o in cell c with the first k objects
+    cost = np.zeros((num + 1, num, cells), dtype=np.int64)
+    spent = np.zeros(num + 1, dtype=np.int64)
+    best, steps, depth = limit, np.int64(0), 0
+    while depth >= 0:
+        if depth == num:
+            best = spent[depth]
+            found[:] = at
+            if stop:
+                return best, steps
+            depth -= 1
+        one = order[depth]
+        c = at[one]
+        if c >= 0:
+            left[c] += loads[one]
+        c += 1
+        while c < cells and not (
+            goals[one, c] and loads[one] <= left[c] and spent[depth] + cost[depth, one, c] < best
+        ):
+            c += 1
+        if c == cells:
+            at[one] = -1
+            depth -= 1
+            continue
+        steps += 1
+        if steps > most:
+            return best, -steps
+        at[one] = c
+        left[c] -= loads[one]
+        spent[depth + 1] = spent[depth] + cost[depth, one, c]
+        if is_open(hops, bytes_, loads, left, goals, order, depth, c, cost, spent, best):
+            depth += 1
+    return best, steps
+
+
+@kernel(inline="always")
+def is_open(hops, bytes_, loads, left, goals, order, depth, at, cost, spent, best):
+    """Update the costs of open objects; tell whether they may still stay below the best."""
+    one, total = order[depth], spent[depth + 1]
+    num, cells = loads.shape[0], left.shape[0]
+    for k in range(depth + 1, num):
+        other = order[k]
+        least = np.int64(-1)
+        for c in range(cells):
+            now = cost[depth, other, c] + bytes_[one, other] * hops[at, c]
+            cost[depth + 1, other, c] = now
+            if goals[other, c] and loads[other] <= left[c] and (least < 0 or now < least):
+                least = now
+        if least < 0:
+            return False
+        total += least
+        if total >= best:
+            return False
+    return True
+
+
+# ---- Vectors of a semidefinite relaxation, each in turn where it is best -------------------------
+
+
+@kernel()
+def mix(first, other, weight, loads, balance, vectors, sums, sweeps):
+    """Turn each unit vector to where it is best, the others held (Wang and others 2017).
+
+    Minimised is ``v' (L + balance l l') v``; `sums` is the sum of loads times vectors.
+    """
+    num, rank = vectors.shape
+    pull = np.empty(rank)
+    for _ in range(sweeps):
+        for one in range(num):
+            for d in range(rank):
+                pull[d] = -balance * loads[one] * (sums[d] - loads[one] * vectors[one, d])
+            for e in range(first[one], first[one + 1]):
+                for d in range(rank):
+                    pull[d] += weight[e] * vectors[other[e], d]
+            norm = 0.0
+            for d in range(rank):
+                norm += pull[d] * pull[d]
+            if norm <= 1e-30:
+                continue
+            norm = math.sqrt(norm)
+            for d in range(rank):
+                new = pull[d] / norm
+                sums[d] += loads[one] * (new - vectors[one, d])
+                vectors[one, d] = new

@@ -1,0 +1,309 @@
+"""Lower bounds on the hop-bytes of objects, with certificates (docs/proofs-objects.md)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.machine import Torus
+from topoplace.mapping.bounds.cuts import is_semidefinite, margins
+from topoplace.mapping.objects._kernels import mix
+from topoplace.mapping.objects.problem import ObjectsProblem
+from topoplace.result.objects import (
+    CUT_OBJECTS,
+    DENOMINATOR,
+    ObjectCutsCertificate,
+    SharesCertificate,
+    SpreadCertificate,
+)
+from topoplace.result.packed import packed
+from topoplace.solving import Bound
+from topoplace.types import BoolArray, FloatArray, IntArray
+
+# ---- Shares: every object by itself, its partners as close as the caps allow ---------------------
+
+ASCENTS, ASCENT_WORK, STEP = 24, 20_000_000, 0.35
+"""Steps towards better shares, pairs to look at, and the first step's length (of 0 to 1)."""
+
+LARGEST = 1 << 62
+
+
+@dataclass(frozen=True)
+class Stars:
+    """The pairs of objects at both their ends, and the room around any place.
+
+    Entry k is a partner of `owner[k]` with load `load[k]`; `pair[k]` is the number of their pair,
+    ascending, with `weight` bytes; `lower[k]` tells whether the owner is the lower of the two.
+    """
+
+    owner: IntArray
+    load: IntArray
+    pair: IntArray
+    lower: BoolArray
+    weight: IntArray
+    own: IntArray
+    room: IntArray
+
+    def parts(self, shares: FloatArray) -> FloatArray:
+        """Return the part of every entry's bytes that counts at its owner."""
+        part = np.where(self.lower, shares[self.pair], DENOMINATOR - shares[self.pair])
+        return part * self.weight[self.pair]
+
+
+def stars_of(problem: ObjectsProblem) -> Stars:
+    """Return the stars of an instance."""
+    rows = problem.graph.exchanged
+    owner, other = rows.owner, rows.other.astype(np.int64)
+    lower = owner < other
+    keys = np.minimum(owner, other) * problem.num_objects + np.maximum(owner, other)
+    _, first, pair = np.unique(keys, return_index=True, return_inverse=True)
+    loads = problem.loads
+    return Stars(owner, loads[other], pair, lower, rows.weight[first], loads, rooms(problem))
+
+
+def rooms(problem: ObjectsProblem) -> IntArray:
+    """Return the most load within 0, 1, 2, ... hops of any place, up to the first that has all."""
+    machine, room = problem.machine, problem.router_room
+    centres = np.flatnonzero(np.diff(problem.cells.first))
+    if isinstance(machine, Torus) and all(machine.wrap) and len(np.unique(room)) == 1:
+        centres = centres[:1]
+    best = np.zeros(machine.diameter + 1, dtype=np.int64)
+    for centre in centres.tolist():
+        away = machine.distances_from(centre)
+        around = np.zeros(machine.diameter + 1, dtype=np.int64)
+        np.add.at(around, away, room)
+        np.maximum(best, np.cumsum(around), out=best)
+    return best[: int(np.searchsorted(best, int(problem.loads.sum()))) + 1]
+
+
+def far_shares(stars: Stars, parts: FloatArray) -> FloatArray:
+    """Return the hops of every entry if each owner has its best star, fractions allowed."""
+    density = parts / np.maximum(stars.load, 1e-6)
+    order = np.lexsort((-density, stars.owner))
+    owner, load = stars.owner[order], stars.load[order].astype(float)
+    total = np.cumsum(load)
+    begins = np.searchsorted(owner, np.arange(len(stars.own)))
+    before = total - load - np.concatenate([[0.0], total])[begins[owner]]
+    hops = np.zeros(len(order))
+    for room in stars.room[:-1].tolist():
+        left = np.maximum(room - stars.own[owner], 0) - before
+        hops += 1.0 - np.clip(left / np.maximum(load, 1e-9), 0.0, 1.0)
+    found = np.empty(len(order))
+    found[order] = hops
+    return found
+
+
+def shares_bound(problem: ObjectsProblem, time_limit: float | None = None) -> Bound | None:
+    """Return the best bound of stars found, the bytes of every pair shared out between its ends.
+
+    Every object pulls its partners as near as the caps let them. Where a partner is farther from
+    one end, more of its bytes count there: a few steps along the subgradient, which is the
+    difference of its hops in the two stars. None if the numbers are too large for it.
+    """
+    stop = clock.deadline(time_limit)
+    stars = stars_of(problem)
+    if not len(stars.weight):
+        return Bound(0, SharesCertificate(shares=packed(stars.weight)))
+    highest, kept = -1.0, np.full(len(stars.weight), DENOMINATOR / 2)
+    shares = kept.copy()
+    for k in range(max(2, min(ASCENTS, ASCENT_WORK // len(stars.owner)))):
+        parts = stars.parts(shares)
+        hops = far_shares(stars, parts)
+        reached = float(parts @ hops)
+        if reached > highest:
+            highest, kept = reached, shares.copy()
+        if clock.now() >= stop:
+            break
+        slope = np.zeros(len(shares))
+        np.add.at(slope, stars.pair, np.where(stars.lower, hops, -hops))
+        largest = np.abs(slope).max()
+        if largest == 0:
+            break
+        step = STEP * DENOMINATOR / (1 + k / 4)
+        shares = np.clip(shares + step * slope / largest, 0, DENOMINATOR)
+    whole = np.rint(kept).astype(np.int64)
+    value = stars_value(stars, whole)
+    if value is None:
+        return None
+    unit = problem.graph.exchanged.unit
+    return Bound(unit * -(-value // (DENOMINATOR * unit)), SharesCertificate(shares=packed(whole)))
+
+
+def stars_value(stars: Stars, shares: IntArray) -> int | None:
+    """Return what shares prove, times their denominator; None if 64 bits are too few.
+
+    How many bytes fit into a room is at most, at any price of a unit of load, the room's price
+    plus what every partner is worth beyond its own; the price is that of the last one that fits.
+    """
+    parts = np.where(stars.lower, shares[stars.pair], DENOMINATOR - shares[stars.pair])
+    bytes_ = parts * stars.weight[stars.pair]
+    degree = int(np.bincount(stars.owner).max())
+    if max(1, int(bytes_.max())) * max(1, int(stars.load.max())) * 2 * degree >= LARGEST:
+        return None
+    order = np.lexsort((-bytes_ / np.maximum(stars.load, 1e-6), stars.owner))
+    owner, load, bytes_ = stars.owner[order], stars.load[order], bytes_[order]
+    begins = np.searchsorted(owner, np.arange(len(stars.own) + 1))
+    known: dict[tuple[int, bytes, bytes], int] = {}
+    total = 0
+    for one in np.flatnonzero(np.diff(begins)).tolist():
+        mine = slice(int(begins[one]), int(begins[one + 1]))
+        key = int(stars.own[one]), bytes_[mine].tobytes(), load[mine].tobytes()
+        if key not in known:
+            known[key] = star_cost(bytes_[mine], load[mine], stars.room - key[0])
+        total += known[key]
+    return total
+
+
+def star_cost(bytes_: IntArray, load: IntArray, rooms_left: IntArray) -> int:
+    """Return the least cost of one star, its partners by bytes per load, the most first."""
+    ends, total, cost = np.cumsum(load), int(bytes_.sum()), 0
+    for room in rooms_left[:-1].tolist():
+        last = int(np.searchsorted(ends, max(0, room), side="right"))
+        if last == len(ends):
+            break
+        price, per = int(bytes_[last]), int(load[last])
+        beyond = np.maximum(bytes_ * per - price * load, 0)
+        inside = (price * max(0, room) + int(beyond.sum())) // per
+        cost += max(0, total - inside)
+    return cost
+
+
+# ---- Cuts: a semidefinite bound on the bytes over every cut of the machine -----------------------
+
+RANK, ROUNDS, SWEEPS = 24, 40, 6
+"""Dimensions of the vectors, and how long they are turned: rounds of so many sweeps."""
+
+SCALE_BITS = 49
+"""Bits of the largest entry of a certificate's matrix."""
+
+
+def cuts_of(problem: ObjectsProblem) -> Counter[tuple[int, int]]:
+    """Return how often there are cuts of a kind: twice their weight, and the largest |s|.
+
+    s is the load on one side less that on the other. Every distance is the sum of the weights of
+    the cuts between its ends.
+    """
+    torus = problem.machine
+    assert isinstance(torus, Torus)
+    room, total = problem.router_room.reshape(torus.shape), int(problem.loads.sum())
+    found = Counter[tuple[int, int]]()
+    for d, (size, wraps) in enumerate(zip(torus.shape, torus.wrap, strict=True)):
+        layers = np.moveaxis(room, d, 0).reshape(size, -1).sum(axis=1)
+        half, at = size // 2, np.arange(size)
+        sides = [(at - k) % size < half for k in at] if wraps else [at < k for k in at[1:]]
+        for side in sides if size > 1 else []:
+            near = min(int(layers[side].sum()), total)
+            far = min(int(layers[~side].sum()), total)
+            found[1 if wraps else 2, max(2 * near, 2 * far) - total] += 1
+    return found
+
+
+def object_cuts_bound(
+    problem: ObjectsProblem, seed: int = 0, time_limit: float | None = None
+) -> Bound | None:
+    """Return the bound by all cuts of a torus or mesh; None for too many objects, or no torus."""
+    num = problem.num_objects
+    if not isinstance(problem.machine, Torus) or not 2 <= num <= CUT_OBJECTS:
+        return None
+    kinds, rows = cuts_of(problem), problem.graph.exchanged
+    if not kinds or not len(rows.weight) or not problem.loads.any():
+        return None
+    most = min(s for _, s in kinds)
+    found = relaxed(problem, float(most), seed, clock.deadline(time_limit))
+    certificate = rounded(problem, *found)
+    if certificate is None:
+        return None
+    scale, balance, prices = certificate
+    value = 0
+    for (weight, side), count in kinds.items():
+        cut = -sum(prices.tolist()) - balance * side**2
+        value += count * weight * rows.unit * max(0, -(-cut // (4 * scale * rows.unit)))
+    document = ObjectCutsCertificate(scale=scale, balance=balance, prices=packed(prices))
+    return Bound(rows.unit * -(-value // (2 * rows.unit)), document)
+
+
+def relaxed(
+    problem: ObjectsProblem, most: float, seed: int, stop: float
+) -> tuple[FloatArray, float]:
+    """Return prices of objects, and one of the square of s, that make a good bound.
+
+    They are the multipliers of the relaxation of bisection to unit vectors: the bytes between
+    objects times their squared distances, the vectors' weighted sum no longer than `most`.
+    """
+    rows, num = problem.graph.exchanged, problem.num_objects
+    weight = rows.weight.astype(float)
+    degree = np.bincount(rows.owner, weights=weight, minlength=num)
+    mean = problem.loads.mean()
+    loads = problem.loads / mean
+    vectors = np.random.default_rng(seed).standard_normal((num, RANK))
+    vectors /= np.linalg.norm(vectors, axis=1)[:, None]
+    limit = max(most / mean, 0.01 * math.sqrt(num))
+    balance = 2 * degree.mean() / num
+    other = rows.other.astype(np.int64)
+    for _ in range(ROUNDS):
+        sums = loads @ vectors
+        mix(rows.first, other, weight, loads, balance, vectors, sums, SWEEPS)
+        length = float(np.linalg.norm(loads @ vectors))
+        balance *= min(2.0, max(0.5, length / limit))
+        if clock.now() >= stop:
+            break
+    sums = loads @ vectors
+    mix(rows.first, other, weight, loads, balance, vectors, sums, 4 * SWEEPS)
+    sums = loads @ vectors
+    pull = degree[:, None] * vectors + balance * loads[:, None] * sums
+    np.subtract.at(pull, rows.owner, weight[:, None] * vectors[other])
+    prices = -(pull * vectors).sum(axis=1)
+    return prices, balance / mean**2
+
+
+def rounded(
+    problem: ObjectsProblem, prices: FloatArray, balance: float
+) -> tuple[int, int, IntArray] | None:
+    """Return scale, balance and prices in integers whose matrix is semidefinite; None without."""
+    rows, num, loads = problem.graph.exchanged, problem.num_objects, problem.loads
+    degree = np.bincount(rows.owner, weights=rows.weight.astype(float), minlength=num)
+    entry = max(float(degree.max()), float(np.abs(prices).max()), balance * float(loads.max()) ** 2)
+    scale = 1 << max(0, SCALE_BITS - math.ceil(math.log2(max(entry, 1.0))))
+    whole = round(scale * balance)
+    laplacian = -rows.matrix(num) * scale
+    laplacian[np.arange(num), np.arange(num)] = -laplacian.sum(axis=1)
+    matrix = laplacian + whole * np.outer(loads, loads)
+    least = _least(matrix, scale * prices)
+    for extra in (1, 2, 4, 16, 64):
+        lifted = np.ceil(scale * prices - least).astype(np.int64)
+        trial = matrix + np.diag(lifted)
+        if int(np.diagonal(trial).min()) > 0:
+            lift = extra * margins(np.diagonal(trial))
+            if is_semidefinite(trial + np.diag(lift)):
+                return scale, whole, lifted + lift
+        least -= extra * 1e-6 * abs(scale * entry)
+    return None
+
+
+def _least(matrix: IntArray, prices: FloatArray) -> float:
+    """Return about the smallest eigenvalue of a matrix with prices on its diagonal."""
+    from scipy.linalg import eigh  # noqa: PLC0415 - heavy
+
+    dense = matrix.astype(np.float64)
+    dense[np.arange(len(dense)), np.arange(len(dense))] += prices
+    found = eigh(dense, eigvals_only=True, subset_by_index=[0, 0], overwrite_a=True)
+    return float(found[0])
+
+
+# ---- The largest load ----------------------------------------------------------------------------
+
+
+def load_bound(problem: ObjectsProblem) -> Bound:
+    """Return what some node holds at least: the average, the largest object, or two large ones."""
+    loads = np.sort(problem.loads)[::-1]
+    nodes = len(problem.nodes)
+    value = -(-int(loads.sum()) // nodes)
+    if not problem.instance.pooled:
+        value = max(value, int(loads[0]))
+        if len(loads) > nodes:
+            value = max(value, int(loads[nodes - 1] + loads[nodes]))
+    return Bound(value, SpreadCertificate())

@@ -1,0 +1,117 @@
+"""All mappings of a few objects, one object after the other (docs/proofs-objects.md)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from topoplace.machine import Torus
+from topoplace.mapping.objects._kernels import enumerate_all
+from topoplace.mapping.objects.problem import ObjectsProblem
+from topoplace.mapping.objects.settled import homes_of, worth_of
+from topoplace.result.objects import ENUMERATION_WORK, EnumerationCertificate
+from topoplace.solving import Bound, Options, Outcome, method_of, register
+from topoplace.types import BoolArray, IntArray
+
+MOST_OBJECTS, MOST_CELLS = 24, 256
+"""Beyond these nothing is enumerated."""
+
+
+class Few(NamedTuple):
+    """A small problem: distances of cells, bytes of objects, and which may go where."""
+
+    hops: IntArray
+    bytes: IntArray
+    goals: BoolArray
+    order: IntArray
+
+
+@register("objects", "exact")
+def exact(problem: ObjectsProblem, options: Options) -> Outcome:
+    """Return the best mapping of a few objects, proven; of more objects that of `search`.
+
+    First the fewest hop-bytes, then among those the least largest load. Each is proven by an
+    enumeration that the checker repeats, if it takes no more than `ENUMERATION_WORK`.
+    """
+    found = method_of("objects", "search").solver(problem, options)
+    if problem.num_objects > MOST_OBJECTS or len(problem.cells.room) > MOST_CELLS:
+        return found
+    few = few_of(problem)
+    options.say("enumeration")
+    nodes, hops = (
+        found.solution,
+        None if found.solution is None else worth_of(problem, found.solution)[0],
+    )
+    better, bound = fewest_hops(problem, few, hops)
+    nodes = nodes if better is None else problem.nodes_of(better)
+    if nodes is None or bound is None:
+        return Outcome(nodes, (bound,), time_limit_hit=found.time_limit_hit)
+    options.report(nodes, worth_of(problem, nodes), [bound])
+    if bound.certificate is None:
+        return Outcome(nodes, (bound,))
+    nodes, load = least_load(problem, few, nodes)
+    return Outcome(nodes, (bound, load))
+
+
+def few_of(problem: ObjectsProblem) -> Few:
+    """Return the tables of a small problem.
+
+    On a torus whose nodes are all alike, the first object stays on the first router.
+    """
+    routers, num = problem.cells.router, problem.num_objects
+    bytes_ = problem.graph.exchanged.matrix(num)
+    home = homes_of(problem)
+    goals = (home[:, None] < 0) | (home[:, None] == np.arange(len(routers)))
+    order = order_of(bytes_, problem.loads, problem.fixed)
+    machine = problem.machine
+    alike = isinstance(machine, Torus) and all(machine.wrap)
+    if alike and not problem.fixed.any() and len(np.unique(problem.router_room)) == 1:
+        goals[order[0]] &= routers == routers[0]
+    return Few(machine.hops(routers[:, None], routers[None, :]), bytes_, goals, order)
+
+
+def order_of(bytes_: IntArray, loads: IntArray, fixed: BoolArray) -> IntArray:
+    """Return fixed objects, then always the one with most bytes to those before it."""
+    order: list[int] = np.flatnonzero(fixed).tolist()
+    while len(order) < len(loads):
+        rest = [one for one in range(len(loads)) if one not in order]
+        pull = bytes_[:, order].sum(axis=1)
+        order.append(max(rest, key=lambda one: (pull[one], bytes_[one].sum(), loads[one], -one)))
+    return np.array(order, dtype=np.int64)
+
+
+def run(
+    problem: ObjectsProblem, few: Few, room: IntArray, limit: int, *, stop: bool
+) -> tuple[IntArray | None, int, int]:
+    """Return the mapping of fewest hop-bytes below a limit, its value, and the steps taken."""
+    found = np.full(problem.num_objects, -1, dtype=np.int64)
+    most = ENUMERATION_WORK // few.goals.size**2
+    best, steps = enumerate_all(
+        few.hops, few.bytes, problem.loads, room, few.goals, few.order, limit, most, stop, found
+    )
+    return (found if found[0] >= 0 else None), int(best), int(steps)
+
+
+def fewest_hops(
+    problem: ObjectsProblem, few: Few, known: int | None
+) -> tuple[IntArray | None, Bound | None]:
+    """Return a mapping better than a known one, and the bound if the enumeration is complete."""
+    limit = 1 << 62 if known is None else known
+    room = problem.cells.room.astype(np.int64)
+    better, best, steps = run(problem, few, room, limit, stop=False)
+    if steps < 0 or (better is None and known is None):
+        return better, None
+    return better, Bound(best, EnumerationCertificate(order=few.order.tolist()))
+
+
+def least_load(problem: ObjectsProblem, few: Few, nodes: IntArray) -> tuple[IntArray, Bound | None]:
+    """Return a mapping as short as one in hand with the least largest load, and the bound."""
+    while True:
+        hops, load = worth_of(problem, nodes)
+        room = np.minimum(problem.cells.room, (load - 1) * problem.cells.width)
+        better, _, steps = run(problem, few, room, hops + 1, stop=True)
+        if better is None:
+            proof = EnumerationCertificate(order=few.order.tolist())
+            return nodes, Bound(load, proof) if steps >= 0 else None
+        nodes = problem.nodes_of(better)

@@ -1,0 +1,74 @@
+"""A method for objects and the bounds in turn, within one time limit; and their result document."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.mapping.evaluate import evaluate
+from topoplace.mapping.objects.bounds import load_bound, object_cuts_bound, shares_bound
+from topoplace.mapping.objects.problem import ObjectsProblem
+from topoplace.mapping.objects.settled import worth_of
+from topoplace.result.objects import ObjectsFigures, ObjectsLevel, ObjectsResult, ObjectsSolution
+from topoplace.solving import Bound, Method, Options, Outcome, stronger
+from topoplace.solving.solve import Frame
+from topoplace.types import IntArray
+
+LEVELS = (("hop-bytes", "min"), ("largest-load", "min"))
+
+FIRST_SHARE, METHOD_SHARE = 0.2, 0.7
+"""Shares of a time limit at which the first bound and the method end; cuts have the rest."""
+
+
+def bounded(problem: ObjectsProblem, method: Method, options: Options) -> Outcome:
+    """Map objects by a method, and bound the hop-bytes and the largest load of any mapping."""
+    start, limit = clock.now(), options.time_limit
+
+    def left(share: float) -> float | None:
+        return None if limit is None else max(0.0, share * limit - (clock.now() - start))
+
+    options.say("bound")
+    first, load = shares_bound(problem, left(FIRST_SHARE)), load_bound(problem)
+    options.report(None, [], [first])
+    options.say(method.name)
+    outcome: Outcome = method.solver(problem, replace(options, time_limit=left(METHOD_SHARE)))
+    own: list[Bound | None] = [*outcome.bounds, None, None][:2]
+    bounds = [stronger(first, own[0]), None]
+    if outcome.solution is not None:
+        bounds[1] = stronger(load, own[1])
+        worth = worth_of(problem, outcome.solution)
+        options.report(outcome.solution, worth, bounds)
+        reached = bounds[0] is not None and bounds[0].value >= worth[0]
+        if not reached and not clock.is_stopped():
+            options.say("bound")
+            bounds[0] = stronger(object_cuts_bound(problem, options.seed, left(1.0)), bounds[0])
+    return replace(outcome, bounds=tuple(bounds))
+
+
+def _solution(problem: ObjectsProblem, nodes: IntArray) -> ObjectsSolution:
+    figures = evaluate(problem.plain, nodes).model_dump()
+    largest = problem.largest_load(problem.cells_of(nodes))
+    used = len(np.unique(nodes))
+    return ObjectsSolution(
+        nodes=nodes.tolist(),
+        figures=ObjectsFigures(**figures, largest_load=largest, used_nodes=used),
+    )
+
+
+def _facts(result: ObjectsResult) -> dict[str, int | None]:
+    return {"max hops": None if result.solution is None else result.solution.figures.max_hops}
+
+
+FRAME = Frame(
+    lambda problem: LEVELS,
+    bounded,
+    worth_of,
+    ObjectsResult,
+    ObjectsLevel,
+    _solution,
+    lambda problem: problem.instance,
+    extra=lambda outcome: {"notes": list(outcome.notes)},
+    facts=_facts,
+)

@@ -1,0 +1,240 @@
+"""The papers' mappings of interacting object arrays (Bhatele 2009, section 3.3)."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from topoplace.errors import InputError
+from topoplace.machine import Torus
+from topoplace.mapping.objects.problem import ObjectsProblem
+from topoplace.mapping.objects.settled import Keeper, homes_of, settled
+from topoplace.solving import Options, Outcome, register
+from topoplace.types import IntArray
+
+Box = tuple[tuple[int, int], ...]
+"""Of every dimension, the first coordinate and the one after the last."""
+
+GSPACE, REALSPACE, PATCHES = "GSpace", "RealSpace", "Patches"
+
+
+def _torus(problem: ObjectsProblem) -> Torus:
+    if not isinstance(problem.machine, Torus):
+        raise InputError("a torus or mesh", field="machine", value=problem.machine.text)
+    return problem.machine
+
+
+def _array(problem: ObjectsProblem, name: str, dims: int) -> IntArray:
+    found = problem.array(name)
+    if found is None or len(found[1]) != dims:
+        expected = f"an array {name} of {dims} dimensions"
+        names = [one.name for one in problem.instance.arrays]
+        raise InputError(expected, field="arrays", found=", ".join(names) or "none")
+    return found[0]
+
+
+def parts_of(box: Box, count: int) -> list[Box]:
+    """Return a box in `count` parts as equal as can be: halved along its longest side, and so on.
+
+    That is orthogonal recursive bisection. A box of one layer in every dimension has all parts.
+    """
+    if count == 1:
+        return [box]
+    sides = [high - low for low, high in box]
+    if max(sides) == 1:
+        return [box] * count
+    d = int(np.argmax(sides))
+    low, high = box[d]
+    near = count // 2
+    cut = min(max(low + 1, low + round(sides[d] * near / count)), high - 1)
+    halves = ((low, cut), (cut, high))
+    first, second = ((*box[:d], half, *box[d + 1 :]) for half in halves)
+    return parts_of(first, near) + parts_of(second, count - near)
+
+
+# ---- OpenAtom: prisms for planes, others across them for states, the rest at centroids (3.3.1) ---
+
+
+@register("objects", "prisms")
+def prisms(problem: ObjectsProblem, options: Options) -> Outcome:
+    """Map GSpace into prisms along a dimension, RealSpace across them, all else at centroids.
+
+    The best of all dimensions counts, by hop-bytes. Raises `InputError` unless the machine is a
+    torus or mesh and there are arrays GSpace and RealSpace, states by planes.
+    """
+    torus = _torus(problem)
+    gspace, realspace = (_array(problem, name, 2) for name in (GSPACE, REALSPACE))
+    keeper = Keeper(problem, options)
+    for axis in range(torus.num_dims):
+        wanted = np.full(problem.num_objects, -1, dtype=np.int64)
+        wanted[gspace] = gspace_routers(problem, torus, axis, gspace.shape)
+        wanted[realspace] = across(wanted[gspace], realspace.shape[1])
+        at_centroids(problem, wanted)
+        order = np.concatenate([gspace.ravel(), realspace.ravel()])
+        rest = np.setdiff1d(np.arange(problem.num_objects), order)
+        keeper.offer(settled(problem, wanted, np.concatenate([order, rest])), f"axis {axis}")
+    return keeper.outcome()
+
+
+def gspace_routers(
+    problem: ObjectsProblem, torus: Torus, axis: int, shape: tuple[int, ...]
+) -> IntArray:
+    """Return the router of every state and plane: a prism a plane, states along the axis.
+
+    Every prism is as long as the torus along the axis; its routers are in the order of the axis.
+    """
+    states, planes = shape
+    whole: Box = tuple((0, 1 if d == axis else n) for d, n in enumerate(torus.shape))
+    usable = problem.router_room > 0
+    found = np.zeros(shape, dtype=np.int64)
+    for plane, box in enumerate(parts_of(whole, planes)):
+        sides = [range(torus.shape[d]) if d == axis else range(*box[d]) for d in range(len(box))]
+        at = np.array(list(itertools.product(*sides)), dtype=np.int64)
+        at = at[np.argsort(at[:, axis], kind="stable")]
+        routers = at @ np.asarray(torus.strides)
+        inside = routers[usable[routers]]
+        routers = inside if len(inside) else routers
+        found[:, plane] = routers[np.arange(states) * len(routers) // states]
+    return found
+
+
+def across(gspace: IntArray, planes: int) -> IntArray:
+    """Return the routers of RealSpace: of a state, those that have it in GSpace, in turn."""
+    num = gspace.shape[1]
+    return gspace[:, np.arange(planes) * num // planes]
+
+
+def at_centroids(problem: ObjectsProblem, wanted: IntArray) -> None:
+    """Give every object without a router the one nearest to its partners that have one."""
+    machine, rows = problem.machine, problem.graph.exchanged
+    routers = np.flatnonzero(np.diff(problem.cells.first))
+    placed = wanted >= 0
+    for one in np.flatnonzero(~placed).tolist():
+        mine = slice(int(rows.first[one]), int(rows.first[one + 1]))
+        known = placed[rows.other[mine]]
+        at, weight = wanted[rows.other[mine][known]], rows.weight[mine][known]
+        near, where = np.unique(at, return_inverse=True)
+        pull = np.bincount(where, weights=weight, minlength=len(near))
+        hops = machine.hops(routers[:, None], near[None, :])
+        wanted[one] = routers[int((hops @ pull).argmin())] if len(near) else routers[0]
+
+
+# ---- NAMD: patches by recursive bisection, computes in the brick of their two patches (3.3.2) ----
+
+
+@register("objects", "bricks")
+def bricks(problem: ObjectsProblem, options: Options) -> Outcome:
+    """Map patches by recursive bisection of the torus, computes into the brick of their patches.
+
+    Raises `InputError` unless the machine is a torus or mesh of three dimensions, there is an array
+    Patches of three, and all other objects talk to one or two patches.
+    """
+    torus = _torus(problem)
+    patches = _array(problem, PATCHES, 3)
+    if torus.num_dims != patches.ndim:
+        raise InputError("a torus or mesh of 3 dimensions", field="machine", value=torus.text)
+    keeper = Keeper(problem, options)
+    wanted = np.full(problem.num_objects, -1, dtype=np.int64)
+    wanted[patches] = patch_routers(torus, patches.shape)
+    start = settled_patches(problem, wanted, patches.ravel())
+    if start is not None:
+        cells = place_computes(problem, start, patches.ravel())
+        keeper.offer(cells, "bricks")
+    return keeper.outcome()
+
+
+def patch_routers(torus: Torus, shape: tuple[int, ...]) -> IntArray:
+    """Return the router of every patch: the middle of its part of the torus.
+
+    The longest side of the patches lies along the longest of the torus. Torus and patches are
+    halved together: the longest side of the patches first, the torus in proportion.
+    """
+    dims = np.argsort(np.argsort([-n for n in shape], kind="stable"), kind="stable")
+    longest = np.argsort([-n for n in torus.shape], kind="stable")
+    along = [int(longest[k]) for k in dims]
+    found = np.zeros(shape, dtype=np.int64)
+
+    def halve(patches: Box, box: list[tuple[float, float]]) -> None:
+        sides = [high - low for low, high in patches]
+        if max(sides) == 1:
+            middle = [
+                min(int((low + high) / 2), n - 1)
+                for (low, high), n in zip(box, torus.shape, strict=True)
+            ]
+            found[tuple(low for low, _ in patches)] = int(np.dot(middle, torus.strides))
+            return
+        d = int(np.argmax(sides))
+        (low, high), (near, far) = patches[d], box[along[d]]
+        cut = (low + high) // 2
+        at = near + (far - near) * (cut - low) / (high - low)
+        for part, room in (((low, cut), (near, at)), ((cut, high), (at, far))):
+            inner = list(box)
+            inner[along[d]] = room
+            halve((*patches[:d], part, *patches[d + 1 :]), inner)
+
+    halve(tuple((0, n) for n in shape), [(0.0, float(n)) for n in torus.shape])
+    return found
+
+
+def settled_patches(
+    problem: ObjectsProblem, wanted: IntArray, patches: IntArray
+) -> IntArray | None:
+    """Return the cells of patches, each in its router or near it; -1 of other objects."""
+    cells, left = homes_of(problem), problem.cells.room.copy()
+    np.subtract.at(left, cells[problem.fixed], problem.loads[problem.fixed])
+    for one in patches[cells[patches] < 0].tolist():
+        away = problem.machine.hops(wanted[one], problem.cells.router)
+        fits = np.flatnonzero(left >= problem.loads[one])
+        if not len(fits):
+            return None
+        # of cells as near the one with most room: patches of a router share its nodes
+        cells[one] = fits[np.lexsort((-left[fits], away[fits]))[0]]
+        left[cells[one]] -= problem.loads[one]
+    return cells
+
+
+def place_computes(problem: ObjectsProblem, cells: IntArray, patches: IntArray) -> IntArray | None:
+    """Place what is no patch, the largest load first, by steps I to III of section 3.3.2.
+
+    I: a node with both patches or proxies of them, inside the brick that the two span if there is
+    one. II: inside the brick, a node with one of them. III: any node inside, then around it, in
+    shells. Among nodes of one kind the emptiest one is taken. A proxy of a patch is where a compute
+    of it is; nodes without room do not count.
+    """
+    rows, at = problem.graph.exchanged, problem.cells.router
+    is_patch = np.zeros(problem.num_objects, dtype=bool)
+    is_patch[patches] = True
+    left = problem.cells.room.copy()
+    done = cells >= 0
+    np.subtract.at(left, cells[done], problem.loads[done])
+    has = np.zeros((problem.num_objects, len(at)), dtype=bool)
+    has[patches, cells[patches]] = True
+    for one in np.argsort(-problem.loads, kind="stable").tolist():
+        if cells[one] >= 0:
+            continue
+        partners = rows.other[rows.first[one] : rows.first[one + 1]]
+        mine = partners[is_patch[partners]].tolist()
+        if not 1 <= len(mine) <= 2 or len(mine) < len(partners):
+            expected = "one or two patches that each compute talks to"
+            raise InputError(expected, field="messages", value=len(partners))
+        ends = mine[0], mine[-1]
+        outside = shells(problem, *(int(at[cells[end]]) for end in ends))[at]
+        proxies = has[ends[0]].astype(int) + has[ends[1]]
+        step = np.where(proxies == 2, 0, np.where((proxies == 1) & (outside == 0), 1, 2))
+        fits = np.flatnonzero(left >= problem.loads[one])
+        if not len(fits):
+            return None
+        keys = (-left[fits], outside[fits], step[fits])
+        cells[one] = fits[np.lexsort(keys)[0]]
+        left[cells[one]] -= problem.loads[one]
+        has[list(ends), cells[one]] = True
+    return cells
+
+
+def shells(problem: ObjectsProblem, one: int, other: int) -> IntArray:
+    """Return the hops from every router to the brick between two: half of the detour."""
+    machine = problem.machine
+    way = machine.distances_from(one) + machine.distances_from(other)
+    detour: IntArray = (way - int(machine.distances_from(one)[other])) // 2
+    return detour

@@ -1,0 +1,278 @@
+"""The problem of mapping objects as solvers see it: a graph with loads, and cells with room."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from topoplace.errors import InputError
+from topoplace.machine import Network, format_node_set
+from topoplace.mapping.graph import TaskGraph
+from topoplace.mapping.onto import Places
+from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.snapshot.objects import ObjectsInstance
+from topoplace.snapshot.schema import GraphApplication, MappingInstance
+from topoplace.types import BoolArray, IntArray
+
+MOST_LOAD = 1 << 60
+"""Loads of all objects together stay below it."""
+
+MOST_PER_NODE = 1 << 20
+
+
+class Cells(NamedTuple):
+    """What has room for loads, in the order of routers: nodes, or routers with pooled caps.
+
+    Router r has the cells from ``first[r]`` to ``first[r + 1]``; a cell has `width` usable nodes
+    and room for `room`.
+    """
+
+    first: IntArray
+    router: IntArray
+    width: IntArray
+    room: IntArray
+
+
+@dataclass(frozen=True)
+class ObjectsProblem:
+    """An instance of objects, checked and turned into arrays.
+
+    Attributes
+    ----------
+    instance
+        The document.
+    plain
+        The same mapping without loads: any number of tasks on a node.
+    loads
+        Of every object, shape ``(num_objects,)``.
+    home
+        The node of every fixed object, -1 of others.
+    """
+
+    instance: ObjectsInstance
+    plain: MappingProblem
+    loads: IntArray
+    home: IntArray
+    kind: ClassVar[str] = "objects"
+
+    @property
+    def machine(self) -> Network:
+        """The machine."""
+        return self.plain.machine
+
+    @property
+    def graph(self) -> TaskGraph:
+        """The messages."""
+        return self.plain.graph
+
+    @property
+    def num_objects(self) -> int:
+        """Number of objects."""
+        return len(self.loads)
+
+    @property
+    def nodes(self) -> IntArray:
+        """Nodes that objects may go to, ascending."""
+        return self.plain.nodes
+
+    @cached_property
+    def movable(self) -> IntArray:
+        """Objects that are not fixed."""
+        return np.flatnonzero(self.home < 0)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """Where there is room."""
+        routers = self.plain.routers_of(self.nodes)
+        width = np.ones(len(routers), dtype=np.int64)
+        if self.instance.pooled:
+            routers, width = np.unique(routers, return_counts=True)
+        first = np.searchsorted(routers, np.arange(self.machine.num_routers + 1))
+        room = np.minimum(self.instance.cap, int(self.loads.sum())) * width
+        return Cells(first, routers, width.astype(np.int64), room)
+
+    @cached_property
+    def router_room(self) -> IntArray:
+        """Load that every router has room for, shape ``(num_routers,)``."""
+        cells = self.cells
+        room = np.zeros(self.machine.num_routers, dtype=np.int64)
+        np.add.at(room, cells.router, cells.room)
+        return room
+
+    def cells_of(self, nodes: IntArray) -> IntArray:
+        """Return the cell of every node."""
+        if self.instance.pooled:
+            return self.cells.first[self.plain.routers_of(nodes)]
+        return np.searchsorted(self.nodes, nodes)
+
+    def nodes_of(self, cells: IntArray) -> IntArray:
+        """Return a node for every object, given its cell: of a pooled one the emptiest in turn."""
+        if not self.instance.pooled:
+            return self.nodes[cells]
+        found = self.home.copy()
+        routers, filled = self.plain.routers_of(self.nodes), dict.fromkeys(self.nodes.tolist(), 0)
+        below = {r: self.nodes[routers == r].tolist() for r in np.unique(routers).tolist()}
+        for one in np.flatnonzero(found >= 0).tolist():
+            filled[int(found[one])] += int(self.loads[one])
+        for one in np.argsort(-self.loads, kind="stable").tolist():
+            if found[one] < 0:
+                found[one] = min(below[int(self.cells.router[cells[one]])], key=filled.__getitem__)
+                filled[int(found[one])] += int(self.loads[one])
+        return found
+
+    def filled(self, cells: IntArray) -> IntArray:
+        """Return the load of every cell."""
+        return self.filled_by(np.ones(self.num_objects, dtype=bool), cells)
+
+    def filled_by(self, which: BoolArray, cells: IntArray) -> IntArray:
+        """Return the load of every cell by some objects alone."""
+        filled = np.zeros(len(self.cells.router), dtype=np.int64)
+        np.add.at(filled, cells[which], self.loads[which])
+        return filled
+
+    def largest_load(self, cells: IntArray) -> int:
+        """Return the largest load of a cell, for each of its nodes, rounded up."""
+        return int((-(-self.filled(cells) // self.cells.width)).max())
+
+    def fits(self, cells: IntArray) -> bool:
+        """Tell whether no cell has more load than room."""
+        return bool((self.filled(cells) <= self.cells.room).all())
+
+    @cached_property
+    def fixed(self) -> BoolArray:
+        """Whether an object is fixed."""
+        return self.home >= 0
+
+    def array(self, name: str) -> tuple[IntArray, tuple[int, ...]] | None:
+        """Return the objects of an array in its shape, and that; None if there is no such array."""
+        begin = 0
+        for one in self.instance.arrays:
+            shape = tuple(one.shape)
+            if one.name == name:
+                return np.arange(begin, begin + math.prod(shape)).reshape(shape), shape
+            begin += math.prod(shape)
+        return None
+
+
+def prepare_objects(instance: ObjectsInstance) -> ObjectsProblem:
+    """Check an instance and return its arrays.
+
+    Raises
+    ------
+    InputError
+        With the field at fault: lists of different length, nodes outside the machine, fixed objects
+        on other nodes, loads beyond the caps, or bytes so large that hop-bytes would not be exact
+        in 64 bits.
+    """
+    loads = np.asarray(instance.loads, dtype=np.int64)
+    if sum(instance.loads) >= MOST_LOAD:
+        raise InputError(f"loads below {MOST_LOAD} together", field="loads")
+    graph = GraphApplication(
+        num_tasks=len(loads),
+        sources=instance.sources,
+        targets=instance.targets,
+        bytes=instance.bytes,
+    )
+    plain = prepare_mapping(
+        MappingInstance(
+            schema_version="topoplace.mapping/1",
+            name=instance.name,
+            machine=instance.machine,
+            nodes=instance.nodes,
+            tasks_per_node=min(len(loads), MOST_PER_NODE),
+            application=graph,
+        )
+    )
+    problem = ObjectsProblem(instance, plain, loads, _homes(instance, plain))
+    sizes = [math.prod(one.shape) for one in instance.arrays]
+    if instance.arrays and sum(sizes) != len(loads):
+        expected = f"{len(loads)} elements, one for each load"
+        raise InputError(expected, field="arrays", value=sum(sizes))
+    _require_room(problem)
+    return problem
+
+
+def _homes(instance: ObjectsInstance, plain: MappingProblem) -> IntArray:
+    home = np.full(plain.num_tasks, -1, dtype=np.int64)
+    usable = set(plain.nodes.tolist())
+    for k, one in enumerate(instance.fixed):
+        if one.object >= len(home) or home[one.object] >= 0:
+            expected = f"objects below {len(home)}, each once"
+            raise InputError(expected, field=f"fixed[{k}].object", value=one.object)
+        if one.node not in usable:
+            raise InputError("a usable node", field=f"fixed[{k}].node", value=one.node)
+        home[one.object] = one.node
+    return home
+
+
+def _require_room(problem: ObjectsProblem) -> None:
+    """Raise unless the caps have room for all loads, for each one, and for what is fixed."""
+    cells, loads, cap = problem.cells, problem.loads, problem.instance.cap
+    total = int(loads.sum())
+    if total > sum(cells.room.tolist()):
+        least = -(-total // len(problem.nodes))
+        raise InputError(f"at least {least}, the average load of a node", field="cap", value=cap)
+    if int(loads.max()) > int(cells.room.max()):
+        expected = f"room for the largest load, {int(loads.max())}"
+        raise InputError(expected, field="cap", value=cap)
+    fixed = np.flatnonzero(problem.home >= 0)
+    filled = np.zeros(len(cells.room), dtype=np.int64)
+    np.add.at(filled, problem.cells_of(problem.home[fixed]), loads[fixed])
+    over = np.flatnonzero(filled > cells.room)
+    if len(over):
+        expected = f"room for the fixed objects of router {int(cells.router[over[0]])}"
+        raise InputError(expected, field="cap", value=cap)
+
+
+def objects_on(
+    places: Places,
+    graph: GraphApplication,
+    loads: IntArray,
+    cap: int,
+    **more: object,
+) -> ObjectsProblem:
+    """Return the problem of mapping objects to places; `more` are other fields of the instance."""
+    fields = {"name": "objects", "source": places.source} | more
+    return prepare_objects(
+        ObjectsInstance.model_validate(
+            {
+                "schema_version": "topoplace.objects/1",
+                "machine": places.machine,
+                "nodes": format_node_set(places.nodes.tolist()),
+                "cap": cap,
+                "loads": loads.tolist(),
+                "sources": graph.sources,
+                "targets": graph.targets,
+                "bytes": graph.bytes,
+                **fields,
+            }
+        )
+    )
+
+
+def cap_of(loads: IntArray, num_nodes: int, balance: str, pooled: int = 1) -> int:
+    """Return the most load of a node at `balance` times the average, rounded down.
+
+    At most `pooled` nodes share their caps.
+
+    Raises `InputError` if that is no number of at least 1, or below the largest load.
+    """
+    from fractions import Fraction  # noqa: PLC0415 - only here
+
+    try:
+        factor = Fraction(balance)
+    except (ValueError, ZeroDivisionError):
+        factor = Fraction(0)
+    if factor < 1:
+        raise InputError("a number from 1 on, such as 1.1", field="--balance", value=balance)
+    total, largest = int(loads.sum()), int(loads.max())
+    cap = max(math.floor(factor * total / num_nodes), -(-total // num_nodes))
+    if cap * pooled < largest:
+        least = math.ceil(Fraction(100 * largest * num_nodes, pooled * max(1, total))) / 100
+        expected = f"at least {least:g}: the largest object has a load of {largest}"
+        raise InputError(expected, field="--balance", value=balance)
+    return cap

@@ -1,0 +1,218 @@
+"""Our methods for objects: halving machine and objects together, and annealing under the caps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.errors import InputError
+from topoplace.mapping.halving import descend
+from topoplace.mapping.local_search import (
+    COLD,
+    COOLING_SHARE,
+    HOT,
+    WANDER,
+    random_state,
+    total_cost,
+)
+from topoplace.mapping.objects._kernels import anneal_objects, level_out, members
+from topoplace.mapping.objects.problem import ObjectsProblem
+from topoplace.mapping.objects.settled import (
+    Keeper,
+    arrays_of,
+    emptiest_first,
+    homes_of,
+    settled,
+)
+from topoplace.mapping.positions import positions
+from topoplace.solving import Options, Outcome, method_of, register
+from topoplace.types import IntArray
+
+# ---- Constructions -------------------------------------------------------------------------------
+
+
+@register("objects", "in-order")
+def in_order(problem: ObjectsProblem, options: Options) -> Outcome:
+    """Fill node after node with consecutive objects, up to the average load."""
+    keeper = Keeper(problem, options)
+    keeper.offer(consecutive(problem), "in order")
+    return keeper.outcome()
+
+
+def consecutive(problem: ObjectsProblem) -> IntArray | None:
+    """Return the cells of objects in their order, each node with the average load."""
+    cells, loads = problem.cells, problem.loads
+    middle = np.cumsum(loads) - loads / 2
+    ends = np.cumsum(cells.width) * (loads.sum() / cells.width.sum())
+    at = np.minimum(np.searchsorted(ends, middle), len(ends) - 1)
+    return settled(problem, cells.router[at], np.arange(len(loads)))
+
+
+@register("objects", "oblivious")
+def oblivious(problem: ObjectsProblem, options: Options) -> Outcome:
+    """Balance loads alone: the largest object first, each on the emptiest node."""
+    keeper = Keeper(problem, options)
+    keeper.offer(emptiest_first(problem), "by load")
+    return keeper.outcome()
+
+
+@register("objects", "bisection")
+def bisection(problem: ObjectsProblem, options: Options) -> Outcome:
+    """Halve machine and objects together, again and again."""
+    keeper = Keeper(problem, options)
+    keeper.offer(halved(problem, options.seed), "bisection")
+    return keeper.outcome()
+
+
+def halved(problem: ObjectsProblem, seed: int) -> IntArray | None:
+    """Return the cells of objects by recursive bisection (as `topoplace.mapping.halving`)."""
+    coordinates, rings = positions(problem.machine)
+    routers = descend(
+        arrays_of(problem),
+        problem.graph.exchanged,
+        np.maximum(problem.loads, 1),
+        coordinates,
+        rings,
+        problem.router_room,
+        np.flatnonzero(np.diff(problem.cells.first)),
+        random_state(seed),
+    )
+    return settled(problem, routers)
+
+
+# ---- Annealing -----------------------------------------------------------------------------------
+
+MOVES_PER_OBJECT, FEWEST_MOVES, MOST_MOVES = 1_000, 200_000, 40_000_000
+"""Moves to try without a time limit."""
+
+HEAT = ((200, 0.0), (5_000, 0.1))
+"""Up to so many moves per object an annealing begins at this part of `HOT`, beyond at `MILD`."""
+
+MILD = 0.24
+
+DOWNHILL_SHARE = 0.1
+"""Share of the work that goes downhill first, from the construction."""
+
+CHUNK = 1 << 14
+"""Moves between two looks at the clock."""
+
+PAPERS = ("prisms", "bricks")
+"""The mappings of the papers, each for applications of its kind."""
+
+
+@register("objects", "search")
+def search(problem: ObjectsProblem, options: Options) -> Outcome:
+    """Anneal from the best construction, the papers' among them; then even out the loads.
+
+    Never worse than `options.start` or a construction. Without a time limit the work is fixed and
+    the seed decides the outcome.
+    """
+    keeper = Keeper(problem, options)
+    if options.start is not None:
+        keeper.offer(problem.cells_of(options.start), "start")
+    keeper.offer(consecutive(problem), "in order")
+    if not keeper.done:
+        keeper.offer(halved(problem, options.seed), "bisection")
+    for name in PAPERS:
+        offer_paper(keeper, name)
+    built = keeper.source
+    if keeper.cells is not None and len(problem.movable):
+        Annealing(keeper).run()
+    notes = () if keeper.worth is None else (f"annealed from the mapping by {built}",)
+    return keeper.outcome(notes=notes)
+
+
+def offer_paper(keeper: Keeper, name: str) -> None:
+    """Offer the mapping of a paper if the application is of its kind."""
+    if keeper.done:
+        return
+    try:
+        found = method_of("objects", name).solver(keeper.problem, Options())
+    except InputError:
+        return
+    if found.solution is not None:
+        keeper.offer(keeper.problem.cells_of(found.solution), name)
+
+
+class Annealing:
+    """A mapping on its way: the arrays that kernels change, and how much work is done."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        assert keeper.cells is not None
+        self.keeper, problem = keeper, keeper.problem
+        self.problem, self.guest = problem, problem.graph.exchanged
+        self.machine, self.home = arrays_of(problem), homes_of(problem)
+        self.random, self.tried = random_state(keeper.options.seed), 0
+        per_object = MOVES_PER_OBJECT * problem.num_objects
+        self.num_moves = min(max(FEWEST_MOVES, per_object), MOST_MOVES)
+        self.began = clock.now()
+        self.limit = None if keeper.options.time_limit is None else max(keeper.left, 1e-3)
+        self.take(keeper.cells)
+
+    def take(self, cells: IntArray) -> None:
+        """Go on from a mapping."""
+        routers, filled = self.problem.cells.router[cells], self.problem.filled(cells)
+        lists = members(cells, len(filled))
+        self.state = (cells.copy(), routers, filled, *lists)
+        self.cost = int(total_cost(self.machine, self.guest, routers.astype(np.int32)))
+
+    def spent(self) -> float:
+        """Return the share of the time, or of the moves, that is used up."""
+        if self.limit is not None or clock.is_stopped():
+            return (clock.now() - self.began) / (self.limit or 1e-3)
+        return self.tried / self.num_moves
+
+    def run(self) -> None:
+        """Cool down from a heat that suits the moves there is time for, and even out the loads."""
+        unit = self.typical_change()
+        if unit > 0 and not self.keeper.done:
+            while not self.keeper.done and self.spent() < DOWNHILL_SHARE:
+                self.step(0.0)
+            expected = self.tried / max(self.spent(), 1e-9) / self.problem.num_objects
+            heat = next((share for most, share in HEAT if expected < most), MILD)
+            hot, cold = heat * HOT * unit, COLD * unit * min(1.0, heat * HOT / COLD / 4)
+            while not self.keeper.done and (spent := self.spent()) < 1:
+                share = (spent - DOWNHILL_SHARE) / (1 - DOWNHILL_SHARE) / COOLING_SHARE
+                self.step(hot * (cold / hot) ** share if hot > 0 and share < 1 else 0.0)
+            assert self.keeper.cells is not None
+            self.take(self.keeper.cells)
+        cells = self.problem.cells
+        level_out(
+            self.machine,
+            self.guest,
+            cells.router,
+            cells.width,
+            self.problem.loads,
+            self.home,
+            self.state,
+        )
+        self.keeper.offer(self.state[0], self.keeper.source)
+
+    def typical_change(self) -> float:
+        """Return how much one step of an object changes hop-bytes, up to a factor."""
+        squares = np.bincount(self.guest.owner, weights=self.guest.weight.astype(float) ** 2)
+        return float(np.sqrt(squares[squares > 0]).mean()) if squares.any() else 0.0
+
+    def step(self, temperature: float) -> None:
+        """Try moves at one temperature and keep the mapping if it is the best so far."""
+        cells = self.problem.cells
+        chunk = CHUNK if self.limit else max(1, min(CHUNK, self.num_moves // 200))
+        change = anneal_objects(
+            self.machine,
+            self.guest,
+            cells.first,
+            cells.router,
+            cells.room,
+            self.problem.loads,
+            self.home,
+            self.problem.movable,
+            self.state,
+            self.random,
+            (float(temperature), chunk),
+            WANDER,
+        )
+        self.tried += chunk
+        self.cost += int(change)
+        worth = self.keeper.worth
+        if worth is None or self.cost < worth[0]:
+            self.keeper.offer(self.state[0], "annealing")

@@ -1,0 +1,443 @@
+"""Objects with loads: methods, bounds and the checker against all mappings, and applications."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import topoplace as tp
+from field_samples import refigured
+from tiny_objects import brute_force, tiny_objects
+from topoplace.certify.check import check_document
+from topoplace.certify.objects.bounds import object_cuts_value, shares_value
+from topoplace.certify.objects.instance import read_objects
+from topoplace.cli import run
+from topoplace.errors import InputError
+from topoplace.mapping.objects.applications import expanded, problem_of, read_application
+from topoplace.mapping.objects.bounds import object_cuts_bound, shares_bound
+from topoplace.mapping.objects.builders import BUILDERS, mesh, milc, namd, openatom
+from topoplace.mapping.objects.papers import parts_of
+from topoplace.mapping.objects.problem import ObjectsProblem
+from topoplace.mapping.onto import load_places
+from topoplace.result.objects import ObjectsResult
+from topoplace.snapshot.objects import ObjectsApplication
+from topoplace.solving import Options, solve
+
+Document = dict[str, Any]
+
+SMALL_NAMD = namd((3, 3, 3), name="small")
+SMALL_OPENATOM = openatom(16, 8, 6, 8, loads=(4, 3, 5), name="small")
+
+
+def problems(seeds: range) -> list[tuple[int, ObjectsProblem]]:
+    """Return tiny instances; a few draws fix objects where there is no room for them."""
+    found = []
+    for seed in seeds:
+        with contextlib.suppress(InputError):
+            found.append((seed, tiny_objects(seed)))
+    return found
+
+
+# ---- What is proven, against all mappings --------------------------------------------------------
+
+
+def require_exact(seed: int, problem: ObjectsProblem) -> None:
+    best = brute_force(problem)
+    result = solve(problem, "exact", Options(seed=seed))
+    report = check_document(result)
+    assert report.verified, (seed, report)
+    if best is None:
+        assert result.solution is None, seed
+        return
+    assert tuple(level.objective for level in result.levels) == best, seed
+    assert all(level.status == "optimal" for level in result.levels), (seed, result)
+
+
+def require_bounds(seed: int, problem: ObjectsProblem) -> None:
+    best, instance = brute_force(problem), read_objects(problem.instance)
+    if best is None:
+        return
+    first = shares_bound(problem)
+    assert first is not None
+    assert first.value == shares_value(instance, first.certificate) <= best[0], seed
+    second = object_cuts_bound(problem, seed)
+    if second is not None:
+        assert second.value == object_cuts_value(instance, second.certificate) <= best[0], seed
+
+
+def test_exact_is_the_least_of_all_mappings() -> None:
+    for seed, problem in problems(range(40)):
+        require_exact(seed, problem)
+
+
+def test_no_bound_is_above_the_least_of_all_mappings() -> None:
+    for seed, problem in problems(range(40, 90)):
+        require_bounds(seed, problem)
+
+
+@pytest.mark.slow
+def test_agreement_with_all_mappings() -> None:
+    found = problems(range(1000, 1330))
+    assert len(found) >= 300
+    for seed, problem in found:
+        require_exact(seed, problem)
+        require_bounds(seed, problem)
+
+
+def test_methods_keep_the_caps_and_are_never_below_a_bound() -> None:
+    for seed, problem in problems(range(100, 112)):
+        for method in ("in-order", "oblivious", "bisection", "search"):
+            result = solve(problem, method, Options(seed=seed))
+            report = check_document(result)
+            assert report.holds, (seed, method, report)
+            if result.solution is not None and problem.instance.fixed:
+                one = problem.instance.fixed[0]
+                assert result.solution.nodes[one.object] == one.node
+
+
+def test_bounds_bite() -> None:
+    """Two heavy pairs on two nodes: no object may be with its partner, which stars see at once."""
+    document = {"name": "A", "shape": [4], "load": 3}
+    rules = [{"rule": "A(i) -> A(i+1)", "bytes": 5, "periodic": True}]
+    problem = problem_of(application([document], rules), load_places("torus:4"), "1")
+    result = solve(problem, "exact")
+    assert (result.objective, result.bound) == (20, 20)
+    first = shares_bound(problem)
+    assert first is not None
+    assert first.value == 20
+
+
+def test_cuts_see_what_stars_do_not() -> None:
+    """A random graph of many light objects: every star fits on a node, the whole does not."""
+    rng = random.Random(5)
+    pairs = [[a, b] for a in range(64) for b in rng.sample(range(64), 5)]
+    listed = {"sender": "A", "receiver": "A", "pairs": pairs, "bytes": [1] * len(pairs)}
+    problem = problem_of(
+        application([{"name": "A", "shape": [64]}], [listed]), load_places("torus:2x2"), "1"
+    )
+    stars, cuts = shares_bound(problem), object_cuts_bound(problem)
+    assert stars is not None
+    assert cuts is not None
+    assert stars.value == 0 < cuts.value
+
+
+# ---- Mutants -------------------------------------------------------------------------------------
+
+
+def mutants(document: Document, rng: random.Random) -> list[tuple[str, Document]]:
+    """Return results that claim what is not so, with figures that fit together."""
+
+    def changed(what: str, change: Any) -> tuple[str, Document]:
+        copy = json.loads(json.dumps(document))
+        change(copy)
+        return what, refigured(copy)
+
+    levels, nodes = document["levels"], document["solution"]["nodes"]
+    found = []
+    for k, level in enumerate(levels):
+
+        def beyond(copy: Document, at: int = k) -> None:
+            copy["levels"][at]["bound"] += 1
+            copy["levels"][at]["objective"] = max(
+                copy["levels"][at]["objective"], copy["levels"][at]["bound"]
+            )
+
+        found.append(changed(f"bound of level {k}", beyond))
+        if level["certificate"]["kind"] == "enumeration":
+
+            def lied(copy: Document, at: int = k) -> None:
+                copy["levels"][at]["bound"] = copy["levels"][at]["objective"] = 1 << 40
+
+            found.append(changed(f"objective of level {k}", lied))
+    one = rng.randrange(len(nodes))
+    found.append(
+        changed("a node", lambda copy: copy["solution"]["nodes"].__setitem__(one, 1 << 20))
+    )
+    instance = document["instance"]
+    if sum(instance["loads"]) > instance["cap"] * (instance["machine"]["nodes_per_router"]):
+
+        def crowded(copy: Document) -> None:
+            copy["solution"]["nodes"] = [nodes[one]] * len(nodes)
+
+        found.append(changed("all on one node", crowded))
+    for name in ("largest_load", "hop_bytes", "used_nodes"):
+        found.append(
+            changed(
+                name,
+                lambda copy, name=name: copy["solution"]["figures"].__setitem__(
+                    name, copy["solution"]["figures"][name] + rng.choice((-1, 1))
+                ),
+            )
+        )
+    return found
+
+
+def require_rejected(seeds: range) -> int:
+    rng, count = random.Random(7), 0
+    for seed, problem in problems(seeds):
+        result = solve(problem, "exact", Options(seed=seed))
+        if result.solution is None:
+            continue
+        for what, document in mutants(result.model_dump(mode="json"), rng):
+            bent = ObjectsResult.model_validate_json(json.dumps(document))
+            assert not check_document(bent).holds, (seed, what)
+            count += 1
+    return count
+
+
+def test_mutants_are_rejected() -> None:
+    assert require_rejected(range(200, 220)) >= 100
+
+
+@pytest.mark.slow
+def test_a_thousand_mutants_are_rejected() -> None:
+    assert require_rejected(range(2000, 2180)) >= 1000
+
+
+def test_certificates_that_prove_less_are_rejected() -> None:
+    problem = problem_of(SMALL_NAMD, load_places("torus:3x3x3"), "1.2")
+    shares, cuts = shares_bound(problem), object_cuts_bound(problem)
+    assert shares is not None
+    assert cuts is not None
+    instance = read_objects(problem.instance)
+    from topoplace.result.packed import packed, unpacked  # noqa: PLC0415 - only here
+
+    num = len(instance.volumes.tasks) // 2
+    values = unpacked(shares.certificate.shares, num, "shares")
+    for wrong in (values + 1, values - 300):
+        text = shares.certificate.model_copy(update={"shares": packed(wrong)})
+        with pytest.raises(Exception, match="share"):
+            shares_value(instance, text)
+    prices = unpacked(cuts.certificate.prices, problem.num_objects, "prices")
+    lower = prices - abs(int(prices.min())) // 2
+    text = cuts.certificate.model_copy(update={"prices": packed(lower)})
+    with pytest.raises(Exception, match="matrix of the cuts"):
+        object_cuts_value(instance, text)
+
+
+# ---- Applications: rules against loops, and faults -----------------------------------------------
+
+
+def application(arrays: list[Document], messages: list[Document]) -> ObjectsApplication:
+    return ObjectsApplication.model_validate(
+        {
+            "schema": "topoplace.application/1",
+            "name": "made",
+            "arrays": arrays,
+            "messages": messages,
+        }
+    )
+
+
+def pairs_of(rule: str, *, periodic: bool = False) -> set[tuple[int, int]]:
+    arrays = [
+        {"name": "G", "shape": [4, 3]},
+        {"name": "R", "shape": [4, 2]},
+        {"name": "P", "shape": [2, 2, 3]},
+    ]
+    graph = expanded(application(arrays, [{"rule": rule, "bytes": 1, "periodic": periodic}])).graph
+    return set(zip(graph.sources, graph.targets, strict=True))
+
+
+def g(s: int, p: int) -> int:
+    return 3 * s + p
+
+
+def r(s: int, q: int) -> int:
+    return 12 + 2 * s + q
+
+
+def pair(a: int, b: int, p: int) -> int:
+    return 20 + 6 * a + 3 * b + p
+
+
+def test_rules_are_what_loops_say() -> None:
+    states, planes = range(4), range(3)
+    assert pairs_of("G(s,*) -> R(s,*)") == {
+        (g(s, p), r(s, q)) for s in states for p in planes for q in range(2)
+    }
+    assert pairs_of("G(s,p)->P(s/2, *, p)") == {
+        (g(s, p), pair(s // 2, b, p)) for s in states for p in planes for b in range(2)
+    }
+    assert pairs_of("G(s,p) <-> G(s+1,p)") == {
+        ends
+        for s, p in product(range(3), planes)
+        for ends in ((g(s, p), g(s + 1, p)), (g(s + 1, p), g(s, p)))
+    }
+    assert pairs_of("G(s,p) -> G(s-1,p)", periodic=True) == {
+        (g(s, p), g((s - 1) % 4, p)) for s in states for p in planes
+    }
+    assert pairs_of("G(2,p) -> R(0,*)") == {(g(2, p), r(0, q)) for p in planes for q in range(2)}
+    assert pairs_of("G(*,p) -> G(*,p)") == {
+        (g(s, p), g(t, p)) for s in states for t in states for p in planes if s != t
+    }
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("G(s,*) R(s,*)", "a rule such as"),
+        ("G(s) -> R(s,*)", "2 indices of G"),
+        ("G(s,*) -> Q(s,*)", "one of G, R, P"),
+        ("G(s,*) -> R(t,*)", "every name once"),
+        ("G(s+1,*) -> R(s,*)", "on the left"),
+        ("G(s,*) -> R(s;*)", "2 indices of R"),
+    ],
+)
+def test_rules_that_cannot_be_read(rule: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        pairs_of(rule)
+
+
+def test_computes_have_the_two_patches_of_their_pair() -> None:
+    found = expanded(SMALL_NAMD)
+    partners: dict[int, set[int]] = {}
+    for a, b in zip(found.graph.sources, found.graph.targets, strict=True):
+        if a < 27:
+            partners.setdefault(b, set()).add(a)
+    pairs = [frozenset(mine) for mine in partners.values()]
+    assert len(pairs) == len(set(pairs)) == 27 * 14
+    assert {frozenset((a, b)) for a in range(27) for b in range(27)} == set(pairs)
+
+
+def test_shipped_applications_are_those_of_the_builders() -> None:
+    for name, build in BUILDERS.items():
+        assert read_application(name) == build()
+
+
+def test_a_mesh_is_symmetric() -> None:
+    graph = expanded(mesh(60, seed=3)).graph
+    rows = list(zip(graph.sources, graph.targets, graph.bytes, strict=True))
+    assert sorted(rows) == sorted((b, a, size) for a, b, size in rows)
+
+
+# ---- The papers' mappings ------------------------------------------------------------------------
+
+
+def test_parts_cover_a_box_once() -> None:
+    parts = parts_of(((0, 5), (0, 4), (0, 3)), 7)
+    cells = [at for box in parts for at in product(*(range(*side) for side in box))]
+    assert len(parts) == 7
+    assert len(cells) == len(set(cells)) == 60
+
+
+def test_planes_of_gspace_have_prisms_of_their_own() -> None:
+    problem = problem_of(SMALL_OPENATOM, load_places("torus:4x4x4"), "3")
+    result = solve(problem, "prisms")
+    assert result.solution is not None
+    assert check_document(result).holds
+    at = problem.plain.machine.coordinates[np.array(result.solution.nodes)][:, :]
+    numbers, _ = problem.array("GSpace") or (np.zeros(0), ())
+    # along one dimension all planes are spread alike; across it, no two planes meet
+    assert any(
+        all(
+            not set(map(tuple, np.delete(at[numbers[:, p]], axis, 1).tolist()))
+            & set(map(tuple, np.delete(at[numbers[:, q]], axis, 1).tolist()))
+            for p in range(8)
+            for q in range(p)
+        )
+        for axis in range(3)
+    )
+
+
+def test_computes_are_in_their_brick_or_with_proxies() -> None:
+    """With room everywhere, whoever is not between its patches is where both have a compute."""
+    problem = problem_of(SMALL_NAMD, load_places("torus:6x6x6"), "40")
+    result = solve(problem, "bricks")
+    assert result.solution is not None
+    nodes, graph = result.solution.nodes, problem.graph
+    ends: dict[int, list[int]] = {}
+    for a, b in zip(graph.sources.tolist(), graph.targets.tolist(), strict=True):
+        if a < 27:
+            ends.setdefault(b, []).append(a)
+    outside = 0
+    for compute, patches in ends.items():
+        one, other = (nodes[patch] for patch in (patches[0], patches[-1]))
+        away = [int(problem.machine.distances_from(h)[nodes[compute]]) for h in (one, other)]
+        if sum(away) > int(problem.machine.distances_from(one)[other]):
+            outside += 1
+            here = {p for c, mine in ends.items() if nodes[c] == nodes[compute] for p in mine}
+            here |= {patch for patch in range(27) if nodes[patch] == nodes[compute]}
+            assert set(patches) <= here
+    assert outside < len(ends) / 10
+
+
+def test_ours_is_never_above_the_papers() -> None:
+    for application_, method in ((SMALL_NAMD, "bricks"), (SMALL_OPENATOM, "prisms")):
+        problem = problem_of(application_, load_places("torus:4x4x4"), "2")
+        paper, ours = solve(problem, method), solve(problem, "search", Options(time_limit=1.0))
+        assert paper.objective is not None
+        assert ours.objective is not None
+        assert ours.objective <= paper.objective
+        assert check_document(ours).holds
+
+
+def test_papers_methods_say_what_they_need() -> None:
+    problem = problem_of(milc((2, 2, 2, 2)), load_places("torus:2x2x2"), "2")
+    with pytest.raises(InputError, match="an array GSpace"):
+        solve(problem, "prisms")
+    with pytest.raises(InputError, match="an array Patches"):
+        solve(problem, "bricks")
+
+
+# ---- The command and the front door --------------------------------------------------------------
+
+
+def test_the_command_maps_objects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, fixed, nodes = tmp_path / "r.json", tmp_path / "fixed.csv", tmp_path / "nodes.csv"
+    fixed.write_text("object,node\n0,3\n")
+    words = "map --objects matmul_8x8x8 --on torus:4x4x4 --balance 1.5 --method bisection"
+    assert run([*words.split(), "--fixed", str(fixed), "-o", str(out), "--csv", str(nodes)]) == 0
+    told = capsys.readouterr().out
+    assert "512 objects, 1 fixed (Chares 8x8x8) of load 512" in told
+    assert "at most 12 per node" in told
+    assert run(["check", str(out)]) == 0
+    assert nodes.read_text().splitlines()[:2] == ["object,node", "0,3"]
+    assert run(["show", str(out), "--png", str(tmp_path / "r.png")]) == 0
+    frame = tp.load(out).to_frame()
+    assert list(frame.columns[:3]) == ["object", "load", "node"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--objects namd_apoa", "namd_apoa"),
+        ("--objects namd_apoa1 --balance 0.9", "--balance"),
+        ("--objects namd_apoa1 --on xt3", "at least 2.22"),
+        ("--objects namd_apoa1 --grid 4x4", "--grid"),
+        ("--grid 4x4 --pooled", "--pooled"),
+        ("--objects namd_apoa1 --tasks-per-node 2", "--tasks-per-node"),
+        ("--objects matmul_8x8x8 --method prisms", "GSpace"),
+    ],
+)
+def test_wrong_input_is_told(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    on = [] if "--on" in words else ["--on", "torus:4x4x4"]
+    assert run(["map", *words.split(), *on]) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert len(said.strip().splitlines()) == 1
+
+
+def test_the_front_door_takes_applications_and_graphs() -> None:
+    found = tp.map("milc_8x8x8x16", "torus:8x8x8", "in-order", balance=1.2)
+    assert isinstance(found, ObjectsResult)
+    assert found.check().holds
+    made = tp.objects({"A": (4, 4)}, {"A(i,*) -> A(i,*)": 3}, loads={"A": 2}, name="rows")
+    assert expanded(made).loads.sum() == 32
+    assert sum(expanded(made).graph.bytes) == 3 * 48
+    with pytest.raises(InputError, match="did you mean 'A'"):
+        tp.objects({"A": (4,)}, {}, loads={"a": 2})
+    again = tp.map(found.instance, method="oblivious")
+    assert again.levels[1].status == "optimal"
+    light = tp.map(tp.grid(4, 4), "torus:2x2", balance=2, time_limit=0.3)
+    assert isinstance(light, ObjectsResult)
+    assert light.instance.cap == 8
+    pooled = tp.map(tp.grid(4, 4), "torus:2x2:2", "bisection", balance="1", pooled=True)
+    assert pooled.check().holds

@@ -1,0 +1,75 @@
+"""Tiny instances of objects, and all their mappings one by one."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+
+from topoplace.mapping.objects.problem import ObjectsProblem, objects_on
+from topoplace.mapping.onto import load_places
+from topoplace.snapshot.objects import FixedObject
+from topoplace.snapshot.schema import GraphApplication
+
+MACHINES = ("torus:2x3", "mesh:2x2", "torus:4", "torus:2x2:2", "mesh:5", "torus:3x2:2")
+
+
+def tiny_objects(seed: int) -> ObjectsProblem:
+    """Return an instance of at most 6 objects on at most 6 nodes; some are fixed, or pooled."""
+    rng = random.Random(seed)
+    num = rng.randint(2, 6)
+    places = load_places(rng.choice(MACHINES))
+    if rng.random() < 0.4 and len(places.nodes) > 4:
+        keep = sorted(rng.sample(places.nodes.tolist(), 4))
+        places = places.only(",".join(map(str, keep)))
+    if len(places.nodes) > 6:
+        places = places.only("0-5")
+    ends = [(rng.randrange(num), rng.randrange(num)) for _ in range(rng.randint(0, 10))]
+    unit = rng.choice((1, 1, 3))
+    graph = GraphApplication(
+        num_tasks=num,
+        sources=[a for a, _ in ends],
+        targets=[b for _, b in ends],
+        bytes=[unit * rng.randint(0, 6) for _ in ends],
+    )
+    loads = np.array([rng.choice((0, 1, 1, 2, 3, 5)) for _ in range(num)], dtype=np.int64)
+    pooled = rng.random() < 0.3
+    cap = max(int(loads.max()), -(-int(loads.sum()) // len(places.nodes))) + rng.choice(
+        (0, 0, 1, 4)
+    )
+    fixed = []
+    if rng.random() < 0.3:
+        fixed = [FixedObject(object=rng.randrange(num), node=int(rng.choice(places.nodes)))]
+    return objects_on(places, graph, loads, cap, pooled=pooled, fixed=fixed)
+
+
+def brute_force(problem: ObjectsProblem) -> tuple[int, int] | None:
+    """Return the least (hop-bytes, largest load) of all mappings within the caps; None without."""
+    instance, graph = problem.instance, problem.graph
+    per = problem.machine.nodes_per_router
+    hops = {
+        (a, b): int(problem.machine.hops(np.array([a // per]), np.array([b // per]))[0])
+        for a in problem.nodes.tolist()
+        for b in problem.nodes.tolist()
+    }
+    messages = list(
+        zip(graph.sources.tolist(), graph.targets.tolist(), graph.bytes.tolist(), strict=True)
+    )
+    groups = {n: n // per if instance.pooled else n for n in problem.nodes.tolist()}
+    widths = {g: list(groups.values()).count(g) for g in groups.values()}
+    best: tuple[int, int] | None = None
+    choices: list[list[int]] = [problem.nodes.tolist()] * problem.num_objects
+    for one in instance.fixed:
+        choices[one.object] = [one.node]
+    for nodes in itertools.product(*choices):
+        filled = dict.fromkeys(widths, 0)
+        for node, load in zip(nodes, instance.loads, strict=True):
+            filled[groups[node]] += load
+        if any(filled[g] > instance.cap * widths[g] for g in widths):
+            continue
+        cost = sum(size * hops[nodes[a], nodes[b]] for a, b, size in messages)
+        worth = cost, max(-(-filled[g] // widths[g]) for g in widths)
+        if best is None or worth < best:
+            best = worth
+    return best
