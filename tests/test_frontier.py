@@ -89,7 +89,7 @@ def torus_equals_brute_force(seed: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(12), pytest.param(range(12, 330), marks=pytest.mark.slow)], ids=str
+    "seeds", [range(4), pytest.param(range(4, 330), marks=pytest.mark.slow)], ids=str
 )
 def test_frontiers_of_tori_equal_brute_force(seeds: range) -> None:
     small = [torus_equals_brute_force(seed) for seed in seeds]
@@ -107,7 +107,7 @@ def test_frontiers_of_pods_equal_brute_force() -> None:
 
 def test_frontiers_of_hierarchies_equal_brute_force() -> None:
     num = 0
-    for seed in range(20):
+    for seed in range(12):
         state = tiny_hierarchies.prepared(tiny_hierarchies.random_hierarchy(random.Random(seed)))
         if tiny_hierarchies.num_placements(state) > 2_000:
             continue
@@ -117,7 +117,7 @@ def test_frontiers_of_hierarchies_equal_brute_force() -> None:
         assert points_of(frontier) == best_of(totals, (0, -1)), seed
         assert frontier.check().verified, seed
         num += 1
-    assert num > 3
+    assert num > 1
 
 
 @pytest.mark.parametrize(
