@@ -42,7 +42,10 @@ HELD = [{"id": "run", "nodes": "5"}]
 # ---- Against brute force and the exact method -------------------------------------------------
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize(
+    "chunk",
+    [pytest.param(chunk, marks=[pytest.mark.slow] * (chunk > 4)) for chunk in range(CHUNKS)],
+)
 def test_equals_brute_force_and_the_exact_method(chunk: int) -> None:
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
         mode = MODES[seed % 3]
