@@ -40,6 +40,7 @@ from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, prepare, prepare_cubes, prepare_hierarchy
+from topoplace.snapshot.machines import load_machine
 from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
@@ -47,6 +48,7 @@ from topoplace.snapshot.schema import (
     GridApplication,
     Pattern,
     RepackInstance,
+    TorusModel,
 )
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Bound, Options, result_of, solve
@@ -345,7 +347,10 @@ def _objects() -> Iterator[tuple[str, ObjectsResult]]:
         ("shares", "mesh:3x2", "search", {"balance": "1.2", "fixed": [(0, 1)]}),
         ("object-cuts", "torus:2:2", "bisection", {"balance": "1.2", "pooled": True}),
     ):
-        problem = problem_of(application, load_places(machine), **more)
+        own = load_machine(machine)
+        assert isinstance(own, TorusModel)
+        wide = own.model_copy(update={"bandwidth": [2] * len(own.shape)})
+        problem = problem_of(application, load_places(wide), **more)
         found = solve(problem, method, Options(time_limit=0.5))
         kinds = [level.certificate.kind for level in found.levels if level.certificate]
         assert name in kinds, (name, kinds)

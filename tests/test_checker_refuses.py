@@ -120,7 +120,7 @@ def test_a_certificate_that_proves_less_than_a_placement_reaches_is_refused(
     def proven(*args: Any) -> Proven:
         return Proven(case.best[len(args[2])] - (len(args[2]) == level), " at the leaf a out")
 
-    monkeypatch.setattr("topoplace.certify.torus.check.certified_bound", proven)
+    monkeypatch.setattr("topoplace.certify.packing.certified_bound", proven)
     found = reason(checked(case.document, tmp_path))
     assert "at the leaf a out" in found
     assert f"yet the solution reaches {case.best[level] * (-1 if level == 2 else 1)}" in found

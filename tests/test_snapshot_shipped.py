@@ -114,13 +114,16 @@ def test_a_generated_snapshot_is_as_promised(percent):
 def test_the_script_rebuilds_the_same_bytes(percent, tmp_path, monkeypatch):
     monkeypatch.setattr(BUILD, "BUSY_PERCENTS", (percent,))
     monkeypatch.setattr(BUILD, "INSTANCES", tmp_path)
-    for folder in ("machines", "snapshots"):
+    for folder in ("machines", "snapshots", "applications"):
         (tmp_path / folder).mkdir()
     BUILD.main()
     written = sorted(tmp_path.rglob("*.json"))
     machines = sorted(path.stem for path in written if path.parent.name == "machines")
     assert machines == machine_names()
-    assert len(written) == len(machines) + 1
+    shipped = [path.name for path in (ROOT / "instances" / "applications").iterdir()]
+    applications = {path.name for path in written if path.parent.name == "applications"}
+    assert applications == {*shipped}
+    assert len(written) == len(machines) + len(shipped) + 1
     for path in written:
         assert path.read_bytes() == (ROOT / "instances" / path.relative_to(tmp_path)).read_bytes()
 

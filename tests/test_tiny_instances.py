@@ -28,6 +28,7 @@ from tiny_instances import (
 )
 from topoplace.certify import check_document
 from topoplace.errors import InputError
+from topoplace.machine.levels import LevelMachine
 from topoplace.mapping.methods.best import is_installed
 from topoplace.mapping.problem import MappingProblem
 from topoplace.placement.switches.exact.annealing import best_start, realised
@@ -225,6 +226,8 @@ def may_refuse(name: str, problem: MappingProblem) -> bool:
     """Tell whether an instance may be bad input for a method."""
     if name == "scotch":
         return not is_installed() or problem.graph.total_bytes > 1 << 20
+    if name == "nested-boxes" and not isinstance(problem.machine, LevelMachine):
+        return True
     if name == "local-search":
         numbers = np.arange(problem.machine.num_routers)
         hops = hops_between(problem, numbers)

@@ -179,9 +179,13 @@ def _document(spec: str, job: str | None) -> Document | MatrixModel:
         return read_matrix_machine(spec.removeprefix(MATRIX))
     schema = _schema_of(spec)
     if schema == RESULT_SCHEMA:
+        problem = parse_object(read_bytes(spec), spec).get("problem")
+        expected = "the result of a placement or an allocation"
+        if problem in ("mapping", "objects", "repack"):
+            found = f"that of {problem}"
+            raise InputError(expected, file=spec, field="problem", found=found)
         result = parse_result(read_bytes(spec), spec)
         if not isinstance(result, PlacementResult | AllocationResult):
-            expected = "a result of placement or allocation"
             raise InputError(expected, file=spec, field="problem", value=result.problem)
         return result
     if schema == SNAPSHOT_SCHEMA:

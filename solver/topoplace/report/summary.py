@@ -104,7 +104,7 @@ def level_name(result: AnyResult, name: str) -> str:
 
 def exit_code_of(result: AnyResult) -> ExitCode:
     """Return the exit code that tells a script how a solve ended."""
-    if any(level.status is Status.INFEASIBLE for level in result.levels):
+    if Status.INFEASIBLE in (result.status, *(level.status for level in result.levels)):
         return ExitCode.INFEASIBLE
     if result.solution is None or result.status is Status.UNKNOWN:
         return ExitCode.NO_SOLUTION

@@ -21,6 +21,7 @@ _GLOP = "use_preprocessing: false"
 
 _FIRST_PART = 256  # columns; of each of them a large machine has tens of thousands of rows
 _WORK = 2e-6  # nominal seconds a nonzero
+_MOST_OF_START = 1e4  # beyond it the simplex no longer tells small values beside it
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,7 @@ class Master:
         )
         # a start is not missed to reach a level, where starting takes from it
         of_start = 1.0 + np.abs(values[:, : len(sizes)]).max(axis=0, initial=0).sum()
+        of_start = min(of_start, _MOST_OF_START)
         worth = np.concatenate([np.full(num_packing + num_requests, of_start), sizes])[needed]
         miss = (1.0 + 2.0 * _largest_gain(kinds, cost, owner)) * worth
         helper: Any = mbh.ModelBuilderHelper()  # its stub names no array type that exists
