@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,6 +28,7 @@ from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
 from topoplace.placement.hierarchy.ruin_recreate import RuinRecreate
 from topoplace.placement.hierarchy.tables import (
     Costs,
+    PartShape,
     Shape,
     Tables,
     Uses,
@@ -405,13 +406,13 @@ class _Pricing:
     def shapes(self, request: HierarchyRequest) -> list[tuple[Shape, int]]:
         """Return the shapes of a request, one per least balance of its parts, and their sum."""
         beside = len(request.parts) > 1
-        shapes: list[tuple[tuple[object, ...], int]] = [((), 0)]
+        shapes: list[tuple[tuple[PartShape, ...], int]] = [((), 0)]
         for part in request.parts:
             balanced = part.balance is not None and self._weights.get("balance")
-            least = range(1, part.units + 1) if balanced else (None,)
+            least: Iterable[int | None] = range(1, part.units + 1) if balanced else (None,)
             own = [(part_shape(self._layout, part, n, beside_others=beside), n or 0) for n in least]
             shapes = [((*found, shape), n + m) for found, n in shapes for shape, m in own]
-        return [(Shape(parts, request.exclusive), n) for parts, n in shapes]  # type: ignore[arg-type]
+        return [(Shape(parts, request.exclusive), n) for parts, n in shapes]
 
     def _by_node(
         self, request: HierarchyRequest, covers: Sequence[Cover]
