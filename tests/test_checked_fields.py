@@ -23,8 +23,8 @@ from topoplace.errors import InputError
 from topoplace.machine import parse_node_set
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.result import Fraction
-from topoplace.result.several import Several
 from topoplace.result.objects import ObjectsResult
+from topoplace.result.several import Several
 
 PAGE = script("build_checked_fields")
 Group = tuple[type[BaseModel], type[BaseModel], str, str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
@@ -143,7 +143,7 @@ def excluding(
     )
 
 
-def _rows_of_starts(groups: Sequence[int], counts: Mapping[int, int]) -> itertools.product[int]:
+def _rows_of_starts(groups: Sequence[int], counts: Mapping[int, int]) -> Iterator[tuple[int, ...]]:
     members: dict[int, list[int]] = {}
     for q, group in enumerate(groups):
         members.setdefault(group, []).append(q)

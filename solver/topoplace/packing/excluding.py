@@ -124,7 +124,8 @@ class Excluding(PackingProblem):
         self._num = inner.num_rows
         self.capacities = np.concatenate([inner.capacities, rows.capacities])
         self.families = {**inner.families, FAMILY: slice(self._num, len(self.capacities))}
-        self._is_listed = rows.of_request is None and inner.is_small
+        by_place = rows.of_request is None
+        self._is_listed = by_place and inner.every_candidate is not None
 
     @property
     def deadline(self) -> float:
@@ -166,7 +167,7 @@ class Excluding(PackingProblem):
     @property
     def is_small(self) -> bool:
         """Whether every candidate can be looked at quickly."""
-        return self.inner.is_small
+        return self._is_listed or self.inner.is_small
 
     def reported(self, level: int, value: int) -> int:
         """Return a value of a level as reported, or the other way round."""
@@ -208,12 +209,7 @@ class Excluding(PackingProblem):
 
     @cached_property
     def _oracle(self) -> ListedOracle:
-        def listed() -> list[Any]:
-            free = np.zeros(self._num, dtype=np.int64)
-            columns = self.inner.price(free, (1,), 1 << 62).columns
-            return [c for own in columns for _, c in own]
-
-        return ListedOracle(self, listed)
+        return ListedOracle(self, lambda: self.inner.every_candidate or [])
 
     def work(self, level: int) -> float:
         """Return what a call of the oracle takes."""

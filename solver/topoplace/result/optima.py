@@ -6,11 +6,10 @@ equal may exchange their places.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from topoplace.result.base import Result
 from topoplace.result.several import Several, Step
 from topoplace.snapshot.schema import Name
 
@@ -43,8 +42,7 @@ class Optima(Several):
         """
         from topoplace.report.optima import result_of  # noqa: PLC0415 - only when asked
 
-        found: Any = result_of(self, number)
-        assert isinstance(found, Result)
+        found: PlacementResult | HierarchyResult | CubesResult = result_of(self, number)
         return found
 
     def plot(self, ax: Axes | None = None, *, dark: bool = False) -> Axes:
