@@ -17,7 +17,7 @@ MAX_CANDIDATES = 400_000
 """Prisms times requests, likewise: listing so many takes a few seconds."""
 
 MOST_LISTED = 60_000
-"""Prisms times requests where listed ones alone will do: writing them down takes a second or two."""
+"""Prisms times requests that are listed where nothing else will do: that takes a second or two."""
 
 
 def num_prisms(problem: PlacementProblem) -> int:
