@@ -193,7 +193,7 @@ class TorusPacking(PackingProblem):
         return ListedOracle(self, lambda: all_candidates(self.placement, self.deadline))
 
     @cached_property
-    def every_candidate(self) -> list[Candidate] | None:  # type: ignore[override]
+    def every_candidate(self) -> list[Candidate] | None:
         """All candidates, of machines somewhat larger than those that are small, too."""
         if num_prisms(self.placement) * len(self.placement.requests) > MOST_LISTED:
             return None
