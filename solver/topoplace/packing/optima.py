@@ -21,7 +21,7 @@ _FIRST_SHARE = 0.5
 
 
 @dataclass
-class Optima:
+class Alternatives:
     """What is known of the placements at the optimum of the first levels, in maximising sense.
 
     Attributes
@@ -41,7 +41,7 @@ class Optima:
     steps: list[Step] = field(default_factory=list)
     rest: Step | None = None
 
-    def copy(self) -> Optima:
+    def copy(self) -> Alternatives:
         """Return what is known now."""
         return replace(self, points=[*self.points], steps=[*self.steps])
 
@@ -75,10 +75,10 @@ def all_optima(
     *,
     place_of: PlaceOf | None = None,
     seed: int = 0,
-    report: Callable[[Optima], None] = lambda found: None,
+    report: Callable[[Alternatives], None] = lambda found: None,
     progress: Callable[[Found], None] = lambda found: None,
     say: Say = silent,
-) -> Optima:
+) -> Alternatives:
     """Return placements at the optimum, until they are so many or all, as the budget allows.
 
     Parameters
@@ -96,7 +96,7 @@ def all_optima(
         packing, budget.within(_FIRST_SHARE * budget.length), seed=seed, thorough=True,
         num_levels=num_levels, report=progress, say=say,
     ).run()  # fmt: skip
-    found = Optima(num_levels, [Point(tuple(first.values), first.placement)])
+    found = Alternatives(num_levels, [Point(tuple(first.values), first.placement)])
     found.steps = [
         Step(first.reached[:level], bound)
         for level, bound in enumerate(first.bounds)
@@ -119,7 +119,7 @@ def all_optima(
     return found
 
 
-def _takes(found: Optima, other: Found) -> bool:
+def _takes(found: Alternatives, other: Found) -> bool:
     """Take in what a search has found beside the points known; tell whether it is another point."""
     best, values = found.values, tuple(other.values)
     if other.is_answer and values[: found.num_levels] >= best:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from topoplace.errors import InputError, unknown_name
 from topoplace.interrupts import heeded
-from topoplace.packing.optima import Optima as Found
-from topoplace.packing.optima import all_optima
+from topoplace.packing.optima import Alternatives, all_optima
 from topoplace.placement.engine import packed
 from topoplace.placement.several import fields_of, searched, step_of
 from topoplace.result.optima import OPTIMA_SCHEMA, Optima
@@ -64,7 +63,7 @@ def optima_of(
         own, found, budget, seconds = searched(
             problem,
             options,
-            Found(len(chosen)),
+            Alternatives(len(chosen)),
             lambda own, budget, **how: all_optima(
                 own.packing, len(chosen), most, budget, place_of=own.places.get(distinct), **how
             ),
