@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from topoplace.front import repack as repack
     from topoplace.front import snapshots as snapshots
     from topoplace.front import topology as topology
+    from topoplace.front import whatif as whatif
     from topoplace.mapping.parallelism import Transformer as Transformer
     from topoplace.mapping.parallelism import parallelism as parallelism
     from topoplace.model import Model as Model
@@ -52,7 +53,7 @@ _NAMES = {
     "errors": ("InputError", "TopoplaceError"),
     "front": (
         *("audit", "check", "compare", "frontier", "load", "machines", "map"),
-        *("methods", "optima", "place", "recognise", "repack", "snapshots", "topology"),
+        *("methods", "optima", "place", "recognise", "repack", "snapshots", "topology", "whatif"),
     ),
     "mapping.parallelism": ("Transformer", "parallelism"),
     "model": (

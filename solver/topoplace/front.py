@@ -72,6 +72,7 @@ from topoplace.study.case import Document, File, load_cases, load_document
 from topoplace.study.case import Source as Comparable
 from topoplace.study.compare import Comparison
 from topoplace.study.compare import compare as compare_cases
+from topoplace.study.what_if import Changes, WhatIf, what_if
 
 Instance = Model | Snapshot | File | Document
 Application = AnyApplication | MappingInstance | File
@@ -312,6 +313,53 @@ def repack(
     compile_for("repack", ["exact"])
     with _watched(options, display, callback) as watched:
         return solve(problem, "exact", watched)
+
+
+def whatif(
+    instance: Instance,
+    changes: Sequence[Changes],
+    method: str = "exact",
+    *,
+    worth: bool = False,
+    time_limit: float | None = None,
+    interference: str = "strict",
+    seed: int = 0,
+    display: bool = False,
+    callback: Watch | None = None,
+) -> WhatIf:
+    """Place an instance as it is and after changes, and say what each change can gain at most.
+
+    Parameters
+    ----------
+    instance
+        A `Model`, or whatever `load` takes for one.
+    changes
+        Scenarios, each a mapping or a list of pairs, from what is changed to how: ``add_down`` and
+        ``free`` nodes (as text, such as ``0-3,8``), ``without_job`` (the id of one that runs or
+        waits), ``with_request`` (its fields), ``weights`` of the shape score, and ``interference``.
+    method
+        A placement method. What changes can gain at most needs one that proves, as ``exact`` does.
+    worth
+        Whether to say for each running job what its release can gain at most.
+    time_limit, interference, seed, display, callback
+        As of `place`, for each solve; the rule is that of scenarios that do not change it.
+
+    Returns
+    -------
+    WhatIf
+        Its `scenarios`, the base first, each with its `result`; and `worth`. Printed, it is tables.
+
+    Raises
+    ------
+    InputError
+        If an argument, a change or a field of the instance cannot be used.
+    """
+    options = _options(time_limit, seed, interference)
+    state = _prepared(instance, None, options)
+    assert not isinstance(state.snapshot.machine, str), "a model has its machine"
+    compile_for(PROBLEMS[state.snapshot.machine.kind], [method])
+    with _watched(options, display, callback) as watched:
+        return what_if(state, changes, method, watched, worth=worth)
 
 
 def repack_instance(

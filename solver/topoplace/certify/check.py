@@ -13,6 +13,7 @@ from topoplace.certify.frontier import follow_frontier
 from topoplace.certify.hierarchy.check import HierarchyPlacements
 from topoplace.certify.mapping.check import Mapping
 from topoplace.certify.optima import follow_optima
+from topoplace.certify.packing import Packings
 from topoplace.certify.report import (
     AnyLevel,
     Claim,
@@ -27,7 +28,7 @@ from topoplace.certify.report import (
 from topoplace.certify.torus.check import TorusPlacement
 from topoplace.certify.torus.repack import Repack
 from topoplace.errors import InputError
-from topoplace.result import PlacementResult, Proof, Result
+from topoplace.result import Interference, PlacementResult, Proof, Result
 from topoplace.result.base import Kept
 from topoplace.result.cubes import CubesResult
 from topoplace.result.frontier import Frontier
@@ -40,6 +41,7 @@ from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.normal import sha256_of
+from topoplace.snapshot.schema import Snapshot
 
 AnyResult = Result[Any, Any, Any]
 
@@ -101,6 +103,38 @@ def check_document(result: Kept) -> Report:
         return Report(tuple(claims), sha256_of(result.instance))
     except InputError:
         return Report(tuple(claims))
+
+
+def bound_on(
+    result: AnyResult, instance: Snapshot, interference: Interference | None = None
+) -> int | None:
+    """Return what the certificate of a first level proves of another instance, without a search.
+
+    Prices that are not negative bound every packing of the same rows, whoever found them (weak
+    duality); all the rest is recomputed. None where the certificate does not fit the instance, or
+    there is none.
+
+    Parameters
+    ----------
+    instance
+        A valid snapshot of a machine of the same kind.
+    interference
+        The rule on tori; None on other machines.
+    """
+    certificate = result.levels[0].certificate
+    limits = result.limits
+    if interference is not None:
+        limits = limits.model_copy(update={"interference": interference})
+    if certificate is None:
+        return None
+    problem = _problem_of(result.model_copy(update={"instance": instance, "limits": limits}))
+    if not isinstance(problem, Packings):
+        return None
+    try:
+        problem.read()
+        return problem.proven(0, certificate, [])[0]
+    except RefusedError:
+        return None
 
 
 _PROBLEMS: dict[type[AnyResult], Callable[[Any], Problem[Any]]] = {

@@ -23,6 +23,7 @@ from topoplace.cli.repack import repack
 from topoplace.cli.replay import replay
 from topoplace.cli.shipped_names import epilogue
 from topoplace.cli.studies import batch, compare
+from topoplace.cli.whatif import whatif
 from topoplace.errors import unknown_name
 from topoplace.shipped import METHODS
 
@@ -59,6 +60,7 @@ def warmup(problems: list[str] | None = None, *, as_json: bool = False) -> None:
 COMMANDS = {
     "place": (place, epilogue("placement", "allocation", "hierarchy", "cubes", snapshots=True)),
     "repack": (repack, epilogue(snapshots=True)),
+    "whatif": (whatif, epilogue("placement", "allocation", "hierarchy", "cubes", snapshots=True)),
     "layouts": (layouts, epilogue(machines=True)),
     "recognise": (recognise, None),
     "map": (map_command, epilogue("mapping", "objects", machines=True)),

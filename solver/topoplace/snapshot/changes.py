@@ -1,0 +1,162 @@
+"""Snapshots that are changed a little: nodes down or free, a job more or less, other weights."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from topoplace.errors import InputError, unknown_name
+from topoplace.machine.hostlist import (
+    expand_host_list,
+    format_host_list,
+    format_node_set,
+    parse_node_set,
+)
+from topoplace.snapshot.files import parse_object, validated
+from topoplace.snapshot.schema import (
+    CubesModel,
+    MachineModel,
+    Model,
+    Request,
+    ShapeWeights,
+    Snapshot,
+    TorusModel,
+)
+
+Change = tuple[str, Any]
+"""What is changed, a name of `KINDS`, and how: as texts, or as a request and weights."""
+
+Made = TypeVar("Made", bound=Model)
+
+_LONGEST = 40  # characters of a name
+
+
+def changed(snapshot: Snapshot, changes: Sequence[Change]) -> Snapshot:
+    """Return a snapshot after some changes, one after the other; `prepare_any` checks it.
+
+    The machine of the snapshot, which is valid, is written out, not named.
+
+    Raises
+    ------
+    InputError
+        If there is no such change, or nothing to which it could be made.
+    """
+    for kind, value in changes:
+        if kind not in KINDS:
+            raise unknown_name(kind, KINDS, field="changes")
+        snapshot = KINDS[kind](snapshot, value)
+    return snapshot
+
+
+def named(changes: Sequence[Change]) -> str:
+    """Return a name for changes, such as ``without-job a``."""
+    return " + ".join(f"{kind.replace('_', '-')} {_short(value)}" for kind, value in changes)
+
+
+def request_of(value: Request | Mapping[str, Any] | str) -> Request:
+    """Return a request from its fields, or from the text of a JSON object with these."""
+    return value if isinstance(value, Request) else _made(Request, value)
+
+
+def weights_of(value: ShapeWeights | Mapping[str, int], before: ShapeWeights) -> ShapeWeights:
+    """Return the weights of before, but for those given."""
+    if isinstance(value, ShapeWeights):
+        return value
+    return _made(ShapeWeights, {**before.model_dump(), **value})
+
+
+def _made(model: type[Made], value: Mapping[str, Any] | str) -> Made:
+    text = (value if isinstance(value, str) else json.dumps(value, default=str)).encode()
+    return validated(text, parse_object(text, ""), model, "")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Request):
+        text = value.id
+    elif isinstance(value, ShapeWeights):
+        text = _short(value.model_dump())
+    elif isinstance(value, Mapping):
+        weights = ",".join(f"{name}={number}" for name, number in value.items())
+        text = str(value.get("id", weights))
+    else:
+        text = str(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _known_nodes(machine: MachineModel, text: str) -> list[Any]:
+    """Return the nodes of a text: numbers on tori and pods of cubes, names on other machines."""
+    if isinstance(machine, TorusModel):
+        num = math.prod(machine.shape) * machine.nodes_per_router
+    elif isinstance(machine, CubesModel):
+        num = machine.cubes * math.prod(machine.side)
+    else:
+        return expand_host_list(text, "")
+    return list(parse_node_set(text, num, "").tolist())
+
+
+def _text_of(machine: MachineModel, nodes: Iterable[Any]) -> str:
+    has_numbers = isinstance(machine, TorusModel | CubesModel)
+    return format_node_set(nodes) if has_numbers else format_host_list(nodes)
+
+
+def _machine_of(snapshot: Snapshot) -> MachineModel:
+    assert not isinstance(snapshot.machine, str), "a snapshot read has its machine"
+    return snapshot.machine
+
+
+def _add_down(snapshot: Snapshot, value: str) -> Snapshot:
+    machine = _machine_of(snapshot)
+    before, more = (_known_nodes(machine, text) for text in (snapshot.down, value))
+    known = set(before)
+    down = [*before, *(node for node in more if node not in known)]
+    return snapshot.model_copy(update={"down": _text_of(machine, down)})
+
+
+def _free(snapshot: Snapshot, value: str) -> Snapshot:
+    machine = _machine_of(snapshot)
+    freed = set(_known_nodes(machine, value))
+    down = _known_nodes(machine, snapshot.down)
+    service: list[Any] = []
+    if isinstance(machine, TorusModel):
+        service = _known_nodes(machine, machine.service)
+    for node in sorted(freed.difference(down, service)):
+        expected = (
+            f"nodes that are down{' or service nodes' if isinstance(machine, TorusModel) else ''}"
+        )
+        raise InputError(expected, found=f"node {node}")
+    left, serve = ([node for node in one if node not in freed] for one in (down, service))
+    if serve != service:
+        machine = machine.model_copy(update={"service": _text_of(machine, serve)})
+    return snapshot.model_copy(update={"down": _text_of(machine, left), "machine": machine})
+
+
+def _without_job(snapshot: Snapshot, value: str) -> Snapshot:
+    names = [*(job.id for job in snapshot.running), *(job.id for job in snapshot.queue)]
+    if value not in names:
+        raise InputError("a job that runs or waits", value=value, known=names)
+    running = [job for job in snapshot.running if job.id != value]
+    queue = [job for job in snapshot.queue if job.id != value]
+    return snapshot.model_copy(update={"running": running, "queue": queue})
+
+
+def _with_request(snapshot: Snapshot, value: Request | Mapping[str, Any] | str) -> Snapshot:
+    return snapshot.model_copy(update={"queue": [*snapshot.queue, request_of(value)]})
+
+
+def _weights(snapshot: Snapshot, value: ShapeWeights | Mapping[str, int]) -> Snapshot:
+    machine = _machine_of(snapshot)
+    if not isinstance(machine, TorusModel):
+        raise InputError("no weights but on tori and meshes", found=f"a machine of {machine.kind}")
+    return snapshot.model_copy(update={"weights": weights_of(value, snapshot.weights)})
+
+
+KINDS: dict[str, Callable[[Snapshot, Any], Snapshot]] = {
+    "add_down": _add_down,
+    "free": _free,
+    "without_job": _without_job,
+    "with_request": _with_request,
+    "weights": _weights,
+}
+"""What can be changed in a snapshot, and who does it."""

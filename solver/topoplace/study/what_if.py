@@ -1,0 +1,231 @@
+"""What if: a snapshot and what it would be after changes, each placed and proven, side by side.
+
+What a change can gain at most is known before anybody searches: the certificate of the snapshot's
+first level, evaluated by the checker on the changed one, proves a bound there too (weak duality).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from topoplace.certify.check import bound_on
+from topoplace.errors import InputError, TopoplaceError, unknown_name
+from topoplace.interrupts import Interrupted, heeded, is_asked
+from topoplace.report.answer import started_names
+from topoplace.result import Interference, Proof
+from topoplace.result.cubes import CubesResult
+from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result.placement import PlacementResult
+from topoplace.result.tree import AllocationResult
+from topoplace.snapshot import AnyState, SnapshotState, prepare_any
+from topoplace.snapshot.changes import Change, changed, named
+from topoplace.snapshot.schema import Snapshot
+from topoplace.solving import Options, Progress, solve
+
+WHAT_IF_SCHEMA = "topoplace.what-if/1"
+BASE = "base"
+
+Placed = PlacementResult | AllocationResult | HierarchyResult | CubesResult
+Changes = Mapping[str, Any] | Sequence[Change]
+
+Keep = Callable[["Scenario"], None]
+"""Takes every scenario as soon as it is solved."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A changed snapshot and its result.
+
+    Attributes
+    ----------
+    gain
+        What the first level gains against the base; None where either has no solution.
+    at_most
+        What any placement can gain there, as the base's certificate proves without a search; None
+        where it proves nothing of this scenario.
+    starts, waits
+        Who starts here and not in the base, and the reverse.
+    """
+
+    name: str
+    result: Placed
+    gain: int | None = None
+    at_most: int | None = None
+    starts: tuple[str, ...] = ()
+    waits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What the first level can gain at most without a running job; None where nothing is proven."""
+
+    job: str
+    at_most: int | None
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """Scenarios side by side, the base first, and the running jobs that are worth most.
+
+    `worth` has all running jobs that were looked at, those that may gain most first.
+    """
+
+    scenarios: tuple[Scenario, ...]
+    worth: tuple[Worth, ...] = ()
+    interrupted: bool = False
+
+    def document(self) -> dict[str, Any]:
+        """Return it ready for JSON, without the results."""
+        rows = []
+        for one in self.scenarios:
+            levels = [
+                level.model_dump(mode="json", exclude={"certificate"})
+                for level in one.result.levels
+            ]
+            own = {f.name: getattr(one, f.name) for f in dataclasses.fields(one)}
+            rows.append({**own, "result": None, "levels": levels})
+            del rows[-1]["result"]
+        return {
+            "schema": WHAT_IF_SCHEMA,
+            "scenarios": rows,
+            "worth": [dataclasses.asdict(one) for one in self.worth],
+            "interrupted": self.interrupted,
+        }
+
+    def __str__(self) -> str:
+        from topoplace.report.what_if import table  # noqa: PLC0415 - reports know studies
+
+        return table(self)
+
+    __repr__ = __str__
+
+
+@heeded()
+def what_if(
+    state: AnyState,
+    scenarios: Sequence[Changes],
+    method: str = "exact",
+    options: Options | None = None,
+    *,
+    worth: bool = False,
+    keep: Keep | None = None,
+    count: Callable[[int, int], None] | None = None,
+) -> WhatIf:
+    """Place a snapshot, and what it would be after the changes of each scenario.
+
+    A signal ends the solve at work with its best, and no other is begun.
+
+    Parameters
+    ----------
+    scenarios
+        Each some changes (`snapshot.changes`), also ``interference``, the rule on tori.
+    options
+        Of every solve; its interference rule is that of the base.
+    worth
+        Whether to ask the base's certificate what each running job is worth.
+    keep
+        Called with every scenario as it is solved.
+    count
+        Called while jobs are asked for, with how many are done and how many there are.
+
+    Raises
+    ------
+    InputError
+        If a change cannot be made; before anything is solved.
+    TopoplaceError
+        If a placement gains more than can be: then that or the certificate is wrong.
+    """
+    options = options or Options()
+    asked = [(BASE, state, options), *(_prepared(state, one, options) for one in scenarios)]
+    found: list[Scenario] = []
+    for name, own, under in asked:
+        try:
+            result = solve(own, method, _labelled(under, name))
+        except Interrupted:
+            break
+        base = found[0].result if found else result
+        found.append(_compared(name, base, result))
+        if keep is not None:
+            keep(found[-1])
+        if is_asked():
+            break
+    if not found:
+        raise Interrupted
+    valued = _worth(found[0].result, count) if worth else ()
+    return WhatIf(tuple(found), valued, is_asked())
+
+
+def at_most(base: Placed, snapshot: Snapshot, rule: Interference | None = None) -> int | None:
+    """Return what the first level gains at most on another snapshot, as a certificate proves."""
+    bound = bound_on(base, snapshot, rule)
+    return None if bound is None or base.objective is None else bound - base.objective
+
+
+def _prepared(
+    state: AnyState, scenario: Changes, options: Options
+) -> tuple[str, AnyState, Options]:
+    """Return a scenario ready to be solved: its name, its snapshot, its options."""
+    changes = tuple(scenario.items() if isinstance(scenario, Mapping) else scenario)
+    name = named(changes)
+    try:
+        if not changes:
+            raise InputError("changes", found="none")
+        for _, rule in (change for change in changes if change[0] == "interference"):
+            if not isinstance(state, SnapshotState):
+                raise InputError("no interference rule but on tori and meshes", value=rule)
+            if rule not in list(Interference):
+                raise unknown_name(rule, Interference, field="interference")
+            options = replace(options, interference=Interference(rule))
+        others = [change for change in changes if change[0] != "interference"]
+        return name, prepare_any(changed(state.snapshot, others)), options
+    except InputError as error:
+        raise error.located(name) from None
+
+
+def _labelled(options: Options, name: str) -> Options:
+    """Return options whose progress says which scenario it is of."""
+    watch = options.watch
+    if watch is None:
+        return options
+
+    def told(progress: Progress) -> None:
+        watch(replace(progress, instance=f"{progress.instance}, {name}"))
+
+    return replace(options, watch=told)
+
+
+def _compared(name: str, base: Placed, result: Placed) -> Scenario:
+    """Return a scenario held against the base, which may be itself."""
+    if result is base:
+        return Scenario(name, result)
+    rule = result.limits.interference if isinstance(result, PlacementResult) else None
+    most, gain = at_most(base, result.instance, rule), None
+    if result.objective is not None and base.objective is not None:
+        gain = result.objective - base.objective
+    conforms = getattr(result.solution, "conforming", True)
+    if conforms and most is not None and gain is not None and gain > most:
+        raise TopoplaceError(f"{name}: gains {gain}, more than {most}, which the base proves")
+    before, after = started_names(base), started_names(result)
+    starts, waits = (tuple(sorted(one)) for one in (after - before, before - after))
+    return Scenario(name, result, gain, most, starts, waits)
+
+
+def _worth(base: Placed, count: Callable[[int, int], None] | None) -> tuple[Worth, ...]:
+    """Return what each running job is worth, those that may gain most first."""
+    level, jobs = base.levels[0], base.instance.running
+    if level.proof is not Proof.CERTIFICATE or base.objective is None:
+        return ()
+    rule = base.limits.interference if isinstance(base, PlacementResult) else None
+    found: list[Worth] = []
+    for done, job in enumerate(jobs):
+        if is_asked():
+            break
+        if count is not None:
+            count(done, len(jobs))
+        without = changed(base.instance, [("without_job", job.id)])
+        found.append(Worth(job.id, at_most(base, without, rule)))
+    known = [(-one.at_most, k) for k, one in enumerate(found) if one.at_most is not None]
+    return tuple(found[k] for _, k in sorted(known))
