@@ -18,9 +18,12 @@ import topoplace as tp
 from brute_force import brute_force
 from exact_cases import MODES, solve
 from random_instances import random_snapshot
+from small_snapshot import snapshot_of
 from topoplace.certify import check_file
+from topoplace.certify.check import bound_on
 from topoplace.cli.app import app
 from topoplace.machine import format_node_set
+from topoplace.result.certificate import Leaf
 from topoplace.snapshot import Snapshot, TorusModel, load_any, prepare, prepare_cubes
 from topoplace.snapshot.changes import Change, changed
 from topoplace.study.what_if import at_most, what_if
@@ -85,6 +88,23 @@ def test_scenarios_are_what_placing_the_changed_snapshot_by_hand_is() -> None:
         assert set(one.waits) == base - started
         if one is not found.scenarios[0]:
             assert one.gain == (own.objective or 0) - (found.scenarios[0].result.objective or 0)
+
+
+def test_the_example_of_the_proofs() -> None:
+    job = {"id": "a", "nodes": "1", "prism": {"origin": [1], "extents": [1]}}
+    snapshot = snapshot_of([4], [{"nodes": 2}, {"nodes": 4}], wrap=False, running=[job])
+    base = solve(snapshot, MODES[0])
+    leaf = Leaf(scale=1, prices={"routers": "0*2 1*2"})
+    level = base.levels[0].model_copy(update={"certificate": leaf})
+    base = base.model_copy(update={"levels": [level, *base.levels[1:]]})
+    other = changed(snapshot, [("without_job", "a")])
+    assert [bound_on(base, one, MODES[0]) for one in (snapshot, other)] == [2, 6]
+    assert at_most(base, other, MODES[0]) == 2
+    assert bound_on(base, other, MODES[2]) == 6
+    bad = Leaf(scale=1, prices={"links": "1*4"})
+    level = level.model_copy(update={"certificate": bad})
+    base = base.model_copy(update={"levels": [level, *base.levels[1:]]})
+    assert at_most(base, other, MODES[2]) is None
 
 
 def test_service_nodes_and_nodes_down_can_be_freed_and_taken() -> None:

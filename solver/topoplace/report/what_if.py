@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topoplace.report.summary import headline, level_rows
+from topoplace.report.summary import headline, level_name, level_rows
 from topoplace.report.text import gap_text, plain_table
 from topoplace.study.what_if import Scenario, WhatIf
 
@@ -18,8 +18,8 @@ def table(found: WhatIf, num_worth: int | None = None) -> str:
         How many running jobs to name; all by default.
     """
     base = found.scenarios[0]
-    names = [name for row in level_rows(base.result) for name in (row[0], "bound")]
-    header = ["scenario", *names[:2], "gap", "gain", "at most", *names[2:]]
+    first, *later = [level_name(base.result, level.name) for level in base.result.levels]
+    header = ["scenario", first, "bound", "gap", "gain", "at most", *later]
     rows = [_row(one) for one in found.scenarios]
     lines = [headline(base.result), plain_table(header, rows, right=range(1, len(header)))]
     lines += [line for one in found.scenarios for line in _others(one)]
@@ -34,9 +34,11 @@ def table(found: WhatIf, num_worth: int | None = None) -> str:
 
 
 def _row(one: Scenario) -> list[str]:
-    levels = [text for row in level_rows(one.result) for text in row[1:3]]
+    """Return the first level with its bound; of later ones, bounds that are not reached follow."""
+    first, *later = [row[1:3] for row in level_rows(one.result)]
     own = [gap_text(one.result.gap), _signed(one.gain), _signed(one.at_most)]
-    return [one.name, *levels[:2], *own, *levels[2:]]
+    texts = [value if value == bound else f"{value} ({bound})" for value, bound in later]
+    return [one.name, *first, *own, *texts]
 
 
 def _signed(value: int | None) -> str:

@@ -11,19 +11,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from pydantic import TypeAdapter
+
 from topoplace.certify.check import bound_on
 from topoplace.errors import InputError, TopoplaceError, unknown_name
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.report.answer import started_names
 from topoplace.result import Interference, Proof
+from topoplace.result.certificate import Certificate
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.placement import PlacementResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import AnyState, SnapshotState, prepare_any
+from topoplace.snapshot import AnyState, SnapshotState, prepare, prepare_any
 from topoplace.snapshot.changes import Change, changed, named
 from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import Options, Progress, solve
+from topoplace.types import IntArray
 
 WHAT_IF_SCHEMA = "topoplace.what-if/1"
 BASE = "base"
@@ -159,9 +164,49 @@ def what_if(
 
 
 def at_most(base: Placed, snapshot: Snapshot, rule: Interference | None = None) -> int | None:
-    """Return what the first level gains at most on another snapshot, as a certificate proves."""
-    bound = bound_on(base, snapshot, rule)
-    return None if bound is None or base.objective is None else bound - base.objective
+    """Return what the first level gains at most on another snapshot, as a certificate proves.
+
+    Any prices prove a bound. Routers that nobody could use in the base have none there; the figure
+    is the least that is proven so, and with the worth of their nodes as their price.
+    """
+    bound, certificate = bound_on(base, snapshot, rule), base.levels[0].certificate
+    if bound is None or certificate is None or base.objective is None:
+        return None
+    if isinstance(base, PlacementResult) and bound > base.objective:
+        freed = _freed(base.instance, snapshot)
+        if freed.any():
+            level = base.levels[0].model_copy(update={"certificate": _priced(certificate, freed)})
+            dear = base.model_copy(update={"levels": [level, *base.levels[1:]]})
+            other = bound_on(dear, snapshot, rule)
+            bound = bound if other is None else min(bound, other)
+    return bound - base.objective
+
+
+def _freed(before: Snapshot, after: Snapshot) -> IntArray:
+    """Return what routers are worth that have no usable nodes before: nodes times priority."""
+    old, new = (prepare(one).usable_per_router.sum(axis=0) for one in (before, after))
+    highest = max((request.priority for request in after.queue), default=0)
+    return np.where(old == 0, new * highest, 0)
+
+
+def _priced(certificate: Certificate, worth: IntArray) -> Certificate:
+    """Return a certificate whose leaves charge for routers at least what they are worth."""
+    document = certificate.model_dump(mode="json")
+    todo: list[Any] = [document]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, list):
+            todo += node
+        elif isinstance(node, dict) and node.get("kind") == "leaf":
+            text = node["prices"].get("routers", f"0*{len(worth)}")
+            words = [word.split("*") for word in text.split()]
+            counts = [int(word[1]) if word[1:] else 1 for word in words]
+            prices = np.repeat([int(word[0]) for word in words], counts)
+            dear = np.maximum(prices, node["scale"] * worth)
+            node["prices"]["routers"] = " ".join(map(str, dear.tolist()))
+        elif isinstance(node, dict):
+            todo += node.values()
+    return TypeAdapter[Certificate](Certificate).validate_python(document)
 
 
 def _prepared(
