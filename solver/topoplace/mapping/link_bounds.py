@@ -25,6 +25,7 @@ from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.mapping import (
+    CUT_LAYERS,
     CutLoad,
     InsideCrossing,
     LinkLoad,
@@ -137,12 +138,20 @@ class Loaded:
         return out
 
 
-def loaded(problem: MappingProblem | ObjectsProblem) -> Loaded:
-    """Return a problem as the bounds see it."""
+def loaded(problem: MappingProblem | ObjectsProblem) -> Loaded | None:
+    """Return a problem as the bounds see it; None where there is nothing to bound.
+
+    That is without links or messages, or with a dimension too large to be looked at.
+    """
+    machine = problem.machine
+    if not isinstance(machine, Torus) or max(machine.shape) > CUT_LAYERS:
+        return None
     if isinstance(problem, ObjectsProblem):
-        return Loaded(problem.plain, problem.loads, problem.router_room)
-    ones = np.ones(problem.num_tasks, dtype=np.int64)
-    return Loaded(problem, ones, np.minimum(problem.capacity, problem.num_tasks))
+        found = Loaded(problem.plain, problem.loads, problem.router_room)
+    else:
+        ones = np.ones(problem.num_tasks, dtype=np.int64)
+        found = Loaded(problem, ones, np.minimum(problem.capacity, problem.num_tasks))
+    return found if problem.graph.num_messages and len(found.links[0]) else None
 
 
 # ---- What takes a moment: the mean, single tasks, and cuts of grids ------------------------------
@@ -160,10 +169,8 @@ def link_load_of(
     known
         Another bound of link loads, which took longer.
     """
-    if not isinstance(problem.machine, Torus) or not problem.graph.num_messages:
-        return None
     view = loaded(problem)
-    if not len(view.links[0]):
+    if view is None:
         return None
     best = stronger(stronger(mean_bound(view, hop_bytes), task_bound(view)), inside_bound(view))
     best = stronger(best, known)
@@ -231,7 +238,9 @@ def inside_bound(view: Loaded) -> Bound | None:
     """Return what crosses a cut at least, by the bytes inside the sets of tasks on its sides."""
     best: Bound | None = None
     cuts = [cut for cut in view.cuts() if max(cut.near, cut.far) <= MOST_INSIDE]
-    limit = max((max(cut.near, cut.far) for cut in cuts), default=0)
+    if not cuts:
+        return None
+    limit = max(max(cut.near, cut.far) for cut in cuts)
     total = view.plain.graph.total_bytes
     for order, psi in _insides(view.plain, limit):
         for cut in cuts:
@@ -275,9 +284,9 @@ def bisected(
     With `cuts`, a bound of the hop-bytes of objects, by its multipliers. Grids go without, as
     what is inside sets of their tasks says more.
     """
-    if not isinstance(problem.machine, Torus) or not problem.graph.num_messages:
-        return None
     view, rows = loaded(problem), problem.graph.exchanged
+    if view is None:
+        return None
     found = [*view.cuts()]
     most = min((uneven(view, cut) for cut in found), default=0)
     known = None if cuts is None else cuts.certificate

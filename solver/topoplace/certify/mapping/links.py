@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from topoplace.certify.report import Claims, RefusedError, fraction_of
 from topoplace.machine.links import scattered_links
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.mapping import (
+    CUT_LAYERS,
     CUT_TASKS,
     CutLoad,
     InsideCrossing,
@@ -34,7 +36,25 @@ from topoplace.result.mapping import (
 )
 from topoplace.result.objects import ObjectsResult
 from topoplace.result.packed import Packed, unpacked
-from topoplace.types import IntArray
+from topoplace.types import BoolArray, IntArray
+
+
+class Links(NamedTuple):
+    """Links by dimension, lower and upper end, bandwidth, and whether they are taken both ways.
+
+    In a ring of two they are not: from either router to the other the positive way is as short.
+    """
+
+    dims: IntArray
+    lower: IntArray
+    upper: IntArray
+    bandwidth: IntArray
+    both: BoolArray
+
+    @property
+    def widths(self) -> IntArray:
+        """Bandwidth of the ways that may be taken."""
+        return self.bandwidth * (1 + self.both)
 
 
 @dataclass(frozen=True)
@@ -50,20 +70,18 @@ class Guests:
     total: int
 
     @cached_property
-    def links(self) -> list[tuple[int, int, int, int]]:
-        """The links that messages may take: dimension, lower and upper end, and ways to take it.
-
-        A ring of two has one way: from either router to the other the positive one is as short.
-        """
+    def links(self) -> Links:
+        """The links that messages may take."""
         torus = self.instance.torus
-        found = []
-        for number in scattered_links(torus, np.flatnonzero(self.instance.usable_nodes)).tolist():
-            dim, lower = divmod(number, torus.num_routers)
-            at = torus.coords(lower)
-            size = torus.shape[dim]
-            upper = torus.router((*at[:dim], (at[dim] + 1) % size, *at[dim + 1 :]))
-            found.append((dim, lower, upper, 1 if size == 2 and torus.wrap[dim] else 2))
-        return found
+        if max(torus.shape) > CUT_LAYERS:
+            raise RefusedError(f"a dimension of more than {CUT_LAYERS} layers")
+        used = scattered_links(torus, np.flatnonzero(self.instance.usable_nodes))
+        require_room(2 * max(torus.bandwidth) * (1 + len(used)), "the bandwidth of all links")
+        dims, lower = np.divmod(used, torus.num_routers)
+        at, size = torus.coordinates[lower, dims], np.array(torus.shape)[dims]
+        upper = lower + ((at + 1) % size - at) * np.array(torus.strides)[dims]
+        one_way = (size == 2) & np.array(torus.wrap)[dims]
+        return Links(dims, lower, upper, np.array(torus.bandwidth)[dims], ~one_way)
 
 
 def guests_of(instance: Instance) -> Guests:
@@ -116,36 +134,28 @@ def link_load(
     elif isinstance(certificate, CutLoad):
         proven = _by_cut(guests, certificate)
     else:
-        proven = Fraction(hop_bytes(), max(1, _width(guests)))
+        proven = Fraction(hop_bytes(), max(1, int(guests.links.widths.sum())))
     return _reachable(guests, proven)
 
 
 def _reachable(guests: Guests, value: Fraction) -> Fraction:
     """Return the least load of a link that is no less: bytes come in multiples of a unit."""
-    bandwidth = guests.instance.torus.bandwidth
     unit = math.gcd(*guests.instance.sizes.tolist()) or 1
-    used = {bandwidth[dim] for dim, _, _, _ in guests.links}
+    used = set(guests.links.bandwidth.tolist())
     return min((Fraction(unit * math.ceil(value * b / unit), b) for b in used), default=value)
-
-
-def _width(guests: Guests) -> int:
-    bandwidth = guests.instance.torus.bandwidth
-    return sum(bandwidth[dim] * ways for dim, _, _, ways in guests.links)
 
 
 def _by_task(guests: Guests, task: int) -> Fraction:
     """Return what a task sends, or gets, over the links of its router, wherever that is."""
     if task >= len(guests.loads):
         raise RefusedError(f"there is no task {task}")
-    bandwidth = guests.instance.torus.bandwidth
-    out = [0] * guests.instance.machine.num_routers
-    for dim, lower, upper, ways in guests.links:
-        out[lower] += bandwidth[dim]
-        out[upper] += bandwidth[dim] if ways == 2 else 0
-    widest: dict[int, int] = {}
-    for router in np.flatnonzero(guests.instance.usable_nodes).tolist():
-        room = int(guests.room[router])
-        widest[room] = max(widest.get(room, 0), out[router])
+    links, widest = guests.links, dict[int, int]()
+    out = np.zeros(guests.instance.machine.num_routers, dtype=np.int64)
+    np.add.at(out, links.lower, links.bandwidth)
+    np.add.at(out, links.upper[links.both], links.bandwidth[links.both])
+    usable = guests.instance.usable_nodes > 0
+    for room, width in zip(guests.room[usable].tolist(), out[usable].tolist(), strict=True):
+        widest[room] = max(widest.get(room, 0), width)
     if not min(widest.values()):
         raise RefusedError("there are routers from which no message goes anywhere")
     own, proven = int(guests.loads[task]), Fraction(0)
@@ -190,11 +200,8 @@ def _by_cut(guests: Guests, cut: CutLoad) -> Fraction:
         raise RefusedError(f"there are no {cut.layers} layers beside others")
     size = torus.shape[cut.dimension]
     near = (torus.coordinates[:, cut.dimension] - cut.first) % size < cut.layers
-    width = sum(
-        torus.bandwidth[dim] * ways
-        for dim, lower, upper, ways in guests.links
-        if near[lower] != near[upper]
-    )
+    links = guests.links
+    width = int(links.widths[near[links.lower] != near[links.upper]].sum())
     if not width:
         raise RefusedError("no message crosses the cut")
     inner, outer = (min(total, sum(guests.room[side].tolist())) for side in (near, ~near))
