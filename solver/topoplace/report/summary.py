@@ -253,8 +253,10 @@ def _least(load: LinkLoad) -> str:
     if isinstance(proof, TaskLoad):
         why = f"what task {proof.task} sends or gets"
     elif isinstance(proof, CutLoad):
-        layers = f"{proof.layers} layers from {proof.first} on"
-        why = f"what crosses a cut: {layers} in dimension {proof.dimension + 1}"
+        layers = f"layer {proof.first} of dimension {proof.dimension + 1}"
+        if proof.layers > 1:
+            layers = f"{proof.layers} layers, from {layers} on"
+        why = f"what crosses a cut: {layers}"
     return f"at least {float(exact(load.bound)):,.6g} in any mapping ({why})"
 
 
