@@ -232,6 +232,7 @@ FIELDS: dict[Model, Covers] = {
         **RESULT,
         "solution": claim("solution", "figures", "hop-bytes"),
         "notes": harmless("They say how the mapping came about, and it is as good however it did."),
+        "link_load": claim("link-load.bound", unless=LESS),
     },
     schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT},
     mapping.MappingLevel: {
@@ -251,6 +252,10 @@ FIELDS: dict[Model, Covers] = {
         "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
         "level_bytes",
     ),
+    mapping.LinkLoad: {
+        "bound": claim("link-load.bound", unless=LESS),
+        "certificate": evidence("link-load.bound"),
+    },
     mapping.LayoutModel: same(
         claim("layout", "optimum", unless=ANOTHER_LAYOUT),
         "axes logical partitions whole folds layer_order stagger pencil origin depth",
@@ -275,12 +280,14 @@ FIELDS: dict[Model, Covers] = {
         "TotalCertificate BlocksCertificate BlockFamily StarCertificate "
         "DistanceClassesCertificate CutsCertificate CutLine RecognisedCertificate "
         "PairsCertificate TreeCertificate LevelsCertificate InsideLevel DegreesLevel SpectralLevel "
+        "MeanLoad TaskLoad CutLoad InsideCrossing SpectralCrossing "
         "Packed",
     ),
     objects.ObjectsResult: {
         **RESULT,
         "solution": claim("solution", "figures", "hop-bytes", "largest-load"),
         "notes": harmless("They say how the mapping came about, and it is as good however it did."),
+        "link_load": claim("link-load.bound", unless=LESS),
     },
     objects.ObjectsLevel: {
         "name": claim("levels"),

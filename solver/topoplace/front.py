@@ -9,12 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from topoplace.certify.check import check_document
 from topoplace.certify.report import Report
 from topoplace.errors import InputError, unknown_name
 from topoplace.kernels import compile_for
 from topoplace.machine.topology import Topology
 from topoplace.mapping.allocated import Allocated, Ranks, topology_of
+from topoplace.mapping.contention import phase_time as estimated_phase
 from topoplace.mapping.graph import grid_of
 from topoplace.mapping.objects.applications import (
     BALANCE,
@@ -611,6 +614,26 @@ def recognise(application: Application | GraphApplication | MappingResult) -> Re
     if isinstance(application, ParallelismApplication):
         return recognise_graph(parallelism_graph(application))
     return recognise_graph(graph_of(application))
+
+
+def phase_time(result: MappingResult | ObjectsResult) -> float:
+    """Return when all messages of a mapping are over that are sent at once: an estimate.
+
+    In bytes per unit of bandwidth, as the largest link load, which it is never below. It is a model
+    (wormhole routing, links shared max-min fairly, no start-up), in floating point.
+
+    Raises
+    ------
+    InputError
+        Without a mapping, or on a machine without links.
+    """
+    if result.solution is None:
+        raise InputError("a result with a mapping", field="solution", found="none")
+    if isinstance(result, ObjectsResult):
+        problem = prepare_objects(result.instance).plain
+    else:
+        problem = prepare_mapping(result.instance)
+    return estimated_phase(problem, np.asarray(result.solution.nodes, dtype=np.int64))
 
 
 def topology(

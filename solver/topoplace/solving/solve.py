@@ -76,7 +76,7 @@ class Frame:
     rule
         What bounded the solve beside the time limit, of a problem.
     extra
-        Fields that only results of this problem have.
+        Fields that only results of this problem have, of a problem and an outcome.
     decisive
         Number of the level by which methods are compared, after all before it, of a problem.
     facts
@@ -94,7 +94,7 @@ class Frame:
     instance: Callable[[Any], Any]
     number: Callable[[Number], Any] = int
     rule: Callable[[Any], Mapping[str, Any]] = lambda problem: {}
-    extra: Callable[[Outcome], Mapping[str, Any]] = lambda outcome: {}
+    extra: Callable[[Any, Outcome], Mapping[str, Any]] = lambda problem, outcome: {}
     decisive: Callable[[Any], int] = lambda problem: 0
     facts: Callable[[Any], Mapping[str, int | None]] = lambda result: {}
     overtime: float = math.inf
@@ -277,7 +277,7 @@ def result_of(
         levels=levels,
         solution=None if outcome.solution is None else frame.solution(problem, outcome.solution),
         instance=frame.instance(problem),
-        **frame.extra(outcome),
+        **frame.extra(problem, outcome),
     )
 
 

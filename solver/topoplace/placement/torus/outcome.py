@@ -112,6 +112,6 @@ FRAME = Frame(
     _solution,
     lambda problem: problem.state.snapshot,
     rule=lambda problem: {"interference": problem.interference},
-    extra=lambda outcome: {"explanations": list(outcome.explanations)},
+    extra=lambda problem, outcome: {"explanations": list(outcome.explanations)},
     facts=_facts,
 )
