@@ -488,6 +488,7 @@ class Snapshot(Model):
 
 MAPPING_SCHEMA: Final = "topoplace.mapping/1"
 
+
 class MatrixModel(Model):
     """A machine of routers with one node each, given by the distances between them."""
 
@@ -508,6 +509,7 @@ LevelCosts = Annotated[
     list[Annotated[int, Field(ge=0, le=1 << 20)]], Field(min_length=1, max_length=17)
 ]
 """What a byte costs by the level at which its ends meet on a tree or hierarchy, lowest first."""
+
 
 class MappingInstance(Model):
     """An application and the nodes its tasks may go to, at most `tasks_per_node` on each."""

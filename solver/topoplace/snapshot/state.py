@@ -42,7 +42,7 @@ class RunningState:
 
 @dataclass(frozen=True)
 class QueuedState:
-    """A queued request with its defaults filled in; `tasks` is a number of `SnapshotState.tasks`."""
+    """A queued request with its defaults filled in; `tasks` numbers `SnapshotState.tasks`."""
 
     id: str
     nodes: int

@@ -79,7 +79,7 @@ class PlacementProblem:
     @property
     def levels(self) -> Levels:
         """Name and sense of every level of the objective."""
-        if self.maps:
+        if self.maps and not self.is_anchored:
             return HOP_BYTES
         return ANCHORED_LEVELS if self.is_anchored else LEVELS
 

@@ -152,7 +152,7 @@ class PrismSearch:
         self._entries: dict[int, Entries] = {}
 
     def _values(self, problem: PlacementProblem, request_idx: int) -> tuple[IntArray, IntArray]:
-        """Return what footprints and depths are worth to a request, and the most from a depth on."""
+        """Return what footprints and depths are worth to a request; the most from a depth on."""
         key, view = problem.priced_as(request_idx), self.footprints
         if key not in self._parts:
             values = problem.extent_values(request_idx)

@@ -1,4 +1,4 @@
-"""The applications of requests as problems of mapping: in idle prisms, and in the prism of a job."""
+"""The applications of requests as problems of mapping: in idle prisms, and in that of a job."""
 
 from __future__ import annotations
 
@@ -85,8 +85,9 @@ class Applications:
 
     def in_idle(self, tasks: int, extents: Extents) -> MappingProblem:
         """Return the problem of mapping an application to all nodes of a prism from 0 on."""
-        inside = Prism((0,) * len(extents), extents).routers(self.problem.torus)
-        return self._on(self.problem.state.tasks[tasks], np.sort(self.problem.torus.nodes_of(inside)))
+        torus = self.problem.torus
+        inside = Prism((0,) * len(extents), extents).routers(torus)
+        return self._on(self.problem.state.tasks[tasks], np.sort(torus.nodes_of(inside)))
 
     def _on(self, tasks: TasksModel, nodes: IntArray) -> MappingProblem:
         return prepare_mapping(

@@ -23,7 +23,7 @@ from topoplace.placement.torus.joint.applications import Applications
 from topoplace.placement.torus.joint.layouts import EXACT_SECONDS, FEW_TASKS, Extents, in_order
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result.placement import MappingBound
-from topoplace.solving import Options, stronger
+from topoplace.solving import Bound, Options
 from topoplace.types import IntArray
 
 _MOST_BOUNDS = 16
@@ -79,18 +79,17 @@ def lower_costs(problem: PlacementProblem, applications: Applications, end: floa
     return LowerCosts(tuple(tables), tuple(bounds))
 
 
-def _bound_in(problem: MappingProblem):
-    bound = best_bound(problem)
+def _bound_in(problem: MappingProblem) -> Bound | None:
+    """Return the best bound on any mapping; of few tasks the optimum, if that is certified."""
     if problem.num_tasks <= FEW_TASKS:
-        outcome = map_exact(problem, Options(time_limit=EXACT_SECONDS))
-        for found in outcome.bounds:
-            if found is not None and found.certificate is not None:
-                bound = stronger(bound, found)
-    return bound
+        [found] = map_exact(problem, Options(time_limit=EXACT_SECONDS)).bounds
+        if found is not None and found.certificate is not None:
+            return found
+    return best_bound(problem)
 
 
 def _largest_free(problem: PlacementProblem, q: int) -> Iterator[Extents]:
-    """Yield the extents of the deepest free prism on every footprint that has room for a request."""
+    """Yield the extents of the deepest free prism on each footprint, if it holds a request."""
     view, request = problem.view, problem.requests[q]
     deepest = problem.reach(request, view).deepest
     for footprint in np.flatnonzero(deepest).tolist():

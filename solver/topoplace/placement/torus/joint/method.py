@@ -51,7 +51,9 @@ class JointSearch:
         for placement in self._placements():
             self._take(placement)
         bounds = [self._nodes, self._bound()]
-        proven = [b is not None and b.value == v for b, v in zip(bounds, self._worth(), strict=True)]
+        proven = [
+            b is not None and b.value == v for b, v in zip(bounds, self._worth(), strict=True)
+        ]
         return Outcome(self._best, bounds, self._budget.is_over() and not all(proven))
 
     def _placements(self) -> Iterator[list[Candidate]]:
