@@ -76,6 +76,7 @@ def test_what_fits_is_left_alone() -> None:
     assert (np.asarray(watched) == LARGE // 2).all()
 
 
+@pytest.mark.slow
 def test_the_kernel_of_a_gain_far_too_small_wrapped_round(monkeypatch: pytest.MonkeyPatch) -> None:
     def shifted_by_the_diagonal(kernel: np.ndarray, gain: int, name: str) -> None:
         num = len(kernel)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import resource
 from pathlib import Path
 
 import pytest
@@ -157,13 +156,9 @@ def test_help_waits_for_no_solver(tmp_path: Path) -> None:
     script = (
         "import sys; from topoplace.cli import run; run(['--help']); "
         "heavy = {'numba', 'numpy', 'ortools', 'matplotlib', 'pydantic'} & set(sys.modules); "
+        "ours = {name.split('.')[1] for name in sys.modules if name.startswith('topoplace.')}; "
+        "heavy |= ours - {'cli', 'clock', 'errors', 'interrupts', 'shipped'}; "
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )
-    seconds = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = signalled(["-c", script], tmp_path, None)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        assert done.returncode == 0, done.stderr
-    assert min(seconds) < 0.5  # of processor time: the machine may be busy with other tests
+    done = signalled(["-c", script], tmp_path, None)
+    assert done.returncode == 0, done.stderr

@@ -195,6 +195,23 @@ def test_false_frontiers_are_refused(most: int) -> None:
         seed += 1
 
 
+def test_certificates_prove_the_bounds_of_steps() -> None:
+    told = 0
+    for seed in range(12):
+        rng = random.Random(f"mutants-{seed}")
+        frontier = traded_off(prepare(random_snapshot(rng, 8)), ["nodes", "shape"])
+        for step in frontier.steps:
+            assert step.certificate is not None
+            certificate = step.certificate.model_copy(update={"prices": {}})
+            steps = [
+                one.model_copy(update={"certificate": certificate}) if one is step else one
+                for one in frontier.steps
+            ]
+            report = check_document(frontier.model_copy(update={"steps": steps}))
+            told += any("the certificate proves" in c.detail for c in report.claims if not c.holds)
+    assert told > 5
+
+
 # ---- Commands ------------------------------------------------------------------------------------
 
 

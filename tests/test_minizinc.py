@@ -17,6 +17,7 @@ import pytest
 
 from brute_force import brute_force
 from exact_cases import reached, solve
+from few import few_of
 from minizinc_cases import (
     WITHOUT,
     needs_minizinc,
@@ -42,10 +43,7 @@ HELD = [{"id": "run", "nodes": "5"}]
 # ---- Against brute force and the exact method -------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "chunk",
-    [pytest.param(chunk, marks=[pytest.mark.slow] * (chunk > 4)) for chunk in range(CHUNKS)],
-)
+@pytest.mark.parametrize("chunk", few_of(range(CHUNKS), 5))
 def test_equals_brute_force_and_the_exact_method(chunk: int) -> None:
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
         mode = MODES[seed % 3]

@@ -44,7 +44,7 @@ from tree_cases import snapshot_on
 from tree_exact_cases import jobs_of, number
 
 FIRST = os.environ.get("TOPOPLACE_TINY_SEED", "first")
-CHUNKS, PER_CHUNK = 5, 20
+CHUNKS, PER_CHUNK = 2, 20
 SLOW_CHUNKS, PER_SLOW_CHUNK = 20, 50
 MODELLED = 0.04
 """Share of the placements that MiniZinc solves, too, where it is installed: it takes seconds."""

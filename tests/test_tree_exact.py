@@ -38,9 +38,10 @@ FOREVER = 1e18
 @pytest.mark.parametrize(
     ("begin", "number_of", "most_ranks", "num_requests"),
     [
-        *((chunk * 21, 21, 6, 1) for chunk in range(15)),
+        *((chunk * 21, 21, 6, 1) for chunk in range(4)),
         (2000, 30, 4, 2),
         (2000, 30, 3, 3),
+        pytest.param(84, 231, 6, 1, marks=pytest.mark.slow),
         pytest.param(1000, 100, 8, 1, marks=pytest.mark.slow),
     ],
 )

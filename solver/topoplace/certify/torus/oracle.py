@@ -298,9 +298,10 @@ class Sweep:
         rows = rows.transpose(0, *(1 + d for d in self._order))
         rows = np.ascontiguousarray(np.moveaxis(rows, -1, 1))[:, :, None]
         threads = min(_THREADS, os.cpu_count() or 1)
-        num = _PARTS if threads > 1 and self._torus.num_routers >= _WORTH_PARTS else 1
+        if threads == 1 or self._torus.num_routers < _WORTH_PARTS:
+            return self._part(rows, range(1, 1 << 62))
         with ThreadPoolExecutor(threads) as pool:
-            parts = [range(k + 1, 1 << 62, num) for k in range(num)]
+            parts = [range(k + 1, 1 << 62, _PARTS) for k in range(_PARTS)]
             found = list(pool.map(lambda mine: self._part(rows, mine), parts))
         return [np.max(reaches, axis=0) for reaches in zip(*found, strict=True)]
 
