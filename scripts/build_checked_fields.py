@@ -12,7 +12,16 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 
 from topoplace import result as schema
-from topoplace.result import cubes, frontier, hierarchy, mapping, objects, repack, tree
+from topoplace.result import (
+    cubes,
+    frontier,
+    hierarchy,
+    mapping,
+    objects,
+    placement,
+    repack,
+    tree,
+)
 from topoplace.snapshot import objects as questions
 from topoplace.snapshot import schema as snapshot
 from topoplace.snapshot.files import write_text
@@ -113,7 +122,7 @@ PLAN_BOUNDS = ("started.bound", "moves.bound", "moved_nodes.bound")
 CUBES = ("placements", "exclusive", "nodes", "free_cubes")
 PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound", "steps")
 NODES_PROOF = evidence("nodes.bound", "steps")
-LEVELS = ("levels", "nodes", "shape", "fragmentation")
+LEVELS = ("levels", "nodes", "shape", "fragmentation", "hop-bytes")
 HOP_BOUND = evidence("hop-bytes.bound")
 COST_BOUND = evidence("cost.bound")
 OBJECTS = ("hop-bytes", "largest-load", "hop-bytes.bound", "largest-load.bound")
@@ -171,8 +180,20 @@ FIELDS: dict[Model, Covers] = {
     schema.PlacementLevel: {
         **same(claim("levels"), "name sense"),
         **same(claim(*LEVELS), "status objective bound gap proof"),
-        "certificate": evidence(*LEVELS, *BOUNDS),
+        "certificate": evidence(*LEVELS, *BOUNDS, "hop-bytes", "hop-bytes.bound"),
         "required": REQUIRED,
+    },
+    placement.HopBytesCertificate: {
+        "kind": FIXED,
+        "mappings": evidence("hop-bytes", "hop-bytes.bound"),
+        "packing": evidence("hop-bytes", "hop-bytes.bound"),
+    },
+    placement.MappingBound: same(
+        evidence("hop-bytes", "hop-bytes.bound"), "request extents certificate"
+    ),
+    placement.TaskMapping: {
+        "nodes": claim("mappings", unless=ANOTHER_MAPPING),
+        "hop_bytes": claim("mappings"),
     },
     schema.Solution: {
         "placements": claim(
@@ -186,7 +207,8 @@ FIELDS: dict[Model, Covers] = {
         "prism": claim(
             "placements", "exclusive", "links", "explanations", "shape", "fragmentation"
         ),
-        "nodes": claim("placements", "exclusive", unless=ANOTHER),
+        "nodes": claim("placements", "exclusive", "mappings", unless=ANOTHER),
+        "mapping": claim("mappings"),
     },
     schema.Explanation: {
         "request": claim(
@@ -381,7 +403,7 @@ FIELDS: dict[Model, Covers] = {
         "Snapshot TorusModel AnchoredModel TreeModel SwitchModel RunningJob Request PatternUse "
         "ShapeWeights HierarchyModel HostsModel Part Segment CubesModel",
     ),
-    **whole(QUESTION, snapshot, "RepackInstance"),
+    **whole(QUESTION, snapshot, "RepackInstance TasksModel"),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
     **whole(QUESTION, questions, "ObjectsInstance FixedObject NamedArray"),
     **whole(QUESTION, snapshot, "ParallelismApplication AxisModel"),

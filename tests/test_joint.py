@@ -164,7 +164,7 @@ def test_achieved_costs_are_above_lower_ones() -> None:
     model.add_request("a", 8, application=tp.grid(4, 4, bytes=2), tasks_per_node=2)
     problem = PlacementProblem(prepare(model.snapshot), maps=True)
     applications = Applications(problem)
-    achieved = achieved_costs(applications, 0, float("inf"))
+    achieved = achieved_costs(applications, 0)
     [lower] = lower_costs(problem, applications, float("inf")).costs
     assert (achieved >= lower).all()
     assert all((np.diff(achieved, axis=d) <= 0).all() for d in range(2))

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.machine import Prism, format_node_set
 from topoplace.mapping.coordinates import bisect_coordinates
@@ -42,10 +43,13 @@ class MappedJob(Candidate):
 
 
 class Applications:
-    """The applications of the requests of a problem (`SnapshotState.tasks`)."""
+    """The applications of the requests of a problem (`SnapshotState.tasks`).
 
-    def __init__(self, problem: PlacementProblem) -> None:
-        self.problem = problem
+    After the `deadline` layouts are not looked for any more, and jobs get the quickest mapping.
+    """
+
+    def __init__(self, problem: PlacementProblem, deadline: float = math.inf) -> None:
+        self.problem, self.deadline = problem, deadline
         self._ideals: dict[int, list[Ideal]] = {}
         self._known: dict[tuple[int, Prism, int], MappedJob] = {}
         for idx, request in enumerate(problem.requests):
@@ -68,12 +72,12 @@ class Applications:
         """Return the fewest nodes that a request with an application has."""
         return min(r.nodes for r in self.problem.requests if r.tasks == tasks)
 
-    def ideals(self, tasks: int, deadline: float = math.inf) -> list[Ideal]:
-        """Return the layouts of an application, the best first; made once, by a deadline."""
+    def ideals(self, tasks: int) -> list[Ideal]:
+        """Return the layouts of an application, the best first; made once."""
         if tasks not in self._ideals:
             idle = partial(self.in_idle, tasks)
             torus = self.problem.torus
-            self._ideals[tasks] = ideals(torus, self.nodes_of(tasks), idle, deadline)
+            self._ideals[tasks] = ideals(torus, self.nodes_of(tasks), idle, self.deadline)
         return self._ideals[tasks]
 
     @cached_property
@@ -140,6 +144,8 @@ class Applications:
         problem = self._on(self.problem.state.tasks[tasks], nodes)
         at = spread_over_nodes(problem, bisect_coordinates(problem, prism.origin))
         found = [(hop_bytes(problem, at), at)]
+        if clock.now() >= self.deadline:
+            return found[0]
         for ideal in fitting(self.ideals(tasks), prism.extents, _LAYOUTS):
             laid = laid_out(problem, ideal, prism.origin, prism.extents)
             if laid is not None:

@@ -17,20 +17,21 @@ import numpy as np
 from topoplace import clock
 from topoplace.machine import Torus
 from topoplace.mapping.bounds.best import best_bound
+from topoplace.mapping.bounds.total import total_bound
 from topoplace.mapping.methods.best import map_exact
 from topoplace.mapping.problem import MappingProblem
 from topoplace.placement.torus.joint.applications import Applications
 from topoplace.placement.torus.joint.layouts import EXACT_SECONDS, FEW_TASKS, Extents, in_order
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result.placement import MappingBound
-from topoplace.solving import Bound, Options
+from topoplace.solving import Bound, Options, stronger
 from topoplace.types import IntArray
 
 _MOST_BOUNDS = 16
 """Extents of an application for which a bound is certified; a moment each here and in the check."""
 
 
-def achieved_costs(applications: Applications, tasks: int, deadline: float) -> IntArray:
+def achieved_costs(applications: Applications, tasks: int) -> IntArray:
     """Return hop-bytes by extents less 1 of the best layout inside; shape ``torus.shape``.
 
     Of prisms without one it is what no mapping exceeds.
@@ -38,7 +39,7 @@ def achieved_costs(applications: Applications, tasks: int, deadline: float) -> I
     torus = applications.problem.torus
     most = applications.in_idle(tasks, torus.shape).graph.total_bytes * max(1, torus.diameter)
     costs = np.full(torus.shape, most, dtype=np.int64)
-    for ideal in applications.ideals(tasks, deadline):
+    for ideal in applications.ideals(tasks):
         at = tuple(e - 1 for e in ideal.extents)
         costs[at] = min(int(costs[at]), ideal.hop_bytes)
     for d in range(torus.num_dims):
@@ -58,33 +59,47 @@ class LowerCosts:
 
 
 def lower_costs(problem: PlacementProblem, applications: Applications, end: float) -> LowerCosts:
-    """Bound the hop-bytes of every application in the free prisms that its requests may have."""
+    """Bound the hop-bytes of every application in the free prisms that its requests may have.
+
+    First in the whole machine, then, until the end, in some extents that hold all of these.
+    """
+    every = range(len(problem.state.tasks))
+    tables = [np.zeros(problem.torus.shape, dtype=np.int64) for _ in every]
     bounds: list[MappingBound] = []
-    tables = []
-    for tasks in range(len(problem.state.tasks)):
-        own = [(q, r) for q, r in enumerate(problem.requests) if r.tasks == tasks]
-        free = {in_order(problem.torus, e) for q, _ in own for e in _largest_free(problem, q)}
-        name, table = own[0][1].id, np.zeros(problem.torus.shape, dtype=np.int64)
-        for extents in [problem.torus.shape, *merged(free)]:
-            if clock.now() >= end and bounds:
-                break
-            bound = _bound_in(applications.in_idle(tasks, extents))
-            if bound is None or not bound.value:
-                continue
-            bounds.append(
-                MappingBound(request=name, extents=list(extents), certificate=bound.certificate)
-            )
-            table = np.maximum(table, int(bound.value) * _inside(problem.torus, extents))
-        tables.append(table)
+    todo = [(tasks, problem.torus.shape) for tasks in every]
+    todo += [(tasks, extents) for tasks in every for extents in _free_extents(problem, tasks)]
+    for number, (tasks, extents) in enumerate(todo):
+        if number >= len(every) and clock.now() >= end:
+            break
+        achieved = achieved_costs(applications, tasks)[tuple(e - 1 for e in extents)]
+        bound = _bound_in(applications.in_idle(tasks, extents), int(achieved))
+        if bound is None or bound.certificate is None or not bound.value:
+            continue
+        name = next(r.id for r in problem.requests if r.tasks == tasks)
+        bounds.append(
+            MappingBound(request=name, extents=list(extents), certificate=bound.certificate)
+        )
+        inside = int(bound.value) * _inside(problem.torus, extents)
+        tables[tasks] = np.maximum(tables[tasks], inside)
     return LowerCosts(tuple(tables), tuple(bounds))
 
 
-def _bound_in(problem: MappingProblem) -> Bound | None:
+def _free_extents(problem: PlacementProblem, tasks: int) -> list[Extents]:
+    """Return few extents that hold all free prisms of the requests with an application."""
+    own = [q for q, r in enumerate(problem.requests) if r.tasks == tasks]
+    return merged(in_order(problem.torus, e) for q in own for e in _largest_free(problem, q))
+
+
+def _bound_in(problem: MappingProblem, achieved: int) -> Bound | None:
     """Return the best bound on any mapping; of few tasks the optimum, if that is certified."""
-    if problem.num_tasks <= FEW_TASKS:
-        [found] = map_exact(problem, Options(time_limit=EXACT_SECONDS)).bounds
-        if found is not None and found.certificate is not None:
-            return found
+    quick = best_bound(problem) if problem.grid is not None else total_bound(problem)
+    if problem.num_tasks > FEW_TASKS:
+        return quick if problem.grid is not None else best_bound(problem)
+    if quick is not None and quick.value >= achieved:
+        return quick
+    [found] = map_exact(problem, Options(time_limit=EXACT_SECONDS)).bounds
+    if found is not None and found.certificate is not None:
+        return stronger(quick, found)
     return best_bound(problem)
 
 

@@ -27,8 +27,11 @@ from topoplace.types import IntArray
 _ROUNDS = 6
 """Placements at corrected costs; most often the third brings nothing new."""
 
-_NODES, _COSTS, _ROUND, _BOUNDS = 0.3, 0.3, 0.2, 0.5
-"""Shares of what is left of the time: the first level, achieved costs, a round, certified costs."""
+_NODES, _ROUND, _BOUNDS = 0.3, 0.2, 0.5
+"""Shares of what is left of the time: for the first level, a round, and certified costs."""
+
+_FIND = 0.7
+"""Share of the time after which no better placement is looked for: the rest is for bounds."""
 
 
 class JointSearch:
@@ -37,7 +40,7 @@ class JointSearch:
     def __init__(self, problem: PlacementProblem, options: Options) -> None:
         self._problem, self._options = problem, options
         self._budget = Budget(options.time_limit)
-        self._applications = Applications(problem)
+        self._applications = Applications(problem, self._until(_FIND))
         self._best: list[Candidate] = []
         self._nodes: Bound | None = None
 
@@ -62,10 +65,10 @@ class JointSearch:
         plain = replace(self._problem, maps=False)
         yield self._mapped(self._search(plain, _ROUND, **self._from_best).placement)
         self._say("costs of extents", 1)
-        end, apps = self._until(_COSTS), range(len(self._problem.state.tasks))
-        costs = [achieved_costs(self._applications, k, end) for k in apps]
+        apps = range(len(self._problem.state.tasks))
+        costs = [achieved_costs(self._applications, k) for k in apps]
         for _ in range(_ROUNDS):
-            if self._budget.is_over():
+            if clock.now() >= self._applications.deadline or clock.is_stopped():
                 return
             self._say("hop-bytes", 1)
             own = replace(self._problem, costs=tuple(costs))
