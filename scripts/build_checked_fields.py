@@ -18,8 +18,10 @@ from topoplace.result import (
     hierarchy,
     mapping,
     objects,
+    optima,
     placement,
     repack,
+    several,
     tree,
 )
 from topoplace.snapshot import objects as questions
@@ -160,6 +162,20 @@ RESULT: Covers = {
     "versions": VERSIONS,
     "instance": QUESTION,
 }
+ANSWERS = ("points", "distinct", "steps", "complete")
+STEPS = ("steps", "open", "complete")
+SEVERAL: Covers = {
+    **same(FIXED, "schema_version"),
+    "problem": claim("instance"),
+    "method": METHOD,
+    "levels": claim("levels"),
+    "seconds": SECONDS,
+    "limits": PARTS,
+    "seed": SEED,
+    "versions": VERSIONS,
+    "instance": QUESTION,
+}
+
 FIELDS: dict[Model, Covers] = {
     schema.PlacementResult: {
         **RESULT,
@@ -363,31 +379,34 @@ FIELDS: dict[Model, Covers] = {
     cubes.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
     **whole(claim(*CUBES, unless=ANOTHER), cubes, "CubesPlacement"),
     frontier.Frontier: {
-        **same(FIXED, "schema_version"),
-        "problem": claim("instance"),
-        "method": METHOD,
-        "levels": claim("levels"),
-        "traded": claim("levels", *POINTS, unless="Less may be claimed of the same points."),
+        **SEVERAL,
+        "traded": claim("traded", *POINTS, unless="Less may be claimed of the same points."),
         "complete": claim("open"),
-        "seconds": SECONDS,
-        "limits": PARTS,
-        "seed": SEED,
-        "versions": VERSIONS,
         "points": claim(*POINTS),
         "steps": claim("steps", "open", unless="Other steps may prove as much."),
         "open": claim("open"),
-        "instance": QUESTION,
     },
-    frontier.FrontierLevel: same(claim("levels"), "name sense"),
-    frontier.FrontierPoint: {
+    optima.Optima: {
+        **SEVERAL,
+        "chosen": claim("chosen", *ANSWERS, unless="Less may be claimed of the same points."),
+        "distinct": claim("distinct", "complete", unless="Less may be claimed of the same points."),
+        "equal": claim("distinct", "complete", unless="Less may be claimed of the same points."),
+        "asked": claim("points", unless="It says how many were enough, and more would have been."),
+        "complete": claim("complete"),
+        "points": claim(*ANSWERS, unless=AS_GOOD),
+        "steps": claim("steps", "complete", unless="Other steps may prove as much."),
+        "rest": claim("complete", unless="Another step may prove as much, or is none needed."),
+    },
+    several.NamedLevel: same(claim("levels"), "name sense"),
+    several.Point: {
         "values": claim("points"),
-        "solution": claim("points", "steps", unless=AS_GOOD),
+        "solution": claim("points", "distinct", "steps", "complete", unless=AS_GOOD),
     },
-    frontier.FrontierStep: {
-        "required": claim("steps", "open", unless="More may be required for the same bound."),
-        "level": claim("steps"),
-        "bound": claim("steps", "open", unless="A weaker bound may do as well."),
-        "certificate": evidence("steps"),
+    several.Step: {
+        "required": claim(*STEPS, unless="More may be required for the same bound."),
+        "level": claim("steps", "complete"),
+        "bound": claim(*STEPS, unless="A weaker bound may do as well."),
+        "certificate": evidence("steps", "complete"),
     },
     frontier.OpenBox: same(claim("open"), "worst best"),
     repack.RepackResult: {**RESULT, "solution": claim(*PLANS)},
@@ -414,9 +433,9 @@ _IN_POINTS = (
     *(schema.Solution, schema.Placement, hierarchy.HierarchySolution, hierarchy.HierarchyPlacement),
     *(hierarchy.PlacedPart, hierarchy.Share, cubes.CubesSolution, cubes.CubesPlacement),
 )
-for _model in _IN_POINTS:  # of a frontier as well
+for _model in _IN_POINTS:  # of several as well
     for _name, _cover in FIELDS[_model].items():
-        FIELDS[_model][_name] = replace(_cover, names=(*_cover.names, "points", "steps"))
+        FIELDS[_model][_name] = replace(_cover, names=(*_cover.names, *ANSWERS))
 
 DOCUMENTS: dict[str, Model] = {
     "A placement on a torus or mesh": schema.PlacementResult,
@@ -426,6 +445,7 @@ DOCUMENTS: dict[str, Model] = {
     "A placement on a hierarchy": hierarchy.HierarchyResult,
     "A placement on a pod of cubes": cubes.CubesResult,
     "A frontier": frontier.Frontier,
+    "All optima": optima.Optima,
     "A plan of repacking": repack.RepackResult,
     "The instance of a placement or an allocation": snapshot.Snapshot,
     "The instance of a mapping": snapshot.MappingInstance,
@@ -439,6 +459,7 @@ RESULTS: tuple[Model, ...] = (
     hierarchy.HierarchyResult,
     cubes.CubesResult,
     frontier.Frontier,
+    optima.Optima,
     repack.RepackResult,
 )
 

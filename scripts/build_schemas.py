@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from topoplace.result import PlacementResult
 from topoplace.result.frontier import Frontier
+from topoplace.result.optima import Optima
 from topoplace.snapshot import HierarchyModel, Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.files import write_text
 from topoplace.snapshot.objects import ObjectsApplication
@@ -24,6 +25,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "result": PlacementResult,
     "application": ObjectsApplication,
     "frontier": Frontier,
+    "optima": Optima,
     "placements": Placements,
     "tree-placements": TreePlacements,
     "kueue-decision": KueueLine,

@@ -30,6 +30,7 @@ from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.placement.optima import optima_of
 from topoplace.placement.torus.repack.problem import repack_problem
 from topoplace.placement.trade_off import traded_off
 from topoplace.result import Interference, PlacementResult
@@ -110,6 +111,23 @@ def with_top(document: Document) -> Document:
         own = document["levels"][0][name]
         document[name] = own["numerator"] if isinstance(own, dict) else own
     return document
+
+
+def optima() -> dict[str, BaseModel]:
+    """Return all optima by name: told apart in each way, complete and not, of all machines."""
+    document = small_document()
+    document["machine"]["bandwidth"] = [1, 2, 1]
+    state = prepare(Snapshot.model_validate(document))
+    small = next(iter(dict(_hierarchies()).values())).instance
+    pods = [result.instance for _, result in _pods()]
+    rule = Options(20.0, interference=Interference.TOLERANT)
+    return {
+        "optima: started": optima_of(state, 9, ["nodes"], "started", rule),
+        "optima: prisms": optima_of(state, 2, ["nodes"], "prisms", rule),
+        "optima: nodes": optima_of(state, 9, (), "nodes", rule),
+        "optima: hierarchy": optima_of(prepare_hierarchy(small), 9, ["nodes"]),
+        "optima: cubes": optima_of(prepare_cubes(pods[1]), 9),
+    }
 
 
 # ---- Placements ---------------------------------------------------------------------------------

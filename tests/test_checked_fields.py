@@ -17,15 +17,15 @@ from pydantic import BaseModel
 
 from few import few_of
 from field_changes import Change, Changer, Field, fields, models_of
-from field_samples import frontiers, samples
+from field_samples import frontiers, optima, samples
 from scripts_of_the_project import script
 from topoplace.certify import Report, check_document, sha256_of
 from topoplace.errors import InputError
 from topoplace.machine import parse_node_set
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.result import Fraction
-from topoplace.result.frontier import Frontier
 from topoplace.result.objects import ObjectsResult
+from topoplace.result.several import Several
 
 PAGE = script("build_checked_fields")
 Group = tuple[type[BaseModel], type[BaseModel], str, str]
@@ -34,7 +34,7 @@ Group = tuple[type[BaseModel], type[BaseModel], str, str]
 
 @cache
 def solved() -> dict[str, BaseModel]:
-    return samples() | frontiers()
+    return samples() | frontiers() | optima()
 
 
 @cache
@@ -181,7 +181,7 @@ def _is_zero(change: Change, result: BaseModel) -> bool:
 
 
 def _bounds(result: Any) -> list[Any]:
-    if isinstance(result, Frontier):
+    if isinstance(result, Several):
         return [(step.required, step.level, step.bound) for step in result.steps]
     return [(level.status, level.objective, level.bound) for level in result.levels]
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from topoplace.front import machines as machines
     from topoplace.front import map as map
     from topoplace.front import methods as methods
+    from topoplace.front import optima as optima
     from topoplace.front import place as place
     from topoplace.front import recognise as recognise
     from topoplace.front import repack as repack
@@ -51,7 +52,7 @@ _NAMES = {
     "errors": ("InputError", "TopoplaceError"),
     "front": (
         *("audit", "check", "compare", "frontier", "load", "machines", "map"),
-        *("methods", "place", "recognise", "repack", "snapshots", "topology"),
+        *("methods", "optima", "place", "recognise", "repack", "snapshots", "topology"),
     ),
     "mapping.parallelism": ("Transformer", "parallelism"),
     "model": (

@@ -36,7 +36,9 @@ from topoplace.result.frontier import Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
+from topoplace.result.optima import Optima
 from topoplace.result.repack import RepackResult
+from topoplace.result.several import Several
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import AnyState
 from topoplace.snapshot.files import machine_names, parse_object, read_bytes, snapshot_names
@@ -86,7 +88,7 @@ _PROBLEMS = (*PROBLEMS.values(), "mapping", "objects")
 
 def load(
     source: File | Document,
-) -> Model | Machine | MappingInstance | ObjectsInstance | Result[Any, Any, Any] | Frontier:
+) -> Model | Machine | MappingInstance | ObjectsInstance | Result[Any, Any, Any] | Several:
     """Return what a file, a shipped name or a document in memory holds.
 
     Parameters
@@ -97,8 +99,9 @@ def load(
 
     Returns
     -------
-    Model, a machine such as TorusModel, MappingInstance, ObjectsInstance, Result or Frontier
-        Of a snapshot, a machine, an instance of a mapping or of objects, a result, or a frontier.
+    Model, a machine such as TorusModel, MappingInstance, ObjectsInstance, Result, Frontier, Optima
+        Of a snapshot, a machine, an instance of a mapping or of objects, a result, a frontier, or
+        all optima.
 
     Raises
     ------
@@ -215,6 +218,59 @@ def frontier(
     compile_for(PROBLEMS[state.snapshot.machine.kind], ["exact"])
     with _watched(options, display, callback) as watched:
         return traded_off(state, levels, watched)
+
+
+def optima(
+    instance: Instance,
+    most: int = 10,
+    *,
+    levels: Sequence[str] = (),
+    distinct: str | None = None,
+    time_limit: float | None = None,
+    interference: str = "strict",
+    contract: str | None = None,
+    seed: int = 0,
+    display: bool = False,
+    callback: Watch | None = None,
+) -> Optima:
+    """Find placements that are as good as any other one, and prove that these are all.
+
+    Parameters
+    ----------
+    instance
+        A `Model`, or whatever `load` takes for one, of a torus, mesh, hierarchy or pod of cubes.
+    most
+        How many are enough.
+    levels
+        The first levels of the objective, which count; all by default.
+    distinct
+        What tells placements apart: who starts (``started``, the default but on tori), on which
+        prisms (``prisms``, there the default), or on which nodes (``nodes``). Requests that are
+        equal may exchange their places.
+    time_limit
+        Seconds; by default some 300.
+    interference, contract, seed, display, callback
+        As of `place`.
+
+    Returns
+    -------
+    Optima
+        Its `points`, and each as a result of its own by `result`; printed, it is a table. It plots
+        itself, and can be checked.
+
+    Raises
+    ------
+    InputError
+        If an argument or a field of the instance cannot be used.
+    """
+    from topoplace.placement.optima import optima_of  # noqa: PLC0415 - heavy
+
+    options = _options(time_limit, seed, interference)
+    state = _prepared(instance, contract, options)
+    assert not isinstance(state.snapshot.machine, str), "a model has its machine"
+    compile_for(PROBLEMS[state.snapshot.machine.kind], ["exact"])
+    with _watched(options, display, callback) as watched:
+        return optima_of(state, most, levels, distinct, watched)
 
 
 def repack(

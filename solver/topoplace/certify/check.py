@@ -12,6 +12,7 @@ from topoplace.certify.cubes.check import CubesPlacements
 from topoplace.certify.frontier import follow_frontier
 from topoplace.certify.hierarchy.check import HierarchyPlacements
 from topoplace.certify.mapping.check import Mapping
+from topoplace.certify.optima import follow_optima
 from topoplace.certify.report import (
     AnyLevel,
     Claim,
@@ -26,14 +27,15 @@ from topoplace.certify.report import (
 from topoplace.certify.torus.check import TorusPlacement
 from topoplace.certify.torus.repack import Repack
 from topoplace.errors import InputError
-from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result
+from topoplace.result import PlacementResult, Proof, Result
 from topoplace.result.base import Kept
 from topoplace.result.cubes import CubesResult
-from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
+from topoplace.result.frontier import Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
-from topoplace.result.reading import parse_checkable, parse_instance
+from topoplace.result.optima import Optima
+from topoplace.result.reading import CHECKABLE, parse_checkable, parse_instance
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_object, read_bytes
@@ -72,14 +74,14 @@ def check_file(path: str | Path, instance: str | Path | None = None) -> Report:
 def _sha256_in(path: str | Path) -> str:
     """Return the checksum of the instance that a file is, or has inside."""
     text, file = read_bytes(path), str(path)
-    holds_instance = parse_object(text, file).get("schema") in (RESULT_SCHEMA, FRONTIER_SCHEMA)
+    holds_instance = parse_object(text, file).get("schema") in CHECKABLE
     parse = parse_checkable if holds_instance else parse_instance
     found = parse(text, file)
     return sha256_of(found.instance if isinstance(found, Kept) else found)
 
 
 def check_document(result: Kept) -> Report:
-    """Check all claims of a result of any problem, or of a frontier.
+    """Check all claims of a result of any problem, of a frontier, or of all optima.
 
     Returns
     -------
@@ -90,6 +92,8 @@ def check_document(result: Kept) -> Report:
     claims = Claims()
     if isinstance(result, Frontier):
         follow_frontier(result, claims)
+    elif isinstance(result, Optima):
+        follow_optima(result, claims)
     else:
         assert isinstance(result, Result)
         _follow(_problem_of(result), result, claims)

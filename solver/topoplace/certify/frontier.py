@@ -7,150 +7,62 @@ is the union of what reaches certain corners; nothing is left if a step rules ou
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from topoplace.certify.cubes.check import CubesPlacements
-from topoplace.certify.hierarchy.check import HierarchyPlacements
-from topoplace.certify.packing import Packings
 from topoplace.certify.report import Claims, RefusedError
-from topoplace.certify.torus.check import TorusPlacement
-from topoplace.errors import InputError
-from topoplace.result import PlacementLimits, PlacementResult, Solution
-from topoplace.result.cubes import CubesResult, CubesSolution
-from topoplace.result.frontier import Frontier, FrontierPoint, FrontierStep, OpenBox
-from topoplace.result.hierarchy import HierarchyResult, HierarchySolution
+from topoplace.certify.several import Placements, reaches
+from topoplace.result.frontier import Frontier, OpenBox
+from topoplace.result.several import Step
 
 Corner = tuple[float, ...]
 
 MOST_CORNERS = 1 << 24
 """Of a frontier that is followed."""
 
-_PROBLEMS: dict[str, tuple[Any, type[Any], type[Packings[Any]]]] = {
-    "placement": (PlacementResult, Solution, TorusPlacement),
-    "hierarchy": (HierarchyResult, HierarchySolution, HierarchyPlacements),
-    "cubes": (CubesResult, CubesSolution, CubesPlacements),
-}
-
 
 def follow_frontier(document: Frontier, claims: Claims) -> None:
     """Add the claims of a frontier, as far as they can be followed."""
-    result, kind, checker = _PROBLEMS[document.problem]
-    limits = PlacementLimits(**document.limits.model_dump())
-    own = {"instance": document.instance, "limits": limits, "explanations": [], "levels": []}
-    problem: Packings[Any] = checker(result.model_construct(**own, solution=None))
-    if claims.add("instance", problem.read) is None:
+    trade = _Trade(document)
+    if not trade.read(claims) or claims.add("traded", trade.check_traded) is None:
         return
-    if claims.add("levels", lambda: _levels(document, problem)) is None:
+    if claims.add("points", trade.check_frontier) is None:
         return
-
-    def points() -> _Trade:
-        for k, point in enumerate(document.points):
-            problem.result = result.model_construct(**own, solution=point.solution)
-            with _told_of(f"points[{k}]"):
-                _check_point(problem, point, kind)
-        trade = _Trade(document, problem)
-        trade.check_points()
-        return trade
-
-    trade = claims.add("points", points, lambda trade: trade.counts)
-    if trade is not None and claims.add("steps", trade.check_steps) is not None:
+    if claims.add("steps", trade.check_steps) is not None:
         claims.add("open", trade.check_open)
 
 
-@contextlib.contextmanager
-def _told_of(where: str) -> Iterator[None]:
-    """Say where it is if something is refused."""
-    try:
-        yield
-    except (RefusedError, InputError, OverflowError) as error:
-        raise RefusedError(f"{where}: {error}") from None
-
-
-def _levels(document: Frontier, problem: Packings[Any]) -> str:
-    found = [(level.name, level.sense) for level in document.levels]
-    if found != list(problem.levels):
-        raise RefusedError(f"the levels are {found}, not {list(problem.levels)}")
-    names = [name for name, _ in found]
-    if document.traded != [name for name in names if name in document.traded]:
-        raise RefusedError("the levels traded are not some of the levels, in their order")
-    return ", ".join(document.traded)
-
-
-def _check_point(problem: Packings[Any], point: FrontierPoint, kind: type[Any]) -> None:
-    """Check a placement, and what it is worth."""
-    is_empty = not point.solution.placements and kind is not Solution  # of any other problem
-    if not (isinstance(point.solution, kind) or is_empty):
-        raise RefusedError("a solution of another problem")
-    own = Claims()
-    problem.values = []
-    problem.follow(own)
-    for claim in own:
-        if not claim.holds:
-            raise RefusedError(f"{claim.name}: {claim.detail}")
-    if list(point.values) != list(problem.values):
-        raise RefusedError(f"values are {point.values}, the placement's are {problem.values}")
-
-
-class _Trade:
+class _Trade(Placements):
     """Points and steps in maximising sense, by the levels traded."""
 
-    def __init__(self, document: Frontier, problem: Packings[Any]) -> None:
-        self._document, self._problem = document, problem
-        names = [level.name for level in document.levels]
-        self._numbers = [names.index(name) for name in document.traded]
-        self._names = names
-        self._points = [self._maximised(point.values) for point in document.points]
+    document: Frontier
 
-    def _maximised(self, values: Sequence[int]) -> tuple[int, ...]:
-        return tuple(self._problem.turned(k, values[k]) for k in self._numbers)
+    def check_traded(self) -> str:
+        """Check that the levels traded are some of the levels."""
+        traded = self.document.traded
+        if traded != [name for name in self.names if name in traded]:
+            raise RefusedError("the levels traded are not some of the levels, in their order")
+        self._numbers = [self.names.index(name) for name in traded]
+        return ", ".join(traded)
 
-    def _floors(self, step: FrontierStep) -> list[float]:
-        turned = enumerate(step.required)
-        return [-math.inf if v is None else self._problem.turned(k, v) for k, v in turned]
-
-    @property
-    def counts(self) -> str:
-        """How many points there are."""
-        return f"{len(self._points)} placements, none as good as another"
-
-    def check_steps(self) -> str:
-        """Check all steps."""
-        for k, step in enumerate(self._document.steps):
-            with _told_of(f"steps[{k}]"):
-                self._check_step(step)
-        return f"{len(self._document.steps)} certificates prove their bounds"
-
-    def _check_step(self, step: FrontierStep) -> None:
-        """Check that the certificate of a step proves its bound, which no point contradicts."""
-        level = len(step.required)
-        if step.level not in self._names or self._names.index(step.level) != level:
-            raise RefusedError(f"{level} levels before {step.level}")
-        proven, where = self._problem.proven(level, step.certificate, step.required)
-        bound = self._problem.turned(level, step.bound)
-        if bound < self._problem.turned(level, proven):
-            raise RefusedError(f"bound is {step.bound}, the certificate proves {proven}{where}")
-        for point in self._document.points:
-            values = [self._problem.turned(k, v) for k, v in enumerate(point.values)]
-            if _reaches(values, self._floors(step)) and values[level] > bound:
-                raise RefusedError(f"bound is {step.bound}, a point reaches {point.values[level]}")
-
-    def check_points(self) -> None:
+    def check_frontier(self) -> str:
         """Check that no point is as good as another, and the best on the first level is first."""
-        if self._points != sorted(self._points, reverse=True):
+        self.check_points()
+        every = [self.turned(point.values) for point in self.document.points]
+        points = self._points = [tuple(values[k] for k in self._numbers) for values in every]
+        if points != sorted(points, reverse=True):
             raise RefusedError("the best on the first level does not come first")
-        for one, other in itertools.permutations(self._points, 2):
-            if _reaches(one, other):
+        for one, other in itertools.permutations(points, 2):
+            if reaches(one, other):
                 raise RefusedError(f"a point with {one} leaves nothing to one with {other}")
+        return f"{len(points)} placements, none as good as another"
 
     def check_open(self) -> str:
         """Check where another point may be."""
-        document = self._document
+        document = self.document
         found = [self._box(corner) for corner in self._corners() if not self._is_closed(corner)]
         if document.open != found:
             raise RefusedError(f"the open boxes are {found}")
@@ -174,21 +86,20 @@ class _Trade:
             np.moveaxis(least, k, 0)[1:] &= np.moveaxis(reached, k, 0)[:-1]
         return [tuple(axes[k][at[k]] for k in levels) for at in np.argwhere(least).tolist()]
 
-    def _lacks(self, step: FrontierStep, corner: Corner) -> dict[int, float]:
+    def _lacks(self, step: Step, corner: Corner) -> dict[int, float]:
         """Return by level what something at a corner must reach to be ruled out by a step."""
-        level = len(step.required)
-        beyond = [*self._floors(step), self._problem.turned(level, step.bound) + 1]
+        beyond = [*self.floors(step), self.bound(step) + 1]
         at = dict(zip(self._numbers, corner, strict=True))
         return {k: v for k, v in enumerate(beyond) if at.get(k, -math.inf) < v}
 
     def _is_closed(self, corner: Corner) -> bool:
         """Tell whether some step rules out whatever reaches a corner."""
-        return any(not self._lacks(step, corner) for step in self._document.steps)
+        return any(not self._lacks(step, corner) for step in self.document.steps)
 
     def _box(self, corner: Corner) -> OpenBox:
         """Return the box from a corner to where a step rules out what is better on one level."""
         best = dict.fromkeys(self._numbers, math.inf)
-        for step in self._document.steps:
+        for step in self.document.steps:
             lacks = self._lacks(step, corner)
             if len(lacks) == 1 and (level := min(lacks)) in best:
                 best[level] = min(best[level], lacks[level] - 1)
@@ -196,8 +107,4 @@ class _Trade:
 
     def _reported(self, values: Sequence[float]) -> list[int | None]:
         pairs = zip(self._numbers, values, strict=True)
-        return [None if math.isinf(v) else self._problem.turned(k, int(v)) for k, v in pairs]
-
-
-def _reaches(values: Sequence[float], floors: Sequence[float]) -> bool:
-    return all(v >= f for v, f in zip(values, floors, strict=False))
+        return [None if math.isinf(v) else self.problem.turned(k, int(v)) for k, v in pairs]

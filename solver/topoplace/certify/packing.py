@@ -161,11 +161,18 @@ class Packings(Problem[AnyResult]):
         return self.proven(level_idx, certificate, self.held[:level_idx])
 
     def proven(
-        self, level_idx: int, certificate: Any, held: Sequence[Number | None]
+        self,
+        level_idx: int,
+        certificate: Any,
+        held: Sequence[Number | None],
+        oracle: CheckingOracle | None = None,
     ) -> tuple[int, str]:
-        """Return what a certificate proves of a level of placements that are as good before it."""
+        """Return what a certificate proves of a level of placements that are as good before it.
+
+        Another oracle than that of the instance speaks of some of its placements only.
+        """
         earlier = [None if v is None else self.turned(k, int(v)) for k, v in enumerate(held)]
-        proven = certified_bound(self.oracle, certificate, earlier)
+        proven = certified_bound(oracle or self.oracle, certificate, earlier)
         if proven is None:
             raise RefusedError("the certificate leaves no placement at all")
         return self.turned(level_idx, proven.value), proven.where

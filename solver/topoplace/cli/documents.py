@@ -54,21 +54,21 @@ def show(
     if png is None and html is None:
         raise InputError("a file to write, --png F or --html F", field="--png", found="neither")
     require_writable(png=png, html=html)
-    from topoplace.result.frontier import Frontier
+    from topoplace.result.several import Several
     from topoplace.study.case import load_checkable
 
     document = load_checkable(result)
-    if isinstance(document, Frontier):
-        from topoplace.report.frontier import write_plot
+    if isinstance(document, Several):
+        from topoplace.report.optima import write_picture
 
-        refuse("no page of a frontier", html=html)
+        refuse("a result: there is no page of several", html=html)
         assert png is not None, "there is a file to write"
-        write_plot(document, png)
+        write_picture(document, png)
     elif png is not None:
         from topoplace.report.figure import write_figure
 
         write_figure(document, png)
-    if html is not None and not isinstance(document, Frontier):
+    if html is not None and not isinstance(document, Several):
         from topoplace.report.page.pages import result_page
         from topoplace.snapshot.files import write_text
 

@@ -55,6 +55,12 @@ DEFAULT_METHOD = "exact"
     ),
     rank_files=option("DIR", "Write the mapping of every job here, as DIR/REQUEST.csv."),
     pareto=option("A,B[,C]", "Trade these levels off: all their best placements, and the proof."),
+    most=option("N", "Find up to N placements that are as good as any, and prove it.", "--all"),
+    distinct=option(
+        "started|prisms|nodes",
+        "--all: what tells placements apart; default prisms on tori, else started.",
+    ),
+    levels=option("A[,B]", "--all: the first levels, which count; default all."),
 )
 def place(
     snapshot: Path,
@@ -75,6 +81,9 @@ def place(
     objective: str | None = None,
     rank_files: Path | None = None,
     pareto: str | None = None,
+    most: int | None = None,
+    distinct: str | None = None,
+    levels: str | None = None,
     as_json: bool = False,
 ) -> None:
     """Place the queue of SNAPSHOT on its machine and prove how good the answer is."""
@@ -95,13 +104,16 @@ def place(
         from topoplace.placement.hierarchy.contract import prepared_under
 
         state = prepared_under(state.snapshot, contract)
-    if pareto is not None:
+    if pareto is None and most is None:
+        refuse("--all beside it", distinct=distinct, levels=levels)
+    else:
         refuse(
-            "no other than -o and --png beside --pareto",
+            f"no other than -o and --png beside {'--all' if pareto is None else '--pareto'}",
             method=method, command=command, set=required, hostlist=hostlist, csv=csv,
             objective=objective,
+            all=None if pareto is None else most,
         )  # fmt: skip
-        _trade_off(state, pareto.split(","), options, output, png)
+        _several(state, pareto, (most, levels, distinct), options, output, png)
     if required is not None:
         options = replace(options, required=required_in(required, state, options))
     with shown() as watch:
@@ -124,28 +136,43 @@ def place(
     end_with(result, files)
 
 
-def _trade_off(
-    state: AnyState, levels: list[str], options: Options, output: Path | None, png: Path | None
+def _several(
+    state: AnyState,
+    pareto: str | None,
+    wanted: tuple[int | None, str | None, str | None],
+    options: Options,
+    output: Path | None,
+    png: Path | None,
 ) -> NoReturn:
-    """Trade levels off, and end the command."""
+    """Trade levels off, or find placements as good as any, and end the command."""
     from topoplace.kernels import compile_for
+    from topoplace.placement.optima import optima_of
     from topoplace.placement.trade_off import traded_off
-    from topoplace.report.frontier import exit_code_of, write_plot
+    from topoplace.report.frontier import exit_code_of
+    from topoplace.report.optima import write_picture
+    from topoplace.result.several import Several
     from topoplace.snapshot.files import write_document
     from topoplace.snapshot.machines import PROBLEMS
 
     assert not isinstance(state.snapshot.machine, str), "a snapshot read has its machine"
     compile_for(PROBLEMS[state.snapshot.machine.kind], [DEFAULT_METHOD])
     with shown() as watch:
-        frontier = traded_off(state, levels, replace(options, watch=watch))
+        options = replace(options, watch=watch)
+        most, levels, distinct = wanted
+        found: Several
+        if pareto is not None:
+            found = traded_off(state, pareto.split(","), options)
+        else:
+            chosen = levels.split(",") if levels else ()
+            found = optima_of(state, most or 0, chosen, distinct, options)
     if output is not None:
-        write_document(output, frontier)
+        write_document(output, found)
     if png is not None:
-        write_plot(frontier, png)
-    say(str(frontier))
-    say_files({"frontier": output, "picture": png})
-    print_json(frontier.model_dump(mode="json"))
-    raise typer.Exit(exit_code_of(frontier))
+        write_picture(found, png)
+    say(str(found))
+    say_files({"frontier" if pareto else "optima": output, "picture": png})
+    print_json(found.model_dump(mode="json"))
+    raise typer.Exit(exit_code_of(found))
 
 
 def _placed(

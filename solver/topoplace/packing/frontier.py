@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from topoplace.packing.state import Say, silent
 Corner = tuple[float, ...]
 """A number per level that is traded; minus infinity where any will do."""
 
-_SHARE = 0.25
+SHARE = 0.25
 """Of the time that is left, for one search."""
 
 
@@ -60,6 +60,10 @@ class TradeOff:
     traded: tuple[int, ...]
     points: list[Point] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+
+    def copy(self) -> TradeOff:
+        """Return what is known now."""
+        return replace(self, points=[*self.points], steps=[*self.steps])
 
     def add(self, found: Point) -> None:
         """Take in a placement."""
@@ -173,7 +177,7 @@ def _extend(
         floors |= needed
         to_beat = {} if least is None else {last: least - 1}
         start = _best_within(known, floors, last)
-    share = budget.within(_SHARE * (budget.end - budget.now()))
+    share = budget.within(SHARE * (budget.end - budget.now()))
     found = search(budget=share, start=start, floors=floors, to_beat=to_beat).run()
     known.add(Point(tuple(found.values), found.placement))
     known.steps += [

@@ -225,6 +225,11 @@ class PackingProblem(ABC):
             At the deadline (`topoplace.clock.check`), if a call takes more than tenths of a second.
         """
 
+    @property
+    def every_candidate(self) -> list[Any] | None:
+        """All candidates, if they are few enough to be written down; made once."""
+        return None
+
     def beside(self, fixed: Sequence[Any]) -> PackingProblem:
         """Return this problem, whose oracle may leave out what does not fit beside fixed jobs."""
         return self

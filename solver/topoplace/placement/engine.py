@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from topoplace.packing.budget import Budget
+from topoplace.packing.excluding import PlaceOf
 from topoplace.packing.problem import PackingProblem
 from topoplace.packing.search import Found, Search
 from topoplace.shipped import METHODS
@@ -20,10 +21,19 @@ _ALL_BUT = 0.9
 
 @dataclass(frozen=True)
 class Packed:
-    """A problem as a packing; `solution_of` turns placements into solutions of the problem."""
+    """A problem as a packing.
+
+    Attributes
+    ----------
+    solution_of
+        Turns placements into solutions of the problem.
+    places
+        What tells placements apart beside who starts: by name, what counts as a candidate's place.
+    """
 
     packing: PackingProblem
     solution_of: Callable[[list[Any]], Any]
+    places: Mapping[str, PlaceOf] = field(default_factory=dict)
 
 
 def packed(problem: Problem) -> Packed:

@@ -136,11 +136,20 @@ def png_of(*figures: Figure) -> bytes:
 
 
 def full_figure(
-    result: AnyResult, *, dark: bool = False, head: Sequence[str] | None = None
+    result: AnyResult,
+    *,
+    dark: bool = False,
+    head: Sequence[str] | None = None,
+    essential: bool = False,
 ) -> Figure:
-    """Return the figure that `write_figure` writes, below some lines, by default its `title`."""
+    """Return the figure that `write_figure` writes, below some lines, by default its `title`.
+
+    Of several below each other, the `essential` part is enough.
+    """
     with styled(dark):
         picture = _picture_of(result)
+        if essential:
+            picture = replace(picture, space=None, loads=None)
         lines = title(result) if head is None else head
         head = [part for line in lines for part in textwrap.wrap(line, 130)]
         figure = _assembled(picture, 0.15 + 0.18 * len(head))

@@ -11,6 +11,7 @@ from topoplace.report.cells import job_colour
 from topoplace.report.text import plain_table
 from topoplace.result.frontier import Frontier, OpenBox
 from topoplace.result.placement import PlacementLimits
+from topoplace.result.several import Several
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,21 +41,26 @@ def summary(frontier: Frontier) -> str:
 
 def headline(frontier: Frontier) -> str:
     """Return one line: what is traded, how many points there are, and whether these are all."""
-    num, limits = len(frontier.points), frontier.limits
-    rule = f"{limits.interference} interference, " if isinstance(limits, PlacementLimits) else ""
     state = "complete" if frontier.complete else f"{len(frontier.open):,} boxes open"
+    return told(frontier, " against ".join(frontier.traded), state)
+
+
+def told(document: Several, what: str, state: str) -> str:
+    """Return one line about several placements: what they are, how many, and what is proven."""
+    num, limits = len(document.points), document.limits
+    rule = f"{limits.interference} interference, " if isinstance(limits, PlacementLimits) else ""
     if limits.hit:
         state += (
             f" at the time limit of {limits.time_limit:g} s" if limits.time_limit else ", ended"
         )
-    text = f"{' against '.join(frontier.traded)}, {num:,} point{'s' * (num > 1)}, {state}"
-    solver = f"{frontier.method}, {rule}{frontier.seconds:.2f} s"
-    return f"{frontier.instance.name}: {text} ({solver})"
+    text = f"{what}, {num:,} point{'s' * (num > 1)}, {state}"
+    solver = f"{document.method}, {rule}{document.seconds:.2f} s"
+    return f"{document.instance.name}: {text} ({solver})"
 
 
-def exit_code_of(frontier: Frontier) -> ExitCode:
+def exit_code_of(document: Several) -> ExitCode:
     """Return the exit code that tells a script whether there are points."""
-    return ExitCode.DONE if frontier.points else ExitCode.NO_SOLUTION
+    return ExitCode.DONE if document.points else ExitCode.NO_SOLUTION
 
 
 def _open_text(frontier: Frontier, box: OpenBox) -> str:

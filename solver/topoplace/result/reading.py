@@ -8,6 +8,7 @@ from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
+from topoplace.result.optima import OPTIMA_SCHEMA, Optima
 from topoplace.result.placement import PlacementResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
@@ -27,11 +28,20 @@ AnyResult = (
 AnyInstance = Snapshot | MappingInstance | ObjectsInstance
 
 
-def parse_checkable(text: bytes, file: str) -> AnyResult | Frontier:
-    """Return the result or the frontier that a text is."""
-    if parse_object(text, file).get("schema") != FRONTIER_SCHEMA:
-        return parse_result(text, file)
-    return parse_document(text, Frontier, FRONTIER_SCHEMA, file)
+Checkable = AnyResult | Frontier | Optima
+
+CHECKABLE = (RESULT_SCHEMA, FRONTIER_SCHEMA, OPTIMA_SCHEMA)
+"""Schemas of the documents that `check` takes."""
+
+
+def parse_checkable(text: bytes, file: str) -> Checkable:
+    """Return the result, the frontier or the optima that a text is."""
+    schema = parse_object(text, file).get("schema")
+    if schema == FRONTIER_SCHEMA:
+        return parse_document(text, Frontier, FRONTIER_SCHEMA, file)
+    if schema == OPTIMA_SCHEMA:
+        return parse_document(text, Optima, OPTIMA_SCHEMA, file)
+    return parse_result(text, file)
 
 
 def parse_result(text: bytes, file: str) -> AnyResult:

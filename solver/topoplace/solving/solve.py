@@ -258,7 +258,7 @@ def result_of(
     values = worth if outcome.solution is None else frame.worth(problem, outcome.solution)
     bounds = [*outcome.bounds, *worth][: len(worth)]
     levels = [
-        frame.level(**_level(frame, name, sense, value, bound, options.required.get(name)))
+        frame.level(**level_fields(frame, name, sense, value, bound, options.required.get(name)))
         for (name, sense), value, bound in zip(names, values, bounds, strict=True)
     ]
     hit = outcome.time_limit_hit and any(level.status is not Status.OPTIMAL for level in levels)
@@ -282,7 +282,7 @@ def result_of(
     )
 
 
-def _level(
+def level_fields(
     frame: Frame,
     name: str,
     sense: str,

@@ -14,16 +14,18 @@ from topoplace.mapping.objects.problem import ObjectsProblem, prepare_objects
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import RESULT_SCHEMA, PlacementResult
 from topoplace.result.cubes import CubesResult
-from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.reading import (
+    CHECKABLE,
     AnyInstance,
     AnyResult,
+    Checkable,
     parse_checkable,
     parse_instance,
     parse_result,
 )
 from topoplace.result.repack import RepackResult
+from topoplace.result.several import Several
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import (
     AnyState,
@@ -87,8 +89,8 @@ class Case:
         return sha256_of(self.instance)
 
 
-def load_document(source: File | Document) -> State | AnyResult | Frontier:
-    """Read a snapshot, an instance of tasks or objects, a result or a frontier, by its `schema`.
+def load_document(source: File | Document) -> State | Checkable:
+    """Read a snapshot, an instance of tasks or objects, a result or the like, by its `schema`.
 
     The source is a file, the name of a shipped snapshot, ``-`` for standard input, or the document
     itself. Instances are checked and ready to solve; that of a result is checked by `state_of`.
@@ -99,7 +101,7 @@ def load_document(source: File | Document) -> State | AnyResult | Frontier:
         Naming the file, the field and the value at fault.
     """
     text, name = _read(source)
-    if parse_object(text, name).get("schema") in (RESULT_SCHEMA, FRONTIER_SCHEMA):
+    if parse_object(text, name).get("schema") in CHECKABLE:
         return parse_checkable(text, name)
     try:
         return state_of(_instance(text, name))
@@ -112,8 +114,8 @@ def load_result(source: File | Document) -> AnyResult:
     return parse_result(*_read(source))
 
 
-def load_checkable(source: File | Document) -> AnyResult | Frontier:
-    """Read a result or a frontier."""
+def load_checkable(source: File | Document) -> Checkable:
+    """Read a result, a frontier or all optima."""
     return parse_checkable(*_read(source))
 
 
@@ -145,7 +147,7 @@ def load_case(source: Source) -> Case:
     document = source if isinstance(source, AnyResult) else load_document(source)
     if isinstance(document, State):
         return Case(document)
-    if isinstance(document, Frontier) or any(getattr(v, "required", None) for v in document.levels):
+    if isinstance(document, Several) or any(getattr(v, "required", None) for v in document.levels):
         expected = "an instance, or a result whose levels are solved one after the other"
         raise InputError(expected, file=str(source) if isinstance(source, File) else None)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -91,6 +91,17 @@ class TorusPlacement(Packings[PlacementResult]):
     def _maps(self) -> bool:
         """Whether the second level is the hop-bytes of applications."""
         return self.levels == HOP_BYTES
+
+    def places(self, solution: Solution, distinct: str) -> dict[str, Hashable]:
+        """Return the places of what starts, as `TorusOracle.best_charged` knows them."""
+        if self._instance.anchored:
+            raise RefusedError("places on a machine with anchored prisms")
+        found: dict[str, Hashable] = {}
+        for start in read_starts(self._instance, solution):
+            usable = self._instance.usable_counts[start.request.class_idx]
+            inside = start.routers[usable[start.routers] > 0].tolist()
+            found[start.id] = start.prism if distinct == "prisms" else frozenset(inside)
+        return found
 
     @cached_property
     def oracle(self) -> CheckingOracle:

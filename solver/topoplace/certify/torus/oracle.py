@@ -12,12 +12,14 @@ dimension d only, so they travel beside the routers and join them once d is done
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -32,6 +34,7 @@ from topoplace.certify.torus.shapes import (
     prefix_sums,
     windows,
 )
+from topoplace.machine import Prism
 from topoplace.result import Interference
 from topoplace.snapshot.schema import Communication
 from topoplace.types import BoolArray, IntArray
@@ -150,10 +153,24 @@ class TorusOracle:
             for own, group, reach in zip(kinds.values(), groups, reaches, strict=True):
                 places = np.searchsorted(group.needs, [self.requests[q].nodes for q in own])
                 found |= dict(zip(own, reach[places].tolist(), strict=True))
-        to_value, to_shape, _ = prices.factors
-        idle = to_shape * self._idle
-        shared = {q: to_value * r.value + idle * r.nodes for q, r in enumerate(self.requests)}
-        return {q: None if gain == NONE else gain + shared[q] for q, gain in found.items()}
+        return {q: self._gain(q, gain, prices.factors) for q, gain in found.items()}
+
+    def best_charged(
+        self, prices: Prices, q: int, covers: Covers, charges: Mapping[Hashable, int]
+    ) -> int | None:
+        """Return what the best prism of a request gains if some places are charged, one by one.
+
+        A place is a prism, or a set of routers: those of a prism that have nodes for the request.
+        """
+        prices = replace(prices, factors=(*prices.factors, 0, 0)[:3])
+        request, group = self.requests[q], self._group([q], prices, covers.outside)
+        gain = self._best_of_shapes(request, group, covers.inside, prices.factors, charges)
+        return self._gain(q, gain, prices.factors)
+
+    def _gain(self, q: int, found: int, factors: tuple[int, ...]) -> int | None:
+        """Return what a candidate gains, with what is the same for all of its request."""
+        request, idle = self.requests[q], factors[1] * self._idle
+        return None if found == NONE else found + factors[0] * request.value + idle * request.nodes
 
     def _group(self, own: Sequence[int], prices: Prices, outside: frozenset[int]) -> Group:
         """Return requests of one kind as sweeps have them."""
@@ -178,14 +195,19 @@ class TorusOracle:
         )
 
     def _best_of_shapes(
-        self, request: Request, group: Group, inside: frozenset[int], factors: tuple[int, ...]
+        self,
+        request: Request,
+        group: Group,
+        inside: frozenset[int],
+        factors: tuple[int, ...],
+        charges: Mapping[Hashable, int] = MappingProxyType({}),
     ) -> int:
-        """Return the largest gain of a request with a geometry, `NONE` without a candidate."""
+        """Return the largest gain of a request, shape by shape, `NONE` without a candidate."""
         _, to_shape, to_boundary = factors
         cover = np.zeros(self.coverable, dtype=np.int64)
         cover[sorted(inside)] = 1
         best = NONE
-        for extents in {(*g.extents[:-1], depth) for g in request.geometries for depth in g.depths}:
+        for extents in self._shapes(request):
             box = Box(self.instance, extents)
             good = box.enough(request) & (box.sums(cover) == len(inside))
             good &= box.sums(group.counts) + box.links(group.link_counts) >= 0
@@ -197,8 +219,30 @@ class TorusOracle:
             found = to_shape * worth + box.sums(group.gains) + box.links(group.link_gains)
             if to_boundary:
                 found -= to_boundary * box.faces(self.instance.free)
+            for place, charge in charges.items():
+                self._charge(found, place, charge, box, request)
             best = max(best, int(found[good].max()))
         return best
+
+    def _shapes(self, request: Request) -> Iterable[tuple[int, ...]]:
+        """Return the shapes that a request may have."""
+        if not request.geometries:
+            return itertools.product(*(range(1, n + 1) for n in self.instance.torus.shape))
+        return {(*g.extents[:-1], depth) for g in request.geometries for depth in g.depths}
+
+    def _charge(
+        self, found: IntArray, place: Hashable, charge: int, box: Box, request: Request
+    ) -> None:
+        """Charge the prism of a shape that is a place, or all with nodes on its routers alone."""
+        if isinstance(place, Prism):
+            if place.extents == box.extents:
+                found[place.origin] -= charge
+            return
+        assert isinstance(place, frozenset)
+        usable = self.instance.usable_counts[request.class_idx] > 0
+        own = np.zeros(self.coverable, dtype=np.int64)
+        own[sorted(place)] = 1
+        found[(box.sums(usable) == len(place)) & (box.sums(own) == len(place))] -= charge
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,14 @@ def packed(problem: PlacementProblem) -> Packed:
         """Return the jobs of a placement: prisms that stay free are numbered after them."""
         return [c for c in placement if c.request_idx < len(problem.requests)]
 
-    plug_in = AnchoredPacking if problem.is_anchored else TorusPacking
-    return Packed(plug_in(problem), jobs)
+    if problem.is_anchored:
+        return Packed(AnchoredPacking(problem), jobs)
+
+    def nodes(candidate: Candidate) -> tuple[int, ...]:
+        return tuple(problem.routers_of_use(candidate).tolist())
+
+    places = {"prisms": lambda candidate: candidate.prism, "nodes": nodes}
+    return Packed(TorusPacking(problem), jobs, places)
 
 
 @register("placement", "exact")

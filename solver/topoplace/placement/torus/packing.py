@@ -23,7 +23,12 @@ from topoplace.packing.problem import Cover, PackingProblem, Priced
 from topoplace.placement.torus.annealing import Annealer
 from topoplace.placement.torus.heuristics.fits import best_fit, first_fit
 from topoplace.placement.torus.oracle._prism_rows import leaves_prism, prism_rows
-from topoplace.placement.torus.oracle.listing import all_candidates, are_few
+from topoplace.placement.torus.oracle.listing import (
+    MOST_LISTED,
+    all_candidates,
+    are_few,
+    num_prisms,
+)
 from topoplace.placement.torus.oracle.pricing import Prices, ScanPricer, Weights
 from topoplace.placement.torus.problem import (
     Candidate,
@@ -188,6 +193,13 @@ class TorusPacking(PackingProblem):
     def _listed(self) -> ListedOracle:
         """All candidates. They refer back to this: only small problems are kept for that long."""
         return ListedOracle(self, lambda: all_candidates(self.placement, self.deadline))
+
+    @cached_property
+    def every_candidate(self) -> list[Candidate] | None:
+        """All candidates, of machines somewhat larger than those that are small, too."""
+        if num_prisms(self.placement) * len(self.placement.requests) > MOST_LISTED:
+            return None
+        return all_candidates(self.placement, self.deadline)
 
     @property
     def _scan(self) -> ScanPricer:

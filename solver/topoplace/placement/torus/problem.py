@@ -217,6 +217,12 @@ class PlacementProblem:
         usable = self.state.usable_per_router[self.requests[candidate.request_idx].class_idx]
         return int(usable[candidate.prism.routers(self.torus)].sum())
 
+    def routers_of_use(self, candidate: Candidate) -> IntArray:
+        """Return the routers of a prism that have usable nodes of the request's class."""
+        usable = self.state.usable_per_router[self.requests[candidate.request_idx].class_idx]
+        routers = candidate.prism.routers(self.torus)
+        return np.sort(routers[usable[routers] > 0])
+
     def shape_score(self, candidate: Candidate) -> int:
         """Return the level-2 value of a candidate (docs/proofs.md, "The objective")."""
         idle = self.usable_inside(candidate) - self.requests[candidate.request_idx].nodes

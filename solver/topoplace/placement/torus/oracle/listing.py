@@ -16,6 +16,9 @@ MAX_PRISMS = 4_000
 MAX_CANDIDATES = 400_000
 """Prisms times requests, likewise: listing so many takes a few seconds."""
 
+MOST_LISTED = 60_000
+"""Prisms times requests that are listed where nothing else will do: that takes a second or two."""
+
 
 def num_prisms(problem: PlacementProblem) -> int:
     """Count the prisms of a machine."""

@@ -1,0 +1,116 @@
+"""All optima in words and as pictures, and each as a result of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from topoplace.report.frontier import told, write_plot
+from topoplace.report.text import plain_table
+from topoplace.result.base import RESULT_SCHEMA
+from topoplace.result.frontier import Frontier
+from topoplace.result.optima import Optima
+from topoplace.result.several import Several
+
+_MOST_SHOWN = 40
+_MOST_NAMED = 4
+_MOST_DRAWN = 6
+
+
+def summary(optima: Optima) -> str:
+    """Return the placements as a table: what they are worth, and how they differ."""
+    header = [f"{level.name} ({level.sense})" for level in optima.levels]
+    rows = [
+        [
+            str(number),
+            *(f"{value:,}" for value in point.values),
+            str(len(point.solution.placements)),
+            _difference(optima, number) if number else "",
+        ]
+        for number, point in enumerate(optima.points)
+    ]
+    header = ["", *header, "start", "other than 0"]
+    lines = [headline(optima), plain_table(header, rows[:_MOST_SHOWN], range(len(header) - 1))]
+    if len(rows) > _MOST_SHOWN:
+        lines.append(f"... and {len(rows) - _MOST_SHOWN:,} more points in the file")
+    return "\n".join(lines)
+
+
+def headline(optima: Optima) -> str:
+    """Return one line: what counts, how many placements there are, and whether these are all."""
+    state = "these are all" if optima.complete else "others may be as good"
+    return told(
+        optima, f"{', '.join(optima.chosen)} at the optimum, {_APART[optima.distinct]}", state
+    )
+
+
+_APART = {
+    "started": "told apart by who starts",
+    "prisms": "told apart by prisms",
+    "nodes": "told apart by nodes",
+}
+
+
+def _difference(optima: Optima, number: int) -> str:
+    """Return who starts, does not, or starts elsewhere in a placement, against the first."""
+    first, other = (
+        {placement.request: placement for placement in optima.points[k].solution.placements}
+        for k in (0, number)
+    )
+    moved = [name for name in other if name in first and first[name] != other[name]]
+    parts = {
+        "starts": [name for name in other if name not in first],
+        "waits": [name for name in first if name not in other],
+        "elsewhere": moved if optima.distinct != "started" else [],
+    }
+    return "; ".join(f"{_named(names)} {what}" for what, names in parts.items() if names)
+
+
+def _named(names: list[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_MOST_NAMED])} and {more} more"
+
+
+def result_of(optima: Optima, number: int) -> Any:
+    """Return a placement as a result of its own, with the proof that no other one is better."""
+    from topoplace.solving.outcome import Bound  # noqa: PLC0415 - heavy
+    from topoplace.solving.solve import frame_of, level_fields  # noqa: PLC0415 - heavy
+
+    frame, point = frame_of(optima.problem), optima.points[number]
+    steps = {
+        step.level: Bound(step.bound, step.certificate)
+        for step in optima.steps
+        if step.required == point.values[: len(step.required)]
+    }
+    pairs = zip(optima.levels, point.values, strict=True)
+    levels = [
+        frame.level(**level_fields(frame, v.name, v.sense, value, steps.get(v.name), None))
+        for v, value in pairs
+    ]
+    kept = ("problem", "method", "seconds", "limits", "seed", "versions", "instance")
+    top = {
+        name: getattr(levels[0], name) for name in ("status", "objective", "bound", "gap", "proof")
+    }
+    return frame.result(
+        schema_version=RESULT_SCHEMA,
+        levels=levels,
+        solution=point.solution,
+        **{name: getattr(optima, name) for name in kept},
+        **top,
+    )
+
+
+def write_picture(document: Several, path: str | Path, *, dark: bool = False) -> None:
+    """Write a PNG file: the plot of a frontier, or the machine with the first placements."""
+    if isinstance(document, Frontier):
+        write_plot(document, path, dark=dark)
+        return
+    from topoplace.report.figure import full_figure, png_of  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.files import write_bytes  # noqa: PLC0415 - heavy
+
+    assert isinstance(document, Optima)
+    figures = []
+    for number in range(min(_MOST_DRAWN, len(document.points))):
+        head = [f"{number}: {_difference(document, number)}"] if number else [headline(document)]
+        figures.append(full_figure(document.result(number), dark=dark, head=head, essential=True))
+    write_bytes(path, png_of(*figures))

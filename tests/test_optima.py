@@ -1,0 +1,307 @@
+"""All placements at the optimum of some levels: that there are no others, and how they differ."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import tiny_cubes
+import tiny_hierarchies
+from brute_force import Choice, Tiny
+from exact_cases import MODES, mid_size_snapshot
+from random_instances import random_snapshot
+from topoplace.certify import check_document
+from topoplace.cli.app import app
+from topoplace.placement.optima import optima_of
+from topoplace.result import Interference
+from topoplace.result.optima import Optima
+from topoplace.snapshot import Request, Snapshot, prepare, prepare_cubes, prepare_hierarchy
+from topoplace.snapshot.files import write_document
+from topoplace.solving import Options
+from topoplace.study.case import load_checkable
+
+Document = dict[str, Any]
+Told = frozenset[tuple[Hashable, int]]
+
+MOST_PLACEMENTS, MOST_OPTIMA = 20_000, 25
+LEVELS = ("nodes", "shape", "fragmentation")
+APART = ("started", "prisms", "nodes")
+
+
+def told_apart(tiny: Tiny, chosen: list[tuple[Request, Choice]], how: str) -> Told:
+    """Return what tells a placement apart: requests that ask for the same are no different."""
+    told: Counter[Hashable] = Counter()
+    for request, choice in chosen:
+        wanted = request.node_class or tiny.default_class
+        kind: Hashable = request.model_copy(
+            update={"node_class": wanted, "id": "?"}
+        ).model_dump_json()
+        if tiny.kind(request.communication.value) == "tolerant":
+            kind = request.id  # these have link rows of their own
+        usable = frozenset(r for r in choice.routers if wanted in tiny.usable[r])
+        told[kind, {"started": None, "prisms": choice.box, "nodes": usable}[how]] += 1
+    return frozenset(told.items())
+
+
+def best_by_trying(snapshot: Snapshot, mode: Interference, num: int, how: str) -> set[Told] | None:
+    """Return what tells the best placements apart; None if there are too many to try."""
+    tiny = Tiny(snapshot, mode)
+    found: list[tuple[tuple[int, ...], list[tuple[Request, Choice]]]] = [((0, 0, 0), [])]
+    for request in snapshot.queue:
+        for total, chosen in list(found):
+            found += [
+                (
+                    tuple(map(sum, zip(total, choice.values, strict=True))),
+                    [*chosen, (request, choice)],
+                )
+                for choice in tiny.choices(request)
+                if not any(choice.meets(other) for _, other in chosen)
+            ]
+            if len(found) > MOST_PLACEMENTS:
+                return None
+    best = max(total[:num] for total, _ in found)
+    return {told_apart(tiny, chosen, how) for total, chosen in found if total[:num] == best}
+
+
+def told_in(optima: Optima, snapshot: Snapshot, mode: Interference) -> list[Told]:
+    """Return what tells the placements of a document apart."""
+    tiny, found = Tiny(snapshot, mode), []
+    requests = {request.id: request for request in snapshot.queue}
+    for point in optima.points:
+        chosen = []
+        for placement in point.solution.placements:
+            request, prism = requests[placement.request], placement.prism
+            box = tuple(prism.origin), tuple(prism.extents)
+            chosen.append((request, next(c for c in tiny.choices(request) if c.box == box)))
+        found.append(told_apart(tiny, chosen, optima.distinct))
+    return found
+
+
+def case(seed: int) -> tuple[Snapshot, Interference, int, str]:
+    """Return a small machine, how many levels count, and what tells placements apart."""
+    snapshot = random_snapshot(random.Random(f"optima-{seed}"), 10)
+    return snapshot, MODES[seed % 3], seed // 9 % 3 + 1, APART[seed // 3 % 3]
+
+
+def equals_brute_force(seed: int) -> bool:
+    """Tell whether an instance was small enough; then its optima are those of brute force."""
+    snapshot, mode, num, how = case(seed)
+    best = best_by_trying(snapshot, mode, num, how)
+    if best is None or len(best) > MOST_OPTIMA:
+        return False
+    options = Options(interference=mode)
+    optima = optima_of(prepare(snapshot), MOST_OPTIMA + 1, LEVELS[:num], how, options)
+    told = told_in(optima, snapshot, mode)
+    assert optima.complete, seed
+    assert len(told) == len(best), seed
+    assert {*told} == best, seed
+    report = optima.check()
+    assert report.verified, (seed, report)
+    return True
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(27), pytest.param(range(27, 340), marks=pytest.mark.slow)], ids=str
+)
+def test_optima_of_tori_equal_brute_force(seeds: range) -> None:
+    small = [equals_brute_force(seed) for seed in seeds]
+    assert sum(small) > 0.9 * len(small)
+
+
+KindOf = Callable[[Request], Hashable]
+
+
+def words_of(request: Request) -> Hashable:
+    """Return what a request asks for, but for its name."""
+    return request.model_dump_json(exclude={"id"})
+
+
+def sets_that_start(
+    snapshot: Snapshot,
+    num: int,
+    outcomes: Callable[[Snapshot], set[tuple[int, ...]]],
+    kind_of: KindOf = words_of,
+) -> set[Told]:
+    """Return the best sets of requests to start, by trying each alone; equal requests are one."""
+    found: dict[Told, tuple[int, ...]] = {}
+    for size in range(len(snapshot.queue) + 1):
+        for queue in itertools.combinations(snapshot.queue, size):
+            every = outcomes(snapshot.model_copy(update={"queue": list(queue)}))
+            value = sum(request.nodes * request.priority for request in queue)
+            all_start = [total[:num] for total in every if total[0] == value]
+            if all_start:
+                found[frozenset(Counter(map(kind_of, queue)).items())] = max(all_start)
+    best = max(found.values())
+    return {told for told, values in found.items() if values == best}
+
+
+def is_proven(optima: Optima, best: set[Told], kind_of: KindOf = words_of) -> bool:
+    """Tell whether a document has each of the best sets once, and the proof."""
+    kinds = {request.id: kind_of(request) for request in optima.instance.queue}
+    counts = [Counter(kinds[p.request] for p in x.solution.placements) for x in optima.points]
+    starting = {frozenset(count.items()) for count in counts}
+    right = optima.complete and len(counts) == len(starting) and starting == best
+    return right and optima.check().verified
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(6), pytest.param(range(6, 60), marks=pytest.mark.slow)], ids=str
+)
+def test_who_starts_on_pods_equals_brute_force(seeds: range) -> None:
+    for seed in seeds:
+        snapshot = tiny_cubes.random_pod(random.Random(f"optima-{seed}"))
+        num = 1 + seed % 2
+
+        def spots(request: Request, snapshot: Snapshot = snapshot) -> Hashable:
+            every = tiny_cubes.places(snapshot, request)
+            return request.nodes, request.priority, frozenset(str(sorted(p.items())) for p in every)
+
+        best = sets_that_start(snapshot, num, tiny_cubes.outcomes, spots)
+        optima = optima_of(prepare_cubes(snapshot), MOST_OPTIMA, ("nodes", "free_cubes")[:num])
+        assert is_proven(optima, best, spots), seed
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(12), pytest.param(range(12, 120), marks=pytest.mark.slow)], ids=str
+)
+def test_who_starts_on_hierarchies_equals_brute_force(seeds: range) -> None:
+    tried = 0
+    for seed in seeds:
+        document = tiny_hierarchies.random_hierarchy(random.Random(f"optima-{seed}"))
+        state = tiny_hierarchies.prepared(document)
+        if tiny_hierarchies.num_placements(state) > 1_000:
+            continue
+        num = 1 + seed % 2
+        names = ["nodes", document["machine"]["levels"][0]][:num]
+
+        def outcomes(snapshot: Snapshot) -> set[tuple[int, ...]]:
+            return tiny_hierarchies.outcomes(prepare_hierarchy(snapshot))
+
+        best = sets_that_start(state.snapshot, num, outcomes)
+        assert is_proven(optima_of(state, MOST_OPTIMA, names), best), seed
+        tried += 1
+    assert tried > len(seeds) / 3
+
+
+def test_who_starts_on_larger_machines_is_proven_and_prisms_are_found() -> None:
+    state = prepare(mid_size_snapshot(1))
+    started = optima_of(state, 5, ["nodes"], "started")
+    assert started.complete
+    assert started.check().verified
+    prisms = optima_of(state, 3, ["nodes"], options=Options(20.0))
+    assert len(prisms.points) == 3
+    assert not prisms.complete
+    assert prisms.check().verified
+    for number in range(3):
+        assert prisms.result(number).check().verified
+
+
+# ---- What breaks a document ----------------------------------------------------------------------
+
+
+def mutants(rng: random.Random, optima: Optima) -> Iterator[tuple[str, Document]]:
+    """Yield false documents: what is changed, and the document."""
+    whole = optima.model_dump(mode="json")
+
+    def changed(change: Callable[..., object], *how: Any) -> Document:
+        document = copy.deepcopy(whole)
+        change(document, *how)
+        return document
+
+    at = rng.randrange(len(whole["points"]))
+    yield "all, or not", changed(lambda d: d.update(complete=not d["complete"]))
+    if not optima.complete:  # less may be claimed
+        return
+    yield "a point twice", changed(lambda d: d["points"].insert(at, d["points"][at]))
+    own = [*whole["points"][at]["values"]]
+    own[rng.randrange(3)] += rng.choice((-1, 1))
+    yield "another value", changed(lambda d: d["points"][at].update(values=own))
+    yield "no steps", changed(lambda d: d["steps"].clear())
+    if len(whole["points"]) > 1:
+        yield "fewer asked for", changed(lambda d: d.update(asked=len(whole["points"]) - 1))
+        yield "a point less", changed(lambda d: d["points"].pop(at))
+    if whole["rest"] is not None:
+        yield "no rest", changed(lambda d: d.update(rest=None))
+        yield (
+            "a tighter rest",
+            changed(lambda d: d["rest"].update(bound=d["rest"]["bound"] - 10**6)),
+        )
+    ids = [request["id"] for request in whole["instance"]["queue"]]
+    unequal = [
+        [a.id, b.id]
+        for a, b in itertools.combinations(optima.instance.queue, 2)
+        if a.nodes != b.nodes
+    ]
+    for pair in unequal[:2]:
+        yield "equals that are none", changed(lambda d, pair: d.update(equal=[pair]), pair)
+    yield "a stranger", changed(lambda d: d["equal"].append([ids[0], "stranger"]))
+
+
+@pytest.mark.parametrize("most", [100, pytest.param(1_000, marks=pytest.mark.slow)])
+def test_false_optima_are_refused(most: int) -> None:
+    num, seed = 0, 0
+    while num < most:
+        snapshot, mode, levels, how = case(seed)
+        options = Options(interference=mode)
+        optima = optima_of(prepare(snapshot), MOST_OPTIMA, LEVELS[:levels], how, options)
+        for what, document in mutants(random.Random(f"mutants-{seed}"), optima):
+            mutant = Optima.model_validate_json(json.dumps(document))
+            assert not check_document(mutant).holds, (seed, what)
+            num += 1
+        seed += 1
+
+
+# ---- Commands ------------------------------------------------------------------------------------
+
+
+def test_commands_find_all_and_show(tmp_path: Path) -> None:
+    snapshot, file = tmp_path / "small.json", tmp_path / "optima.json"
+    write_document(snapshot, case(13)[0])
+    run = CliRunner().invoke
+    given = [
+        "--all",
+        "9",
+        "--levels",
+        "nodes,shape",
+        "-o",
+        str(file),
+        "--png",
+        str(tmp_path / "a.png"),
+    ]
+    made = run(app, ["place", str(snapshot), *given])
+    assert made.exit_code == 0, made.output
+    assert "these are all" in made.output
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert run(app, ["check", str(file)]).exit_code == 0
+    assert run(app, ["show", str(file), "--png", str(tmp_path / "b.png")]).exit_code == 0
+    optima = load_checkable(file)
+    assert isinstance(optima, Optima)
+    assert all(optima.result(k).check().verified for k in range(len(optima.points)))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--all", "0"], "expected at least 1"),
+        (["--all", "3", "--levels", "shape"], "expected the first of nodes, shape, fragmentation"),
+        (["--all", "3", "--levels", "nodes,shapes"], "did you mean 'shape'?"),
+        (["--all", "3", "--distinct", "prism"], "did you mean 'prisms'?"),
+        (["--all", "3", "--pareto", "nodes,shape"], "expected no other than"),
+        (["--all", "3", "--method", "best-fit"], "expected no other than"),
+        (["--distinct", "prisms"], "expected --all beside it"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(tmp_path: Path, given: list[str], told: str) -> None:
+    snapshot = tmp_path / "small.json"
+    write_document(snapshot, case(13)[0])
+    done = CliRunner().invoke(app, ["place", str(snapshot), *given])
+    assert told in str(done.exception)
