@@ -20,6 +20,7 @@ from baseline_instances import problem_on, random_graph
 from random_certificates import certificate_of, draw
 from small_snapshot import small_document
 from solved_results import Case, rare_cases, solved_case
+from tiny_joint import random_joint
 from tiny_packing import packing_of
 from tiny_repacks import tiny_repack
 from topoplace.certify import check_document
@@ -154,6 +155,7 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
         yield method, solve(state, method, Options(interference=rule, time_limit=9.0, seed=4))
     options = Options(20.0, required={"nodes": 4})
     yield "required", solve(state, "exact", options)
+    yield "mapped", solve(prepare(random_joint(3)), "exact", Options(20.0, maps=True))
     anchored = {"dims": [1, 2, 2], "seed": [0, 0, 1], "spacing": [1, 2, 2]}
     machine = {"name": "anchored", "shape": [2, 2, 4], "anchored": [anchored]}
     queue = [{"id": "a", "nodes": 4}, {"id": "b", "nodes": 4}]

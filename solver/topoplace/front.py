@@ -67,6 +67,7 @@ from topoplace.snapshot.state import SnapshotState
 from topoplace.solving import Options, method_names, solve
 from topoplace.solving import methods as registered
 from topoplace.solving.outcome import Display, Progress, Watch
+from topoplace.solving.solve import maps_in
 from topoplace.study.audit.cases import Source as Audited
 from topoplace.study.audit.cases import counting
 from topoplace.study.audit.live import cases_of
@@ -128,6 +129,7 @@ def place(
     seed: int = 0,
     thorough: bool = False,
     required: Mapping[str, int] | None = None,
+    objective: str | None = None,
     display: bool = False,
     callback: Watch | None = None,
 ) -> PlacementResult | AllocationResult | HierarchyResult | CubesResult:
@@ -154,6 +156,9 @@ def place(
     required
         By level what is required of it instead of its optimum, at least this of levels that are
         maximised, at most of others: ``{"nodes": 6000}``. Of method ``exact``, not on trees.
+    objective
+        ``nodes,hop-bytes`` on tori: the applications of requests are mapped, and the second level
+        is their bytes x hops. By default the levels of the machine.
     display
         Whether to show on stderr where the solve is: one live line at a terminal.
     callback
@@ -167,6 +172,7 @@ def place(
     options = _options(time_limit, seed, interference)
     state = _prepared(instance, contract, options)
     options = replace(options, thorough=thorough, required=dict(required or {}))
+    options = replace(options, maps=maps_in(objective))
     assert not isinstance(state.snapshot.machine, str), "a model has its machine"
     compile_for(PROBLEMS[state.snapshot.machine.kind], [method])
     with _watched(options, display, callback) as watched:
