@@ -39,9 +39,9 @@ def compare_with_brute_force(seed: int, *, holes: bool) -> bool:
     assert check_document(result).verified, str(check_document(result))
     assert (nodes.objective, nodes.bound) == (best[0], best[0])
     assert nodes.status is Status.OPTIMAL
-    assert hop_bytes.objective is not None
+    assert hop_bytes.objective == best[1]
     assert hop_bytes.bound is not None
-    assert hop_bytes.bound <= best[1] <= hop_bytes.objective
+    assert hop_bytes.bound <= best[1]
     return hop_bytes.bound == hop_bytes.objective
 
 
@@ -51,15 +51,16 @@ def test_optimum_without_holes_is_that_of_brute_force(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(100, 106))
-def test_bounds_hold_where_prisms_have_holes(seed: int) -> None:
+def test_prisms_with_holes_are_mapped_as_by_brute_force(seed: int) -> None:
     compare_with_brute_force(seed, holes=True)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(200, 500))
-def test_many_machines_are_solved_as_by_brute_force(seed: int) -> None:
-    exact = compare_with_brute_force(seed, holes=seed % 2 == 1)
-    assert exact or seed % 2 == 1
+@pytest.mark.parametrize("begin", range(200, 500, 50))
+def test_many_machines_are_solved_as_by_brute_force(begin: int) -> None:
+    seeds = range(begin, begin + 50)
+    closed = [compare_with_brute_force(seed, holes=seed % 2 == 1) for seed in seeds]
+    assert sum(closed) >= 45
 
 
 def two_jobs() -> tp.Model:
