@@ -3,7 +3,9 @@
     python scripts/bench_hierarchy.py [--small N] [--large N] [--from-seed S] [--write]
 
 Limits count CPU seconds, of all threads together, so that figures mean the same on a busy machine.
-`--write` writes docs/studies/nvl72_queues.md.
+`--write` records every run in docs/studies/nvl72_queues.csv, in place of what is there of its
+cluster, and writes docs/studies/nvl72_queues.md from all that is recorded; so a table may be
+measured in pieces, or the page written anew without measuring (`--small 0 --large 0 --write`).
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import datetime
 import statistics
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,10 +27,14 @@ from ortools.sat.python import cp_model
 
 from nvl72 import cluster
 from topoplace import clock
-from topoplace.snapshot import HierarchyState, prepare_hierarchy
-from topoplace.solving import Options, methods, solve
+from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started
+from topoplace.result.hierarchy import HierarchyResult
+from topoplace.snapshot import prepare_hierarchy
+from topoplace.solving import Options, Outcome, methods, solve
+from topoplace.solving.solve import result_of
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "studies" / "nvl72_queues.md"
+RECORD = PAGE.with_suffix(".csv")
 WORKERS = 8
 FOR_WARMTH = 999
 """Seed of a cluster that is solved first, so that what is compiled is compiled."""
@@ -50,20 +57,30 @@ HEAD = ("seed", "method", "nodes", "bound", "gap", "racks", "bound", "CPU s", "c
 
 @dataclass(frozen=True)
 class Run:
-    """What a method found: value and bound of nodes and of racks, None where it says nothing."""
+    """What a method found: value and bound of nodes and of racks, None where it says nothing.
 
+    `checked` is what `check` says of the result: verified, if all bounds are proven, or holds.
+    """
+
+    size: int
+    seed: int
     method: str
     nodes: int | None
     most: int | None
     racks: int | None
     fewest: int | None
     seconds: float
-    checked: str = ""
+    checked: str
 
     @property
     def closed(self) -> bool:
         """Whether both levels are proven."""
         return self.nodes is not None and (self.nodes, self.racks) == (self.most, self.fewest)
+
+    @property
+    def gap(self) -> float | None:
+        """How far the bound of nodes is above those started, as a share of these."""
+        return None if self.most is None or not self.nodes else self.most / self.nodes - 1
 
 
 def by_method(seed: int, size: Size, method: str) -> Run:
@@ -71,64 +88,100 @@ def by_method(seed: int, size: Size, method: str) -> Run:
     state = prepare_hierarchy(cluster(seed, size.racks, jobs=size.jobs))
     began = time.process_time()
     result = solve(state, method, Options(time_limit=size.limit))
-    seconds = time.process_time() - began
+    seconds = round(time.process_time() - began, 1)
     first, second = result.levels[:2]
-    checked = ""
-    if method == "exact":
-        checked = "verified" if result.check().verified else "FAILS"
-    return Run(
-        method, first.objective, first.bound, second.objective, second.bound, seconds, checked
-    )
+    nodes, racks = (first.objective, first.bound), (second.objective, second.bound)
+    return Run(size.racks, seed, method, *nodes, *racks, seconds, said_by_check(result))
+
+
+def said_by_check(result: HierarchyResult) -> str:
+    """Return what the checker says of a result."""
+    report = result.check()
+    return "verified" if report.verified else "holds" if report.holds else "FAILS"
 
 
 def by_plain_model(seed: int, size: Size) -> Run:
     """Give CP-SAT the segments of every job in every rack: nodes first, then racks."""
-    state = prepare_hierarchy(cluster(seed, size.racks, jobs=size.jobs))
-    model, value, racks = plain_model(state)
+    problem = HierarchyProblem(prepare_hierarchy(cluster(seed, size.racks, jobs=size.jobs)))
+    model = PlainModel(problem)
     began = time.process_time()
     figures: list[int | None] = []
-    for objective, maximise in ((value, True), (racks, False)):
+    started: Started | None = None
+    for objective, maximise in ((model.value, True), (model.racks, False)):
         solver: Any = cp_model.CpSolver()
         solver.parameters.num_workers = WORKERS
-        model.clear_objective()
-        (model.maximize if maximise else model.minimize)(objective)
-        status = _solved(solver, model, began + size.limit)
+        model.program.clear_objective()
+        (model.program.maximize if maximise else model.program.minimize)(objective)
+        status = _solved(solver, model.program, began + size.limit)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             break
+        started = model.started(solver)
         figures += [round(solver.objective_value), round(solver.best_objective_bound)]
         if status != cp_model.OPTIMAL:
             break
-        model.add(objective == figures[-2])
-        model.clear_hints()
+        model.program.add(objective == figures[-2])
+        model.program.clear_hints()
         for index, known in enumerate(solver.response_proto.solution):
-            model.add_hint(model.get_int_var_from_proto_index(index), known)
+            model.program.add_hint(model.program.get_int_var_from_proto_index(index), known)
+    seconds = round(time.process_time() - began, 1)
     nodes, most, used, fewest = [*figures, None, None, None, None][:4]
-    return Run("plain CP-SAT", nodes, most, used, fewest, time.process_time() - began)
+    result = result_of(problem, Outcome(started), "exact", Options(), seconds)
+    assert nodes == result.objective
+    of_check = said_by_check(result)
+    return Run(size.racks, seed, "plain CP-SAT", nodes, most, used, fewest, seconds, of_check)
 
 
-def plain_model(state: HierarchyState) -> tuple[Any, Any, Any]:
-    """Return the model as one writes it down first, the nodes started, and the racks used."""
-    free = np.bincount(state.machine.domain_of[0], weights=state.free[:, 0]).astype(int).tolist()
-    model: Any = cp_model.CpModel()
-    taken: list[list[Any]] = [[] for _ in free]
-    starts, used = [], []
-    for request in state.requests:
-        [part] = request.parts
-        size = part.segments[0][1] if part.segments else 1
-        starts.append(model.new_bool_var(""))
-        own = []
+class PlainModel:
+    """The model as one writes it down first: segments of jobs in racks, and racks used.
+
+    Attributes
+    ----------
+    program, value, racks
+        For CP-SAT, the value of what starts, and the racks used, summed over the jobs.
+    """
+
+    def __init__(self, problem: HierarchyProblem) -> None:
+        self._problem, state = problem, problem.state
+        self._rack_of = problem.machine.domain_of[0]
+        free = np.bincount(self._rack_of, weights=state.free[:, 0]).astype(int).tolist()
+        self.program: Any = cp_model.CpModel()
+        taken: list[list[Any]] = [[] for _ in free]
+        self._units: list[dict[int, Any]] = []
+        starts, used = [], []
+        for request in state.requests:
+            [part] = request.parts
+            size = part.segments[0][1] if part.segments else 1
+            starts.append(self.program.new_bool_var(""))
+            own = {}
+            for rack, room in enumerate(free):
+                if room >= size:
+                    most = min(room, part.units) // size
+                    segments = self.program.new_int_var(0, most, "")
+                    own[rack] = size * segments
+                    used.append(self.program.new_bool_var(""))
+                    self.program.add(segments <= most * used[-1])
+                    taken[rack].append(own[rack])
+            self.program.add(sum(own.values()) == part.units * starts[-1])
+            self._units.append(own)
         for rack, room in enumerate(free):
-            if room >= size:
-                most = min(room, part.units) // size
-                own.append(model.new_int_var(0, most, ""))
-                used.append(model.new_bool_var(""))
-                model.add(own[-1] <= most * used[-1])
-                taken[rack].append(size * own[-1])
-        model.add(size * sum(own) == part.units * starts[-1])
-    for rack, room in enumerate(free):
-        model.add(sum(taken[rack]) <= room)
-    value = sum(r.value * start for r, start in zip(state.requests, starts, strict=True))
-    return model, value, sum(used)
+            self.program.add(sum(taken[rack]) <= room)
+        worth = zip(state.requests, starts, strict=True)
+        self.value, self.racks = sum(r.value * start for r, start in worth), sum(used)
+
+    def started(self, solver: Any) -> Started:
+        """Return what a solution starts, on the first hosts of every rack that are free."""
+        free = np.flatnonzero(self._problem.state.free[:, 0])
+        hosts = {
+            rack: free[self._rack_of[free] == rack].tolist()
+            for rack in {rack for own in self._units for rack in own}
+        }
+        found: dict[int, Placed] = {}
+        for q, own in enumerate(self._units):
+            units = {rack: int(solver.value(number)) for rack, number in own.items()}
+            placed = {hosts[rack].pop(0): 1 for rack, n in units.items() for _ in range(n)}
+            if placed:
+                found[q] = (placed,)
+        return found
 
 
 def _solved(solver: Any, model: Any, until: float) -> Any:
@@ -160,98 +213,120 @@ def main() -> None:
     options = parser.parse_args()
     solve(prepare_hierarchy(cluster(FOR_WARMTH, 4, jobs=4)), "exact", Options(time_limit=60))
     setattr(clock, "time", SimpleNamespace(perf_counter=time.process_time))  # noqa: B010
-    lines: list[str] = []
+    measured: list[Run] = []
     for size, count in ((SMALL, options.small), (LARGE, options.large)):
         if count:
-            seeds = range(options.from_seed, options.from_seed + count)
-            lines += ["", f"## {size.title}", "", *_table(size, seeds)]
+            _say([_row(HEAD), _row(["---"] * len(HEAD))])
+        for seed in range(options.from_seed, options.from_seed + count):
+            runs = _runs(seed, size)
+            _say([_row(_cells(run)) for run in runs])
+            measured += runs
     if options.write:
-        _write(lines)
-        rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
-        with PAGE.with_suffix(".csv").open("w", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(r for r in rows if r[0] != "---")
+        anew = {(run.size, run.seed) for run in measured}
+        kept = [run for run in _recorded() if (run.size, run.seed) not in anew]
+        every = sorted([*kept, *measured], key=lambda run: (run.size, run.seed))
+        _record(every)
+        _write(every)
 
 
-def _table(size: Size, seeds: range) -> list[str]:
-    """Return the rows of all methods and seeds, and what they have in common."""
-    lines = _say([_row(HEAD), _row(["---"] * len(HEAD))])
-    runs: dict[str, list[Run]] = {}
-    for seed in seeds:
-        for name, run in _runs(seed, size):
-            runs.setdefault(name, []).append(run)
-            lines += _say([_row(_cells(seed, run))])
-    exact, plain = runs["exact"], runs["plain CP-SAT"]
-    lines += _say(["", _summary("The exact method", exact), _summary("Plain CP-SAT", plain)])
+def _recorded() -> list[Run]:
+    """Return the runs recorded so far."""
+    if not RECORD.exists():
+        return []
+    with RECORD.open(newline="") as file:
+        return [_read(row) for row in csv.DictReader(file)]
+
+
+def _read(row: Mapping[str, str]) -> Run:
+    names = ("nodes", "most", "racks", "fewest")
+    figures = [int(row[name]) if row[name] else None for name in names]
+    size, seed, seconds = int(row["size"]), int(row["seed"]), float(row["seconds"])
+    return Run(size, seed, row["method"], *figures, seconds, row["checked"])
+
+
+def _record(runs: list[Run]) -> None:
+    with RECORD.open("w", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow([field.name for field in fields(Run)])
+        rows.writerows(astuple(run) for run in runs)
+
+
+def _table(size: Size, runs: list[Run]) -> list[str]:
+    """Return the rows of all methods and seeds of a size, and what they have in common."""
+    own = [run for run in runs if run.size == size.racks]
+    if not own:
+        return []
+    lines = ["", f"## {size.title}", "", _row(HEAD), _row(["---"] * len(HEAD))]
+    lines += [_row(_cells(run)) for run in own]
+    for who in ("exact", "plain CP-SAT"):
+        lines += ["", _summary(who, [run for run in own if run.method == who])]
     return lines
 
 
-def _runs(seed: int, size: Size) -> list[tuple[str, Run]]:
-    """Return the exact method's run, the plain model's, and the heuristic's of the most nodes."""
+def _runs(seed: int, size: Size) -> list[Run]:
+    """Return the exact method's run, the plain model's, and those of three heuristics.
+
+    These are the rules of Slurm and Kueue, and the one that starts the most nodes.
+    """
     exact, plain = by_method(seed, size, "exact"), by_plain_model(seed, size)
-    names = [name for name in methods("hierarchy") if name != "exact"]
+    names = [name for name in methods("hierarchy") if name not in ("exact", "minizinc")]
     heuristics = [by_method(seed, size, name) for name in names]
     best = max(heuristics, key=lambda run: (run.nodes or 0, -(run.racks or 0)))
-    slurm = next(run for run in heuristics if run.method == "slurm-block")
-    kueue = next(run for run in heuristics if run.method == "kueue")
-    rules = {run.method: run for run in (best, slurm, kueue)}
-    return [*({"exact": exact, "plain CP-SAT": plain} | rules).items()]
+    told = [run for run in heuristics if run.method in (best.method, "slurm-block", "kueue")]
+    return [exact, plain, *sorted(told, key=lambda run: run is not best)]
 
 
 def _summary(who: str, runs: list[Run]) -> str:
-    gaps = [(run.most - run.nodes) / run.nodes for run in runs if run.nodes and run.most]
+    gaps = [run.gap for run in runs if run.gap is not None]
     seconds = [run.seconds for run in runs]
     closed = sum(run.nodes is not None and run.nodes == run.most for run in runs)
     return (
         f"{who}: nodes proven {closed} of {len(runs)}, nodes and racks "
         f"{sum(run.closed for run in runs)} of {len(runs)}; largest gap of nodes "
-        f"{100 * max(gaps, default=0):.2f} %; CPU seconds at most {max(seconds):.1f}, "
-        f"median {statistics.median(seconds):.1f}.\n"
+        f"{max(gaps, default=0):.2%}; CPU seconds at most {max(seconds):.1f}, "
+        f"median {statistics.median(seconds):.1f}."
     )
 
 
-def _cells(seed: int, run: Run) -> list[str]:
-    gap = "" if run.most is None or not run.nodes else f"{(run.most - run.nodes) / run.nodes:.2%}"
+def _cells(run: Run) -> list[str]:
     figures = (run.nodes, run.most), (run.racks, run.fewest)
     (nodes, most), (racks, fewest) = (["-" if n is None else f"{n:,}" for n in p] for p in figures)
-    return [
-        str(seed),
-        run.method,
-        nodes,
-        most,
-        gap,
-        racks,
-        fewest,
-        f"{run.seconds:.1f}",
-        run.checked,
-    ]
+    gap = "" if run.gap is None else f"{run.gap:.2%}"
+    seconds = f"{run.seconds:.1f}"
+    return [str(run.seed), run.method, nodes, most, gap, racks, fewest, seconds, run.checked]
 
 
 def _row(cells: list[str] | tuple[str, ...]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _say(lines: list[str]) -> list[str]:
+def _say(lines: list[str]) -> None:
     for line in lines:
         print(line, flush=True)
-    return lines
 
 
-def _write(lines: list[str]) -> None:
+def _write(runs: list[Run]) -> None:
+    today = datetime.date.today().isoformat()
     head = f"""# Queues on NVL72 clusters
 
-Written by `scripts/bench_hierarchy.py --write` on {datetime.date.today().isoformat()}.
+Written by `scripts/bench_hierarchy.py --write` on {today}, from the runs recorded beside it in
+`{RECORD.name}`.
 
 Clusters are drawn by `scripts/nvl72.py`: racks of 18 hosts, one host in a hundred down, 60 % of the
 hosts held by jobs that came and went, and a queue that asks for more than is free. A job has one to
 eight segments, of 1 to 18 hosts that stay in one rack. All jobs of the queue are decided together:
 first the most nodes start, then these jobs use the fewest racks, summed over the jobs.
 
-`exact` is `topoplace place` with all levels and their certificates, which `check` verified. The
-plain model has a number of segments for every job and rack, and a switch where it is not 0; CP-SAT
-solves it for nodes, and then for racks, with {WORKERS} workers. Of the heuristics the table has the
-rules of Slurm and Kueue, and the one that starts the most nodes. All have the same limit, which
-counts the CPU seconds of all their threads. Tuning used seeds from 900.
+`exact` is `topoplace place` with all levels and their certificates. The plain model has a number of
+segments for every job and rack, and a switch where it is not 0; CP-SAT solves it for nodes, and
+then for racks, with {WORKERS} workers. Of heuristics the tables have the rules of Slurm and Kueue,
+and the one that starts the most nodes. Where it says `verified`, `check` has accepted the result
+and proved all the bounds in it; those of the plain model are CP-SAT's word, and not in a result.
+
+The machine had other work to do meanwhile. So all limits, and the column of seconds, count CPU
+seconds of the process, of all its threads together. Tuning used seeds from 900.
 """
+    lines = [*_table(SMALL, runs), *_table(LARGE, runs)]
     PAGE.write_text(head + "\n".join(lines).rstrip() + "\n")
 
 

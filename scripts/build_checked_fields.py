@@ -19,6 +19,7 @@ from topoplace.result import (
     mapping,
     objects,
     optima,
+    placement,
     repack,
     several,
     tree,
@@ -123,7 +124,7 @@ PLAN_BOUNDS = ("started.bound", "moves.bound", "moved_nodes.bound")
 CUBES = ("placements", "exclusive", "nodes", "free_cubes")
 PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound", "steps")
 NODES_PROOF = evidence("nodes.bound", "steps")
-LEVELS = ("levels", "nodes", "shape", "fragmentation")
+LEVELS = ("levels", "nodes", "shape", "fragmentation", "hop-bytes")
 HOP_BOUND = evidence("hop-bytes.bound")
 COST_BOUND = evidence("cost.bound")
 OBJECTS = ("hop-bytes", "largest-load", "hop-bytes.bound", "largest-load.bound")
@@ -195,8 +196,20 @@ FIELDS: dict[Model, Covers] = {
     schema.PlacementLevel: {
         **same(claim("levels"), "name sense"),
         **same(claim(*LEVELS), "status objective bound gap proof"),
-        "certificate": evidence(*LEVELS, *BOUNDS),
+        "certificate": evidence(*LEVELS, *BOUNDS, "hop-bytes", "hop-bytes.bound"),
         "required": REQUIRED,
+    },
+    placement.HopBytesCertificate: {
+        "kind": FIXED,
+        "mappings": evidence("hop-bytes", "hop-bytes.bound"),
+        "packing": evidence("hop-bytes", "hop-bytes.bound"),
+    },
+    placement.MappingBound: same(
+        evidence("hop-bytes", "hop-bytes.bound"), "request extents certificate"
+    ),
+    placement.TaskMapping: {
+        "nodes": claim("mappings", unless=ANOTHER_MAPPING),
+        "hop_bytes": claim("mappings"),
     },
     schema.Solution: {
         "placements": claim(
@@ -210,7 +223,8 @@ FIELDS: dict[Model, Covers] = {
         "prism": claim(
             "placements", "exclusive", "links", "explanations", "shape", "fragmentation"
         ),
-        "nodes": claim("placements", "exclusive", unless=ANOTHER),
+        "nodes": claim("placements", "exclusive", "mappings", unless=ANOTHER),
+        "mapping": claim("mappings"),
     },
     schema.Explanation: {
         "request": claim(
@@ -232,6 +246,7 @@ FIELDS: dict[Model, Covers] = {
         **RESULT,
         "solution": claim("solution", "figures", "hop-bytes"),
         "notes": harmless("They say how the mapping came about, and it is as good however it did."),
+        "link_load": claim("link-load.bound", unless=LESS),
     },
     schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT},
     mapping.MappingLevel: {
@@ -251,6 +266,10 @@ FIELDS: dict[Model, Covers] = {
         "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
         "level_bytes",
     ),
+    mapping.LinkLoad: {
+        "bound": claim("link-load.bound", unless=LESS),
+        "certificate": evidence("link-load.bound"),
+    },
     mapping.LayoutModel: same(
         claim("layout", "optimum", unless=ANOTHER_LAYOUT),
         "axes logical partitions whole folds layer_order stagger pencil origin depth",
@@ -275,12 +294,14 @@ FIELDS: dict[Model, Covers] = {
         "TotalCertificate BlocksCertificate BlockFamily StarCertificate "
         "DistanceClassesCertificate CutsCertificate CutLine RecognisedCertificate "
         "PairsCertificate TreeCertificate LevelsCertificate InsideLevel DegreesLevel SpectralLevel "
+        "MeanLoad TaskLoad CutLoad InsideCrossing SpectralCrossing "
         "Packed",
     ),
     objects.ObjectsResult: {
         **RESULT,
         "solution": claim("solution", "figures", "hop-bytes", "largest-load"),
         "notes": harmless("They say how the mapping came about, and it is as good however it did."),
+        "link_load": claim("link-load.bound", unless=LESS),
     },
     objects.ObjectsLevel: {
         "name": claim("levels"),
@@ -408,7 +429,7 @@ FIELDS: dict[Model, Covers] = {
         "Snapshot TorusModel AnchoredModel TreeModel SwitchModel RunningJob Request PatternUse "
         "ShapeWeights HierarchyModel HostsModel Part Segment CubesModel",
     ),
-    **whole(QUESTION, snapshot, "RepackInstance"),
+    **whole(QUESTION, snapshot, "RepackInstance TasksModel"),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
     **whole(QUESTION, questions, "ObjectsInstance FixedObject NamedArray"),
     **whole(QUESTION, snapshot, "ParallelismApplication AxisModel"),

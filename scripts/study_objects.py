@@ -63,6 +63,7 @@ class Row:
     certificate: str
     paper_link: float
     search_link: float
+    link_bound: float
     paper_load: int
     search_load: int
     load_bound: int
@@ -82,6 +83,12 @@ def link_of(result: ObjectsResult) -> float:
     load = result.solution.figures.max_link_load
     assert load is not None
     return load.numerator / load.denominator
+
+
+def link_bound_of(result: ObjectsResult) -> float:
+    """Return what no mapping's largest link load is below, 0 if nothing is known."""
+    load = result.link_load
+    return 0.0 if load is None else load.bound.numerator / load.bound.denominator
 
 
 def case_of(
@@ -117,6 +124,7 @@ def case_of(
         certificate=certificate.kind,
         paper_link=link_of(paper),
         search_link=link_of(ours),
+        link_bound=max(map(link_bound_of, results.values())),
         paper_load=paper.levels[1].objective or 0,
         search_load=ours.levels[1].objective or 0,
         load_bound=ours.levels[1].bound or 0,
@@ -139,11 +147,12 @@ def table(rows: list[Row]) -> str:
 
 
 def loads_table(rows: list[Row]) -> str:
-    """Return the largest loads of links and nodes as a Markdown table."""
-    head = ["application", "machine", "link, paper's", "link, ours"]
-    head += ["node, paper's", "node, ours", "bound"]
+    """Return the largest loads of links and nodes, and their bounds, as a Markdown table."""
+    head = ["application", "machine", "link, paper's", "link, ours", "link, bound"]
+    head += ["node, paper's", "node, ours", "node, bound"]
     lines = [
         [row.application, row.machine, f"{row.paper_link:,.0f}", f"{row.search_link:,.0f}"]
+        + [f"{row.link_bound:,.0f}"]
         + [number(x) for x in (row.paper_load, row.search_load, row.load_bound)]
         for row in rows
     ]

@@ -8,6 +8,7 @@ import random
 import re
 from ast import literal_eval
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,12 +20,14 @@ from baseline_instances import problem_on, random_graph
 from random_certificates import certificate_of, draw
 from small_snapshot import small_document
 from solved_results import Case, rare_cases, solved_case
+from tiny_joint import random_joint
 from tiny_packing import packing_of
 from tiny_repacks import tiny_repack
 from topoplace.certify import check_document
 from topoplace.mapping.bounds.best import total_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
 from topoplace.mapping.bounds.pairs import pairs_bound
+from topoplace.mapping.link_bounds import bisected
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.onto import load_places
@@ -143,12 +146,16 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
         yield reason, _result(min(at, key=_size).document)
     yield "geometry", _result(rare_cases()[4].document)
     yield "parts", _result(_in_parts(min((c for c in cases if len(c.chosen) > 1), key=_size)))
+    close = problem_on(random_graph(np.random.default_rng(5), 5, 40), [5], wrap=False)
+    crossed = replace(outcome_of(close.nodes), link_load=bisected(close))
+    yield "crossed", mapping_results.result_for(close, crossed)
     yield "no solution", _result(_unsolved(min(cases, key=_size).document))
     state = prepare(Snapshot.model_validate(small_document()))
     for method, rule in (("first-fit", Interference.TOLERANT), ("random-nodes", Interference.OFF)):
         yield method, solve(state, method, Options(interference=rule, time_limit=9.0, seed=4))
     options = Options(20.0, required={"nodes": 4})
     yield "required", solve(state, "exact", options)
+    yield "mapped", solve(prepare(random_joint(3)), "exact", Options(20.0, maps=True))
     anchored = {"dims": [1, 2, 2], "seed": [0, 0, 1], "spacing": [1, 2, 2]}
     machine = {"name": "anchored", "shape": [2, 2, 4], "anchored": [anchored]}
     queue = [{"id": "a", "nodes": 4}, {"id": "b", "nodes": 4}]
@@ -203,6 +210,9 @@ def _mappings() -> Iterator[tuple[str, MappingResult]]:
     yield "recognised", mapping_results.solved("recognised")
     yield "levels", mapping_results.solved("levels")
     yield "spectral", mapping_results.solved("spectral")
+    close = problem_on(random_graph(np.random.default_rng(5), 5, 40), [5], wrap=False)
+    crossed = replace(outcome_of(close.nodes), link_load=bisected(close))
+    yield "crossed", mapping_results.result_for(close, crossed)
     yield "no solution", mapping_results.result_for(graph, outcome_of(None, hit=True))
     yield "search", _searched(mapping_results.solved("rough"))
     full = GridApplication(
@@ -250,6 +260,9 @@ def _allocations() -> Iterator[tuple[str, AllocationResult]]:
     yield "domains", _exact(snapshot_on(apart([3, 3]), [], [(2, ring)] * 3))
     yield "heuristic", solve(prepare_tree(snapshot), "balanced")
     unsolved = _unsolved(_exact(snapshot).model_dump(mode="json"))
+    close = problem_on(random_graph(np.random.default_rng(5), 5, 40), [5], wrap=False)
+    crossed = replace(outcome_of(close.nodes), link_load=bisected(close))
+    yield "crossed", mapping_results.result_for(close, crossed)
     yield "no solution", AllocationResult.model_validate_json(json.dumps(unsolved))
     yield "shares", _exact(snapshot_on(model_of([3] * 6), [], [(8, uses(Pattern.BINOMIAL))]))
     for kind in KINDS:

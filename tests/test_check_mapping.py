@@ -31,7 +31,8 @@ from topoplace.snapshot.schema import MAPPING_SCHEMA, MappingInstance, MatrixMod
 def test_correct_results_hold(name: str) -> None:
     report = check_document(solved(name))
     assert report.holds, report.failures
-    assert report.claims[-1].name == "hop-bytes.bound"
+    names = [claim.name for claim in report.claims if claim.name != "link-load.bound"]
+    assert names[-1] == "hop-bytes.bound"
     assert ("optimum" in [claim.name for claim in report.claims]) == (
         solved(name).solution.optimum is not None  # type: ignore[union-attr]
     )
@@ -57,6 +58,7 @@ def test_a_searched_bound_is_reported_as_not_repeated() -> None:
     level = document["levels"][0]
     level.update(certificate=None, proof="search", bound=level["objective"], gap=0.0)
     level["status"] = "optimal"
+    document["link_load"] = None  # it would rest on the certificate
     for field in ("status", "bound", "gap", "proof"):
         document[field] = level[field]
     report = check_document(MappingResult.model_validate_json(json.dumps(document)))
@@ -106,7 +108,7 @@ def test_certificates_of_other_problems_are_rejected() -> None:
             "certificate"
         ]
         report = check_document(MappingResult.model_validate_json(json.dumps(document)))
-        assert [claim.name for claim in report.failures] == ["hop-bytes.bound"]
+        assert report.failures[0].name == "hop-bytes.bound"
 
 
 MERGED = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
@@ -13,10 +14,12 @@ import pytest
 
 from few import few_of
 from real_files import real_file
-from tiny_hierarchies import best_of, places_of, prepared, random_hierarchy
+from tiny_hierarchies import best_of, lively_hierarchy, places_of, prepared, random_hierarchy
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.contract import under_contract
+from topoplace.placement.hierarchy.packing import HierarchyPacking
+from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.snapshot.readers.decisions import kueue_decision, slurm_block_decision
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
@@ -134,6 +137,19 @@ def test_the_fewest_blocks_of_decisions_of_slurm_are_proven(
         else:
             assert held.objective == 0 or line["how"].startswith("picked")
     assert (started, above) == counts
+
+
+def test_heuristics_are_the_first_answers_however_short_the_time() -> None:
+    for seed in range(12):
+        state = prepared(lively_hierarchy(f"no-time-{seed}", 1_000))
+        rules = [solve(state, name) for name in ("first-fit", "tree-best-fit")]
+        values = [in_maximising_sense(result)[0] for result in rules]
+        packing = HierarchyPacking(HierarchyProblem(state))
+        starts = itertools.islice(packing.starts(0.0), 2)
+        assert [packing.values_of(start).sum(axis=0).tolist() for start in starts] == values
+        result = solve(state, "exact", Options(time_limit=1e-9))
+        assert result.check().holds
+        assert in_maximising_sense(result)[0] >= max(values)
 
 
 def test_segments_of_twelve_on_blocks_of_seventeen() -> None:

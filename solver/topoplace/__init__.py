@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from topoplace.front import map as map
     from topoplace.front import methods as methods
     from topoplace.front import optima as optima
+    from topoplace.front import phase_time as phase_time
     from topoplace.front import place as place
     from topoplace.front import recognise as recognise
     from topoplace.front import repack as repack
@@ -53,7 +54,8 @@ _NAMES = {
     "errors": ("InputError", "TopoplaceError"),
     "front": (
         *("audit", "check", "compare", "frontier", "load", "machines", "map"),
-        *("methods", "optima", "place", "recognise", "repack", "snapshots", "topology", "whatif"),
+        *("methods", "optima", "phase_time", "place"),
+        *("recognise", "repack", "snapshots", "topology", "whatif"),
     ),
     "mapping.parallelism": ("Transformer", "parallelism"),
     "model": (

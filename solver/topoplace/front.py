@@ -9,12 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from topoplace.certify.check import check_document
 from topoplace.certify.report import Report
 from topoplace.errors import InputError, unknown_name
 from topoplace.kernels import compile_for
 from topoplace.machine.topology import Topology
 from topoplace.mapping.allocated import Allocated, Ranks, topology_of
+from topoplace.mapping.contention import phase_time as estimated_phase
 from topoplace.mapping.graph import grid_of
 from topoplace.mapping.objects.applications import (
     BALANCE,
@@ -64,6 +67,7 @@ from topoplace.snapshot.state import SnapshotState
 from topoplace.solving import Options, method_names, solve
 from topoplace.solving import methods as registered
 from topoplace.solving.outcome import Display, Progress, Watch
+from topoplace.solving.solve import maps_in
 from topoplace.study.audit.cases import Source as Audited
 from topoplace.study.audit.cases import counting
 from topoplace.study.audit.live import cases_of
@@ -126,6 +130,7 @@ def place(
     seed: int = 0,
     thorough: bool = False,
     required: Mapping[str, int] | None = None,
+    objective: str | None = None,
     display: bool = False,
     callback: Watch | None = None,
 ) -> PlacementResult | AllocationResult | HierarchyResult | CubesResult:
@@ -152,6 +157,9 @@ def place(
     required
         By level what is required of it instead of its optimum, at least this of levels that are
         maximised, at most of others: ``{"nodes": 6000}``. Of method ``exact``, not on trees.
+    objective
+        ``nodes,hop-bytes`` on tori: the applications of requests are mapped, and the second level
+        is their bytes x hops. By default the levels of the machine.
     display
         Whether to show on stderr where the solve is: one live line at a terminal.
     callback
@@ -165,6 +173,7 @@ def place(
     options = _options(time_limit, seed, interference)
     state = _prepared(instance, contract, options)
     options = replace(options, thorough=thorough, required=dict(required or {}))
+    options = replace(options, maps=maps_in(objective))
     assert not isinstance(state.snapshot.machine, str), "a model has its machine"
     compile_for(PROBLEMS[state.snapshot.machine.kind], [method])
     with _watched(options, display, callback) as watched:
@@ -659,6 +668,26 @@ def recognise(application: Application | GraphApplication | MappingResult) -> Re
     if isinstance(application, ParallelismApplication):
         return recognise_graph(parallelism_graph(application))
     return recognise_graph(graph_of(application))
+
+
+def phase_time(result: MappingResult | ObjectsResult) -> float:
+    """Return when all messages of a mapping are over that are sent at once: an estimate.
+
+    In bytes per unit of bandwidth, as the largest link load, which it is never below. It is a model
+    (wormhole routing, links shared max-min fairly, no start-up), in floating point.
+
+    Raises
+    ------
+    InputError
+        Without a mapping, or on a machine without links.
+    """
+    if result.solution is None:
+        raise InputError("a result with a mapping", field="solution", found="none")
+    if isinstance(result, ObjectsResult):
+        problem = prepare_objects(result.instance).plain
+    else:
+        problem = prepare_mapping(result.instance)
+    return estimated_phase(problem, np.asarray(result.solution.nodes, dtype=np.int64))
 
 
 def topology(

@@ -25,6 +25,7 @@ from topoplace.snapshot.machines import (
 from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
+    AnyApplication,
     CubesModel,
     GraphApplication,
     GridApplication,
@@ -164,6 +165,8 @@ class Model:
         region: str | None = None,
         communication: str = "strict",
         patterns: Mapping[str, int] | None = None,
+        application: AnyApplication | None = None,
+        tasks_per_node: int = 1,
         **on_hierarchy: Any,
     ) -> None:
         """Add a job that waits.
@@ -181,6 +184,9 @@ class Model:
             On tori: class of its nodes, and region in which its prism has to lie.
         communication, patterns
             As in `add_running`.
+        application, tasks_per_node
+            On tori: a `grid`, `graph` or `parallelism` whose tasks are mapped to its nodes, at most
+            so many to each, where the objective is ``nodes,hop-bytes``.
         on_hierarchy
             The fields of a request on a hierarchy: `takes`, `segments`, `required`, `preferred`,
             `exclusive`, `spread`, `balance`, `at_most`, `parts` (docs/hierarchies.md).
@@ -200,6 +206,7 @@ class Model:
             region=region,
             communication=communication,
             patterns=_pattern_uses(patterns),
+            tasks=application and {"application": application, "per_node": tasks_per_node},
             **on_hierarchy,
         )
         self._change(queue=[*self.snapshot.queue, added])

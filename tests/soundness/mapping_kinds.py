@@ -14,25 +14,28 @@ import random
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from baseline_instances import optimum_of, problem_on
 from level_cases import random_levels
+from link_cases import least_load, ways_of_tasks
 from pencil_cases import SINK, SOURCE, least_hop_bytes
 from soundness.attack import Json, Number, Target, faulty, number
 from tiny_instances import MOST_MAPPINGS, graph_of, random_grid, random_problem
 from topoplace.certify.mapping.check import VALUES
 from topoplace.certify.mapping.instance import read_instance
+from topoplace.certify.mapping.links import guests_of, link_load
 from topoplace.certify.mapping.pencils import check_layout, window_value
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
-from topoplace.machine import format_node_set
+from topoplace.machine import Torus, format_node_set
 from topoplace.mapping import symmetry
 from topoplace.mapping.bounds import distance_classes
 from topoplace.mapping.bounds.blocks import blocks_bound
@@ -44,6 +47,13 @@ from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.exact import branch
 from topoplace.mapping.exact.branch import small_problem
 from topoplace.mapping.layouts import cells
+from topoplace.mapping.link_bounds import (
+    bisected,
+    inside_bound,
+    loaded,
+    mean_bound,
+    task_bound,
+)
 from topoplace.mapping.pencils import network
 from topoplace.mapping.pencils.network import cut_selection, threshold_network
 from topoplace.mapping.pencils.search import layout_model, nodes_of
@@ -56,18 +66,27 @@ from topoplace.mapping.pencils.space import (
 )
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import packed as packing
-from topoplace.result.mapping import FlowCertificate, MappingCertificate
+from topoplace.result.mapping import (
+    CutLoad,
+    FlowCertificate,
+    MappingCertificate,
+    MeanLoad,
+    TaskLoad,
+)
 from topoplace.snapshot.schema import GraphApplication, GridApplication
 from topoplace.solving import Bound
 from topoplace.types import IntArray
 
 Random = random.Random
 CERTIFICATE: TypeAdapter[Any] = TypeAdapter(MappingCertificate)
+LINKS: TypeAdapter[Any] = TypeAdapter(
+    Annotated[MeanLoad | TaskLoad | CutLoad, Field(discriminator="kind")]
+)
 MOST_SELECTIONS = 20_000
 FLOW = ("tails", "heads", "flows")
 
 
-def proven_by(value: Callable[[], int]) -> Number | None:
+def proven_by(value: Callable[[], Number]) -> Number | None:
     """Return what the checker says is proven, None if it is refused; pass other errors on."""
     try:
         return value()
@@ -127,15 +146,15 @@ def unpacked(document: Json) -> list[int]:
 
 def closed(certificate: Json) -> Json:
     """Return a certificate with texts again; no number may have more than 64 bits."""
+    return certificate | {key: text_of(certificate[key]) for key in PACKED if key in certificate}
+
+
+def text_of(numbers: list[int]) -> Json:
+    """Return numbers as a text; none may have more than 64 bits."""
     most = (1 << 62) - 1
-    texts = {}
-    for key in PACKED:
-        if key in certificate:
-            if not all(-most <= number <= most for number in certificate[key]):
-                raise OverflowError
-            numbers = np.array(certificate[key], dtype=np.int64)
-            texts[key] = packing.packed(numbers).model_dump(mode="json")
-    return certificate | texts
+    if not all(-most <= number <= most for number in numbers):
+        raise OverflowError
+    return packing.packed(np.array(numbers, dtype=np.int64)).model_dump(mode="json")
 
 
 def target_of(problem: MappingProblem, certificate: Json, share: float = 0.6) -> Target:
@@ -241,6 +260,38 @@ def tree_bound(rng: Random, problem: MappingProblem) -> Bound | None:
         goal = least + small.unit * rng.choice((0, 0, 1, 4))
         certificate = branch.proof_tree(small, goal)
     return None if certificate is None else Bound(least, certificate)
+
+
+def link_target(_: str, rng: Random) -> Target | None:
+    """Return a problem with a bound on its link loads, of any kind that applies."""
+    problem = random_problem(rng, rng.choice(("blocks", "cuts", "cuts")))
+    ways = ways_of_tasks(problem) if isinstance(problem.machine, Torus) else []
+    view, hops = loaded(problem), star_bound(problem)
+    if not ways or view is None or hops is None:
+        return None
+    bounds = [mean_bound(view, hops), task_bound(view), inside_bound(view), bisected(problem)]
+    bound = rng.choice([one for one in bounds if one is not None])
+    assert bound.certificate is not None
+    certificate: Json = bound.certificate.model_dump(mode="json")
+    if certificate.get("crossing", {}).get("kind") == "spectral":
+        certificate["crossing"]["prices"] = unpacked(certificate["crossing"]["prices"])
+    guests, least = guests_of(read_instance(problem.instance)), int(hops.value)
+
+    def proven(document: Json) -> Number | None:
+        def value() -> Fraction:
+            nonlocal document
+            crossing = document.get("crossing", {})
+            if "prices" in crossing:
+                text = text_of(crossing["prices"])
+                document = document | {"crossing": crossing | {"prices": text}}
+            read = LINKS.validate_json(json.dumps(document))
+            return link_load(guests, read, lambda: least)
+
+        return proven_by(value)
+
+    truth = least_load(problem.torus, problem.graph, ways)
+    assert truth is not None
+    return Target(truth, False, drawn_from(certificate, 0.5), proven)
 
 
 def total_target(kind: str, rng: Random) -> Target | None:
@@ -364,6 +415,7 @@ KINDS: dict[str, Callable[[str, Random], Target | None]] = {
     ),
     "recognised": recognised_target,
     "levels": levels_target,
+    "links": link_target,
     "flow": flow_target,
 }
 

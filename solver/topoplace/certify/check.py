@@ -176,6 +176,7 @@ def _follow(problem: Problem[Any], result: AnyResult, claims: Claims) -> None:
             claims.add(
                 f"{level.name}.bound", partial(_bound, problem, level, idx), by_search=searched
             )
+    problem.beside(claims)
 
 
 def _names(problem: Problem[Any], result: AnyResult) -> str:

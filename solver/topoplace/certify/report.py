@@ -175,6 +175,9 @@ class Problem(ABC, Generic[AnyResult]):
     def bound(self, level_idx: int) -> tuple[Number, str]:
         """Return what the certificate of a level proves, and which part of it decides."""
 
+    def beside(self, claims: Claims) -> None:
+        """Add the claims about bounds that are of no level; there are none by default."""
+
 
 def exact(number: Any) -> Any:
     """Return a figure of a document, fractions in lowest terms."""

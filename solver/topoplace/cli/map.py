@@ -103,6 +103,7 @@ RANK_FILE = "The mapping in this form (docs/formats.md)."
         time_limit=option(
             "S", "Seconds; then, as on Ctrl-C, the best answer so far is the result."
         ),
+        figures=flag("Estimate, too, how long all messages at once take, by a model.", "--figures"),
         progress=flag(
             "Progress on stderr; by default at a terminal only.", "--progress/--no-progress"
         ),
@@ -151,6 +152,7 @@ def map_command(
     max_depth: int | None = None,
     time_limit: float | None = None,
     seed: int = 0,
+    figures: bool = False,
     progress: bool | None = None,
     output: Path | None = None,
     png: Path | None = None,
@@ -163,7 +165,7 @@ def map_command(
     as_json: bool = False,
 ) -> None:
     """Map a grid, a graph, a training job or objects onto MACHINE, and bound any mapping."""
-    from topoplace.cli.objects import Loads, map_objects
+    from topoplace.cli.objects import Loads, map_objects, phase_line
     from topoplace.kernels import compile_for
     from topoplace.mapping.onto import load_places, problem_on
     from topoplace.mapping.parallelism import parallelism as training_job
@@ -196,7 +198,7 @@ def map_command(
         refuse(expected, tasks_per_node=tasks_per_node > 1, mapping=mapping)
         refuse(expected, rank_order=rank_order, **forms | {"csv": None})
         how = Loads(balance, pooled, fixed)
-        map_objects(application, places, how, method, options, progress, output, png, csv)
+        map_objects(application, places, how, method, options, progress, output, png, csv, figures)
     refuse("--objects or --balance with this option", pooled=pooled, fixed=fixed)
     name, file = (name_of(graph), str(graph)) if graph else (None, None)
     problem = problem_on(places, application, tasks_per_node, name=name, file=file)
@@ -208,15 +210,19 @@ def map_command(
     start = None if mapping is None else read_mapping(mapping, mapping_format, problem)
     if start is not None and method == "auto":
         method = "given"
-    cells = None if cell is None else parse_extents(cell, "--cell")
     options = replace(
-        options, cell=cells, column_major=column_major, max_depth=max_depth, start=start
+        options,
+        cell=None if cell is None else parse_extents(cell, "--cell"),
+        column_major=column_major,
+        max_depth=max_depth,
+        start=start,
     )
     compile_for("mapping", [method])
     with shown(progress) as watch:
         result = solve(problem, method, replace(options, watch=watch))
     _write(problem, result, files, forms)
-    end_with(result, {name.replace("_", "-"): path for name, path in files.items()})
+    named = {name.replace("_", "-"): path for name, path in files.items()}
+    end_with(result, named, phase_line(problem, result) if figures else [])
 
 
 def _costs(text: str | None) -> tuple[int, ...] | None:

@@ -10,6 +10,9 @@ from topoplace.cli.output import end_with, shown
 
 if TYPE_CHECKING:
     from topoplace.mapping.onto import Places
+    from topoplace.mapping.problem import MappingProblem
+    from topoplace.result.mapping import MappingResult
+    from topoplace.result.objects import ObjectsResult
     from topoplace.snapshot.objects import ObjectsApplication
     from topoplace.snapshot.schema import AnyApplication
     from topoplace.solving import Options
@@ -34,6 +37,7 @@ def map_objects(
     output: Path | None,
     png: Path | None,
     csv: Path | None,
+    figures: bool,
 ) -> NoReturn:
     """Map objects, say what came of it, write the files asked for, and end the command."""
     from topoplace.kernels import compile_for
@@ -57,4 +61,18 @@ def map_objects(
         write_figure(result, png)
     if csv is not None and result.solution is not None:
         write_text(csv, csv_of(("object", "node"), enumerate(result.solution.nodes)))
-    end_with(result, {"output": output, "png": png, "csv": csv})
+    more = phase_line(problem.plain, result) if figures else []
+    end_with(result, {"output": output, "png": png, "csv": csv}, more)
+
+
+def phase_line(problem: MappingProblem, result: MappingResult | ObjectsResult) -> list[str]:
+    """Return how long all messages of a mapping take at once, in a line; none without links."""
+    import numpy as np
+
+    from topoplace.machine import Torus
+    from topoplace.mapping.contention import phase_time
+
+    if result.solution is None or not isinstance(problem.machine, Torus):
+        return []
+    time = phase_time(problem, np.asarray(result.solution.nodes, dtype=np.int64))
+    return [f"all messages at once: about {time:,.6g} in the same unit, by a model of shared links"]

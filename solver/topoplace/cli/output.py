@@ -65,12 +65,17 @@ def json_text(document: dict[str, Any]) -> str:
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
 
-def end_with(result: AnyResult, files: Mapping[str, object]) -> NoReturn:
-    """Say what a result is and where it is written, print it if asked for, and end the command."""
+def end_with(result: AnyResult, files: Mapping[str, object], more: Sequence[str] = ()) -> NoReturn:
+    """Say what a result is and where it is written, print it if asked for, and end the command.
+
+    `more` are lines about it that it does not have inside.
+    """
     from topoplace.report.answer import WIDTH
     from topoplace.report.summary import exit_code_of, summary
 
     say(summary(result, shutil.get_terminal_size((WIDTH, 24)).columns))
+    for line in more:
+        say(line)
     say_files(files)
     if _as_json[0]:
         print(result.model_dump_json())

@@ -49,6 +49,11 @@ DEFAULT_METHOD = "exact"
     required=option(
         "'LEVEL>=N,..'", "Require this of a level (quote it), instead of its optimum.", "--set"
     ),
+    objective=option(
+        "nodes,hop-bytes",
+        "On tori: map the applications of requests; most nodes, then fewest bytes x hops.",
+    ),
+    rank_files=option("DIR", "Write the mapping of every job here, as DIR/REQUEST.csv."),
     pareto=option("A,B[,C]", "Trade these levels off: all their best placements, and the proof."),
     most=option("N", "Find up to N placements that are as good as any, and prove it.", "--all"),
     distinct=option(
@@ -73,6 +78,8 @@ def place(
     hostlist: Path | None = None,
     csv: Path | None = None,
     required: str | None = None,
+    objective: str | None = None,
+    rank_files: Path | None = None,
     pareto: str | None = None,
     most: int | None = None,
     distinct: str | None = None,
@@ -83,9 +90,12 @@ def place(
     from topoplace.report.answer import csv_text, hostlist_text
     from topoplace.snapshot import SnapshotState, load_any
     from topoplace.snapshot.files import write_document, write_text
-    from topoplace.solving.solve import required_in
+    from topoplace.solving.solve import maps_in, required_in
 
     options = solve_options(time_limit, interference, seed, thorough=thorough)
+    options = replace(options, maps=maps_in(objective))
+    if rank_files is not None and not options.maps:
+        refuse("--objective nodes,hop-bytes with this option", rank_files=rank_files)
     require_writable(output=output, png=png, stderr=stderr, hostlist=hostlist, csv=csv)
     state = load_any(snapshot)
     if interference != "strict" and not isinstance(state, SnapshotState):
@@ -100,6 +110,7 @@ def place(
         refuse(
             f"no other than -o and --png beside {'--all' if pareto is None else '--pareto'}",
             method=method, command=command, set=required, hostlist=hostlist, csv=csv,
+            objective=objective,
             all=None if pareto is None else most,
         )  # fmt: skip
         _several(state, pareto, (most, levels, distinct), options, output, png)
@@ -113,6 +124,10 @@ def place(
         write_text(hostlist, hostlist_text(result))
     if csv is not None:
         write_text(csv, csv_text(result))
+    if rank_files is not None:
+        from topoplace.report.rank_files import write_rank_files
+
+        write_rank_files(result, rank_files)
     if png is not None:
         from topoplace.report.figure import write_figure
 

@@ -20,10 +20,13 @@ import numpy as np
 from topoplace.kernels import kernel
 from topoplace.machine import Torus
 from topoplace.machine.links import route_links
+from topoplace.mapping.evaluate import link_loads
+from topoplace.mapping.problem import MappingProblem
 from topoplace.types import FloatArray, IntArray
 
-_TOGETHER = 1e-9
-"""Relative difference of times within which messages end at once."""
+TOGETHER, ROUGHLY = 1e-9, 1e-2
+"""Shares of its bytes at which a message that is as near its end as another one ends with it: as
+good as none, and of an estimate."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ def exchange_times(
     after: IntArray | None = None,
     delays: FloatArray | None = None,
     width: float = 1.0,
+    together: float = TOGETHER,
 ) -> FloatArray:
     """Return when each of some messages is over that share links fairly.
 
@@ -93,6 +97,8 @@ def exchange_times(
         By message the time from then on, or from the start, until its bytes flow; 0 by default.
     width
         Bytes in a unit of time over a link of bandwidth 1.
+    together
+        Share of its bytes that a message may have left to end with another one.
 
     Returns
     -------
@@ -108,7 +114,23 @@ def exchange_times(
     routes = starts, entries, of_link, message[by_link], width * _bandwidth_of(torus)[used // 2]
     after = np.full(len(sizes), -1) if after is None else after
     delays = np.zeros(len(sizes)) if delays is None else delays
-    return np.asarray(_fair_times(sizes.astype(np.float64), after, delays, routes, _TOGETHER))
+    return np.asarray(_fair_times(sizes.astype(np.float64), after, delays, routes, together))
+
+
+def phase_time(problem: MappingProblem, nodes: IntArray) -> float:
+    """Return when all messages of a mapping are over that are sent at once, in a model.
+
+    In bytes per unit of bandwidth, as link loads. It is no less than the largest of these, and
+    elsewhere right to about `ROUGHLY`. Raises `InputError` on a machine without links.
+    """
+    torus, graph = problem.torus, problem.graph
+    if not graph.num_messages:
+        return 0.0
+    routers = problem.routers_of(nodes)
+    ends = routers[graph.sources], routers[graph.targets]
+    loads = link_loads(torus, *ends, graph.bytes).max(axis=(0, 2)) / np.array(torus.bandwidth)
+    times = exchange_times(torus, *ends, graph.bytes, together=ROUGHLY)
+    return float(max(times.max(), loads.max()))
 
 
 def _bandwidth_of(torus: Torus) -> FloatArray:

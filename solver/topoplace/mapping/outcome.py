@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.evaluate import evaluate, hop_bytes
+from topoplace.mapping.link_bounds import bisected, link_load_of
 from topoplace.mapping.mapped import Mapped
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import MappingLevel, MappingResult, MappingSolution
@@ -50,7 +52,8 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
         if not hit or (bound is not None and bound.value >= value):
             break
         options = replace(options, start=outcome.solution.nodes)
-    return replace(outcome, bounds=(bound,))
+    crossing = bisected(problem, options.seed, _until(options, 1.0, start).time_limit)
+    return replace(outcome, bounds=(bound,), link_load=crossing)
 
 
 def _until(options: Options, share: float, start: float) -> Options:
@@ -70,6 +73,12 @@ def _solution(problem: MappingProblem, mapped: Mapped) -> MappingSolution:
     )
 
 
+def _extra(problem: MappingProblem, outcome: Outcome) -> dict[str, Any]:
+    hop_bytes = next(iter(outcome.bounds), None)
+    load = link_load_of(problem, hop_bytes, outcome.link_load)
+    return {"notes": list(outcome.notes), "link_load": load}
+
+
 def _facts(result: MappingResult) -> dict[str, int | None]:
     return {"max hops": None if result.solution is None else result.solution.figures.max_hops}
 
@@ -82,7 +91,7 @@ FRAME = Frame(
     MappingLevel,
     _solution,
     lambda problem: problem.instance,
-    extra=lambda outcome: {"notes": list(outcome.notes)},
+    extra=_extra,
     facts=_facts,
     overtime=OVERTIME_SECONDS,
 )

@@ -20,7 +20,7 @@ from topoplace.report.repack import plan_lines
 from topoplace.report.text import gap_text, plain_table
 from topoplace.result import Level, PlacementResult, Proof, Result, Status
 from topoplace.result.hierarchy import HierarchyResult
-from topoplace.result.mapping import LayoutModel, MappingResult, MappingSolution
+from topoplace.result.mapping import CutLoad, LayoutModel, LinkLoad, MappingResult, TaskLoad
 from topoplace.result.objects import ObjectsResult, ObjectsSolution
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
@@ -52,10 +52,10 @@ def summary(
     """
     levels = plain_table(LEVEL_HEADER, level_rows(result), right=(1, 2, 3))
     if isinstance(result, MappingResult):
-        lines = [headline(result), _mapped(result), levels, *_mapping(result.solution)]
+        lines = [headline(result), _mapped(result), levels, *_mapping(result)]
         return "\n".join([*lines, *result.notes])
     if isinstance(result, ObjectsResult):
-        lines = [headline(result), _objects(result), levels, *_mapping(result.solution)]
+        lines = [headline(result), _objects(result), levels, *_mapping(result)]
         return "\n".join([*lines, *result.notes])
     if isinstance(result, RepackResult):
         return "\n".join([headline(result), levels, *plan_lines(result)])
@@ -246,7 +246,22 @@ def _objects(result: ObjectsResult) -> str:
     )
 
 
-def _mapping(solution: MappingSolution | ObjectsSolution | None) -> list[str]:
+def _least(load: LinkLoad) -> str:
+    """Return what no mapping's largest link load is below, and why."""
+    proof = load.certificate
+    why = "hop-bytes over all links"
+    if isinstance(proof, TaskLoad):
+        why = f"what task {proof.task} sends or gets"
+    elif isinstance(proof, CutLoad):
+        layers = f"layer {proof.first} of dimension {proof.dimension + 1}"
+        if proof.layers > 1:
+            layers = f"{proof.layers} layers, from {layers} on"
+        why = f"what crosses a cut: {layers}"
+    return f"at least {float(exact(load.bound)):,.6g} in any mapping ({why})"
+
+
+def _mapping(result: MappingResult | ObjectsResult) -> list[str]:
+    solution = result.solution
     if solution is None:
         return ["no mapping found"]
     figures = solution.figures
@@ -264,7 +279,8 @@ def _mapping(solution: MappingSolution | ObjectsSolution | None) -> list[str]:
         lines[1] = f"bytes by the level where they turn, from one node up: {own}"
     if figures.max_link_load is not None:
         heaviest = float(exact(figures.max_link_load))
-        lines.append(f"largest link load {heaviest:,.6g} bytes per unit of bandwidth")
+        least = "" if result.link_load is None else f", {_least(result.link_load)}"
+        lines.append(f"largest link load {heaviest:,.6g} bytes per unit of bandwidth{least}")
     if isinstance(solution, ObjectsSolution):
         return [*lines, f"{solution.figures.used_nodes:,} nodes have objects"]
     if solution.layout is not None:

@@ -6,7 +6,7 @@ why a certificate proves its bound, stands in docs/proofs.md.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -103,9 +103,11 @@ Certificate = Annotated[
 ]
 """One tree, or one for each part of the queue."""
 
+Evidence = TypeVar("Evidence")
 
-class PackingLevel(Level[int, Certificate]):
-    """A level of a placement.
+
+class RequiredLevel(Level[int, Evidence], Generic[Evidence]):
+    """A level of which the user may require something.
 
     Certificates bound the maximum, of the negated objective where `sense` is min. A bound holds
     among the placements whose earlier levels are as good as reported, or as required.
@@ -115,6 +117,10 @@ class PackingLevel(Level[int, Certificate]):
         default=None,
         description="what the user set: at least (max) or at most (min) this, not the optimum",
     )
+
+
+class PackingLevel(RequiredLevel[Certificate]):
+    """A level of a placement that is a packing."""
 
 
 def size_of(part: Model) -> int:

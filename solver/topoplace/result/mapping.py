@@ -8,7 +8,14 @@ from pydantic import Field
 
 from topoplace.result.base import Fraction, Level, Proof, Result
 from topoplace.result.packed import Packed
-from topoplace.snapshot.schema import Coordinate, GridApplication, MappingInstance, Model, Size
+from topoplace.snapshot.schema import (
+    Coordinate,
+    GridApplication,
+    MappingInstance,
+    Model,
+    Size,
+    Task,
+)
 
 Numbers = list[int]
 
@@ -257,6 +264,62 @@ MappingCertificate = Annotated[
 ]
 
 
+class MeanLoad(Model):
+    """The hop-bytes that their certificate proves, over all links that messages may take."""
+
+    kind: Literal["mean"] = "mean"
+
+
+class TaskLoad(Model):
+    """What a task sends, or gets, over the links of its router, its heaviest partners with it."""
+
+    kind: Literal["task"] = "task"
+    task: Task
+
+
+class InsideCrossing(Model):
+    """What crosses a cut, by the most bytes inside the tasks on either side.
+
+    `order` is that of `InsideLevel`: lines of a product, or none for the blocks of a grid.
+    """
+
+    kind: Literal["inside"] = "inside"
+    order: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=6)]
+
+
+class SpectralCrossing(Model):
+    """What crosses a cut, by how uneven the loads of its sides can be.
+
+    With Laplacian L of the bytes between tasks and their loads l (ones, but for objects), scale x
+    L + diag(prices) + balance x l l' must be positive semidefinite.
+    """
+
+    kind: Literal["spectral"] = "spectral"
+    scale: Annotated[int, Field(ge=1)]
+    balance: Annotated[int, Field(ge=0)]
+    prices: Packed = Field(description="per task")
+
+
+class CutLoad(Model):
+    """What crosses between some consecutive layers of routers and the others, over their links."""
+
+    kind: Literal["cut"] = "cut"
+    dimension: Coordinate
+    first: Coordinate
+    layers: Size
+    crossing: Annotated[InsideCrossing | SpectralCrossing, Field(discriminator="kind")]
+
+
+class LinkLoad(Model):
+    """Bounds the largest link load of any mapping (docs/proofs-mapping.md, "Link loads").
+
+    In bytes over a link in one direction, divided by its bandwidth.
+    """
+
+    bound: Fraction
+    certificate: Annotated[MeanLoad | TaskLoad | CutLoad, Field(discriminator="kind")]
+
+
 class MappingLevel(Level[int, MappingCertificate]):
     """The one level of a mapping: hop-bytes, with a bound that holds for any mapping."""
 
@@ -356,6 +419,7 @@ class MappingResult(Result[MappingLevel, MappingSolution, MappingInstance]):
     """One mapping of one application."""
 
     problem: Literal["mapping"]
+    link_load: LinkLoad | None = Field(default=None, description="null if nothing is proven")
     notes: list[str] = Field(
         default_factory=list, description="how the mapping came about, for people"
     )

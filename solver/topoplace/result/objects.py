@@ -7,13 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from topoplace.result.base import Level, Result
-from topoplace.result.mapping import MappingFigures
+from topoplace.result.mapping import LinkLoad, MappingFigures
 from topoplace.result.packed import Packed
 from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import Model, Task
-
-CUT_OBJECTS = 1 << 12
-"""Most objects of a certificate of cuts."""
 
 DENOMINATOR = 1 << 8
 """A certificate of shares divides the bytes of every pair into so many parts."""
@@ -98,6 +95,7 @@ class ObjectsResult(Result[ObjectsLevel, ObjectsSolution, ObjectsInstance]):
     """One mapping of the objects of one instance."""
 
     problem: Literal["objects"]
+    link_load: LinkLoad | None = Field(default=None, description="null if nothing is proven")
     notes: list[str] = Field(
         default_factory=list, description="how the mapping came about, for people"
     )

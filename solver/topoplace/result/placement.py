@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from topoplace.result.base import Limits, Result
-from topoplace.result.certificate import PackingLevel
-from topoplace.snapshot.schema import Model, Name, NodeSet, PrismModel, Snapshot
+from topoplace.result.certificate import (
+    Certificate,
+    CoverBranch,
+    Leaf,
+    LeafRef,
+    Parts,
+    RequiredLevel,
+    SharedLeaves,
+    StartBranch,
+)
+from topoplace.result.mapping import MappingCertificate
+from topoplace.snapshot.schema import Extents, Model, Name, NodeSet, PrismModel, Snapshot
 
 
 class Interference(StrEnum):
@@ -20,8 +30,44 @@ class Interference(StrEnum):
     OFF = "off"
 
 
-class PlacementLevel(PackingLevel):
-    """A level: ``nodes`` started (max), ``shape`` (max), ``fragmentation`` (min)."""
+class MappingBound(Model):
+    """What an application costs at least in prisms that fit inside some extents.
+
+    The certificate is of the mapping of its tasks to all nodes of an idle prism of these extents.
+    Dimensions that are rings, or lines, of one size may be exchanged.
+    """
+
+    request: Name = Field(description="one of the requests that have the application")
+    extents: Extents
+    certificate: MappingCertificate
+
+
+class HopBytesCertificate(Model):
+    """A certificate of a packing in which a candidate costs as much as mappings prove of it."""
+
+    kind: Literal["hop-bytes"] = "hop-bytes"
+    mappings: list[MappingBound]
+    packing: Certificate
+
+
+PlacementCertificate = Annotated[
+    Leaf | LeafRef | SharedLeaves | StartBranch | CoverBranch | Parts | HopBytesCertificate,
+    Field(discriminator="kind"),
+]
+
+
+class PlacementLevel(RequiredLevel[PlacementCertificate]):
+    """A level: ``nodes`` started (max), ``shape`` (max), ``fragmentation`` (min).
+
+    Where applications are mapped, these are ``nodes``, then ``hop-bytes`` (min).
+    """
+
+
+class TaskMapping(Model):
+    """The node of every task of a job, and the bytes x hops of its messages."""
+
+    nodes: list[Annotated[int, Field(ge=0)]]
+    hop_bytes: Annotated[int, Field(ge=0)]
 
 
 class Placement(Model):
@@ -30,6 +76,14 @@ class Placement(Model):
     request: Name
     prism: PrismModel | None
     nodes: NodeSet
+    mapping: TaskMapping | None = Field(default=None, description="on level ``hop-bytes``")
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        every: dict[str, Any] = write(self)
+        if self.mapping is None:
+            del every["mapping"]
+        return every
 
 
 class Solution(Model):

@@ -205,12 +205,89 @@ MachineModel = TorusModel | TreeModel | HierarchyModel | CubesModel
 """A machine of any kind."""
 
 
+Extents = Annotated[list[Size], Field(min_length=1, max_length=8)]
+
+
 class PrismModel(Model):
     """A prism: origin and extents in routers."""
 
     origin: Annotated[list[Coordinate], Field(min_length=1, max_length=8)]
-    extents: Annotated[list[Size], Field(min_length=1, max_length=8)]
+    extents: Extents
 
+
+# ---- Applications: what their tasks send each other ----------------------------------------------
+
+MAX_TASKS = 1 << 21
+
+Bytes = Annotated[int, Field(ge=0, le=1 << 53)]
+Task = Annotated[int, Field(ge=0, lt=MAX_TASKS)]
+
+
+class GridApplication(Model):
+    """Tasks on a Cartesian grid that exchange halos.
+
+    Task numbers are row-major (the last dimension varies fastest, as `MPI_Cart_create`). Every
+    task sends `bytes[d][0]` to its neighbour in the positive direction of dimension d and
+    `bytes[d][1]` to the one in the negative direction. With the stencil ``full`` (9-point in two
+    dimensions, 27-point in three) it also sends ``diagonal_bytes[k - 2]`` to each of the
+    neighbours that differ by one in exactly k dimensions.
+    """
+
+    kind: Literal["grid"] = "grid"
+    shape: Annotated[list[Size], Field(min_length=1, max_length=4)]
+    periodic: Annotated[list[bool], Field(min_length=1, max_length=4)]
+    bytes: Annotated[
+        list[Annotated[list[Bytes], Field(min_length=2, max_length=2)]],
+        Field(min_length=1, max_length=4),
+    ]
+    stencil: Literal["nearest", "full"] = "nearest"
+    diagonal_bytes: Annotated[list[Bytes], Field(max_length=3)] = Field(default_factory=list)
+
+
+class GraphApplication(Model):
+    """Tasks with any communication graph: message i goes from `sources[i]` to `targets[i]`."""
+
+    kind: Literal["graph"] = "graph"
+    num_tasks: Annotated[int, Field(ge=1, le=MAX_TASKS)]
+    sources: list[Task]
+    targets: list[Task]
+    bytes: list[Bytes]
+
+
+class AxisModel(Model):
+    """An axis of a parallelism grid, and what ranks that differ on it alone send each other.
+
+    Every rank sends `bytes` to all others of its line (``all``), to the next one round a ``ring``,
+    or to its neighbours on a ``line``.
+    """
+
+    name: Name
+    size: Size
+    pattern: Literal["all", "ring", "line"]
+    bytes: Bytes
+
+
+class ParallelismApplication(Model):
+    """Ranks of a training job on a grid of data, tensor, pipeline, expert groups and the like.
+
+    Ranks are numbered row-major: the last axis varies fastest.
+    """
+
+    kind: Literal["parallelism"] = "parallelism"
+    axes: Annotated[list[AxisModel], Field(min_length=1, max_length=6)]
+
+
+AnyApplication = GridApplication | GraphApplication | ParallelismApplication
+
+
+class TasksModel(Model):
+    """The tasks of a job, and how many of them a node takes at most."""
+
+    application: Annotated[AnyApplication, Field(discriminator="kind")]
+    per_node: Annotated[int, Field(ge=1, le=1 << 20)] = 1
+
+
+# ---- Jobs ----------------------------------------------------------------------------------------
 
 ON_HIERARCHIES = frozenset(
     (
@@ -227,9 +304,8 @@ class _Job(Model):
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         every = write(self).items()
-        return {
-            name: value for name, value in every if value is not None or name not in ON_HIERARCHIES
-        }
+        left_out = ON_HIERARCHIES | {"tasks"}
+        return {name: value for name, value in every if value is not None or name not in left_out}
 
 
 class RunningJob(_Job):
@@ -310,6 +386,9 @@ class Request(_Job):
     region: Name | None = None
     communication: CommunicationField = Communication.STRICT
     application: str | None = None
+    tasks: TasksModel | None = Field(
+        default=None, description="tori and meshes: what is mapped to its nodes (level `hop-bytes`)"
+    )
     patterns: list[PatternUse] | None = Field(
         default=None,
         description="tree machines: what it minimises the cost of; shares add up to 100 at most",
@@ -408,64 +487,6 @@ class Snapshot(Model):
 # ---- The mapping instance (``topoplace.mapping/1``): an application, and where its tasks may go --
 
 MAPPING_SCHEMA: Final = "topoplace.mapping/1"
-MAX_TASKS = 1 << 21
-
-Bytes = Annotated[int, Field(ge=0, le=1 << 53)]
-Task = Annotated[int, Field(ge=0, lt=MAX_TASKS)]
-
-
-class GridApplication(Model):
-    """Tasks on a Cartesian grid that exchange halos.
-
-    Task numbers are row-major (the last dimension varies fastest, as `MPI_Cart_create`). Every
-    task sends `bytes[d][0]` to its neighbour in the positive direction of dimension d and
-    `bytes[d][1]` to the one in the negative direction. With the stencil ``full`` (9-point in two
-    dimensions, 27-point in three) it also sends ``diagonal_bytes[k - 2]`` to each of the
-    neighbours that differ by one in exactly k dimensions.
-    """
-
-    kind: Literal["grid"] = "grid"
-    shape: Annotated[list[Size], Field(min_length=1, max_length=4)]
-    periodic: Annotated[list[bool], Field(min_length=1, max_length=4)]
-    bytes: Annotated[
-        list[Annotated[list[Bytes], Field(min_length=2, max_length=2)]],
-        Field(min_length=1, max_length=4),
-    ]
-    stencil: Literal["nearest", "full"] = "nearest"
-    diagonal_bytes: Annotated[list[Bytes], Field(max_length=3)] = Field(default_factory=list)
-
-
-class GraphApplication(Model):
-    """Tasks with any communication graph: message i goes from `sources[i]` to `targets[i]`."""
-
-    kind: Literal["graph"] = "graph"
-    num_tasks: Annotated[int, Field(ge=1, le=MAX_TASKS)]
-    sources: list[Task]
-    targets: list[Task]
-    bytes: list[Bytes]
-
-
-class AxisModel(Model):
-    """An axis of a parallelism grid, and what ranks that differ on it alone send each other.
-
-    Every rank sends `bytes` to all others of its line (``all``), to the next one round a ``ring``,
-    or to its neighbours on a ``line``.
-    """
-
-    name: Name
-    size: Size
-    pattern: Literal["all", "ring", "line"]
-    bytes: Bytes
-
-
-class ParallelismApplication(Model):
-    """Ranks of a training job on a grid of data, tensor, pipeline, expert groups and the like.
-
-    Ranks are numbered row-major: the last axis varies fastest.
-    """
-
-    kind: Literal["parallelism"] = "parallelism"
-    axes: Annotated[list[AxisModel], Field(min_length=1, max_length=6)]
 
 
 class MatrixModel(Model):
@@ -488,8 +509,6 @@ LevelCosts = Annotated[
     list[Annotated[int, Field(ge=0, le=1 << 20)]], Field(min_length=1, max_length=17)
 ]
 """What a byte costs by the level at which its ends meet on a tree or hierarchy, lowest first."""
-
-AnyApplication = GridApplication | GraphApplication | ParallelismApplication
 
 
 class MappingInstance(Model):

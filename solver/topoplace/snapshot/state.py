@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from topoplace.snapshot.schema import (
     Request,
     RunningJob,
     Snapshot,
+    TasksModel,
     TorusModel,
 )
 from topoplace.types import BoolArray, IntArray
@@ -41,7 +42,7 @@ class RunningState:
 
 @dataclass(frozen=True)
 class QueuedState:
-    """A queued request with its defaults filled in."""
+    """A queued request with its defaults filled in; `tasks` numbers `SnapshotState.tasks`."""
 
     id: str
     nodes: int
@@ -50,6 +51,7 @@ class QueuedState:
     geometries: tuple[Geometry, ...]
     region: str | None
     communication: Communication
+    tasks: int | None = None
 
     @property
     def value(self) -> int:
@@ -77,6 +79,8 @@ class SnapshotState:
         Per region, which routers it holds, shape ``(num_routers,)``.
     anchored
         The shapes that jobs may have, at their anchors; none where any prism will do.
+    tasks
+        What requests want to map to their nodes, each once.
     """
 
     snapshot: Snapshot
@@ -89,6 +93,7 @@ class SnapshotState:
     queue: tuple[QueuedState, ...]
     regions: dict[str, BoolArray]
     anchored: tuple[AnchoredShape, ...] = ()
+    tasks: tuple[TasksModel, ...] = ()
 
     @cached_property
     def usable_per_router(self) -> IntArray:
@@ -147,18 +152,26 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
     regions = _regions(snapshot, torus, faults)
     num_of_class = {name: int((node_class == idx).sum()) for idx, name in enumerate(classes)}
 
+    tasks: list[TasksModel] = []
+
     def checked(_: int, request: Request, field: str) -> QueuedState:
         if model.anchored:
             _require_for_anchored(request, field)
         wanted = request.node_class or model.default_class
-        return _request(request, snapshot, torus, wanted, num_of_class, field)
+        queued = _request(request, snapshot, torus, wanted, num_of_class, field)
+        if request.tasks is None:
+            return queued
+        if request.tasks not in tasks:
+            tasks.append(request.tasks)
+        return replace(queued, tasks=tasks.index(request.tasks))
 
     queue = checked_jobs(snapshot.queue, "queue", ids, faults, checked)
     faults.require_none()
     anchored = tuple(anchored_shapes(model.anchored, torus))
     return SnapshotState(
-        snapshot, torus, classes, node_class, usable, occupied, running, queue, regions, anchored
-    )
+        snapshot, torus, classes, node_class, usable, occupied, running, queue, regions, anchored,
+        tuple(tasks),
+    )  # fmt: skip
 
 
 def checked_jobs(

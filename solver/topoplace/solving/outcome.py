@@ -73,6 +73,8 @@ class Outcome:
         Why requests do not start.
     notes
         Of a mapping: how it came about, in sentences for people.
+    link_load
+        Of a mapping: what the largest link load of none is below.
     """
 
     solution: Any | None
@@ -81,6 +83,7 @@ class Outcome:
     versions: Mapping[str, str] = field(default_factory=dict)
     explanations: Sequence[Explanation] = ()
     notes: Sequence[str] = ()
+    link_load: Bound | None = None
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ class Options:
         Of whatever a method draws at random.
     required
         Of packings: by level what is required of it, in the level's sense, instead of its optimum.
+    maps
+        Of placements on tori: whether applications are mapped, with hop-bytes as the second level.
     cell
         Of mappings: tasks of a cell of `grid-order`, per virtual dimension.
     column_major
@@ -50,6 +52,7 @@ class Options:
     seed: int = 0
     thorough: bool = False
     required: Mapping[str, int] = field(default_factory=dict)
+    maps: bool = False
     cell: tuple[int, ...] | None = None
     column_major: bool = False
     max_depth: int | None = None

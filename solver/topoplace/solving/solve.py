@@ -76,7 +76,7 @@ class Frame:
     rule
         What bounded the solve beside the time limit, of a problem.
     extra
-        Fields that only results of this problem have.
+        Fields that only results of this problem have, of a problem and an outcome.
     decisive
         Number of the level by which methods are compared, after all before it, of a problem.
     facts
@@ -94,7 +94,7 @@ class Frame:
     instance: Callable[[Any], Any]
     number: Callable[[Number], Any] = int
     rule: Callable[[Any], Mapping[str, Any]] = lambda problem: {}
-    extra: Callable[[Outcome], Mapping[str, Any]] = lambda outcome: {}
+    extra: Callable[[Any, Outcome], Mapping[str, Any]] = lambda problem, outcome: {}
     decisive: Callable[[Any], int] = lambda problem: 0
     facts: Callable[[Any], Mapping[str, int | None]] = lambda result: {}
     overtime: float = math.inf
@@ -129,7 +129,7 @@ def problem_of(instance: AnyState | Problem, options: Options) -> Problem:
     if isinstance(instance, SnapshotState):
         from topoplace.placement.torus.problem import PlacementProblem  # noqa: PLC0415 - heavy
 
-        return PlacementProblem(instance, options.interference)
+        return PlacementProblem(instance, options.interference, options.maps)
     if isinstance(instance, TreeState):
         from topoplace.placement.switches.problem import TreeProblem  # noqa: PLC0415 - heavy
 
@@ -211,6 +211,7 @@ def solve(
     problem = problem_of(problem, options)
     chosen, frame = method_of(problem.kind, method), frame_of(problem.kind)
     levels = frame.levels(problem)
+    require_maps(options, levels, method)
     if options.required:
         require_levels(options.required, [name for name, _ in levels], problem.kind, method)
     incumbent = options.incumbent or Incumbent(levels, frame.instance(problem).name, method)
@@ -277,7 +278,7 @@ def result_of(
         levels=levels,
         solution=None if outcome.solution is None else frame.solution(problem, outcome.solution),
         instance=frame.instance(problem),
-        **frame.extra(outcome),
+        **frame.extra(problem, outcome),
     )
 
 
@@ -321,6 +322,29 @@ def require_levels(
     for name in given:
         if name not in known:
             raise unknown_name(name, known, field="levels")
+
+
+HOP_BYTES = "hop-bytes"
+OBJECTIVES = ("nodes,hop-bytes",)
+"""Levels that a user may name instead of those of the problem."""
+
+
+def maps_in(objective: str | None) -> bool:
+    """Tell whether an objective is that of mapped applications; `InputError` if it is no other."""
+    if objective is not None and objective.replace(" ", "") not in OBJECTIVES:
+        raise unknown_name(objective, OBJECTIVES, field="objective")
+    return objective is not None
+
+
+def require_maps(options: Options, levels: Sequence[tuple[str, str]], method: str) -> None:
+    """Raise `InputError` unless a problem maps applications if that is asked for."""
+    if not options.maps:
+        return
+    if HOP_BYTES not in dict(levels) or method != "exact":
+        expected = "method exact, on tori or meshes on which any prism will do"
+        raise InputError(expected, field="objective", found=f"{method} without hop-bytes")
+    if options.required:
+        raise InputError("no levels required beside it", field="objective", found="--set")
 
 
 _REQUIRED = re.compile(r"([^\s<>=]+)(>=|<=|=)(-?[0-9]{1,18})")

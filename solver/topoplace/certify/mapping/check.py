@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from topoplace.certify.mapping.blocks import blocks_value, total_value
 from topoplace.certify.mapping.graphs import cuts_value, distance_classes_value, star_value
 from topoplace.certify.mapping.instance import Instance, read_instance
 from topoplace.certify.mapping.levels import levels_value
+from topoplace.certify.mapping.links import add_link_load, guests_of
 from topoplace.certify.mapping.pairs import pairs_value
 from topoplace.certify.mapping.pencils import Window, check_layout, check_optimum
 from topoplace.certify.mapping.recognised import recognised_value
@@ -98,6 +99,11 @@ class Mapping(Problem[MappingResult]):
     def bound(self, level_idx: int) -> tuple[int, str]:
         """Return the hop-bytes that the certificate proves of any mapping."""
         return self._proven, ""
+
+    def beside(self, claims: Claims) -> None:
+        """Add the claim about the largest link load."""
+        guests = partial(guests_of, self._instance)
+        add_link_load(claims, self.result, guests, lambda: self._proven)
 
     @cached_property
     def _proven(self) -> int:

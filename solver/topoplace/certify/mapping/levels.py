@@ -68,7 +68,7 @@ def _by_degrees(instance: Instance, rooms: list[int], _: schema.DegreesLevel) ->
 
 def _by_inside(instance: Instance, rooms: list[int], part: schema.InsideLevel) -> int:
     """Return what leaves if every domain has the most inside that so many tasks can have."""
-    psi = _inside(instance, max(rooms), part.order)
+    psi = inside_of(instance, max(rooms), part.order)
     slope = fraction_of(part.slope)
     worth = [slope.denominator * x - slope.numerator * s for s, x in enumerate(psi.tolist())]
     best = [*itertools.accumulate(worth, max)]
@@ -77,7 +77,8 @@ def _by_inside(instance: Instance, rooms: list[int], part: schema.InsideLevel) -
     return math.ceil(instance.total - inside)
 
 
-def _inside(instance: Instance, limit: int, order: list[int]) -> IntArray:
+def inside_of(instance: Instance, limit: int, order: list[int]) -> IntArray:
+    """Return the most bytes inside 0..limit tasks of a grid, or of lines put together in order."""
     if not order:
         if instance.grid is None:
             raise RefusedError("insides of blocks are those of grids")

@@ -9,14 +9,13 @@ from itertools import pairwise
 import numpy as np
 
 from topoplace.certify.integers import require_room
-from topoplace.certify.mapping.graphs import LIMIT, require_semidefinite
+from topoplace.certify.mapping.links import cut_prices, least_star
 from topoplace.certify.objects._kernels import walk
 from topoplace.certify.objects.instance import Instance
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
 from topoplace.result.mapping import CUT_LAYERS
 from topoplace.result.objects import (
-    CUT_OBJECTS,
     DENOMINATOR,
     ENUMERATION_WORK,
     EnumerationCertificate,
@@ -56,7 +55,7 @@ def shares_value(instance: Instance, certificate: SharesCertificate) -> int:
             star.append((part, int(instance.loads[partner])))
         key = int(instance.loads[task]), tuple(sorted(star))
         if key not in known:
-            known[key] = _least_star(key[1], [room - key[0] for room in around])
+            known[key] = least_star(key[1], [room - key[0] for room in around])
         total += known[key]
     return volumes.rounded_up(total, DENOMINATOR)
 
@@ -94,51 +93,14 @@ def _around(instance: Instance) -> list[int]:
     return found
 
 
-def _least_star(star: tuple[tuple[int, int], ...], rooms: list[int]) -> int:
-    """Return the least cost of an object's partners, (bytes, load) each, around it.
-
-    Within every distance there is only so much room. What fits in at the most is a knapsack with
-    fractions: by bytes per load, the most first. Whatever is left outside takes one hop more.
-    """
-    weightless = sum(part for part, load in star if not load)
-    order = sorted(
-        ((part, load) for part, load in star if load),
-        key=lambda each: Fraction(*each),
-        reverse=True,
-    )
-    every, cost = sum(part for part, _ in star), 0
-    for room in rooms:
-        left, inside = max(0, room), weightless
-        for part, load in order:
-            if load > left:
-                inside += part * left // load
-                break
-            left -= load
-            inside += part
-        cost += every - inside
-    return cost
-
-
 # ---- Cuts ----------------------------------------------------------------------------------------
 
 
 def object_cuts_value(instance: Instance, certificate: ObjectCutsCertificate) -> int:
     """Return the hop-bytes that a certificate of cuts proves."""
-    num, volumes, loads = instance.num_objects, instance.volumes, instance.loads
-    if not 2 <= num <= CUT_OBJECTS:
-        raise RefusedError(f"{num} objects, 2 to {CUT_OBJECTS} are checked")
-    prices = unpacked(certificate.prices, num, "prices")
-    scale, balance = certificate.scale, certificate.balance
-    require_room(balance * int(loads.max()) ** 2, "the balance times squares of loads", LIMIT)
-    require_room(max(map(abs, prices.tolist())), "a price", LIMIT)
-    degrees = np.zeros(num, dtype=np.int64)
-    np.add.at(degrees, volumes.tasks, volumes.sizes)  # no more than twice all bytes
-    require_room(scale * int(degrees.max()), "scale times the bytes of an object", LIMIT)
-    matrix = balance * np.outer(loads, loads)
-    matrix[volumes.tasks, volumes.partners] -= scale * volumes.sizes
-    matrix[np.arange(num), np.arange(num)] += scale * degrees + prices
-    require_semidefinite(matrix, "the matrix of the cuts")
-    paid, unit = sum(prices.tolist()), volumes.unit
+    volumes, scale, balance = instance.volumes, certificate.scale, certificate.balance
+    prices = cut_prices(volumes, instance.loads, scale, balance, certificate.prices)
+    paid, unit = sum(prices), volumes.unit
     twice = 0
     for weight, most in _cuts(instance):
         crossing = Fraction(-paid - balance * most**2, 4 * scale * unit)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property, partial
+
 import numpy as np
 
 from topoplace.certify.mapping.check import figures_of, read_nodes
+from topoplace.certify.mapping.links import Guests, add_link_load
 from topoplace.certify.objects.bounds import (
     enumerated,
     object_cuts_value,
@@ -64,10 +67,24 @@ class Objects(Problem[ObjectsResult]):
 
     def bound(self, level_idx: int) -> tuple[Number, str]:
         """Return what the certificate of a level proves."""
+        return self._first if level_idx == _HOP_BYTES else self._proven(level_idx)
+
+    def beside(self, claims: Claims) -> None:
+        """Add the claim about the largest link load."""
+        own = self._instance
+        guests = partial(Guests, own.plain, own.loads, own.room, own.total)
+        add_link_load(claims, self.result, guests, lambda: self._first[0])
+
+    @cached_property
+    def _first(self) -> tuple[int, str]:
+        return self._proven(_HOP_BYTES)
+
+    def _proven(self, level_idx: int) -> tuple[int, str]:
         level = self.result.levels[level_idx]
         certificate, claimed, instance = level.certificate, level.bound, self._instance
         if isinstance(certificate, EnumerationCertificate):
-            assert claimed is not None
+            if claimed is None:
+                raise RefusedError("a certificate without a bound")
             hops, load = claimed, None
             if level_idx != _HOP_BYTES:
                 reached = self.values[_HOP_BYTES]

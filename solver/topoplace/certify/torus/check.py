@@ -8,7 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from topoplace.certify.packing import ANYWHERE, CheckingOracle, Packings, Prices
+from topoplace.certify.packing import (
+    ANYWHERE,
+    CheckingOracle,
+    Packings,
+    Prices,
+    certified_bound,
+)
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.certify.torus.anchored import Anchored, oracle_of, why_not
 from topoplace.certify.torus.instance import (
@@ -21,10 +27,17 @@ from topoplace.certify.torus.instance import (
     prism_of,
     read_instance,
 )
+from topoplace.certify.torus.joint import (
+    HOP_BYTES,
+    check_mappings,
+    costs_of,
+    total_hop_bytes,
+)
 from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.certify.torus.shapes import Box
 from topoplace.machine import Prism, parse_node_set, prism_links
 from topoplace.result import Explanation, Placement, PlacementResult, Solution
+from topoplace.result.placement import HopBytesCertificate
 from topoplace.snapshot.schema import Communication, TorusModel
 
 
@@ -38,6 +51,8 @@ class TorusPlacement(Packings[PlacementResult]):
     def levels(self) -> tuple[tuple[str, str], ...]:
         """Name and sense of every level: shapes are worth nothing where they are anchored."""
         machine = self.result.instance.machine
+        if [level.name for level in self.result.levels] == [name for name, _ in HOP_BYTES]:
+            return HOP_BYTES
         if isinstance(machine, TorusModel) and machine.anchored:
             return (("nodes", "max"), ("fragmentation", "min"))
         return (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))
@@ -62,11 +77,20 @@ class TorusPlacement(Packings[PlacementResult]):
             claims.add("exclusive", lambda: check_exclusive(instance, known))
             claims.add("links", lambda: _links(instance, known, solution))
             self._scattered = any(start.prism is None for start in known)
+        if solution is not None and self._maps:
+            claims.add("mappings", lambda: check_mappings(instance, solution, known))
         explanations = self.result.explanations
         claims.add("explanations", lambda: check_explanations(instance, known, explanations))
         if claims.hold and solution is not None:
             self.values = worth(instance, known)
+            if self._maps:
+                self.values = [self.values[0], total_hop_bytes(solution)]
         return True
+
+    @property
+    def _maps(self) -> bool:
+        """Whether the second level is the hop-bytes of applications."""
+        return self.levels == HOP_BYTES
 
     def places(self, solution: Solution, distinct: str) -> dict[str, Hashable]:
         """Return the places of what starts, as `TorusOracle.best_charged` knows them."""
@@ -94,7 +118,18 @@ class TorusPlacement(Packings[PlacementResult]):
         """Return what the certificate of a level proves, and where."""
         if self._scattered:
             raise RefusedError("a bound on prisms says nothing of scattered nodes")
-        return super().bound(level_idx)
+        certificate = self.result.levels[level_idx].certificate
+        if isinstance(certificate, HopBytesCertificate) != (self._maps and level_idx == 1):
+            raise RefusedError("the certificate is one of another level")
+        if not isinstance(certificate, HopBytesCertificate):
+            return super().bound(level_idx)
+        oracle = TorusOracle(self._instance, costs_of(self._instance, certificate.mappings))
+        known = self.held[0]
+        assert known is not None, "a solution that holds has nodes"
+        proven = certified_bound(oracle, certificate.packing, [int(known)])
+        if proven is None:
+            raise RefusedError("the certificate leaves no placement at all")
+        return -proven.value, proven.where
 
 
 def _counts(starts: list[Start]) -> str:

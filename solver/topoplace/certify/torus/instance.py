@@ -22,6 +22,7 @@ from topoplace.snapshot.schema import (
     PrismModel,
     RunningJob,
     Snapshot,
+    TasksModel,
     TorusModel,
 )
 from topoplace.snapshot.schema import Request as RequestModel
@@ -50,7 +51,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Request:
-    """A queued request, its value on level 1, and how its links count under the rule."""
+    """A queued request, its value on level 1, and how its links count under the rule.
+
+    `tasks` are what is mapped to its nodes.
+    """
 
     id: str
     nodes: int
@@ -59,6 +63,7 @@ class Request:
     geometries: tuple[Geometry, ...]
     region: str | None
     sharing: Communication
+    tasks: TasksModel | None = None
 
     @property
     def kind(self) -> tuple[int, str | None, Communication]:
@@ -164,6 +169,7 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
             else (),
             _known(request.region, (None, *snapshot.regions), request, "region"),
             sharing_of(request.communication, interference),
+            request.tasks,
         )
         for request in snapshot.queue
     )

@@ -54,9 +54,18 @@ BLOCK = 1 << 33
 
 @dataclass(frozen=True)
 class TorusOracle:
-    """Candidates are prisms, rows are routers and links (`certify.packing.CheckingOracle`)."""
+    """Candidates are prisms, rows are routers and links (`certify.packing.CheckingOracle`).
+
+    Attributes
+    ----------
+    costs
+        Of requests by name, what they cost in a prism by its extents, shape of the machine; entry
+        0 is that of extent 1. Those that are not named cost nothing. With costs, the second and
+        last level of a candidate is its cost, negated; None: it is the shape.
+    """
 
     instance: Instance
+    costs: Mapping[str, IntArray] | None = None
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -85,6 +94,8 @@ class TorusOracle:
         """Of nodes, shape and faces."""
         torus = self.instance.torus
         value = max((request.value for request in self.requests), default=0)
+        if self.costs is not None:
+            return value, max((int(c.max()) for c in self.costs.values()), default=0), 0
         return value, ShapeTables(self.instance).largest, 2 * torus.num_dims * torus.num_routers
 
     def may_replace(self, one: int, other: int) -> bool:
@@ -93,6 +104,8 @@ class TorusOracle:
         One with a geometry may replace those alone that have the same one and need as many.
         """
         a, b = self.requests[one], self.requests[other]
+        if self.costs is not None and a.tasks != b.tasks:
+            return False
         if a.geometries or b.geometries:
             return a.kind == b.kind and a.nodes == b.nodes and a.geometries == b.geometries
         return a.kind == b.kind and a.nodes <= b.nodes
@@ -101,7 +114,19 @@ class TorusOracle:
         """Return an oracle of some requests, each of which needs as few nodes as another."""
         queue = self.requests
         some = tuple(replace(queue[q], nodes=queue[other].nodes) for q, other in chosen)
-        return TorusOracle(replace(self.instance, requests=some))
+        return TorusOracle(replace(self.instance, requests=some), self.costs)
+
+    @property
+    def _idle(self) -> int:
+        """What an idle node takes from the second level."""
+        return 0 if self.costs is not None else self.instance.snapshot.weights.idle
+
+    def _table_of(self, request: Request) -> IntArray | None:
+        """Return what a request costs by extents; None where shapes count."""
+        if self.costs is None:
+            return None
+        nothing = np.zeros(self.instance.torus.shape, dtype=np.int64)
+        return self.costs.get(request.id, nothing)
 
     def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> dict[int, int | None]:
         """Return what the best prisms gain.
@@ -119,7 +144,8 @@ class TorusOracle:
                 found[q] = self._best_of_shapes(request, group, covers.inside, prices.factors)
             else:
                 payer = q if f"links of {request.id}" in prices.rows else None
-                kind = (covers.outside, *request.kind, payer)
+                alike = None if self.costs is None else id(self.costs.get(request.id))
+                kind = (covers.outside, *request.kind, payer, alike)
                 together.setdefault(covers.inside, {}).setdefault(kind, []).append(q)
         for inside, kinds in together.items():
             groups = [self._group(own, prices, wanted[own[0]].outside) for own in kinds.values()]
@@ -143,14 +169,14 @@ class TorusOracle:
 
     def _gain(self, q: int, found: int, factors: tuple[int, ...]) -> int | None:
         """Return what a candidate gains, with what is the same for all of its request."""
-        request, idle = self.requests[q], factors[1] * self.instance.snapshot.weights.idle
+        request, idle = self.requests[q], factors[1] * self._idle
         return None if found == NONE else found + factors[0] * request.value + idle * request.nodes
 
     def _group(self, own: Sequence[int], prices: Prices, outside: frozenset[int]) -> Group:
         """Return requests of one kind as sweeps have them."""
         first, nothing = self.requests[own[0]], np.zeros(self.instance.torus.num_links, np.int64)
         usable = self.instance.usable_counts[first.class_idx]
-        per_node = prices.factors[1] * self.instance.snapshot.weights.idle
+        per_node = prices.factors[1] * self._idle
         is_strict = first.sharing is Communication.STRICT
         paid = [
             row
@@ -165,6 +191,7 @@ class TorusOracle:
             -np.sum([nothing, *paid], axis=0),
             -BLOCK * self.instance.closed(first.sharing).astype(np.int64),
             np.unique(np.array([self.requests[q].nodes for q in own], dtype=np.int64)),
+            self._table_of(first),
         )
 
     def _best_of_shapes(
@@ -186,7 +213,10 @@ class TorusOracle:
             good &= box.sums(group.counts) + box.links(group.link_counts) >= 0
             if not good.any():
                 continue
-            found = to_shape * box.score + box.sums(group.gains) + box.links(group.link_gains)
+            worth = box.score
+            if group.costs is not None:
+                worth = -int(group.costs[tuple(e - 1 for e in extents)])
+            found = to_shape * worth + box.sums(group.gains) + box.links(group.link_gains)
             if to_boundary:
                 found -= to_boundary * box.faces(self.instance.free)
             for place, charge in charges.items():
@@ -220,7 +250,8 @@ class Group:
     """Requests of one class, region and kind of communication, with the same link prices.
 
     What routers and links add to the gain of a prism, and to the nodes it has for them: `BLOCK`
-    less than none where it may not be. `needs` are their node counts, ascending, each once.
+    less than none where it may not be. `needs` are their node counts, ascending, each once; `costs`
+    what they cost by extents, None where shapes count.
     """
 
     gains: IntArray
@@ -228,6 +259,7 @@ class Group:
     link_gains: IntArray
     link_counts: IntArray
     needs: IntArray
+    costs: IntArray | None
 
 
 class Best:
@@ -286,7 +318,8 @@ class Sweep:
         self._order = [d for d in range(self._torus.num_dims) if d != longest] + [longest]
         self._groups, self._inside = groups, inside
         _, self._to_shape, self._to_boundary = factors
-        self._per_node = self._to_shape * instance.snapshot.weights.idle
+        by_shape = all(group.costs is None for group in groups)
+        self._per_node = self._to_shape * instance.snapshot.weights.idle * by_shape
         # Prices only grow with the prism; without shape and boundary terms so does the loss.
         self._minimal = not self._to_shape and not self._to_boundary
         self._best: list[Best] = []  # of a part
@@ -367,12 +400,12 @@ class Sweep:
         last, num = self._order[-1], len(self._groups)
         n, wraps = self._torus.shape[last], self._torus.wrap[last]
         columns = sums.reshape(len(sums), n, -1)
-        consts = self._shape_gains(footprint, n)
         ends = padded(columns[2 * num], 0, wraps) if self._to_boundary else None
         for g, best in enumerate(self._best):
             per_depth = int(columns[num + g].max(initial=-1))
             if per_depth > 0:
                 of_gains, of_counts = (self._column(columns, at) for at in (g, num + g))
+                consts = self._shape_gains(footprint, n, self._groups[g].costs)
                 depths = range(-(-int(best.needs[0]) // per_depth), n + 1)
                 self._search_column(best, depths, of_counts, of_gains, ends, consts)
 
@@ -385,12 +418,15 @@ class Sweep:
             prefix_sums(links, 0, wraps) if links is not None and links.any() else None,
         )
 
-    def _shape_gains(self, footprint: tuple[int, ...], n: int) -> list[int]:
+    def _shape_gains(self, footprint: tuple[int, ...], n: int, costs: IntArray | None) -> list[int]:
         """Return what the shapes on a footprint gain, by depth from 0 (unused) to `n`."""
         if not self._to_shape:
             return [0] * (n + 1)
         extents = np.empty((n + 1, len(footprint) + 1), dtype=np.int64)
         extents[:, self._order] = np.array([(*footprint, depth) for depth in range(n + 1)])
+        if costs is not None:
+            gains: list[int] = (-self._to_shape * costs[tuple(extents.T - 1)]).tolist()
+            return gains
         scores: list[int] = (self._to_shape * self._tables.scores(extents)).tolist()
         return scores
 

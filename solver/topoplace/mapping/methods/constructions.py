@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -58,8 +58,7 @@ def map_blocks(problem: MappingProblem, options: Options) -> Outcome:
             "map others"
         )
         raise InputError(expected, field="shape", value=list(grid.shape))
-    places = itertools.permutations(range(torus.num_dims), grid.num_dims)
-    return _on_prism(problem, [tuple((d,) for d in dims) for dims in places], "equal blocks of")
+    return _on_prism(problem, _block_ways(grid.num_dims, torus.num_dims), "equal blocks of")
 
 
 @register("mapping", "fold-2d", needs_grid=True)
@@ -81,10 +80,32 @@ def map_fold_2d(problem: MappingProblem, options: Options) -> Outcome:
         raise InputError(
             "a machine of at least three dimensions to fold onto", field="machine", value=torus.text
         )
-    places = list(itertools.permutations(range(torus.num_dims), 3))
+    return _on_prism(problem, _fold_ways(torus.num_dims), "the folds of")
+
+
+def _block_ways(grid_dims: int, machine_dims: int) -> list[Way]:
+    places = itertools.permutations(range(machine_dims), grid_dims)
+    return [tuple((d,) for d in dims) for dims in places]
+
+
+def _fold_ways(machine_dims: int) -> list[Way]:
+    places = list(itertools.permutations(range(machine_dims), 3))
     ways: list[Way] = [((along, layers), (flat,)) for flat, along, layers in places]
-    ways += [((flat,), (along, layers)) for flat, along, layers in places]
-    return _on_prism(problem, ways, "the folds of")
+    return ways + [((flat,), (along, layers)) for flat, along, layers in places]
+
+
+def ways_by_extents(problem: MappingProblem) -> Iterator[tuple[Way, IntArray]]:
+    """Yield the ways of blocks and of folds, with their hop-bytes in full prisms.
+
+    By the extents less 1, or `INVALID`; a dimension that a way does not use has one entry.
+    """
+    grid, torus = problem.grid, problem.torus
+    assert grid is not None
+    ways = _block_ways(grid.num_dims, torus.num_dims)
+    if grid.num_dims == 2 and torus.num_dims >= 3:
+        ways += _fold_ways(torus.num_dims)
+    for way in ways:
+        yield way, _costs(problem, way)
 
 
 def _on_prism(problem: MappingProblem, ways: Sequence[Way], what: str) -> Outcome:

@@ -11,10 +11,11 @@ import numpy as np
 from topoplace import clock
 from topoplace.machine import Torus
 from topoplace.mapping.bounds.cuts import is_semidefinite, margins
+from topoplace.mapping.graph import Rows
 from topoplace.mapping.objects._kernels import mix
 from topoplace.mapping.objects.problem import ObjectsProblem
+from topoplace.result.mapping import CUT_TASKS
 from topoplace.result.objects import (
-    CUT_OBJECTS,
     DENOMINATOR,
     ObjectCutsCertificate,
     SharesCertificate,
@@ -207,17 +208,16 @@ def object_cuts_bound(
 ) -> Bound | None:
     """Return the bound by all cuts of a torus or mesh; None for too many objects, or no torus."""
     num = problem.num_objects
-    if not isinstance(problem.machine, Torus) or not 2 <= num <= CUT_OBJECTS:
+    if not isinstance(problem.machine, Torus) or not 2 <= num <= CUT_TASKS:
         return None
     kinds, rows = cuts_of(problem), problem.graph.exchanged
     if not kinds or not len(rows.weight) or not problem.loads.any():
         return None
     most = min(s for _, s in kinds)
-    found = relaxed(problem, float(most), seed, clock.deadline(time_limit))
-    certificate = rounded(problem, *found)
-    if certificate is None:
+    found = bisection(rows, problem.loads, most, seed, clock.deadline(time_limit))
+    if found is None:
         return None
-    scale, balance, prices = certificate
+    scale, balance, prices = found
     value = 0
     for (weight, side), count in kinds.items():
         cut = -sum(prices.tolist()) - balance * side**2
@@ -226,19 +226,30 @@ def object_cuts_bound(
     return Bound(rows.unit * -(-value // (2 * rows.unit)), document)
 
 
-def relaxed(
-    problem: ObjectsProblem, most: float, seed: int, stop: float
+def bisection(
+    rows: Rows, loads: IntArray, most: int, seed: int, stop: float
+) -> tuple[int, int, IntArray] | None:
+    """Return scale, balance and prices of a bound on the bytes over any cut; None without.
+
+    It is best for cuts whose sides differ in load by `most`. The relaxation ends when the clock
+    shows `stop`.
+    """
+    return _rounded(rows, loads, *_relaxed(rows, loads, float(most), seed, stop))
+
+
+def _relaxed(
+    rows: Rows, whole: IntArray, most: float, seed: int, stop: float
 ) -> tuple[FloatArray, float]:
     """Return prices of objects, and one of the square of s, that make a good bound.
 
     They are the multipliers of the relaxation of bisection to unit vectors: the bytes between
     objects times their squared distances, the vectors' weighted sum no longer than `most`.
     """
-    rows, num = problem.graph.exchanged, problem.num_objects
+    num = len(whole)
     weight = rows.weight.astype(float)
     degree = np.bincount(rows.owner, weights=weight, minlength=num)
-    mean = problem.loads.mean()
-    loads = problem.loads / mean
+    mean = whole.mean()
+    loads = whole / mean
     vectors = np.random.default_rng(seed).standard_normal((num, RANK))
     vectors /= np.linalg.norm(vectors, axis=1)[:, None]
     limit = max(most / mean, 0.01 * math.sqrt(num))
@@ -260,14 +271,16 @@ def relaxed(
     return prices, balance / mean**2
 
 
-def rounded(
-    problem: ObjectsProblem, prices: FloatArray, balance: float
+def _rounded(
+    rows: Rows, loads: IntArray, prices: FloatArray, balance: float
 ) -> tuple[int, int, IntArray] | None:
     """Return scale, balance and prices in integers whose matrix is semidefinite; None without."""
-    rows, num, loads = problem.graph.exchanged, problem.num_objects, problem.loads
+    num = len(loads)
     degree = np.bincount(rows.owner, weights=rows.weight.astype(float), minlength=num)
     entry = max(float(degree.max()), float(np.abs(prices).max()), balance * float(loads.max()) ** 2)
-    scale = 1 << max(0, SCALE_BITS - math.ceil(math.log2(max(entry, 1.0))))
+    if not entry < 1 << SCALE_BITS:
+        return None
+    scale = 1 << SCALE_BITS - math.ceil(math.log2(max(entry, 1.0)))
     whole = round(scale * balance)
     laplacian = -rows.matrix(num) * scale
     laplacian[np.arange(num), np.arange(num)] = -laplacian.sum(axis=1)

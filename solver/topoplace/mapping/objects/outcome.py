@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from topoplace import clock
 from topoplace.mapping.evaluate import evaluate
+from topoplace.mapping.link_bounds import bisected, link_load_of
 from topoplace.mapping.objects.bounds import load_bound, object_cuts_bound, shares_bound
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.settled import worth_of
@@ -35,7 +37,7 @@ def bounded(problem: ObjectsProblem, method: Method, options: Options) -> Outcom
     options.say(method.name)
     outcome: Outcome = method.solver(problem, replace(options, time_limit=left(METHOD_SHARE)))
     own: list[Bound | None] = [*outcome.bounds, None, None][:2]
-    bounds = [stronger(first, own[0]), None]
+    bounds, cuts = [stronger(first, own[0]), None], None
     if outcome.solution is not None:
         bounds[1] = stronger(load, own[1])
         worth = worth_of(problem, outcome.solution)
@@ -43,8 +45,10 @@ def bounded(problem: ObjectsProblem, method: Method, options: Options) -> Outcom
         reached = bounds[0] is not None and bounds[0].value >= worth[0]
         if not reached and not clock.is_stopped():
             options.say("bound")
-            bounds[0] = stronger(object_cuts_bound(problem, options.seed, left(1.0)), bounds[0])
-    return replace(outcome, bounds=tuple(bounds))
+            cuts = object_cuts_bound(problem, options.seed, left(1.0))
+            bounds[0] = stronger(cuts, bounds[0])
+    crossing = bisected(problem, options.seed, left(1.0), cuts)
+    return replace(outcome, bounds=tuple(bounds), link_load=crossing)
 
 
 def _solution(problem: ObjectsProblem, nodes: IntArray) -> ObjectsSolution:
@@ -55,6 +59,12 @@ def _solution(problem: ObjectsProblem, nodes: IntArray) -> ObjectsSolution:
         nodes=nodes.tolist(),
         figures=ObjectsFigures(**figures, largest_load=largest, used_nodes=used),
     )
+
+
+def _extra(problem: ObjectsProblem, outcome: Outcome) -> dict[str, Any]:
+    hop_bytes = next(iter(outcome.bounds), None)
+    load = link_load_of(problem, hop_bytes, outcome.link_load)
+    return {"notes": list(outcome.notes), "link_load": load}
 
 
 def _facts(result: ObjectsResult) -> dict[str, int | None]:
@@ -69,6 +79,6 @@ FRAME = Frame(
     ObjectsLevel,
     _solution,
     lambda problem: problem.instance,
-    extra=lambda outcome: {"notes": list(outcome.notes)},
+    extra=_extra,
     facts=_facts,
 )

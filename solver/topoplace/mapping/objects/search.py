@@ -85,10 +85,13 @@ def halved(problem: ObjectsProblem, seed: int) -> IntArray | None:
 MOVES_PER_OBJECT, FEWEST_MOVES, MOST_MOVES = 1_000, 200_000, 40_000_000
 """Moves to try without a time limit."""
 
-HEAT = ((200, 0.0), (5_000, 0.1))
-"""Up to so many moves per object an annealing begins at this part of `HOT`, beyond at `MILD`."""
+COOLINGS = ((0.1, 0.3), (0.7, 1.0))
+"""Coolings one after the other: the part of `HOT` at which each begins, and the share of the work
+at which it ends. A mild one keeps what is good about a construction, a hot one leaves it. Set on
+other sizes and seeds than are reported (docs/studies/objects.md, "Temperature")."""
 
-MILD = 0.24
+FEW = 200
+"""With fewer moves per object there is the first cooling alone; set on the same cases."""
 
 DOWNHILL_SHARE = 0.1
 """Share of the work that goes downhill first, from the construction."""
@@ -163,17 +166,15 @@ class Annealing:
         return self.tried / self.num_moves
 
     def run(self) -> None:
-        """Cool down from a heat that suits the moves there is time for, and even out the loads."""
+        """Go downhill, cool down as often as there is work for, and even out the loads."""
         unit = self.typical_change()
         if unit > 0 and not self.keeper.done:
             while not self.keeper.done and self.spent() < DOWNHILL_SHARE:
                 self.step(0.0)
             expected = self.tried / max(self.spent(), 1e-9) / self.problem.num_objects
-            heat = next((share for most, share in HEAT if expected < most), MILD)
-            hot, cold = heat * HOT * unit, COLD * unit * min(1.0, heat * HOT / COLD / 4)
-            while not self.keeper.done and (spent := self.spent()) < 1:
-                share = (spent - DOWNHILL_SHARE) / (1 - DOWNHILL_SHARE) / COOLING_SHARE
-                self.step(hot * (cold / hot) ** share if hot > 0 and share < 1 else 0.0)
+            coolings = COOLINGS if expected >= FEW else ((COOLINGS[0][0], 1.0),)
+            for heat, until in coolings:
+                self.cool(heat * HOT * unit, min(COLD * unit, heat * HOT * unit / 4), until)
             assert self.keeper.cells is not None
             self.take(self.keeper.cells)
         cells = self.problem.cells
@@ -187,6 +188,13 @@ class Annealing:
             self.state,
         )
         self.keeper.offer(self.state[0], self.keeper.source)
+
+    def cool(self, hot: float, cold: float, until: float) -> None:
+        """Cool down from one temperature to another, and go downhill up to a share of the work."""
+        began = self.spent()
+        while not self.keeper.done and (spent := self.spent()) < until:
+            share = (spent - began) / (until - began) / COOLING_SHARE
+            self.step(hot * (cold / hot) ** share if share < 1 else 0.0)
 
     def typical_change(self) -> float:
         """Return how much one step of an object changes hop-bytes, up to a factor."""

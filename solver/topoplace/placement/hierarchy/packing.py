@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,10 +21,12 @@ from topoplace.packing.problem import (
     capacities_left,
 )
 from topoplace.placement.hierarchy.assignment import MOST_VARIABLES, Assignment
+from topoplace.placement.hierarchy.heuristics.fits import first_fit, tree_best_fit
+from topoplace.placement.hierarchy.heuristics.queue import serve
 from topoplace.placement.hierarchy.kinds import Place, places_of, prices_of
 from topoplace.placement.hierarchy.layout import Layout, Node, rounded
 from topoplace.placement.hierarchy.patterns import Patterns
-from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
+from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started
 from topoplace.placement.hierarchy.ruin_recreate import RuinRecreate
 from topoplace.placement.hierarchy.tables import (
     Costs,
@@ -70,6 +72,7 @@ class HierarchyPacking(PackingProblem):
         requests: Sequence[HierarchyRequest] | None = None,
     ) -> None:
         self.hierarchy, self.layout = problem, layout or Layout(problem)
+        self._is_whole = left is None
         self.requests = list(problem.requests if requests is None else requests)
         self.names = [request.id for request in self.requests]
         self.values = np.array([request.value for request in self.requests], dtype=np.int64)
@@ -194,6 +197,18 @@ class HierarchyPacking(PackingProblem):
             placed = (*placed[:part], hosts, *placed[part + 1 :])
         return placed
 
+    def candidates(self, started: Started) -> list[Candidate]:
+        """Return what starts as candidates; the other way round than `placed`."""
+        node_of = self.layout.node_of_host
+        found = []
+        for q, placed in started.items():
+            uses: Counter[tuple[int, int]] = Counter()
+            for part, hosts in enumerate(placed):
+                for host, units in hosts.items():
+                    uses[part, node_of[host]] += units
+            found.append(Candidate(q, tuple(sorted((*key, n) for key, n in uses.items()))))
+        return found
+
     @cached_property
     def _largest(self) -> list[int]:
         """Upper bounds on the absolute values of a candidate by level."""
@@ -256,11 +271,15 @@ class HierarchyPacking(PackingProblem):
         return Priced(best, columns)
 
     def starts(self, deadline: float) -> Iterator[list[Candidate]]:
-        """Yield best fits, and what integer programs find: over kinds of places, or all hosts.
+        """Yield heuristics, best fits, and what integer programs find: over kinds, or all hosts.
 
-        Of best fits those come first whose units stay together in large numbers, or those of the
-        largest value.
+        The heuristics of the whole queue take no compiled code and no heed of the time, so that
+        there is something to start at once. Of best fits those come first whose units stay
+        together in large numbers, or those of the largest value.
         """
+        if self._is_whole:
+            for rule in (first_fit, tree_best_fit):
+                yield self.candidates(serve(rule, self.hierarchy))
         for key in (self.hardness, self.values):
             order = np.argsort(-key, kind="stable").tolist()
             yield self.with_best_fits([], order, Budget(max(0.0, deadline - clock.now())))

@@ -12,6 +12,7 @@ from topoplace.placement.engine import Packed, solved
 from topoplace.placement.torus.anchored_packing import AnchoredPacking
 from topoplace.placement.torus.explain import explain
 from topoplace.placement.torus.footprints import quickest_footprints
+from topoplace.placement.torus.joint.method import JointSearch
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.solving import Options, Outcome, register
@@ -44,6 +45,8 @@ def packed(problem: PlacementProblem) -> Packed:
 @register("placement", "exact")
 def exact(problem: PlacementProblem, options: Options) -> Outcome:
     """Place to proven optimality, or as near as the time limit allows."""
+    if problem.maps:
+        return JointSearch(problem, options).run()
     budget = Budget(options.time_limit)
     # the packing is let go: explanations have large tables, too
     outcome = solved(problem, packed(problem), options, budget)

@@ -9,6 +9,7 @@ import numpy as np
 
 from topoplace.machine import Prism, format_node_set, prism_links, scattered_links
 from topoplace.placement.torus.anchored import fragmentation
+from topoplace.placement.torus.joint.applications import MappedJob
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import (
     Placement,
@@ -16,6 +17,7 @@ from topoplace.result import (
     PlacementResult,
     Solution,
 )
+from topoplace.result.placement import TaskMapping
 from topoplace.snapshot.schema import PrismModel
 from topoplace.solving.solve import Frame, called
 from topoplace.types import IntArray
@@ -36,6 +38,8 @@ def worth(problem: PlacementProblem, started: Started) -> list[int | None]:
     """Return the figures of the levels, as they are reported; None where scattered has none."""
     prisms = [item for item in started if isinstance(item, Candidate)]
     value = sum(problem.requests[item.request_idx].value for item in started)
+    if problem.maps:
+        return [value, sum(item.hop_bytes for item in started if isinstance(item, MappedJob))]
     if len(prisms) < len(started):
         return [value, *(None for _ in problem.levels[1:])]
     if problem.is_anchored:
@@ -50,11 +54,16 @@ def _solution(problem: PlacementProblem, started: Started) -> Solution:
         request = problem.requests[item.request_idx]
         if isinstance(item, Candidate):
             prism = prism_model(item.prism)
-            nodes = problem.choose_nodes(item)
+            nodes = item.nodes if isinstance(item, MappedJob) else problem.choose_nodes(item)
         else:
             prism, nodes = None, item.nodes
         placements.append(
-            Placement(request=request.id, prism=prism, nodes=format_node_set(nodes.tolist()))
+            Placement(
+                request=request.id,
+                prism=prism,
+                nodes=format_node_set(nodes.tolist()),
+                mapping=_mapping(item),
+            )
         )
     num_shared = num_shared_links(problem, started)
     return Solution(
@@ -62,6 +71,12 @@ def _solution(problem: PlacementProblem, started: Started) -> Solution:
         num_shared_links=num_shared,
         conforming=num_shared == 0 and all(p.prism is not None for p in placements),
     )
+
+
+def _mapping(item: Candidate | Scattered) -> TaskMapping | None:
+    if not isinstance(item, MappedJob):
+        return None
+    return TaskMapping(nodes=item.tasks.tolist(), hop_bytes=item.hop_bytes)
 
 
 def prism_model(prism: Prism) -> PrismModel:
@@ -112,6 +127,6 @@ FRAME = Frame(
     _solution,
     lambda problem: problem.state.snapshot,
     rule=lambda problem: {"interference": problem.interference},
-    extra=lambda outcome: {"explanations": list(outcome.explanations)},
+    extra=lambda problem, outcome: {"explanations": list(outcome.explanations)},
     facts=_facts,
 )

@@ -59,7 +59,8 @@ def resized(request: QueuedState, nodes: int) -> QueuedState:
     """Return a request as if it needed so many nodes, on prisms of any shape."""
     r = request
     return _Resized(
-        r.id, nodes, r.class_idx, r.priority, (), r.region, r.communication, worth=r.value
+        *(r.id, nodes, r.class_idx, r.priority, (), r.region, r.communication, r.tasks),
+        worth=r.value,
     )
 
 
@@ -72,10 +73,9 @@ class TorusPacking(PackingProblem):
         How many a call of the oracle uses, by default one per core, at most eight.
     """
 
-    senses = (1, 1, -1)
-
     def __init__(self, problem: PlacementProblem, threads: int | None = None) -> None:
         self.placement = problem
+        self.senses = (1, 1, -1) if problem.costs is None else (1, -1)
         torus, requests = problem.torus, problem.requests
         self.names = [request.id for request in requests]
         self.values = np.array([request.value for request in requests], dtype=np.int64)
@@ -152,8 +152,8 @@ class TorusPacking(PackingProblem):
         return outside
 
     def values_of(self, candidates: Sequence[Candidate]) -> IntArray:
-        """Return the values of candidates on the three levels."""
-        return self.placement.values_of(candidates)
+        """Return the values of candidates on the levels."""
+        return self.placement.values_of(candidates)[:, : len(self.senses)]
 
     def covers(self, candidate: Candidate, row: int) -> bool:
         """Tell whether a prism has a router."""
@@ -166,13 +166,15 @@ class TorusPacking(PackingProblem):
         torus, weights = self.placement.torus, self.placement.state.snapshot.weights
         if level == 0:
             return int(self.values.max(initial=0))
+        if self.placement.costs is not None:
+            return max((int(costs.max()) for costs in self.placement.costs), default=0)
         if level == 1:
             return largest_shape_part(torus, weights) + weights.idle * torus.num_nodes
         return 2 * torus.num_dims * torus.num_routers
 
     def most(self, level: int) -> int:
         """Return an upper bound on what all that starts is worth on a later level."""
-        if level == 2:
+        if self.senses[level] < 0:
             return 0
         torus = self.placement.torus
         parts = shape_parts(torus, self.placement.state.snapshot.weights)
@@ -269,7 +271,7 @@ class TorusPacking(PackingProblem):
         """Return what requests agree in of which one may need more nodes than the other."""
         r = self.placement.requests[q]
         shapes = (r.nodes, r.geometries) if r.geometries else ()
-        return r.class_idx, r.region, r.communication, shapes
+        return r.class_idx, r.region, r.communication, shapes, self.placement.priced_as(q)
 
     def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
         """Return by request those that need no more nodes, are worth no less, and are like it."""
@@ -368,7 +370,7 @@ class TorusPacking(PackingProblem):
             running=tuple(running),
             queue=tuple(state.queue[i] for i in kept),
         )
-        return TorusPacking(PlacementProblem(smaller, whole.interference))
+        return TorusPacking(replace(whole, state=smaller, _memo={}, _reaches={}))
 
     def near(self, candidates: Sequence[Candidate], first: Candidate) -> list[float]:
         """Return how many hops prisms are from one."""

@@ -28,6 +28,8 @@ Levels = tuple[tuple[str, str], ...]
 LEVELS: Levels = (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))
 ANCHORED_LEVELS: Levels = (("nodes", "max"), ("fragmentation", "min"))
 """Of machines whose prisms are anchored: fragmentation counts what is blocked of these."""
+HOP_BYTES: Levels = (("nodes", "max"), ("hop-bytes", "min"))
+"""Where the applications that start are mapped."""
 
 
 @dataclass(frozen=True, order=True)
@@ -40,10 +42,21 @@ class Candidate:
 
 @dataclass(frozen=True)
 class PlacementProblem:
-    """A snapshot under an interference rule (docs/proofs.md, "The problem")."""
+    """A snapshot under an interference rule (docs/proofs.md, "The problem").
+
+    Attributes
+    ----------
+    maps
+        Whether the second level is the hop-bytes of the applications that start.
+    costs
+        By application (`SnapshotState.tasks`) what it costs in a prism, by its extents less 1,
+        shape ``torus.shape``: with them, the second level of a candidate is its cost, negated.
+    """
 
     state: SnapshotState
     interference: Interference = Interference.STRICT
+    maps: bool = False
+    costs: tuple[IntArray, ...] | None = None
     kind: ClassVar[str] = "placement"
     _memo: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
     _reaches: dict[object, Reach] = field(default_factory=dict, repr=False, compare=False)
@@ -66,6 +79,8 @@ class PlacementProblem:
     @property
     def levels(self) -> Levels:
         """Name and sense of every level of the objective."""
+        if self.maps and not self.is_anchored:
+            return HOP_BYTES
         return ANCHORED_LEVELS if self.is_anchored else LEVELS
 
     def uses_links(self, communication: Communication) -> bool:
@@ -133,7 +148,7 @@ class PlacementProblem:
     def of_queue(self, queue: Sequence[QueuedState]) -> PlacementProblem:
         """Return the problem of another queue on the same machine beside the same jobs."""
         state = replace(self.state, queue=tuple(queue))
-        return PlacementProblem(state, self.interference, _reaches=self._reaches)
+        return replace(self, state=state, _memo={})
 
     def whole_routers(self, class_idx: int) -> BoolArray:
         """Routers all of whose nodes are usable by a class, shape ``(num_routers,)``."""
@@ -144,6 +159,22 @@ class PlacementProblem:
     def shape_parts(self) -> IntArray:
         """Shape scores of all extents but for idle nodes (see `shape_parts`)."""
         return shape_parts(self.torus, self.state.snapshot.weights)
+
+    def extent_values(self, request_idx: int) -> IntArray:
+        """Return what extents add to the second level of a request, shape ``torus.shape``."""
+        if self.costs is None:
+            return self.shape_parts
+        tasks = self.requests[request_idx].tasks
+        return np.zeros(self.torus.shape, dtype=np.int64) if tasks is None else -self.costs[tasks]
+
+    @property
+    def idle_weight(self) -> int:
+        """What an idle node inside a prism takes from its second level."""
+        return self.state.snapshot.weights.idle if self.costs is None else 0
+
+    def priced_as(self, request_idx: int) -> int | None:
+        """Return what requests have in common of which extents are worth the same."""
+        return None if self.costs is None else self.requests[request_idx].tasks
 
     @cached_property
     def view(self) -> Footprints:
@@ -172,7 +203,10 @@ class PlacementProblem:
         Requests that may share links with their like have link rows of their own.
         """
         return [
-            (r.class_idx, r.region, r.communication, r.nodes, r.value, r.geometries)
+            (
+                *(r.class_idx, r.region, r.communication, r.nodes, r.value, r.geometries),
+                self.priced_as(q),
+            )
             if not self.is_tolerant(r.communication)
             else q
             for q, r in enumerate(self.requests)
@@ -192,8 +226,8 @@ class PlacementProblem:
     def shape_score(self, candidate: Candidate) -> int:
         """Return the level-2 value of a candidate (docs/proofs.md, "The objective")."""
         idle = self.usable_inside(candidate) - self.requests[candidate.request_idx].nodes
-        part = int(self.shape_parts[tuple(e - 1 for e in candidate.prism.extents)])
-        return part - self.state.snapshot.weights.idle * idle
+        values = self.extent_values(candidate.request_idx)
+        return int(values[tuple(e - 1 for e in candidate.prism.extents)]) - self.idle_weight * idle
 
     def values(self, candidate: Candidate) -> tuple[int, int, int]:
         """Return the values of a candidate on the three levels, all to be maximised."""
@@ -217,10 +251,20 @@ class PlacementProblem:
             idle[mine] += self.view.inside(sums, origins[mine], extents[mine])
         values = np.empty((len(candidates), 3), dtype=np.int64)
         values[:, 0] = [request.value for request in requests]
-        values[:, 1] = self.shape_parts[tuple(extents.T - 1)]
-        values[:, 1] -= self.state.snapshot.weights.idle * idle
+        values[:, 1] = self._second_level(candidates, extents) - self.idle_weight * idle
         values[:, 2] = -self._boundary(origins, extents)
         return values
+
+    def _second_level(self, candidates: Sequence[Candidate], extents: IntArray) -> IntArray:
+        """Return what the extents of candidates add to their second level."""
+        if self.costs is None:
+            return np.asarray(self.shape_parts[tuple(extents.T - 1)])
+        found = np.zeros(len(candidates), dtype=np.int64)
+        tasks = [self.requests[c.request_idx].tasks for c in candidates]
+        for k, costs in enumerate(self.costs):
+            mine = np.array([t == k for t in tasks], dtype=bool)
+            found[mine] = -costs[tuple(extents[mine].T - 1)]
+        return found
 
     def _boundary(self, origins: IntArray, extents: IntArray) -> IntArray:
         """Count the links from prisms to free routers outside them."""

@@ -148,11 +148,18 @@ class PrismSearch:
     def __init__(self, problem: PlacementProblem) -> None:
         self.footprints = view = problem.view
         self._tables = (view.bases, view.box, view.signs)
-        self._parts = view.per_router(problem.shape_parts).reshape(-1, view.depth).copy()
-        # largest score of a footprint from a depth on
-        suffix_best = np.maximum.accumulate(self._parts[:, ::-1], axis=1)[:, ::-1]
-        self._suffix_best = np.ascontiguousarray(suffix_best)
+        self._parts: dict[int | None, tuple[IntArray, IntArray]] = {}
         self._entries: dict[int, Entries] = {}
+
+    def _values(self, problem: PlacementProblem, request_idx: int) -> tuple[IntArray, IntArray]:
+        """Return what footprints and depths are worth to a request; the most from a depth on."""
+        key, view = problem.priced_as(request_idx), self.footprints
+        if key not in self._parts:
+            values = problem.extent_values(request_idx)
+            parts = view.per_router(values).reshape(-1, view.depth).copy()
+            suffix_best = np.maximum.accumulate(parts[:, ::-1], axis=1)[:, ::-1]
+            self._parts[key] = parts, np.ascontiguousarray(suffix_best)
+        return self._parts[key]
 
     def entries(self, problem: PlacementProblem, request_idx: int) -> Entries:
         """Return what a request of the problem admits."""
@@ -174,13 +181,14 @@ class PrismSearch:
         request = problem.requests[request_idx]
         reach = room.reach(request)
         entries = self._alive(problem, request_idx, reach)
-        bound = self._suffix_best[entries.table[:, 0], entries.table[:, 1] - 1]
+        parts, suffix_best = self._values(problem, request_idx)
+        bound = suffix_best[entries.table[:, 0], entries.table[:, 1] - 1]
         order = np.argsort(-bound, kind="stable")
         code = _kernels.best(
             entries.table[order], entries.least, bound[order], request.nodes,
             reach.row, reach.depths, reach.tops,
             problem.usable_sums[request.class_idx], *self._tables,
-            self._parts, self._suffix_best, problem.state.snapshot.weights.idle,
+            parts, suffix_best, problem.idle_weight,
         )  # fmt: skip
         return self._candidate(request_idx, code)
 
@@ -194,7 +202,7 @@ class PrismSearch:
             entries.table, entries.least, request.nodes,
             reach.row, reach.depths, reach.tops,
             problem.usable_sums[request.class_idx], *self._tables,
-            self.footprints.area, self._parts,
+            self.footprints.area, self._values(problem, request_idx)[0],
         )  # fmt: skip
         return self._candidate(request_idx, code)
 

@@ -35,7 +35,7 @@ MOST_ENTRIES = 1 << 25
 
 _GROUP_BYTES = 1 << 10  # about what a group takes without its arrays
 
-_GroupKey = tuple[int, str | None, bool, bool, tuple[Hashable, Geometry] | None]
+_GroupKey = tuple[int, str | None, bool, bool, tuple[Hashable, Geometry] | None, int | None]
 
 
 @dataclass(frozen=True)
@@ -258,10 +258,11 @@ def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
                 problem.uses_links(request.communication),
                 tolerant,
                 None if geometry is None else (problem.kinds[idx], geometry),
+                problem.priced_as(idx),
             )
             keys.setdefault(key, []).append(idx)
     known: dict[object, tuple[Reach, NDArray[np.int8]]] = {}
-    for (class_idx, region, uses_links, tolerant, alternative), members in keys.items():
+    for (class_idx, region, uses_links, tolerant, alternative, _), members in keys.items():
         clock.check(deadline)
         request = problem.requests[members[0]]
         whole = (quickest_footprints if alternative is None else footprints_of)(problem.torus)
@@ -298,7 +299,7 @@ def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
             count_sat=view.slice_sums(usable),
             sizes=sizes,
             bucket_of_count=(np.searchsorted(sizes, counts, side="right") - 1).astype(np.int16),
-            shape_part=_shape_parts(problem, view),
+            shape_part=_extent_values(problem.extent_values(members[0]), view),
         )
 
 
@@ -327,8 +328,8 @@ def _geometry_depths(
     return largest.reshape(-1, view.depth), smallest.reshape(-1, view.depth)
 
 
-def _shape_parts(problem: PlacementProblem, view: Footprints) -> IntArray:
-    """Return the shape parts of every footprint and depth."""
+def _extent_values(values: IntArray, view: Footprints) -> IntArray:
+    """Return what every footprint and depth adds to the second level."""
     at = tuple(view.extents.T - 1)
-    turned = view.per_router(problem.shape_parts)
+    turned = view.per_router(values)
     return np.ascontiguousarray(turned[at].reshape(len(view.extents), view.depth))

@@ -210,7 +210,7 @@ class ScanPricer:
         num = len(self.problem.requests)
         best = np.full(num, NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in range(num)]
-        idle = weights.shape * self.problem.state.snapshot.weights.idle
+        idle = weights.shape * self.problem.idle_weight
         for group, values, codes in self._scans(prices, weights, covers, exact_for):
             firsts = [self._first_size(group, idx) for idx in group.requests]
             worths, at = _kernels.best_slots(values, codes, np.array(firsts), per_request)
@@ -468,7 +468,7 @@ class ScanPricer:
                     group.count_sat, routers, links[:-1], last_links, free_sat,
                     len(links) > 0, side != 0,
                     weights.shape * group.shape_part,
-                    weights.shape * self.problem.state.snapshot.weights.idle,
+                    weights.shape * self.problem.idle_weight,
                     group.bucket_of_count, stop, give_up,
                     values, codes,
                 )  # fmt: skip

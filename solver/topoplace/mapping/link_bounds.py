@@ -1,0 +1,314 @@
+"""Lower bounds on the largest link load of any mapping (docs/proofs-mapping.md, "Link loads").
+
+A load is the bytes over a link in one direction, divided by its bandwidth. Of tasks and of objects:
+tasks have loads of 1, and routers have room for as many as there are places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.machine import Torus
+from topoplace.machine.links import scattered_links
+from topoplace.mapping.bounds.levels import inside_of_product, lines_of, orders_of
+from topoplace.mapping.bounds.losses import directions_of, inside_units
+from topoplace.mapping.graph import Rows, rows_of
+from topoplace.mapping.objects.bounds import bisection
+from topoplace.mapping.objects.problem import ObjectsProblem
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result import Fraction as FractionModel
+from topoplace.result.mapping import (
+    CUT_LAYERS,
+    CutLoad,
+    InsideCrossing,
+    LinkLoad,
+    MeanLoad,
+    SpectralCrossing,
+    TaskLoad,
+)
+from topoplace.result.objects import ObjectCutsCertificate
+from topoplace.result.packed import packed, unpacked
+from topoplace.solving import Bound, stronger
+from topoplace.types import IntArray
+
+BISECTED = 1 << 10
+"""Most tasks of a graph for which a bound on what crosses any cut is looked for."""
+
+MOST_INSIDE = 1 << 14
+"""Most tasks on one side of a cut for which the bytes inside them are bounded."""
+
+SMALL_RING = 32
+"""Of rings up to this size any consecutive layers are a cut, of larger ones half the ring alone."""
+
+LARGEST = 1 << 50
+"""Bytes times loads stay below it, so that floats tell apart what partners have per load."""
+
+
+class Cut(NamedTuple):
+    """Some consecutive layers of a dimension, from `first` on, and all the others.
+
+    `near` and `far` are the most load on either side, `width` the bandwidth of the links between,
+    both ways together.
+    """
+
+    dimension: int
+    first: int
+    layers: int
+    near: int
+    far: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What sends messages on a torus or mesh, and the room there is for it.
+
+    Attributes
+    ----------
+    loads
+        Of every task or object.
+    room
+        Load that every router has room for, shape ``(num_routers,)``, none above all loads.
+    """
+
+    plain: MappingProblem
+    loads: IntArray
+    room: IntArray
+
+    @property
+    def torus(self) -> Torus:
+        """The machine."""
+        return self.plain.torus
+
+    @cached_property
+    def total(self) -> int:
+        """Load of all."""
+        return sum(self.loads.tolist())
+
+    @cached_property
+    def links(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Dimension, lower end and bandwidth, both ways, of the links that messages may take.
+
+        In a ring of two no message goes the negative way.
+        """
+        torus = self.torus
+        used = scattered_links(torus, np.flatnonzero(self.plain.capacity).tolist())
+        pairs = zip(torus.shape, torus.wrap, torus.bandwidth, strict=True)
+        widths = np.array([b if n == 2 and wraps else 2 * b for n, wraps, b in pairs])
+        dims, lower = np.divmod(used, torus.num_routers)
+        return dims, lower, widths[dims]
+
+    def cuts(self) -> Iterator[Cut]:
+        """Yield what is before each plane of a line, and some layers of every ring."""
+        torus, (dims, lower, widths) = self.torus, self.links
+        for d, size in enumerate(torus.shape):
+            of = dims == d
+            along = np.bincount(torus.coordinates[lower[of], d], widths[of], size).astype(np.int64)
+            room = self.room.reshape(torus.shape)
+            room = np.moveaxis(room, d, 0).reshape(size, -1).sum(axis=1)
+            windows = [(0, layers) for layers in range(1, size)]
+            if torus.wrap[d]:
+                shortest = 1 if size <= SMALL_RING else size // 2
+                lengths = range(shortest, size // 2 + 1)
+                windows = [(first, layers) for first in range(size) for layers in lengths]
+            for first, layers in windows:
+                inside = (np.arange(size) - first) % size < layers
+                near, far = (min(self.total, int(room[side].sum())) for side in (inside, ~inside))
+                width = int(along[first - 1] + along[(first + layers - 1) % size])
+                if width:
+                    yield Cut(d, first, layers, near, far, width)
+
+    def out_of(self) -> IntArray:
+        """Return the bandwidth of the links that messages may take out of every router."""
+        torus, (dims, lower, widths) = self.torus, self.links
+        bandwidth = np.array(torus.bandwidth)[dims]
+        out = np.zeros(torus.num_routers, dtype=np.int64)
+        np.add.at(out, lower, bandwidth)
+        both = widths > bandwidth
+        stride, size = np.array(torus.strides)[dims], np.array(torus.shape)[dims]
+        at = lower // stride % size
+        np.add.at(out, (lower + ((at + 1) % size - at) * stride)[both], bandwidth[both])
+        return out
+
+
+def loaded(problem: MappingProblem | ObjectsProblem) -> Loaded | None:
+    """Return a problem as the bounds see it; None where there is nothing to bound.
+
+    That is without links or messages, or with a dimension too large to be looked at.
+    """
+    machine = problem.machine
+    if not isinstance(machine, Torus) or max(machine.shape) > CUT_LAYERS:
+        return None
+    if isinstance(problem, ObjectsProblem):
+        found = Loaded(problem.plain, problem.loads, problem.router_room)
+    else:
+        ones = np.ones(problem.num_tasks, dtype=np.int64)
+        found = Loaded(problem, ones, np.minimum(problem.capacity, problem.num_tasks))
+    return found if problem.graph.num_messages and len(found.links[0]) else None
+
+
+# ---- What takes a moment: the mean, single tasks, and cuts of grids ------------------------------
+
+
+def link_load_of(
+    problem: MappingProblem | ObjectsProblem, hop_bytes: Bound | None, known: Bound | None = None
+) -> LinkLoad | None:
+    """Return the best bound known or found in a moment, as results have it; None without.
+
+    Parameters
+    ----------
+    hop_bytes
+        Bound of the hop-bytes, whose certificate the result has.
+    known
+        Another bound of link loads, which took longer.
+    """
+    view = loaded(problem)
+    if view is None:
+        return None
+    best = stronger(stronger(mean_bound(view, hop_bytes), task_bound(view)), inside_bound(view))
+    best = stronger(best, known)
+    if best is None or best.certificate is None or best.value <= 0:
+        return None
+    value = reachable(view, Fraction(best.value))
+    return LinkLoad(bound=FractionModel.of(value), certificate=best.certificate)
+
+
+def reachable(view: Loaded, value: Fraction) -> Fraction:
+    """Return the least load of a link that is no less: bytes come in multiples of a unit."""
+    unit = int(np.gcd.reduce(view.plain.graph.bytes))
+    used = {view.torus.bandwidth[d] for d in np.unique(view.links[0]).tolist()}
+    return min(Fraction(unit * -(-value * width // unit), width) for width in used)
+
+
+def mean_bound(view: Loaded, hop_bytes: Bound | None) -> Bound | None:
+    """Return the hop-bytes per bandwidth of all links: each hop of a byte takes one of these."""
+    if hop_bytes is None or hop_bytes.certificate is None:
+        return None
+    return Bound(Fraction(int(hop_bytes.value), int(view.links[2].sum())), MeanLoad())
+
+
+def task_bound(view: Loaded) -> Bound | None:
+    """Return what some task must send, or get, over the links of its router."""
+    graph, num = view.plain.graph, view.plain.num_tasks
+    usable = view.plain.capacity > 0
+    rooms, which = np.unique(view.room[usable], return_inverse=True)
+    widths = np.zeros(len(rooms), dtype=np.int64)
+    np.maximum.at(widths, which, view.out_of()[usable])
+    best: Bound | None = None
+    for ends in ((graph.sources, graph.targets), (graph.targets, graph.sources)):
+        rows = rows_of(num, *ends, graph.bytes)
+        if int(rows.weight.max()) * max(1, int(view.loads.max())) >= LARGEST:
+            continue
+        left = [leaving(rows, view.loads, room) for room in rooms.tolist()]
+        least = np.min([x / width for x, width in zip(left, widths.tolist(), strict=True)], axis=0)
+        task = int(least.argmax())
+        value = min(
+            Fraction(int(x[task]), width) for x, width in zip(left, widths.tolist(), strict=True)
+        )
+        best = stronger(best, Bound(value, TaskLoad(task=task)))
+    return best
+
+
+def leaving(rows: Rows, loads: IntArray, room: int) -> IntArray:
+    """Return the bytes of every task with partners that find no room beside it on its router.
+
+    Those of most bytes per load stay, a fraction of the last one that fits among them.
+    """
+    weight, load = rows.weight, loads[rows.other]
+    density = np.where(load > 0, weight / np.maximum(load, 1), np.inf)
+    order = np.lexsort((-density, rows.owner))
+    weight, load = weight[order], load[order]
+    ends = np.cumsum(load)
+    begins = np.concatenate([[0], ends])[rows.first[:-1]]
+    before = ends - load - np.repeat(begins, rows.degree)
+    fits = np.clip(room - np.repeat(loads, rows.degree) - before, 0, load)
+    stays = np.where(load > 0, weight * fits // np.maximum(load, 1), weight)
+    sums = np.concatenate([[0], np.cumsum(weight - stays)])
+    return np.asarray(np.diff(sums[rows.first]), dtype=np.int64)
+
+
+def inside_bound(view: Loaded) -> Bound | None:
+    """Return what crosses a cut at least, by the bytes inside the sets of tasks on its sides."""
+    best: Bound | None = None
+    cuts = [cut for cut in view.cuts() if max(cut.near, cut.far) <= MOST_INSIDE]
+    if not cuts:
+        return None
+    limit = max(max(cut.near, cut.far) for cut in cuts)
+    total = view.plain.graph.total_bytes
+    for order, psi in _insides(view.plain, limit):
+        for cut in cuts:
+            near = np.arange(view.total - cut.far, cut.near + 1)
+            crossing = total - int((psi[near] + psi[view.total - near]).max())
+            if best is None or Fraction(crossing, cut.width) > best.value:
+                proof = InsideCrossing(order=list(order))
+                best = Bound(Fraction(crossing, cut.width), _document(cut, proof))
+    return best
+
+
+def _insides(problem: MappingProblem, limit: int) -> Iterator[tuple[tuple[int, ...], IntArray]]:
+    """Yield limits of the bytes inside sets of tasks, and how lines were put together."""
+    if problem.grid is not None:
+        found = directions_of(problem.grid)
+        yield (), found.unit * inside_units(found, limit)
+        return
+    lines = lines_of(problem)
+    for order in [] if lines is None else orders_of(lines):
+        assert lines is not None
+        psi = inside_of_product([lines[k] for k in order], limit)
+        if psi is not None:
+            yield order, psi
+
+
+def _document(cut: Cut, crossing: InsideCrossing | SpectralCrossing) -> CutLoad:
+    return CutLoad(dimension=cut.dimension, first=cut.first, layers=cut.layers, crossing=crossing)
+
+
+# ---- Cuts of any graph ---------------------------------------------------------------------------
+
+
+def bisected(
+    problem: MappingProblem | ObjectsProblem,
+    seed: int = 0,
+    time_limit: float | None = None,
+    cuts: Bound | None = None,
+) -> Bound | None:
+    """Return what crosses some cut at least, per bandwidth; None if too large, or without cuts.
+
+    With `cuts`, a bound of the hop-bytes of objects, by its multipliers. Grids go without, as
+    what is inside sets of their tasks says more.
+    """
+    view, rows = loaded(problem), problem.graph.exchanged
+    if view is None:
+        return None
+    found = [*view.cuts()]
+    most = min((uneven(view, cut) for cut in found), default=0)
+    known = None if cuts is None else cuts.certificate
+    if isinstance(known, ObjectCutsCertificate):
+        prices = unpacked(known.prices, len(view.loads), "prices")
+        scale, balance = known.scale, known.balance
+    elif view.plain.grid is None and found and view.total and len(view.loads) <= BISECTED:
+        solved = bisection(rows, view.loads, most, seed, clock.deadline(time_limit))
+        if solved is None:
+            return None
+        scale, balance, prices = solved
+    else:
+        return None
+    paid, best = -sum(prices.tolist()), None
+    proof = SpectralCrossing(scale=scale, balance=balance, prices=packed(prices))
+    for cut in found:
+        height = paid - balance * uneven(view, cut) ** 2
+        crossing = rows.unit * max(0, -(-height // (4 * scale * rows.unit)))
+        best = stronger(best, Bound(Fraction(crossing, cut.width), _document(cut, proof)))
+    return best
+
+
+def uneven(view: Loaded, cut: Cut) -> int:
+    """Return the most by which the loads on the sides of a cut can differ."""
+    return 2 * max(cut.near, cut.far) - view.total

@@ -1,0 +1,62 @@
+"""The least largest link load of all mappings of tiny problems, one by one."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+
+import numpy as np
+
+from topoplace.machine import Torus
+from topoplace.machine.links import route_links
+from topoplace.mapping.graph import TaskGraph
+from topoplace.mapping.objects.problem import ObjectsProblem
+from topoplace.mapping.problem import MappingProblem
+
+MOST = 1200
+"""Mappings of an instance that are tried."""
+
+
+def least_load(torus: Torus, graph: TaskGraph, ways: Iterable[tuple[int, ...]]) -> Fraction | None:
+    """Return the least largest link load of mappings, given as routers of tasks; None of none."""
+    routers = range(torus.num_routers)
+    every = np.array([*itertools.product(routers, routers)], dtype=np.int64)
+    routes: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for at, link, way in zip(*(x.tolist() for x in route_links(torus, *every.T)), strict=True):
+        routes.setdefault(tuple(every[at].tolist()), []).append((link, way))
+    best: Fraction | None = None
+    sent = [*zip(graph.sources.tolist(), graph.targets.tolist(), graph.bytes.tolist(), strict=True)]
+    for way in ways:
+        loads: Counter[tuple[int, int]] = Counter()
+        for a, b, size in sent:
+            loads.update(dict.fromkeys(routes.get((way[a], way[b]), []), size))
+        most = max(
+            (Fraction(x, torus.bandwidth[at[0] // torus.num_routers]) for at, x in loads.items()),
+            default=Fraction(0),
+        )
+        best = most if best is None else min(best, most)
+    return best
+
+
+def ways_of_tasks(problem: MappingProblem) -> list[tuple[int, ...]]:
+    """Return all mappings as routers of tasks; none if there are too many."""
+    routers, num = np.flatnonzero(problem.capacity).tolist(), problem.num_tasks
+    if len(routers) ** num > MOST:
+        return []
+    every = itertools.product(routers, repeat=num)
+    room = problem.capacity.tolist()
+    return [way for way in every if all(n <= room[r] for r, n in Counter(way).items())]
+
+
+def ways_of_objects(problem: ObjectsProblem) -> list[tuple[int, ...]]:
+    """Return all mappings of objects within the caps as routers; none if there are too many."""
+    if len(problem.nodes) ** problem.num_objects > MOST:
+        return []
+    found = []
+    for nodes in itertools.product(problem.nodes.tolist(), repeat=problem.num_objects):
+        at = np.array(nodes)
+        if (at == problem.home)[problem.fixed].all() and problem.fits(problem.cells_of(at)):
+            found.append(tuple((at // problem.machine.nodes_per_router).tolist()))
+    return found
