@@ -228,7 +228,8 @@ def test_on_other_machines_only_what_makes_sense_there() -> None:
     for change in ({"weights": {"idle": 3}}, {"interference": "off"}):
         with pytest.raises(tp.InputError, match="but on tori and meshes"):
             tp.whatif(TREE, [change])
-    for bad in ({}, {"without_jobs": "a"}):
+    bad_ones: list[Any] = [{}, "a", {"without_jobs": "a"}, {"add_down": [1]}, {"with_request": 3}]
+    for bad in bad_ones:
         with pytest.raises(tp.InputError, match="expected"):
             tp.whatif(TREE, [bad])
 

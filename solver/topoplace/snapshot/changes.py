@@ -64,6 +64,8 @@ def weights_of(value: ShapeWeights | Mapping[str, int], before: ShapeWeights) ->
     """Return the weights of before, but for those given."""
     if isinstance(value, ShapeWeights):
         return value
+    if not isinstance(value, Mapping):
+        raise InputError("weights by their names", value=value)
     return _made(ShapeWeights, {**before.model_dump(), **value})
 
 
@@ -87,6 +89,8 @@ def _short(value: Any) -> str:
 
 def _known_nodes(machine: MachineModel, text: str) -> list[Any]:
     """Return the nodes of a text: numbers on tori and pods of cubes, names on other machines."""
+    if not isinstance(text, str):
+        raise InputError("nodes as text, such as 0-3,8", value=text)
     if isinstance(machine, TorusModel):
         num = math.prod(machine.shape) * machine.nodes_per_router
     elif isinstance(machine, CubesModel):

@@ -19,10 +19,9 @@ from topoplace.errors import InputError, TopoplaceError, unknown_name
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.report.answer import started_names
 from topoplace.result import Interference, Proof
-from topoplace.result.certificate import Certificate
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
-from topoplace.result.placement import PlacementResult
+from topoplace.result.placement import PlacementCertificate, PlacementResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import AnyState, SnapshotState, prepare, prepare_any
 from topoplace.snapshot.changes import Change, changed, named
@@ -169,15 +168,15 @@ def at_most(base: Placed, snapshot: Snapshot, rule: Interference | None = None) 
     Any prices prove a bound. Routers that nobody could use in the base have none there; the figure
     is the least that is proven so, and with the worth of their nodes as their price.
     """
-    bound, certificate = bound_on(base, snapshot, rule), base.levels[0].certificate
-    if bound is None or certificate is None or base.objective is None:
+    bound = bound_on(base, snapshot, rule)
+    if bound is None or base.objective is None:
         return None
     if isinstance(base, PlacementResult) and bound > base.objective:
-        freed = _freed(base.instance, snapshot)
-        if freed.any():
-            level = base.levels[0].model_copy(update={"certificate": _priced(certificate, freed)})
-            dear = base.model_copy(update={"levels": [level, *base.levels[1:]]})
-            other = bound_on(dear, snapshot, rule)
+        first, freed = base.levels[0], _freed(base.instance, snapshot)
+        if first.certificate is not None and freed.any():
+            dear = first.model_copy(update={"certificate": _priced(first.certificate, freed)})
+            priced = base.model_copy(update={"levels": [dear, *base.levels[1:]]})
+            other = bound_on(priced, snapshot, rule)
             bound = bound if other is None else min(bound, other)
     return bound - base.objective
 
@@ -189,7 +188,7 @@ def _freed(before: Snapshot, after: Snapshot) -> IntArray:
     return np.where(old == 0, new * highest, 0)
 
 
-def _priced(certificate: Certificate, worth: IntArray) -> Certificate:
+def _priced(certificate: PlacementCertificate, worth: IntArray) -> PlacementCertificate:
     """Return a certificate whose leaves charge for routers at least what they are worth."""
     document = certificate.model_dump(mode="json")
     todo: list[Any] = [document]
@@ -206,18 +205,19 @@ def _priced(certificate: Certificate, worth: IntArray) -> Certificate:
             node["prices"]["routers"] = " ".join(map(str, dear.tolist()))
         elif isinstance(node, dict):
             todo += node.values()
-    return TypeAdapter[Certificate](Certificate).validate_python(document)
+    adapter: TypeAdapter[PlacementCertificate] = TypeAdapter(PlacementCertificate)
+    return adapter.validate_python(document)
 
 
 def _prepared(
     state: AnyState, scenario: Changes, options: Options
 ) -> tuple[str, AnyState, Options]:
     """Return a scenario ready to be solved: its name, its snapshot, its options."""
+    if not scenario or isinstance(scenario, str):
+        raise InputError("changes by their kinds", field="changes", value=scenario)
     changes = tuple(scenario.items() if isinstance(scenario, Mapping) else scenario)
     name = named(changes)
     try:
-        if not changes:
-            raise InputError("changes", found="none")
         for _, rule in (change for change in changes if change[0] == "interference"):
             if not isinstance(state, SnapshotState):
                 raise InputError("no interference rule but on tori and meshes", value=rule)
