@@ -14,6 +14,7 @@ import pytest
 
 from baseline_instances import problem_on
 from mapping_results import document_of, solved
+from small_snapshot import snapshot_of
 from solved_results import solved_case
 from topoplace.certify import Report, check_file
 from topoplace.certify.mapping.check import VALUES
@@ -22,6 +23,7 @@ from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.mapping.mapped import outcome_of
 from topoplace.snapshot.schema import GraphApplication, Pattern, PatternUse
+from topoplace.snapshot.state import prepare
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options, result_of, solve
 from tree_cases import model_of, snapshot_on
@@ -217,3 +219,33 @@ def test_whose_instance_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     sums = [json.loads(capsys.readouterr().out.splitlines()[-1])["instance_sha256"]]
     assert len(sums[0]) == 64
     assert run(["check", str(file), "--instance", str(tmp_path / "none.json")]) == 2
+
+
+# ---- Rules of other machines ---------------------------------------------------------------------
+
+FOREIGN: dict[str, Any] = {
+    "required": "block",
+    "segments": [{"size": 1, "level": "block"}],
+    "tasks": {
+        "application": {"kind": "graph", "num_tasks": 1, "sources": [], "targets": [], "bytes": []}
+    },
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("machine", ["torus", "tree"])
+def test_a_rule_of_another_machine_is_not_passed_over(
+    machine: str, name: str, tmp_path: Path
+) -> None:
+    """Solved without it, and said to be solved with it; neither is it read."""
+    if machine == "torus" and name == "tasks":
+        return
+    tree = snapshot_on(model_of([2, 2]), queue=[(2, [])])
+    snapshot = snapshot_of([4], [{"nodes": 2}]) if machine == "torus" else tree
+    prepared: Any = prepare if machine == "torus" else prepare_tree
+    document = solve(prepared(snapshot), "exact").model_dump(mode="json")
+    assert checked(document, tmp_path).holds
+    document["instance"]["queue"][0][name] = FOREIGN[name]
+    assert "which have no meaning here" in reason(checked(document, tmp_path))
+    with pytest.raises(InputError, match=f"no {name} on a {machine}"):
+        prepared(type(snapshot).model_validate(document["instance"]))

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from topoplace.errors import InputError
 from topoplace.result import Fraction as FractionModel
 from topoplace.result import Level, Proof, Result, Status
+from topoplace.snapshot.schema import Request, RunningJob
 
 Found = TypeVar("Found")
 
@@ -97,6 +98,13 @@ class RefusedError(Exception):
     Whatever reads a part of a result raises it (or `InputError`, from what is shared) at the first
     thing that is not as docs/proofs*.md says, or that is too large or too long to be followed.
     """
+
+
+def require_none(job: RunningJob | Request, *names: str) -> None:
+    """Refuse fields that are about something else: a rule that is not looked at is not kept."""
+    given = [name for name in names if getattr(job, name, None) is not None]
+    if given:
+        raise RefusedError(f"{job.id} has {', '.join(given)}, which have no meaning here")
 
 
 class Claims(list[Claim]):

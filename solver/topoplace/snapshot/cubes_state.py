@@ -14,7 +14,7 @@ from topoplace.errors import Faults, InputError
 from topoplace.machine import parse_node_set
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.snapshot.schema import CubesModel, Request, RunningJob, Snapshot
-from topoplace.snapshot.state import checked_jobs, require_free
+from topoplace.snapshot.state import checked_jobs, require_free, require_none
 from topoplace.types import BoolArray, IntArray
 
 MAX_CHIPS, MAX_VOLUME = 1 << 16, 512
@@ -120,9 +120,7 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
 def _running(
     job: RunningJob, snapshot: Snapshot, machine: Cubes, holder: IntArray, field: str
 ) -> IntArray:
-    for name in ("prism", "patterns", "takes"):
-        if getattr(job, name) is not None:
-            raise InputError(f"no {name} on cubes", field=f"{field}.{name}")
+    require_none(job, ("patterns", "prism", "takes"), "cubes", field)
     chips = parse_node_set(job.nodes, machine.num_chips, f"{field}.nodes")
     if not len(chips):
         raise InputError("at least one chip", field=f"{field}.nodes", value=job.nodes)

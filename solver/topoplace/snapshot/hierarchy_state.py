@@ -21,13 +21,13 @@ from topoplace.snapshot.schema import (
     Segment,
     Snapshot,
 )
-from topoplace.snapshot.state import checked_jobs
+from topoplace.snapshot.state import checked_jobs, require_none
 from topoplace.types import BoolArray, IntArray
 
 NO_LEVEL_NAMES = ("nodes", "balance", "stranded")
 """What levels of a machine may not be called: levels of the objective are."""
 
-_TORUS_OR_TREE = ("node_class", "shapes", "region", "patterns")
+_TORUS_OR_TREE = ("node_class", "shapes", "region", "patterns", "tasks")
 _LevelOf = Callable[[str, str], int]
 
 _LEVELS_OF_PARTS = ("required", "preferred", "exclusive", "balance")
@@ -192,9 +192,7 @@ def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
 
 def _take(job: RunningJob, machine: Hierarchy, hosts: IntArray, free: IntArray, field: str) -> None:
     """Take what a running job holds from what is free."""
-    for name in ("prism", "patterns"):
-        if getattr(job, name) is not None:
-            raise InputError(f"no {name} on a hierarchy", field=f"{field}.{name}")
+    require_none(job, ("prism", "patterns"), "a hierarchy", field)
     if not len(hosts):
         raise InputError("at least one host", field=f"{field}.nodes", value=job.nodes)
     takes = machine.capacity[hosts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -15,6 +15,7 @@ from topoplace.snapshot.anchored import AnchoredShape, anchored_shapes
 from topoplace.snapshot.geometry import Geometry, parse_geometry
 from topoplace.snapshot.schema import (
     FREE_PREFIX,
+    ON_HIERARCHIES,
     Communication,
     PrismModel,
     Request,
@@ -155,6 +156,7 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
     tasks: list[TasksModel] = []
 
     def checked(_: int, request: Request, field: str) -> QueuedState:
+        require_none(request, ON_HIERARCHIES, "a torus or mesh", field)
         if model.anchored:
             _require_for_anchored(request, field)
         wanted = request.node_class or model.default_class
@@ -191,6 +193,13 @@ def checked_jobs(
             ids.add(job.id)
             found.append(check(idx, job, field))
     return tuple(found)
+
+
+def require_none(job: RunningJob | Request, names: Iterable[str], where: str, field: str) -> None:
+    """Raise `InputError` for the first field that jobs on another kind of machine have."""
+    for name in sorted(names):
+        if getattr(job, name, None) is not None:
+            raise InputError(f"no {name} on {where}", field=f"{field}.{name}")
 
 
 def require_free(

@@ -11,6 +11,7 @@ from topoplace.errors import Faults, InputError
 from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list
 from topoplace.machine.tree import SwitchTree, build_tree
 from topoplace.snapshot.schema import (
+    ON_HIERARCHIES,
     Communication,
     PatternUse,
     Request,
@@ -18,7 +19,7 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TreeModel,
 )
-from topoplace.snapshot.state import checked_jobs, require_free
+from topoplace.snapshot.state import checked_jobs, require_free, require_none
 from topoplace.types import BoolArray, IntArray
 
 MAX_LEAVES = 4096
@@ -198,6 +199,7 @@ def _request(request: Request, num_nodes: int, field: str) -> TreeRequest:
     for name, value in torus_only.items():
         if value is not None:
             raise InputError(f"no {name} on a tree", field=f"{field}.{name}", value=value)
+    require_none(request, ON_HIERARCHIES | {"tasks"}, "a tree", field)
     if request.nodes > num_nodes:
         expected = f"no more nodes than the machine's {num_nodes}"
         raise InputError(expected, field=f"{field}.nodes", value=request.nodes)

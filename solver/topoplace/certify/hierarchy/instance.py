@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from topoplace.certify.report import RefusedError
+from topoplace.certify.report import RefusedError, require_none
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.snapshot.schema import HierarchyModel, Part, Request, RunningJob, Segment, Snapshot
@@ -135,7 +135,7 @@ def _run(
 ) -> set[int]:
     """Take what a running job holds; return its hosts."""
     names = expand_host_list(job.nodes, "nodes")
-    _require_no(job, "prism", "patterns")
+    require_none(job, "prism", "patterns")
     if not names or len({*names}) < len(names) or not {*names} <= numbers.keys():
         raise RefusedError(f"{job.id} runs on no hosts, a host twice, or others than there are")
     hosts = {numbers[name] for name in names}
@@ -148,13 +148,6 @@ def _run(
     return hosts
 
 
-def _require_no(job: RunningJob | Request, *names: str) -> None:
-    """Refuse fields that are about something else: a rule that is not looked at is not kept."""
-    given = [name for name in names if getattr(job, name) is not None]
-    if given:
-        raise RefusedError(f"{job.id} has {', '.join(given)}, which have no meaning here")
-
-
 def _amounts(takes: Mapping[str, int], machine: Hierarchy) -> tuple[int, ...]:
     if not takes.keys() <= {*machine.resources}:
         raise RefusedError(f"{', '.join(takes)}: not all of them resources of the machine")
@@ -163,7 +156,7 @@ def _amounts(takes: Mapping[str, int], machine: Hierarchy) -> tuple[int, ...]:
 
 def _asked(request: Request, machine: Hierarchy) -> Asked:
     value = request.priority * request.nodes
-    _require_no(request, "node_class", "shapes", "region", "patterns")
+    require_none(request, "node_class", "shapes", "region", "patterns")
     if request.parts is None:
         own = Part(
             id=request.id,
@@ -181,7 +174,7 @@ def _asked(request: Request, machine: Hierarchy) -> Asked:
             wanted = replace(wanted, at_most=(level, request.at_most.size))
         return Asked(request.id, value, (wanted,), (None,))
     own_rules = ("required", "preferred", "exclusive", "balance", "spread", "at_most")
-    _require_no(request, "takes", "segments", *own_rules)
+    require_none(request, "takes", "segments", *own_rules)
     parts = [_wanted(part, machine, request.id) for part in request.parts]
     names = [part.id for part in request.parts]
     if len({*names}) < len(names) or sum(part.units for part in parts) != request.nodes:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
 
-from topoplace.certify.report import RefusedError
+from topoplace.certify.report import RefusedError, require_none
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.machine.tree import SwitchTree, build_tree
 from topoplace.snapshot.schema import (
+    ON_HIERARCHIES,
     Communication,
     Pattern,
     PatternUse,
@@ -120,8 +121,7 @@ def _wish(request: Request, num_nodes: int) -> Wish:
     patterns = tuple(request.patterns or ())
     if request.nodes > num_nodes or sum(use.share for use in patterns) > 100:
         raise RefusedError(f"request {request.id} wants too many nodes or too large shares")
-    if request.shapes is not None or request.region is not None or request.node_class is not None:
-        raise RefusedError(f"request {request.id} asks for what a tree does not have")
+    require_none(request, "shapes", "region", "node_class", "tasks", *ON_HIERARCHIES)
     if request.communication is Communication.NONE:
         patterns = ()
     return Wish(request.id, request.nodes, request.priority * request.nodes, patterns)

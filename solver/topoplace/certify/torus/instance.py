@@ -11,12 +11,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from topoplace.certify.report import RefusedError
+from topoplace.certify.report import RefusedError, require_none
 from topoplace.machine import Prism, Torus, parse_node_set, prism_links, scattered_links
 from topoplace.result import Interference
 from topoplace.snapshot.geometry import Geometry, parse_geometry
 from topoplace.snapshot.schema import (
     FREE_PREFIX,
+    ON_HIERARCHIES,
     AnchoredModel,
     Communication,
     PrismModel,
@@ -158,6 +159,8 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
         name: marked(torus.num_routers, (prism_of(torus, one).routers(torus) for one in prisms))
         for name, prisms in snapshot.regions.items()
     }
+    for request in snapshot.queue:
+        require_none(request, *ON_HIERARCHIES)
     requests = tuple(
         Request(
             request.id,
