@@ -9,7 +9,7 @@ BIN       := $(VENV)/bin
 OLDEST    := .venv-oldest
 SNAPSHOT  := instances/snapshots/blue_waters_60.json
 COMPARED  := alps-o2,alps-2y,alps-4y,random-nodes,first-fit,best-fit
-PYTEST    := -m pytest -n 2 --dist loadfile
+PYTEST    := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 LOCKING    = uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
              --no-emit-index-url --no-emit-find-links --no-annotate \
              --custom-compile-command 'make lock'

@@ -224,7 +224,7 @@ FIELDS: dict[Model, Covers] = {
             "placements", "exclusive", "links", "explanations", "shape", "fragmentation"
         ),
         "nodes": claim("placements", "exclusive", "mappings", unless=ANOTHER),
-        "mapping": claim("mappings"),
+        "mapping": claim("placements", "mappings"),
     },
     schema.Explanation: {
         "request": claim(

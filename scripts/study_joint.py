@@ -20,8 +20,8 @@ from study_page import STUDIES, markdown, number, percent, stamp, write_between_
 from topoplace.certify import check_document
 from topoplace.kernels import compile_for
 from topoplace.machine import Prism
-from topoplace.placement.torus.joint.applications import Applications, MappedJob
-from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.joint.applications import Applications
+from topoplace.placement.torus.problem import Candidate, MappedJob, PlacementProblem
 from topoplace.snapshot import Snapshot, load_any, prepare
 from topoplace.snapshot.schema import GridApplication, Request, TasksModel
 from topoplace.solving import Options, solve

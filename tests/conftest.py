@@ -12,6 +12,15 @@ settings.register_profile("topoplace", deadline=None, suppress_health_check=[Hea
 settings.load_profile("topoplace")
 
 
+LONGEST = ("test_tutorial.py", "test_cli_signals.py", "test_batch.py")
+"""Files begun first: a file stays with one worker, and the last to end should be a short one."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _kernels_compile_when_called() -> Iterator[None]:
     """Let commands in this process compile what they call when they call it, and say nothing.

@@ -17,9 +17,9 @@ from topoplace.certify import check_document
 from topoplace.cli.app import app
 from topoplace.errors import InputError
 from topoplace.machine import Prism
-from topoplace.placement.torus.joint.applications import Applications, MappedJob
+from topoplace.placement.torus.joint.applications import Applications
 from topoplace.placement.torus.joint.costs import achieved_costs, lower_costs, merged
-from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.problem import Candidate, MappedJob, PlacementProblem
 from topoplace.result import PlacementResult, Status
 from topoplace.snapshot import Snapshot, prepare
 from topoplace.solving import Options, solve

@@ -16,7 +16,7 @@ SHARES = {
     "mapping cuts": (0.4, 0.1),
     "mapping recognised": (0.3, 0.1),
     "mapping levels": (0.3, 0.1),
-    "mapping links": (0.4, 0.1),
+    "mapping links": (0.4, 0.07),
     "mapping pairs": (0.3, 0.1),
     "mapping tree": (0.2, 0.1),
     "mapping flow": (0.15, 0.12),

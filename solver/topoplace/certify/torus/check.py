@@ -69,7 +69,7 @@ class TorusPlacement(Packings[PlacementResult]):
         instance, solution = self._instance, self.result.solution
         starts: list[Start] | None = []
         if solution is not None:
-            starts = claims.add("placements", lambda: read_starts(instance, solution), _counts)
+            starts = claims.add("placements", lambda: self._starts(solution), _counts)
         if starts is None:
             return False
         known = starts
@@ -87,6 +87,9 @@ class TorusPlacement(Packings[PlacementResult]):
                 self.values = [self.values[0], total_hop_bytes(solution)]
         return True
 
+    def _starts(self, solution: Solution) -> list[Start]:
+        return read_starts(self._instance, solution, maps=self._maps)
+
     @property
     def _maps(self) -> bool:
         """Whether the second level is the hop-bytes of applications."""
@@ -97,7 +100,7 @@ class TorusPlacement(Packings[PlacementResult]):
         if self._instance.anchored:
             raise RefusedError("places on a machine with anchored prisms")
         found: dict[str, Hashable] = {}
-        for start in read_starts(self._instance, solution):
+        for start in self._starts(solution):
             usable = self._instance.usable_counts[start.request.class_idx]
             inside = start.routers[usable[start.routers] > 0].tolist()
             found[start.id] = start.prism if distinct == "prisms" else frozenset(inside)
@@ -158,12 +161,14 @@ class Start(Job):
     request: Request
 
 
-def read_starts(instance: Instance, solution: Solution) -> list[Start]:
-    """Return the placements after checking each on its own."""
+def read_starts(instance: Instance, solution: Solution, *, maps: bool = False) -> list[Start]:
+    """Return the placements after checking each on its own; mappings only where a level `maps`."""
     starts = []
     for placement in solution.placements:
         if placement.request not in instance.by_id:
             raise RefusedError(f"{placement.request} is no request of the queue")
+        if placement.mapping is not None and not maps:
+            raise RefusedError(f"{placement.request} has a mapping, of which no level tells")
         starts.append(_start(instance, placement))
     ids = [start.id for start in starts]
     if len(set(ids)) < len(ids):

@@ -9,8 +9,7 @@ import numpy as np
 
 from topoplace.machine import Prism, format_node_set, prism_links, scattered_links
 from topoplace.placement.torus.anchored import fragmentation
-from topoplace.placement.torus.joint.applications import MappedJob
-from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.problem import Candidate, MappedJob, PlacementProblem
 from topoplace.result import (
     Placement,
     PlacementLevel,

@@ -40,6 +40,15 @@ class Candidate:
     prism: Prism
 
 
+@dataclass(frozen=True, order=True)
+class MappedJob(Candidate):
+    """A request on a prism, with its nodes (ascending) and the node of every task."""
+
+    nodes: IntArray = field(compare=False, repr=False)
+    tasks: IntArray = field(compare=False, repr=False)
+    hop_bytes: int = field(compare=False)
+
+
 @dataclass(frozen=True)
 class PlacementProblem:
     """A snapshot under an interference rule (docs/proofs.md, "The problem").

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
@@ -24,22 +23,13 @@ from topoplace.placement.torus.joint.layouts import (
     ideals,
     laid_out,
 )
-from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.problem import Candidate, MappedJob, PlacementProblem
 from topoplace.snapshot.schema import MAPPING_SCHEMA, MappingInstance, TasksModel, TorusModel
 from topoplace.solving import Options
 from topoplace.types import IntArray
 
 _LAYOUTS = 3  # that are laid onto the nodes of a job, the best by extents
 _SECONDS = 2.0  # most for a method of mapping a job
-
-
-@dataclass(frozen=True, order=True)
-class MappedJob(Candidate):
-    """A request on a prism, with its nodes (ascending) and the node of every task."""
-
-    nodes: IntArray = field(compare=False, repr=False)
-    tasks: IntArray = field(compare=False, repr=False)
-    hop_bytes: int = field(compare=False)
 
 
 class Applications:

@@ -16,10 +16,10 @@ from typing import Any
 from topoplace import clock
 from topoplace.packing.budget import Budget
 from topoplace.packing.search import Found, Search
-from topoplace.placement.torus.joint.applications import Applications, MappedJob
+from topoplace.placement.torus.joint.applications import Applications
 from topoplace.placement.torus.joint.costs import achieved_costs, lower_costs
 from topoplace.placement.torus.packing import TorusPacking
-from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.problem import Candidate, MappedJob, PlacementProblem
 from topoplace.result.placement import HopBytesCertificate
 from topoplace.solving import Bound, Options, Outcome
 from topoplace.types import IntArray
