@@ -18,9 +18,10 @@ from topoplace.packing.state import State
 from topoplace.packing.tree.bounds import BoundSearch
 from topoplace.packing.tree.nodes import Root
 
-_IN_VAIN = 4  # turns without a better placement, before annealing is begun
+_IN_VAIN = 2  # turns without a better placement, before annealing is begun
+_SLOWEST = 0.5  # of the pace at which bounds would meet the placement when time is up
 _LOOK = 0.001  # seconds, of a thread that waits for another to do as much work
-_HEATS = (0.002, 0.004, 0.008)  # of the incumbent's objective
+_HEAT = 0.002  # of the incumbent's objective
 
 Around = Callable[[Residual, float, Sequence[Any] | None], list[Any]]
 """Searches what is left around some jobs, for so many seconds, perhaps from a placement on.
@@ -33,12 +34,13 @@ def primal_dual_loop(state: State, root: Root, bundle: Bundle, around: Around, e
     """Lower the bound and raise the incumbent until they meet or time is up.
 
     First the bundle lowers the bound until no step promises anything, while a second thread
-    anneals; then a dive looks for a placement. After that branches lower the bound, in turn with
-    neighbourhoods of the incumbent, dives from the root, and dives from the leaf of the largest
-    bound. While the gap is small and branches lower the bound, they get most of the time; once they
-    ask for places first, more every time that lowers it, and less if no tree's bound falls. When
-    nothing finds a better placement any more, or the first dive found none, and the gap is large,
-    the second thread anneals again, in turn from the first placement and from the incumbent.
+    anneals; then dives look for a placement, one or as many as a large gap has time for. After that
+    branches lower the bound, in turn with neighbourhoods of the incumbent, dives from the root, and
+    dives from the leaf of the largest bound. While the gap is small and branches are on their way
+    to close it, they get most of the time, more every time; else no more than placements, and less
+    if no tree's bound falls. When nothing finds a better placement any more, or the first dives
+    found none, and branches are not on their way, the second thread anneals again, from the
+    incumbent.
     """
     budget, incumbent = state.budget, state.incumbent
     if incumbent.closes(root) or budget.now() >= end:
@@ -58,26 +60,32 @@ def primal_dual_loop(state: State, root: Root, bundle: Bundle, around: Around, e
         chains.end()
         state.say("dive", 0, root.bound)
         known = incumbent.objective(0)
-        from_root.first(min(end, budget.now() + long))
+        until = min(end, budget.now() + long)
+        from_root.first(until)
+        while budget.now() < until and _gap(state, root) > steering.NEAR:
+            if incumbent.closes(root):
+                return
+            from_root.run(until, once=True)
         in_vain = 0 if incumbent.objective(0) > known else _IN_VAIN
         turn, pace = 0, _Pace()
         while not incumbent.closes(root) and (now := budget.now()) < end:
             near = trees.asks_places or _gap(state, root) <= steering.NEAR
-            if in_vain >= _IN_VAIN and not (near and pace.helps):
+            if in_vain >= _IN_VAIN and not (near and pace.closes):
                 chains.turn(min(end, now + long))
             before = trees.bound
             state.say("branches", 0, before)
             pace.helps = trees.run(min(end, now + usual * pace.turns(near)))
             if incumbent.closes(root):
                 break
-            pace.fell = trees.bound < before
             spent, close = budget.now() - now, _gap(state, root) <= steering.NEAR
+            needed = (before - incumbent.objective(0)) * spent / (end - now)
+            pace.closes = before - trees.bound >= _SLOWEST * needed
             known, aside = incumbent.objective(0), usual
             if close and pace.helps:
-                aside = min(usual, (steering.ASIDE if pace.fell else 1.0) * spent)
+                aside = min(usual, (steering.ASIDE if pace.closes else 1.0) * spent)
             until = min(end, budget.now() + aside)
             state.say("placements", 0, root.bound)
-            if close and turn % 2 == 0:
+            if turn % 2 == 0:
                 neighbourhoods.run(until, alone=not chains.busy)
             elif turn % 4 == 1:
                 from_leaf.run(until, trees.highest(), alone=not chains.busy)
@@ -100,17 +108,18 @@ class _Pace:
 
     Attributes
     ----------
-    helps, fell
-        Whether they still lowered bounds when they were run last, and the root's as well.
+    helps, closes
+        Whether they still lowered bounds when they were run last, and the root's so fast that they
+        may close the gap.
     """
 
     helps: bool = True
-    fell: bool = False
+    closes: bool = False
     _patience: float = 1.0
 
     def turns(self, near: bool) -> float:
         """Return how many turns they get next, at most half a one while the gap is large."""
-        self._patience *= 0.5 if not self.helps else 2.0 if self.fell else 1.0
+        self._patience *= 0.5 if not self.helps else 2.0 if self.closes else 1.0
         least, most = steering.PATIENCE
         self._patience = min(most if near else 0.5, max(least, self._patience))
         return self._patience
@@ -150,8 +159,7 @@ class _Chains:
             return
         self._take()
         state, heuristic = self._state, self._heuristic
-        start = state.incumbent.best if self._num_runs % 2 else state.incumbent.first
-        heat = _HEATS[self._num_runs % len(_HEATS)] * state.incumbent.objective(0)
+        start, heat = state.incumbent.best, _HEAT * state.incumbent.objective(0)
         self._num_runs += 1
         self._until = until
         seed = state.seed + self._num_runs
