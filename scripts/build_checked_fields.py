@@ -429,7 +429,7 @@ FIELDS: dict[Model, Covers] = {
         "Snapshot TorusModel AnchoredModel TreeModel SwitchModel RunningJob Request PatternUse "
         "ShapeWeights HierarchyModel HostsModel Part Segment CubesModel",
     ),
-    **whole(QUESTION, snapshot, "RepackInstance TasksModel"),
+    **whole(QUESTION, snapshot, "RepackInstance DefragmentInstance TasksModel"),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
     **whole(QUESTION, questions, "ObjectsInstance FixedObject NamedArray"),
     **whole(QUESTION, snapshot, "ParallelismApplication AxisModel"),
@@ -439,6 +439,7 @@ FIELDS: dict[Model, Covers] = {
 _IN_POINTS = (
     *(schema.Solution, schema.Placement, hierarchy.HierarchySolution, hierarchy.HierarchyPlacement),
     *(hierarchy.PlacedPart, hierarchy.Share, cubes.CubesSolution, cubes.CubesPlacement),
+    *(repack.RepackSolution, repack.Step),
 )
 for _model in _IN_POINTS:  # of several as well
     for _name, _cover in FIELDS[_model].items():

@@ -52,15 +52,12 @@ from topoplace.snapshot.objects import (
     ObjectsInstance,
 )
 from topoplace.snapshot.schema import (
-    MAX_COST,
     AnyApplication,
     GraphApplication,
     GridApplication,
-    KeepShape,
     MappingInstance,
     MatrixModel,
     ParallelismApplication,
-    RepackInstance,
     Snapshot,
 )
 from topoplace.snapshot.state import SnapshotState
@@ -279,8 +276,11 @@ def optima(
 
 def repack(
     instance: Instance,
-    start: Sequence[str],
+    start: Sequence[str] = (),
     *,
+    defragment: int | None = None,
+    room: str | None = None,
+    node_class: str | None = None,
     fixed: Sequence[str] = (),
     costs: Mapping[str, int] | None = None,
     keep_shape: str = "as-good",
@@ -289,8 +289,10 @@ def repack(
     seed: int = 0,
     display: bool = False,
     callback: Watch | None = None,
-) -> RepackResult:
-    """Find the fewest running jobs to move so that requests start, and prove that fewer do not do.
+) -> RepackResult | Frontier:
+    """Find the fewest running jobs to move so that requests start, or that make most room.
+
+    Either way it is proven that no other moves do better.
 
     Parameters
     ----------
@@ -298,6 +300,14 @@ def repack(
         A `Model` of a torus or mesh, or whatever `load` takes for one.
     start
         Ids of the requests that have to start.
+    defragment
+        Instead of these, what moves may cost in all to make room: without `costs`, how many jobs
+        may move.
+    room
+        What there is to be room for: requests of the queue, by nodes times priority (``queue``,
+        the default where requests wait), or one job on the largest prism (``prism``).
+    node_class
+        Of the nodes of that job; by default that of the machine.
     fixed
         Ids of running jobs that stay; those without a prism do anyway.
     costs
@@ -307,21 +317,33 @@ def repack(
     time_limit, interference, seed, display, callback
         As of `place`.
 
+    Returns
+    -------
+    RepackResult, Frontier
+        The plan; or, to defragment, a plan for every cost with more room, in `points`. Printed, it
+        is the curve and the steps of the last plan; it plots itself, and can be checked.
+
     Raises
     ------
     InputError
         If an argument or a field of the instance cannot be used.
     """
+    from topoplace.placement.torus.repack import asked  # noqa: PLC0415 - heavy
+    from topoplace.placement.torus.repack.defragment import defragmented  # noqa: PLC0415 - heavy
     from topoplace.placement.torus.repack.problem import repack_problem  # noqa: PLC0415 - heavy
 
     options = _options(time_limit, seed, interference)
-    document = repack_instance(
-        _model_of(instance).prepare().snapshot, start, fixed, costs or {}, keep_shape
-    )
-    problem = repack_problem(document, options.interference)
+    snapshot = _model_of(instance).prepare().snapshot
+    question = asked.instance_of(
+        snapshot, start, defragment, room, node_class,
+        fixed=fixed, costs=costs, keep_shape=keep_shape,
+    )  # fmt: skip
+    problem = repack_problem(question, options.interference)
     compile_for("repack", ["exact"])
     with _watched(options, display, callback) as watched:
-        return solve(problem, "exact", watched)
+        if defragment is None:
+            return solve(problem, "exact", watched)
+        return defragmented(problem, watched)
 
 
 def whatif(
@@ -369,31 +391,6 @@ def whatif(
     compile_for(PROBLEMS[state.snapshot.machine.kind], [method])
     with _watched(options, display, callback) as watched:
         return what_if(state, changes, method, watched, worth=worth)
-
-
-def repack_instance(
-    snapshot: Snapshot,
-    start: Sequence[str],
-    fixed: Sequence[str],
-    costs: Mapping[str, int],
-    keep_shape: str,
-) -> RepackInstance:
-    """Return an instance of repacking; `InputError` names what is wrong with it."""
-    if not start:
-        raise InputError("requests to start", field="start", found="none")
-    if keep_shape not in list(KeepShape):
-        raise unknown_name(keep_shape, KeepShape, field="keep_shape")
-    for name, cost in costs.items():
-        if not 1 <= cost <= MAX_COST:
-            raise InputError(f"from 1 to {MAX_COST}", field=f"costs.{name}", value=cost)
-    return RepackInstance(
-        name=snapshot.name,
-        snapshot=snapshot,
-        start=list(start),
-        fixed=list(fixed),
-        costs=dict(costs),
-        keep_shape=KeepShape(keep_shape),
-    )
 
 
 def map(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from topoplace.result.several import Several, Step
-from topoplace.snapshot.schema import Name
+from topoplace.snapshot.schema import Name, Snapshot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +27,8 @@ class Optima(Several):
     """Placements of a snapshot that are as good as each other, and as any other one."""
 
     schema_version: Annotated[Literal["topoplace.optima/1"], Field(alias="schema")]
+    problem: Literal["placement", "hierarchy", "cubes"]
+    instance: Snapshot
     chosen: Annotated[list[Name], Field(min_length=1)] = Field(
         description="the first levels, which count; of the others anything will do"
     )

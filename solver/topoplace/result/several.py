@@ -11,7 +11,8 @@ from topoplace.result.certificate import Certificate
 from topoplace.result.cubes import CubesSolution
 from topoplace.result.hierarchy import HierarchySolution
 from topoplace.result.placement import PlacementLimits, Solution
-from topoplace.snapshot.schema import Model, Name, Seconds, Snapshot
+from topoplace.result.repack import RepackSolution
+from topoplace.snapshot.schema import DefragmentInstance, Model, Name, Seconds, Snapshot
 
 
 class NamedLevel(Model):
@@ -25,7 +26,7 @@ class Point(Model):
     """A placement, and what it is worth on every level of the problem."""
 
     values: list[int]
-    solution: Solution | HierarchySolution | CubesSolution
+    solution: Solution | HierarchySolution | CubesSolution | RepackSolution
 
 
 class Step(Model):
@@ -42,7 +43,7 @@ class Step(Model):
 class Several(Kept):
     """Several placements of a snapshot, and what is proven of all."""
 
-    problem: Literal["placement", "hierarchy", "cubes"]
+    problem: Literal["placement", "hierarchy", "cubes", "repack"]
     method: Name
     levels: list[NamedLevel] = Field(description="of the problem")
     complete: bool
@@ -52,4 +53,4 @@ class Several(Kept):
     versions: dict[str, str]
     points: list[Point]
     steps: list[Step]
-    instance: Snapshot
+    instance: Snapshot | DefragmentInstance
