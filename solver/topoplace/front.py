@@ -371,14 +371,16 @@ def whatif(
     method
         A placement method. What changes can gain at most needs one that proves, as ``exact`` does.
     worth
-        Whether to say for each running job what its release can gain at most.
+        Whether to say for each running job what its release can gain at most, and on tori and
+        meshes between what figures the first level is if a router goes down, or is freed.
     time_limit, interference, seed, display, callback
         As of `place`, for each solve; the rule is that of scenarios that do not change it.
 
     Returns
     -------
     WhatIf
-        Its `scenarios`, the base first, each with its `result`; and `worth`. Printed, it is tables.
+        Its `scenarios`, the base first, each with its `result`; `worth` and `routers`. Printed, it
+        is tables.
 
     Raises
     ------

@@ -34,7 +34,11 @@ if TYPE_CHECKING:
     ),
     base_interference=option("strict|tolerant|off", "The rule of the base and other scenarios."),
     together=flag("All changes are one scenario.", "--together"),
-    worth=option("N", "Name N running jobs whose release could gain most, without a search."),
+    worth=option(
+        "N",
+        "Name N running jobs whose release could gain most, without a search; on tori and meshes "
+        "also N routers that are missed most if they go down, and N whose release could gain most.",
+    ),
     method=option(
         "NAME", "The placement method; default exact, which proves.", autocompletion=methods_like
     ),
@@ -91,7 +95,7 @@ def whatif(
 
         def count(done: int, total: int) -> None:
             if watch is not None:
-                watch.show(f"running jobs: {done:,} of {total:,}")
+                watch.show(f"running jobs and routers: {done:,} of {total:,}")
 
         found = what_if(
             state,
