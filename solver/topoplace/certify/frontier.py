@@ -27,12 +27,11 @@ MOST_CORNERS = 1 << 24
 def follow_frontier(document: Frontier, claims: Claims) -> None:
     """Add the claims of a frontier, as far as they can be followed."""
     trade = _Trade(document)
-    if not trade.read(claims) or claims.add("traded", trade.check_traded) is None:
-        return
-    if claims.add("points", trade.check_frontier) is None:
-        return
-    if claims.add("steps", trade.check_steps) is not None:
-        claims.add("open", trade.check_open)
+    checks = {
+        **{"traded": trade.check_traded, "points": trade.check_frontier},
+        **{"steps": trade.check_steps, "open": trade.check_open},
+    }
+    trade.follow(claims, checks)
 
 
 class _Trade(Placements):

@@ -21,14 +21,12 @@ from topoplace.result.several import Point
 def follow_optima(document: Optima, claims: Claims) -> None:
     """Add the claims of all optima, as far as they can be followed."""
     optima = _Optima(document)
-    if not optima.read(claims) or claims.add("chosen", optima.check_chosen) is None:
-        return
-    if claims.add("points", optima.check_as_good) is None:
-        return
-    if claims.add("distinct", optima.check_distinct) is None:
-        return
-    if claims.add("steps", optima.check_steps) is not None:
-        claims.add("complete", optima.check_complete)
+    checks = {
+        **{"chosen": optima.check_chosen, "points": optima.check_as_good},
+        **{"distinct": optima.check_distinct, "steps": optima.check_steps},
+        "complete": optima.check_complete,
+    }
+    optima.follow(claims, checks)
 
 
 class _Optima(Placements):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from topoplace.certify.cubes.check import CubesPlacements
@@ -68,6 +68,13 @@ class Placements:
         if claims.add("instance", self._read) is None:
             return False
         return claims.add("levels", self._check_levels) is not None
+
+    def follow(self, claims: Claims, checks: Mapping[str, Callable[[], str]]) -> None:
+        """Add the claims about the instance, then those of checks in turn, as far as they hold."""
+        if self.read(claims):
+            for name, check in checks.items():
+                if claims.add(name, check) is None:
+                    return
 
     def _read(self) -> str:
         moves = isinstance(self.document.instance, DefragmentInstance)

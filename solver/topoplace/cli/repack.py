@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from topoplace.cli.options import argument, option, require_writable, solve_options, with_options
+from topoplace.cli.options import (
+    argument,
+    listed,
+    named_numbers,
+    option,
+    require_writable,
+    solve_options,
+    with_options,
+)
 from topoplace.cli.output import end_with, end_with_several, shown
 from topoplace.cli.shipped_names import snapshots_like
 from topoplace.errors import InputError
@@ -68,12 +76,12 @@ def repack(
         raise InputError("--start or --defragment", found="both" if start else "neither")
     asked = instance_of(
         load_any(snapshot).snapshot,
-        _listed(start),
+        listed(start),
         defragment,
         room,
         node_class,
-        fixed=_listed(fixed),
-        costs=dict(_cost(part) for part in _listed(cost)),
+        fixed=listed(fixed),
+        costs=named_numbers(cost, "--cost", "ID=N") if cost else None,
         keep_shape=keep_shape,
     )
     problem = repack_problem(asked, options.interference)
@@ -90,14 +98,3 @@ def repack(
 
         write_figure(result, png)
     end_with(result, {"result": output, "picture": png})
-
-
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _cost(text: str) -> tuple[str, int]:
-    name, sign, number = text.rpartition("=")
-    if not sign or not number.isdecimal():
-        raise InputError("ID=N", field="--cost", value=text)
-    return name, int(number)

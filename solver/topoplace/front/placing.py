@@ -17,7 +17,7 @@ from topoplace.result.optima import Optima
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import AnyState
-from topoplace.snapshot.machines import PROBLEMS
+from topoplace.snapshot.machines import problem_kind
 from topoplace.snapshot.state import SnapshotState
 from topoplace.solving import Options, solve
 from topoplace.solving.outcome import Watch
@@ -313,6 +313,5 @@ def _prepared(
     if not isinstance(state, SnapshotState) and options.interference is not Interference.STRICT:
         expected = "strict, but on tori and meshes"
         raise InputError(expected, field="interference", value=options.interference)
-    assert not isinstance(state.snapshot.machine, str), "a model has its machine"
-    compile_for(PROBLEMS[state.snapshot.machine.kind], [method])
+    compile_for(problem_kind(state), [method])
     return state
