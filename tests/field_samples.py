@@ -39,11 +39,11 @@ from topoplace.placement.torus.repack.problem import repack_problem
 from topoplace.placement.trade_off import traded_off
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.cubes import CubesResult
-from topoplace.result.frontier import Frontier, OpenBox
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
+from topoplace.result.several import Frontier, OpenBox
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, prepare, prepare_cubes, prepare_hierarchy
 from topoplace.snapshot.machines import load_machine

@@ -28,7 +28,7 @@ from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.placement.torus.repack.problem import repack_problem
 from topoplace.report.frontier import best_for
 from topoplace.result import Interference
-from topoplace.result.frontier import Frontier
+from topoplace.result.several import Frontier
 from topoplace.snapshot.schema import DefragmentInstance, RepackInstance, Request, Room, Snapshot
 from topoplace.solving import Options
 

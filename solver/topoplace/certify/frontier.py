@@ -15,8 +15,7 @@ import numpy as np
 
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.certify.several import Placements, reaches
-from topoplace.result.frontier import Frontier, OpenBox
-from topoplace.result.several import Step
+from topoplace.result.several import Frontier, OpenBox, Step
 
 Corner = tuple[float, ...]
 

@@ -14,8 +14,7 @@ from topoplace.certify.report import Claims, RefusedError
 from topoplace.certify.several import Placements, reaches, told_of
 from topoplace.certify.torus.check import TorusPlacement
 from topoplace.result import Solution
-from topoplace.result.optima import Optima
-from topoplace.result.several import Point
+from topoplace.result.several import Optima, Point
 
 
 def follow_optima(document: Optima, claims: Claims) -> None:

@@ -11,10 +11,9 @@ from topoplace.front.documents import Instance, model_of
 from topoplace.kernels import compile_for
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.cubes import CubesResult
-from topoplace.result.frontier import Frontier
 from topoplace.result.hierarchy import HierarchyResult
-from topoplace.result.optima import Optima
 from topoplace.result.repack import RepackResult
+from topoplace.result.several import Frontier, Optima
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import AnyState
 from topoplace.snapshot.machines import problem_kind

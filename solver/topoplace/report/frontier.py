@@ -10,10 +10,9 @@ from topoplace.errors import ExitCode
 from topoplace.report.cells import job_colour
 from topoplace.report.repack import step_lines
 from topoplace.report.text import plain_table
-from topoplace.result.frontier import Frontier, OpenBox
 from topoplace.result.placement import PlacementLimits
 from topoplace.result.repack import RepackSolution
-from topoplace.result.several import Point, Several
+from topoplace.result.several import Frontier, OpenBox, Point, Several
 from topoplace.snapshot.schema import DefragmentInstance
 
 if TYPE_CHECKING:

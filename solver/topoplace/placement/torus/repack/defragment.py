@@ -21,7 +21,7 @@ from topoplace.placement.torus.repack.places import largest_prism
 from topoplace.placement.torus.repack.problem import RepackProblem, Seat, of_size
 from topoplace.placement.trade_off import frontier_of
 from topoplace.result.certificate import Leaf
-from topoplace.result.frontier import Frontier
+from topoplace.result.several import Frontier
 from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import DefragmentInstance, Room
 from topoplace.solving import Options
